@@ -104,8 +104,7 @@ function supersede(cycles: Cycle[], { createdAt: now }: Posting): void {
 /** Opens the next period, which starts when the current period ends. The cycle moves to the end of the burn order. */
 function renew(cycles: Cycle[], posting: Posting): void {
   const { period, amount, held, createdAt, expiresAt, terms } = posting;
-  const index = cycles.findIndex(({ id }) => id === posting.cycleId);
-  assertInvariant(4, index >= 0, 'a posting touches a cycle that was opened before');
+  const index = indexOf(cycles, posting);
   const ended = cycles[index] as Cycle;
   assertInvariant(3, renews(ended), 'only an active recurring cycle is renewed');
   assertInvariant(3, ended.next === null, 'a cycle is not renewed if another plan is scheduled');
@@ -276,8 +275,7 @@ function change(cycles: Cycle[], { amount, held }: Posting, index: number): void
  * The index of the cycle that a posting touches. Asserts that the posting belongs to the current period of that cycle.
  */
 function runningIndexOf(cycles: readonly Cycle[], posting: Posting): number {
-  const index = cycles.findIndex(({ id }) => id === posting.cycleId);
-  assertInvariant(4, index >= 0, 'a posting touches a cycle that was opened before');
+  const index = indexOf(cycles, posting);
   const { period, start, end } = cycles[index] as Cycle;
   const { createdAt } = posting;
   assertInvariant(4, posting.terms === null, 'only a posting that opens a cycle has terms');
@@ -288,5 +286,11 @@ function runningIndexOf(cycles: readonly Cycle[], posting: Posting): number {
     'a posting is made between the start and the end of its cycle',
   );
   assertInvariant(4, posting.expiresAt === end, 'a posting expires when its cycle ends');
+  return index;
+}
+
+function indexOf(cycles: readonly Cycle[], { cycleId }: Posting): number {
+  const index = cycles.findIndex(({ id }) => id === cycleId);
+  assertInvariant(4, index >= 0, 'a posting touches a cycle that was opened before');
   return index;
 }

@@ -2,11 +2,11 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { by, type Found, findings, left, type Row } from '../../test/ledger/audit-cases.ts';
 import {
   capturing,
   dayCycles,
   drawing,
-  findingsOf,
   holding,
   holdOf,
   idAt,
@@ -16,19 +16,12 @@ import {
   opening,
   recurring,
   releasing,
-  type StoredEndUser,
 } from '../../test/ledger/ledger-builders.ts';
 import { type Cycle, periodAfter } from './cycle.ts';
 import type { Hold } from './hold.ts';
 import { DAY_MS } from './instant.ts';
 import { lapseOf } from './next-event.ts';
 import type { Posting } from './posting.ts';
-
-type Found = readonly [invariant: number, message: string];
-
-function findings(stored: StoredEndUser): Found[] {
-  return findingsOf(stored).map(({ invariant, message }) => [invariant, message]);
-}
 
 const END = NOW + DAY_MS;
 const LAPSE = NOW + 60_000;
@@ -42,19 +35,9 @@ const HELD = holding(BOUGHT, 10, { until: LAPSE });
 /** A posting that holds 10 credits until a day after their cycle ends. */
 const KEPT = holding(BOUGHT, 10, { until: END + DAY_MS });
 
-function left(cycle: Cycle, remaining: number, held = 0): Cycle {
-  return { ...cycle, remaining, held };
-}
-
-function by({ transactionId }: Posting, message: string): string {
-  return `transaction ${transactionId} ${message}`;
-}
-
 function stillOpen({ transactionId }: Posting): Found {
   return [1, `hold ${transactionId} is open, but not stored`];
 }
-
-type Row = readonly [what: string, stored: StoredEndUser, ...found: Found[]];
 
 /** Two holds that expire at the same instant, in the order in which they lapse. */
 const TWINS = [98, 99].map((sequence) => holding(BOUGHT, 10, { sequence, until: LAPSE })) as [Posting, Posting];

@@ -18,7 +18,7 @@ import { type Cycle, type CycleType, hasEnded } from './cycle.ts';
 import type { Hold, HoldPart } from './hold.ts';
 import { DAY_MS } from './instant.ts';
 import type { Plan } from './plan.ts';
-import type { Posting, PostingKind } from './posting.ts';
+import { POSTING_KINDS, type Posting } from './posting.ts';
 
 type Stored = Required<StoredEndUser>;
 
@@ -112,21 +112,6 @@ const HOLD_FIELDS: { readonly [Field in keyof Hold]: Other<Hold, Field> } = {
     }),
 };
 
-const KINDS: readonly PostingKind[] = [
-  'add',
-  'start-cycle',
-  'renew',
-  'schedule-plan',
-  'change-plan',
-  'subtract',
-  'stop-cycle',
-  'hold',
-  'capture',
-  'release',
-  'lapse',
-  'refund',
-];
-
 type PostingField = Exclude<keyof Posting, 'transactionId' | 'actor' | 'note'>;
 
 /**
@@ -136,7 +121,7 @@ type PostingField = Exclude<keyof Posting, 'transactionId' | 'actor' | 'note'>;
 const POSTING_FIELDS: { readonly [Field in PostingField]: Other<Posting, Field> } = {
   cycleId: ({ cycleId }, all) => otherId(cycleId, all),
   period: ({ period }) => deltas.map((delta) => period + delta),
-  kind: ({ kind }) => otherThan(kind, KINDS),
+  kind: ({ kind }) => otherThan(kind, POSTING_KINDS),
   amount: ({ amount }) => deltas.map((delta) => amount + delta),
   held: ({ held }) => deltas.map((delta) => held + delta),
   createdAt: ({ createdAt }) => deltas.map((delta) => createdAt + delta),

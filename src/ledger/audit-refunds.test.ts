@@ -2,10 +2,10 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { by, type Found, findings, left, type Row } from '../../test/ledger/audit-cases.ts';
 import {
   capturing,
   drawing,
-  findingsOf,
   holding,
   holdOf,
   idAt,
@@ -14,33 +14,15 @@ import {
   opening,
   refunding,
   reopening,
-  type StoredEndUser,
 } from '../../test/ledger/ledger-builders.ts';
-import type { Cycle } from './cycle.ts';
 import { DAY_MS } from './instant.ts';
 import type { Posting } from './posting.ts';
-
-type Found = readonly [invariant: number, message: string];
-
-function findings(stored: StoredEndUser): Found[] {
-  return findingsOf(stored).map(({ invariant, message }) => [invariant, message]);
-}
 
 const END = NOW + DAY_MS;
 const BOUGHT = oneTime({ validityDays: 1 }, 3);
 const ADDED = opening(BOUGHT);
 const HELD = holding(BOUGHT, 10);
 const SPENT = drawing(BOUGHT, 30, NOW, 20);
-
-function left(cycle: Cycle, remaining: number, held = 0): Cycle {
-  return { ...cycle, remaining, held };
-}
-
-function by({ transactionId }: Posting, message: string): string {
-  return `transaction ${transactionId} ${message}`;
-}
-
-type Row = readonly [what: string, stored: StoredEndUser, ...found: Found[]];
 
 const REFUNDED = refunding(SPENT, 30, { at: END });
 const REOPENED = oneTime({ start: END, amount: 30, validityDays: 7 }, 101);

@@ -2,26 +2,12 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import {
-  drawing,
-  findingsOf,
-  NOW,
-  oneTime,
-  opening,
-  recurring,
-  type StoredEndUser,
-  stopping,
-} from '../../test/ledger/ledger-builders.ts';
+import { by, findings, left, type Row } from '../../test/ledger/audit-cases.ts';
+import { drawing, NOW, oneTime, opening, recurring, stopping } from '../../test/ledger/ledger-builders.ts';
 import { AMOUNT_MAX } from './amount.ts';
 import { type Cycle, periodAfter } from './cycle.ts';
 import { DAY_MS } from './instant.ts';
 import type { Posting } from './posting.ts';
-
-type Found = readonly [invariant: number, message: string];
-
-function findings(stored: StoredEndUser): Found[] {
-  return findingsOf(stored).map(({ invariant, message }) => [invariant, message]);
-}
 
 const END = NOW + DAY_MS;
 const [BOUGHT, GIFT] = [oneTime({ validityDays: 1 }, 3), oneTime({ amount: 5, validityDays: 1 }, 4)];
@@ -35,20 +21,9 @@ const [ADDED, GIVEN, STARTED, RENEWED] = [BOUGHT, GIFT, DAILY, NEXT].map(opening
 ];
 const CYCLE = `cycle ${BOUGHT.id}`;
 
-/** The same cycle with `remaining` credits left. */
-function left(cycle: Cycle, remaining: number): Cycle {
-  return { ...cycle, remaining };
-}
-
 function canceled(cycle: Cycle): Cycle {
   return { ...cycle, status: 'canceled' };
 }
-
-function by({ transactionId }: Posting, message: string): string {
-  return `transaction ${transactionId} ${message}`;
-}
-
-type Row = readonly [what: string, stored: StoredEndUser, ...found: Found[]];
 
 const FIRST_DRAW = drawing(BOUGHT, 10, NOW, 6);
 const STOP = stopping(DAILY, NOW, 6);

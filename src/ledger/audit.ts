@@ -131,8 +131,7 @@ class AuditFold {
     if (createdAt !== instantOf(transactionId)) yield [4, 'has a time that differs from the time in its id'];
     if (createdAt > this.#now) yield [4, 'is later than the clock of the ledger'];
     if (actor === '') yield [4, 'has no actor'];
-    const byTime = ACTORS.find((each) => each.kind === kind)?.actor ?? null;
-    if ((byTime ?? actor) !== actor || (byTime === null && ACTORS.some((each) => each.actor === actor)))
+    if (ACTORS.some((each) => (each.kind === kind) !== (each.actor === actor)))
       yield [4, `has the kind ${kind}, but the actor ${actor}`];
     const latestId = this.#transaction[0]?.transactionId;
     if (latestId !== undefined && transactionId < latestId) yield [4, 'is stored after a later transaction'];

@@ -20,7 +20,7 @@ import {
   subtract,
 } from '../../test/ledger/ledger-builders.ts';
 import { cyclesAt } from './balance.ts';
-import type { Accepted, Command, StartCycle } from './command.ts';
+import type { Command, StartCycle } from './command.ts';
 import { type Cycle, hasEnded, isActiveRecurring } from './cycle.ts';
 import { balanceAt } from './history.ts';
 import { DAY_MS, type Instant, VALIDITY_DAYS_MAX } from './instant.ts';
@@ -29,12 +29,6 @@ import { dueCount, dueRenewals, dueTransactions, settle } from './settle.ts';
 import { renewalId } from './transaction-id.ts';
 
 const END = NOW + DAY_MS;
-
-function accept(ledger: MemoryLedger, command: Command): Accepted {
-  const outcome = ledger.run(command);
-  assert(outcome.refused === null, `accepted, not ${outcome.refused}`);
-  return outcome;
-}
 
 function assertSound({ cycles, holds, postings, now }: MemoryLedger): void {
   assert.deepEqual(findingsOf({ cycles, holds, postings, now }), []);
@@ -47,15 +41,15 @@ function later(amount: number, change: Partial<StartCycle> = {}): StartCycle {
 /** A ledger with a daily cycle of 100 credits. */
 function withDaily(): MemoryLedger {
   const ledger = new MemoryLedger();
-  accept(ledger, startCycle(100, { validityDays: 1 }));
+  ledger.accept(startCycle(100, { validityDays: 1 }));
   return ledger;
 }
 
 test('a scheduled plan changes nothing until a millisecond before the end of the period, and then begins as a new cycle', () => {
   const ledger = withDaily();
-  accept(ledger, subtract(30));
+  ledger.accept(subtract(30));
   const [daily] = ledger.cycles as [Cycle];
-  const scheduled = accept(ledger, later(1_000));
+  const scheduled = ledger.accept(later(1_000));
   const id = scheduled.transactionId as string;
   const plan: Plan = { amount: 1_000, validityDays: 3, validityMonths: null, rolloverMax: 0 };
   assert.deepEqual(scheduled.cycle, { ...daily, next: { id, plan } }, 'the answer is the current cycle');
@@ -64,7 +58,7 @@ test('a scheduled plan changes nothing until a millisecond before the end of the
   const expected: Cycle = { ...start, id: renewalId(id, END), amount: 1_000, remaining: 1_000, end: END + 3 * DAY_MS };
   assert.deepEqual(cyclesAt(ledger.state, END), [expected]);
   ledger.now = END;
-  accept(ledger, settling());
+  ledger.accept(settling());
   assert.deepEqual(ledger.cycles, [{ ...daily, status: 'superseded' }, expected]);
   assert.deepEqual(ledger.postings.at(-1), {
     transactionId: expected.id,
@@ -86,8 +80,8 @@ test('a scheduled plan changes nothing until a millisecond before the end of the
 
 test('the posting of a scheduled plan moves no credits, and has the actor and the note of the request', () => {
   const ledger = withDaily();
-  const { transactionId } = accept(ledger, later(7, { note: 'downgrade' }));
-  assert.deepEqual(ledger.find(transactionId as string), [
+  const transactionId = ledger.transact(later(7, { note: 'downgrade' }));
+  assert.deepEqual(ledger.find(transactionId), [
     {
       transactionId,
       cycleId: ledger.cycles[0]?.id,
@@ -111,7 +105,7 @@ test('the posting of a scheduled plan moves no credits, and has the actor and th
 
 test('after the change, the new plan renews itself with its own length and credits', () => {
   const ledger = withDaily();
-  accept(ledger, later(1_000, { validityDays: null, validityMonths: 1, rolloverMax: 5 }));
+  ledger.accept(later(1_000, { validityDays: null, validityMonths: 1, rolloverMax: 5 }));
   const start = new Date(END);
   const renewal = Date.UTC(start.getUTCFullYear(), start.getUTCMonth() + 1, start.getUTCDate(), 9, 30, 0, 123);
   for (const [at, balance] of [
@@ -124,27 +118,27 @@ test('after the change, the new plan renews itself with its own length and credi
 
 test('a plan that is scheduled when no cycle is active begins at once', () => {
   const ledger = new MemoryLedger();
-  const { cycle } = accept(ledger, later(7));
+  const { cycle } = ledger.accept(later(7));
   assert.deepEqual([cycle?.start, cycle?.next, ledger.postings[0]?.kind], [NOW, null, 'start-cycle']);
   const stopped = withDaily();
-  accept(stopped, stopCycle());
-  assert.equal(accept(stopped, later(7)).cycle?.start, NOW);
+  stopped.accept(stopCycle());
+  assert.equal(stopped.accept(later(7)).cycle?.start, NOW);
   assert.equal(balanceAt(stopped.state, NOW).balance, 107, 'beside what is left of the canceled cycle');
   assertSound(stopped);
 });
 
 test('no plan can be scheduled after a cycle that never renews', () => {
   const ledger = new MemoryLedger();
-  accept(ledger, startCycle(100, { validityDays: VALIDITY_DAYS_MAX }));
+  ledger.accept(startCycle(100, { validityDays: VALIDITY_DAYS_MAX }));
   const [cycle] = ledger.cycles;
   assert.deepEqual(ledger.run(later(7)), { refused: 'CycleAlreadyActive', cycle });
 });
 
 test('a stop cancels the scheduled plan, and its outcome shows the canceled cycle without that plan', () => {
   const ledger = withDaily();
-  accept(ledger, later(7));
+  ledger.accept(later(7));
   const [{ id }] = ledger.cycles as [Cycle];
-  const { cycle } = accept(ledger, stopCycle());
+  const { cycle } = ledger.accept(stopCycle());
   assert.deepEqual([cycle?.id, cycle?.status, cycle?.next], [id, 'canceled', null]);
   assert.deepEqual(ledger.cycles, [cycle]);
   assert.equal(balanceAt(ledger.state, END).balance, 0);
@@ -154,7 +148,7 @@ test('a stop cancels the scheduled plan, and its outcome shows the canceled cycl
 test('a plan that is scheduled at the end of a period begins at the end of the next one', () => {
   const ledger = withDaily();
   ledger.now = END;
-  const { cycle } = accept(ledger, later(7));
+  const { cycle } = ledger.accept(later(7));
   assert.deepEqual([cycle?.period, cycle?.end], [1, END + DAY_MS]);
   assert.equal(balanceAt(ledger.state, END + DAY_MS - 1).balance, 100);
   assert.equal(balanceAt(ledger.state, END + DAY_MS).balance, 7);
@@ -162,27 +156,27 @@ test('a plan that is scheduled at the end of a period begins at the end of the n
 
 test('the credits of the old plan can be held before the change, and captured after it', () => {
   const ledger = withDaily();
-  const { transactionId } = accept(ledger, hold(60, { expiresInSeconds: 2 * 86_400 }));
-  accept(ledger, later(7));
+  const transactionId = ledger.transact(hold(60, { expiresInSeconds: 2 * 86_400 }));
+  ledger.accept(later(7));
   ledger.now = END;
   assert.deepEqual(balanceAt(ledger.state, END), { at: END, balance: 7, held: 60 });
-  accept(ledger, capture(transactionId as string, 65));
+  ledger.accept(capture(transactionId, 65));
   assert.deepEqual(balanceAt(ledger.state, END), { at: END, balance: 2, held: 0 });
   assertSound(ledger);
 });
 
 test('added credits outlast a change of plan', () => {
   const ledger = withDaily();
-  accept(ledger, add(9, { validityDays: 9 }));
-  accept(ledger, later(7));
+  ledger.accept(add(9, { validityDays: 9 }));
+  ledger.accept(later(7));
   assert.equal(balanceAt(ledger.state, END).balance, 16);
 });
 
 test('a stop after the change stops the new cycle, and never finds the old one', () => {
   const ledger = withDaily();
-  accept(ledger, later(7));
+  ledger.accept(later(7));
   ledger.now = END;
-  const { cycle } = accept(ledger, stopCycle());
+  const { cycle } = ledger.accept(stopCycle());
   assert.equal(cycle?.start, END);
   assert.deepEqual(
     ledger.cycles.map(({ status }) => status),
@@ -196,7 +190,7 @@ test('a stop after the change stops the new cycle, and never finds the old one',
 for (const days of [1, 2, 4, 7, 8, 3_000]) {
   test(`after ${days} days of downtime, a change of plan and the later renewals give the same result as settling one by one`, () => {
     const ledger = withDaily();
-    accept(ledger, later(10, { rolloverMax: 15 }));
+    ledger.accept(later(10, { rolloverMax: 15 }));
     const { state } = ledger;
     for (const now of [NOW + days * DAY_MS - 1, NOW + days * DAY_MS]) {
       const whole = settle(state, now, EVENTS_MAX);
@@ -322,7 +316,7 @@ function check(commands: readonly Command[], times: readonly Instant[], third: s
     if (now < ledger.now) continue;
     assert.deepEqual(activeOf(cyclesAt(ledger.state, now)), describe(atInstant(expected, now)), what);
     ledger.now = now;
-    accept(ledger, settling());
+    ledger.accept(settling());
     assert.deepEqual(activeOf(ledger.cycles), describe(atInstant(expected, now)), what);
   }
   assertSound(ledger);
@@ -330,9 +324,9 @@ function check(commands: readonly Command[], times: readonly Instant[], third: s
 
 test('a plan that was replaced by a later one never begins', () => {
   const ledger = withDaily();
-  for (const amount of [1, 2, 3]) accept(ledger, later(amount));
+  for (const amount of [1, 2, 3]) ledger.accept(later(amount));
   ledger.now = END + 30 * DAY_MS;
-  accept(ledger, settling());
+  ledger.accept(settling());
   const changes = ledger.postings.filter(({ kind }) => kind === 'change-plan');
   assert.deepEqual(
     changes.map(({ amount, createdAt }) => [amount, createdAt]),
@@ -344,9 +338,9 @@ test('a plan that was replaced by a later one never begins', () => {
 test('each scheduled plan begins as a cycle with its own id, even if the same plan is scheduled again', () => {
   const ledger = withDaily();
   const ids = [END, END + 3 * DAY_MS, END + 6 * DAY_MS].map((end) => {
-    accept(ledger, later(7));
+    ledger.accept(later(7));
     ledger.now = end;
-    accept(ledger, settling());
+    ledger.accept(settling());
     return ledger.cycles.at(-1)?.id;
   });
   assert.equal(new Set(ids).size, 3);
@@ -355,9 +349,9 @@ test('each scheduled plan begins as a cycle with its own id, even if the same pl
 
 test('a state with a scheduled plan that is due is read in burn order', () => {
   const ledger = withDaily();
-  accept(ledger, later(7));
+  ledger.accept(later(7));
   ledger.now = END - 1;
-  accept(ledger, add(5, { validityDays: 9 }));
+  ledger.accept(add(5, { validityDays: 9 }));
   assert.deepEqual(
     cyclesAt(ledger.state, END).map(({ amount }) => amount),
     [5, 7],

@@ -23,7 +23,7 @@ import {
 import { histories } from '../../test/ledger/random-histories.ts';
 import { AMOUNT_MAX } from './amount.ts';
 import { activeBalance, cyclesAt } from './balance.ts';
-import type { Accepted, HoldResult, Outcome } from './command.ts';
+import type { HoldResult } from './command.ts';
 import { decide } from './decide.ts';
 import { heldAt, OPEN_HOLDS_MAX } from './hold.ts';
 import { DAY_MS, INSTANT_MAX, LAST_INSTANT } from './instant.ts';
@@ -38,14 +38,9 @@ function balanceOf({ state, now }: MemoryLedger): [number, number] {
   return [activeBalance(cyclesAt(state, now), now), heldAt(state.holds, now)];
 }
 
-function acceptedBy(outcome: Outcome): Accepted {
-  assert(outcome.refused === null, `accepted, not ${outcome.refused}`);
-  return outcome;
-}
-
 /** @returns the id of the hold */
 function held(ledger: MemoryLedger, amount: number, seconds = 900): string {
-  return acceptedBy(ledger.run(hold(amount, { expiresInSeconds: seconds }))).hold?.id as string;
+  return ledger.accept(hold(amount, { expiresInSeconds: seconds })).hold?.id as string;
 }
 
 /** A ledger with one end user, who has 10 credits that are valid for a day and 10 that are valid for ten days. */
@@ -71,14 +66,14 @@ test('a hold sets credits aside, oldest first, and they can be neither spent nor
   const tooMuch = { refused: 'InsufficientFunds', requested: 6, available: 5 };
   assert.deepEqual(ledger.run(subtract(6)), tooMuch);
   assert.deepEqual(ledger.run(hold(6)), tooMuch);
-  acceptedBy(ledger.run(subtract(5)));
+  ledger.accept(subtract(5));
   assert.deepEqual(balanceOf(ledger), [0, 15]);
 });
 
 test('a capture of less than was held spends the oldest credits and returns the rest', () => {
   const ledger = ledgerOfTwoCycles();
   const id = held(ledger, 15);
-  const { hold: result, transactionId } = acceptedBy(ledger.run(capture(id, 12)));
+  const { hold: result, transactionId } = ledger.accept(capture(id, 12));
   const { status, amount, captured, returned, expired } = result ?? {};
   assert.deepEqual([status, amount, captured, returned, expired], ['captured', 15, 12, 3, 0]);
   assert.deepEqual(spentOf(ledger), [
@@ -93,16 +88,16 @@ test('a capture of less than was held spends the oldest credits and returns the 
 test('a capture without an amount spends all held credits', () => {
   const ledger = ledgerOfTwoCycles();
   const id = held(ledger, 15);
-  assert.equal(acceptedBy(ledger.run(capture(id))).hold?.captured, 15);
+  assert.equal(ledger.accept(capture(id)).hold?.captured, 15);
   assert.deepEqual(balanceOf(ledger), [5, 0]);
 });
 
 test('a capture of more than was held spends the difference from the balance, with one posting for each cycle', () => {
   const ledger = ledgerOfTwoCycles();
   const id = held(ledger, 5);
-  const { transactionId } = acceptedBy(ledger.run(capture(id, 12)));
+  const transactionId = ledger.transact(capture(id, 12));
   assert.deepEqual(
-    ledger.find(transactionId as string).map(({ amount, held: change }) => [amount, change]),
+    ledger.find(transactionId).map(({ amount, held: change }) => [amount, change]),
     [
       [-10, -5],
       [-2, 0],
@@ -116,14 +111,14 @@ test('a capture that the balance cannot cover is refused, and the hold stays ope
   const id = held(ledger, 5);
   assert.deepEqual(ledger.run(capture(id, 21)), { refused: 'InsufficientFunds', requested: 21, available: 20 });
   assert.deepEqual(balanceOf(ledger), [15, 5]);
-  acceptedBy(ledger.run(capture(id, 20)));
+  ledger.accept(capture(id, 20));
   assert.deepEqual(balanceOf(ledger), [0, 0]);
 });
 
 test('a release returns all held credits to the cycles that they came from', () => {
   const ledger = ledgerOfTwoCycles();
   const id = held(ledger, 15);
-  const { status, captured, returned } = acceptedBy(ledger.run(release(id))).hold ?? {};
+  const { status, captured, returned } = ledger.accept(release(id)).hold ?? {};
   assert.deepEqual([status, captured, returned], ['released', 0, 15]);
   assert.deepEqual(balanceOf(ledger), [20, 0]);
 });
@@ -181,7 +176,7 @@ for (const [name, late, balance] of [
     const ledger = ledgerOfTwoCycles();
     const id = held(ledger, 15, 2 * 86_400);
     ledger.now += DAY_MS + late;
-    const { returned, expired } = acceptedBy(ledger.run(release(id))).hold ?? {};
+    const { returned, expired } = ledger.accept(release(id)).hold ?? {};
     assert.deepEqual([returned, expired], late < 0 ? [15, 0] : [5, 10]);
     assert.deepEqual(balanceOf(ledger), [balance, 0]);
   });
@@ -192,7 +187,7 @@ test('held credits can still be captured after their cycle has ended', () => {
   const id = held(ledger, 15, 2 * 86_400);
   ledger.now += DAY_MS + 1;
   assert.deepEqual(balanceOf(ledger), [5, 15]);
-  const { captured, returned, expired } = acceptedBy(ledger.run(capture(id, 12))).hold ?? {};
+  const { captured, returned, expired } = ledger.accept(capture(id, 12)).hold ?? {};
   assert.deepEqual([captured, returned, expired], [12, 3, 0]);
   assert.deepEqual(balanceOf(ledger), [8, 0]);
 });
@@ -203,7 +198,7 @@ test('credits that are released after a renewal do not return to the new period'
   const id = held(ledger, 30, 2 * 86_400);
   ledger.now += DAY_MS;
   assert.deepEqual(balanceOf(ledger), [100, 30]);
-  const { returned, expired } = acceptedBy(ledger.run(release(id))).hold ?? {};
+  const { returned, expired } = ledger.accept(release(id)).hold ?? {};
   assert.deepEqual([returned, expired], [0, 30]);
   assert.deepEqual(balanceOf(ledger), [100, 0]);
 });
@@ -226,9 +221,9 @@ test('a capture after a renewal spends the held credits of the old period first,
   ledger.run(startCycle(100, { validityDays: 1 }));
   const id = held(ledger, 30, 2 * 86_400);
   ledger.now += DAY_MS;
-  const { transactionId } = acceptedBy(ledger.run(capture(id, 40)));
+  const transactionId = ledger.transact(capture(id, 40));
   assert.deepEqual(
-    ledger.find(transactionId as string).map(({ period, amount, held: change }) => [period, amount, change]),
+    ledger.find(transactionId).map(({ period, amount, held: change }) => [period, amount, change]),
     [
       [0, -30, -30],
       [1, -10, 0],
@@ -285,16 +280,16 @@ test('a hold cannot be refunded', () => {
 
 test('a hold, a capture and a release describe the hold: its id, times, status and credits', () => {
   const ledger = ledgerOfTwoCycles();
-  const created = acceptedBy(ledger.run(hold(15, { expiresInSeconds: 60 })));
+  const created = ledger.accept(hold(15, { expiresInSeconds: 60 }));
   const id = created.transactionId as string;
   const times = { id, createdAt: NOW, expiresAt: NOW + 60 * SECOND_MS };
   const nothing = { captured: 0, returned: 0, expired: 0 };
   assert.deepEqual(created.hold, { ...times, status: 'open', amount: 15, ...nothing });
   ledger.now += 1;
-  const captured = acceptedBy(ledger.run(capture(id, 4))).hold;
+  const captured = ledger.accept(capture(id, 4)).hold;
   assert.deepEqual(captured, { ...times, status: 'captured', amount: 15, ...nothing, captured: 4, returned: 11 });
   const other = held(ledger, 5, 60);
-  const released = acceptedBy(ledger.run(release(other))).hold;
+  const released = ledger.accept(release(other)).hold;
   const otherTimes = { id: other, createdAt: NOW + 1, expiresAt: NOW + 1 + 60 * SECOND_MS };
   assert.deepEqual(released, { ...otherTimes, status: 'released', amount: 5, ...nothing, returned: 5 });
 });
@@ -305,16 +300,16 @@ test('a hold never expires later than the last instant of the year 9999', () => 
     ledger.run(add(10));
     const id = held(ledger, 5, 120);
     assert.equal(ledger.holds[0]?.expiresAt, INSTANT_MAX);
-    acceptedBy(ledger.run(release(id)));
+    ledger.accept(release(id));
   }
 });
 
 test('every posting of a hold and of its closing has the actor and the note of its own request', () => {
   const ledger = ledgerOfTwoCycles();
   const ids = [
-    ledger.run(hold(15, { actor: 'key:8', note: 'job 1' })),
-    ledger.run(capture(ledger.holds[0]?.id as string, 12, { actor: 'user:3', note: 'job 1 done' })),
-  ].map((outcome) => acceptedBy(outcome).transactionId as string);
+    ledger.transact(hold(15, { actor: 'key:8', note: 'job 1' })),
+    ledger.transact(capture(ledger.holds[0]?.id as string, 12, { actor: 'user:3', note: 'job 1 done' })),
+  ];
   const said = ids.map((id) => ledger.find(id).map(({ kind, actor, note }) => [kind, actor, note]));
   assert.deepEqual(said, [
     [
@@ -331,8 +326,8 @@ test('every posting of a hold and of its closing has the actor and the note of i
 test('a capture that spends nothing of a part records that its credits return, without a negative zero', () => {
   const ledger = ledgerOfTwoCycles();
   const id = held(ledger, 15);
-  const { transactionId } = acceptedBy(ledger.run(capture(id, 10)));
-  const amounts = ledger.find(transactionId as string).map(({ amount, held: change }) => [amount, change]);
+  const transactionId = ledger.transact(capture(id, 10));
+  const amounts = ledger.find(transactionId).map(({ amount, held: change }) => [amount, change]);
   assert.deepEqual(amounts, [
     [-10, -10],
     [0, -5],
@@ -343,7 +338,7 @@ test('the credits that a capture does not spend return to running cycles, and ar
   const ledger = ledgerOfTwoCycles();
   const id = held(ledger, 15, 2 * 86_400);
   ledger.now += DAY_MS;
-  const { captured, returned, expired } = acceptedBy(ledger.run(capture(id, 4))).hold ?? {};
+  const { captured, returned, expired } = ledger.accept(capture(id, 4)).hold ?? {};
   assert.deepEqual([captured, returned, expired], [4, 5, 6]);
   assert.deepEqual(balanceOf(ledger), [10, 0]);
 });
@@ -361,7 +356,7 @@ test('a capture of more than was held cannot spend the credits of other holds', 
   const [first] = [held(ledger, 5), held(ledger, 12)];
   const refusal = { refused: 'InsufficientFunds', requested: 9, available: 8 };
   assert.deepEqual(ledger.run(capture(first, 9)), refusal);
-  acceptedBy(ledger.run(capture(first, 8)));
+  ledger.accept(capture(first, 8));
   assert.deepEqual(balanceOf(ledger), [0, 12]);
 });
 

@@ -19,20 +19,13 @@ import {
 import { histories } from '../../test/ledger/random-histories.ts';
 import { AMOUNT_MAX } from './amount.ts';
 import { activeBalance, cyclesAt } from './balance.ts';
-import type { Accepted, Command } from './command.ts';
 import { refundableOf } from './decide-refund.ts';
 import { DAY_MS } from './instant.ts';
 import { transactionOf } from './posting.ts';
 
-function accepted(ledger: MemoryLedger, command: Command): Accepted {
-  const outcome = ledger.run(command);
-  assert(outcome.refused === null, `accepted, not ${outcome.refused}`);
-  return outcome;
-}
-
 /** @returns the id of the transaction */
 function spend(ledger: MemoryLedger, amount: number): string {
-  return accepted(ledger, subtract(amount)).transactionId as string;
+  return ledger.transact(subtract(amount));
 }
 
 /** An end user with 10 credits in each of three cycles, which end after one, two and three days. */
@@ -54,9 +47,9 @@ test('a refund first returns the credits that were spent last, as if less had be
   const ledger = ledgerOfThreeCycles();
   const spent = spend(ledger, 25);
   assert.deepEqual(remainingOf(ledger), [0, 0, 5]);
-  assert.deepEqual(accepted(ledger, refund(spent, 7)).refund, { restored: 7, expired: 0 });
+  assert.deepEqual(ledger.accept(refund(spent, 7)).refund, { restored: 7, expired: 0 });
   assert.deepEqual(remainingOf(ledger), [0, 2, 10]);
-  assert.deepEqual(accepted(ledger, refund(spent, 10)).refund, { restored: 10, expired: 0 });
+  assert.deepEqual(ledger.accept(refund(spent, 10)).refund, { restored: 10, expired: 0 });
   assert.deepEqual(remainingOf(ledger), [2, 10, 10]);
 });
 
@@ -64,7 +57,7 @@ test('a refund without an amount returns all credits that are not refunded yet, 
   const ledger = ledgerOfThreeCycles();
   const spent = spend(ledger, 25);
   ledger.run(refund(spent, 7));
-  assert.deepEqual(accepted(ledger, refund(spent)).refund, { restored: 18, expired: 0 });
+  assert.deepEqual(ledger.accept(refund(spent)).refund, { restored: 18, expired: 0 });
   assert.deepEqual(remainingOf(ledger), [10, 10, 10]);
   assert.deepEqual(ledger.run(refund(spent)), { refused: 'RefundTooLarge', requested: null, refundable: 0 });
   assert.deepEqual(ledger.run(refund(spent, 1)), { refused: 'RefundTooLarge', requested: 1, refundable: 0 });
@@ -76,14 +69,14 @@ test('a refund of more than the remaining refundable credits of a subtraction is
   ledger.run(refund(spent, 20));
   assert.deepEqual(ledger.run(refund(spent, 6)), { refused: 'RefundTooLarge', requested: 6, refundable: 5 });
   assert.equal(balanceOf(ledger), 25);
-  accepted(ledger, refund(spent, 5));
+  ledger.accept(refund(spent, 5));
 });
 
 test('refunded credits of a cycle that has ended are expired and do not raise the balance', () => {
   const ledger = ledgerOfThreeCycles();
   const spent = spend(ledger, 25);
   ledger.now = NOW + DAY_MS;
-  const { refund: result, transactionId } = accepted(ledger, refund(spent));
+  const { refund: result, transactionId } = ledger.accept(refund(spent));
   assert.deepEqual(result, { restored: 15, expired: 10 });
   assert.equal(balanceOf(ledger), 20);
   const [first, ...others] = ledger.find(transactionId as string);
@@ -95,7 +88,7 @@ test('refunded credits of a cycle that has ended come back as a new cycle if the
   const ledger = ledgerOfThreeCycles();
   const spent = spend(ledger, 25);
   ledger.now = NOW + DAY_MS;
-  const { refund: result } = accepted(ledger, refund(spent, null, { validityDays: 7 }));
+  const { refund: result } = ledger.accept(refund(spent, null, { validityDays: 7 }));
   assert.deepEqual(result, { restored: 25, expired: 0 });
   assert.equal(balanceOf(ledger), 30);
   const { type, amount, remaining, end } = ledger.cycles.at(-1) ?? {};
@@ -106,7 +99,7 @@ test('refunded credits of a cycle that has ended come back as a new cycle if the
 test('a refund opens no new cycle if all cycles are still running', () => {
   const ledger = ledgerOfThreeCycles();
   const spent = spend(ledger, 25);
-  accepted(ledger, refund(spent, null, { validityDays: 7 }));
+  ledger.accept(refund(spent, null, { validityDays: 7 }));
   assert.equal(ledger.cycles.length, 3);
 });
 
@@ -115,17 +108,17 @@ test('refunded credits of an earlier period do not return to the current period'
   ledger.run(startCycle(100, { validityDays: 1 }));
   const spent = spend(ledger, 40);
   ledger.now = NOW + DAY_MS;
-  assert.deepEqual(accepted(ledger, refund(spent)).refund, { restored: 0, expired: 40 });
+  assert.deepEqual(ledger.accept(refund(spent)).refund, { restored: 0, expired: 40 });
   assert.equal(balanceOf(ledger), 100);
 });
 
 test('a refund of a capture also returns credits that the capture spent beyond the hold', () => {
   const ledger = ledgerOfThreeCycles();
-  const { hold: created } = accepted(ledger, hold(5));
-  const { transactionId } = accepted(ledger, capture(created?.id as string, 12));
-  assert.deepEqual(accepted(ledger, refund(transactionId as string, 11)).refund, { restored: 11, expired: 0 });
+  const { hold: created } = ledger.accept(hold(5));
+  const transactionId = ledger.transact(capture(created?.id as string, 12));
+  assert.deepEqual(ledger.accept(refund(transactionId, 11)).refund, { restored: 11, expired: 0 });
   assert.deepEqual(remainingOf(ledger), [9, 10, 10]);
-  assert.deepEqual(ledger.run(refund(transactionId as string, 2)), {
+  assert.deepEqual(ledger.run(refund(transactionId, 2)), {
     refused: 'RefundTooLarge',
     requested: 2,
     refundable: 1,
@@ -135,7 +128,7 @@ test('a refund of a capture also returns credits that the capture spent beyond t
 test('only subtractions and captures can be refunded, and an unknown transaction is not found', () => {
   const ledger = ledgerOfThreeCycles();
   const spent = spend(ledger, 5);
-  const refunded = accepted(ledger, refund(spent, 1)).transactionId as string;
+  const refunded = ledger.transact(refund(spent, 1));
   const [added] = ledger.postings;
   for (const id of [refunded, added?.transactionId as string])
     assert.deepEqual(ledger.run(refund(id)), { refused: 'NotRefundable' });
@@ -149,16 +142,16 @@ test('a refund that would raise the balance above the maximum is refused', () =>
   const spent = spend(ledger, 60);
   ledger.run(add(AMOUNT_MAX - 50));
   assert.deepEqual(ledger.run(refund(spent)), { refused: 'BalanceTooLarge', requested: 60, available: 10 });
-  accepted(ledger, refund(spent, 10));
+  ledger.accept(refund(spent, 10));
 });
 
 test('a refund names the transaction that it refunds, and has its own actor and note', () => {
   const ledger = ledgerOfThreeCycles();
   const spent = spend(ledger, 25);
-  const { transactionId } = accepted(ledger, refund(spent, 7, { actor: 'user:3', note: 'ticket 4711' }));
+  const transactionId = ledger.transact(refund(spent, 7, { actor: 'user:3', note: 'ticket 4711' }));
   assert.deepEqual(
     ledger
-      .find(transactionId as string)
+      .find(transactionId)
       .map(({ kind, amount, reference, actor, note }) => [kind, amount, reference, actor, note]),
     [
       ['refund', 5, spent, 'user:3', 'ticket 4711'],
@@ -176,7 +169,7 @@ for (const [when, late, result] of [
     const ledger = ledgerOfThreeCycles();
     const spent = spend(ledger, 10);
     ledger.now = NOW + DAY_MS + late;
-    assert.deepEqual(accepted(ledger, refund(spent)).refund, result);
+    assert.deepEqual(ledger.accept(refund(spent)).refund, result);
     assert.equal(balanceOf(ledger), late < 0 ? 30 : 20);
   });
 }
@@ -185,8 +178,8 @@ test('a refund that opens a new cycle records the credits of each ended cycle, a
   const ledger = ledgerOfThreeCycles();
   const spent = spend(ledger, 25);
   ledger.now = NOW + 2 * DAY_MS;
-  const { transactionId } = accepted(ledger, refund(spent, 17, { validityDays: 7 }));
-  const postings = ledger.find(transactionId as string);
+  const transactionId = ledger.transact(refund(spent, 17, { validityDays: 7 }));
+  const postings = ledger.find(transactionId);
   assert.deepEqual(
     postings.map(({ amount, expiresAt, terms }) => [amount, (expiresAt - NOW) / DAY_MS, terms !== null]),
     [
@@ -206,20 +199,20 @@ test('credits that a refund put into a new cycle are spent and refunded like oth
   const ledger = ledgerOfThreeCycles();
   const spent = spend(ledger, 10);
   ledger.now = NOW + 3 * DAY_MS;
-  accepted(ledger, refund(spent, null, { validityDays: 7 }));
+  ledger.accept(refund(spent, null, { validityDays: 7 }));
   const again = spend(ledger, 4);
   assert.equal(balanceOf(ledger), 6);
-  assert.deepEqual(accepted(ledger, refund(again)).refund, { restored: 4, expired: 0 });
+  assert.deepEqual(ledger.accept(refund(again)).refund, { restored: 4, expired: 0 });
   assert.equal(balanceOf(ledger), 10);
 });
 
 test('a capture of credits of an ended cycle can be refunded: they have expired, or come back as a new cycle', () => {
   for (const validityDays of [null, 7]) {
     const ledger = ledgerOfThreeCycles();
-    const { hold: created } = accepted(ledger, hold(15, { expiresInSeconds: 3 * 86_400 }));
+    const { hold: created } = ledger.accept(hold(15, { expiresInSeconds: 3 * 86_400 }));
     ledger.now = NOW + DAY_MS;
-    const { transactionId } = accepted(ledger, capture(created?.id as string));
-    const { refund: result } = accepted(ledger, refund(transactionId as string, null, { validityDays }));
+    const transactionId = ledger.transact(capture(created?.id as string));
+    const { refund: result } = ledger.accept(refund(transactionId, null, { validityDays }));
     assert.deepEqual(result, validityDays === null ? { restored: 5, expired: 10 } : { restored: 15, expired: 0 });
     assert.equal(balanceOf(ledger), validityDays === null ? 20 : 30);
   }
@@ -227,18 +220,18 @@ test('a capture of credits of an ended cycle can be refunded: they have expired,
 
 test('a refund of a capture that spent only a part of its hold returns only that part', () => {
   const ledger = ledgerOfThreeCycles();
-  const { hold: created } = accepted(ledger, hold(15));
-  const { transactionId } = accepted(ledger, capture(created?.id as string, 4));
+  const { hold: created } = ledger.accept(hold(15));
+  const transactionId = ledger.transact(capture(created?.id as string, 4));
   const tooMuch = { refused: 'RefundTooLarge', requested: 5, refundable: 4 };
-  assert.deepEqual(ledger.run(refund(transactionId as string, 5)), tooMuch);
-  assert.deepEqual(accepted(ledger, refund(transactionId as string)).refund, { restored: 4, expired: 0 });
+  assert.deepEqual(ledger.run(refund(transactionId, 5)), tooMuch);
+  assert.deepEqual(ledger.accept(refund(transactionId)).refund, { restored: 4, expired: 0 });
   assert.equal(balanceOf(ledger), 30);
 });
 
 test('releases, lapses, stops and renewals cannot be refunded', () => {
   const ledger = new MemoryLedger();
   ledger.run(startCycle(10, { validityDays: 1 }));
-  const { hold: created } = accepted(ledger, hold(5));
+  const { hold: created } = ledger.accept(hold(5));
   ledger.run(release(created?.id as string));
   ledger.run(hold(5));
   ledger.now += DAY_MS;
@@ -257,10 +250,10 @@ test('the refundable credits of a transaction are the spent credits that no refu
       refunds: ledger.postings.filter(({ kind }) => kind === 'refund'),
     });
   assert.equal(refundable(), 25);
-  accepted(ledger, refund(spent, 7));
+  ledger.accept(refund(spent, 7));
   assert.equal(refundable(), 18);
   ledger.now = NOW + DAY_MS;
-  accepted(ledger, refund(spent, 13, { validityDays: 7 }));
+  ledger.accept(refund(spent, 13, { validityDays: 7 }));
   assert.equal(refundable(), 5, 'what a new cycle got counts once');
   assert.equal(refundableOf({ postings: [], refunds: [] }), 0);
   assert.equal(refundableOf({ postings: ledger.find(ledger.cycles[0]?.id as string), refunds: [] }), 0, 'an addition');
@@ -282,7 +275,7 @@ test('in random histories, the restored and lost credits of a refund add up to t
         assert.deepEqual(ledger.run(refund(id, refundable + 1, { validityDays })), tooMuch);
         if (refundable === 0) continue;
         const before = balanceOf(ledger);
-        const { refund: result } = accepted(ledger, refund(id, null, { validityDays }));
+        const { refund: result } = ledger.accept(refund(id, null, { validityDays }));
         assert(result);
         assert.equal(result.restored + result.expired, refundable);
         assert.equal(balanceOf(ledger), before + result.restored);

@@ -52,19 +52,18 @@ export function changeOf(ended: Cycle, scheduled: ScheduledPlan): Posting {
   return openingOf(cycle, { ...entry, reference: scheduled.id });
 }
 
-/**
- * The postings with which a hold lapses and returns its credits; at least one. The transaction id is derived from the
- * hold.
- */
-export function lapseOf(hold: Hold): readonly Posting[] {
+/** The postings with which a hold lapses and returns its credits. The transaction id is derived from the hold. */
+export function lapseOf(hold: Hold): readonly [Posting, ...Posting[]] {
   const entry = { transactionId: lapseId(hold), kind: 'lapse', createdAt: hold.expiresAt, actor: LAPSE_ACTOR } as const;
-  return hold.parts.map(({ cycleId, period, end, amount }) =>
+  const postings = hold.parts.map(({ cycleId, period, end, amount }) =>
     postingOn(
       { cycleId, period, expiresAt: end },
       { amount: 0, held: -amount },
       { ...entry, note: null, reference: hold.id },
     ),
   );
+  // A hold has at least one part.
+  return postings as [Posting, ...Posting[]];
 }
 
 function renewingOf({ cycles }: EndUserState): Cycle | null {

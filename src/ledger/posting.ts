@@ -9,21 +9,24 @@ import type { TransactionId } from './transaction-id.ts';
 /**
  * What a posting records. `schedule-plan`, `stop-cycle`, `hold`, `release` and `lapse` neither grant nor spend credits.
  * They record what happened, when and by which actor, and are not listed among the transactions. `change-plan` starts a
- * scheduled plan.
+ * scheduled plan. `renew`, `change-plan` and `lapse` are caused by time. The document of the API lists the kinds in this
+ * order.
  */
-export type PostingKind =
-  | 'add'
-  | 'start-cycle'
-  | 'renew'
-  | 'schedule-plan'
-  | 'change-plan'
-  | 'subtract'
-  | 'stop-cycle'
-  | 'hold'
-  | 'capture'
-  | 'release'
-  | 'lapse'
-  | 'refund';
+export const POSTING_KINDS = [
+  'add',
+  'subtract',
+  'refund',
+  'start-cycle',
+  'renew',
+  'schedule-plan',
+  'change-plan',
+  'stop-cycle',
+  'hold',
+  'capture',
+  'release',
+  'lapse',
+] as const;
+export type PostingKind = (typeof POSTING_KINDS)[number];
 
 /**
  * What caused a transaction: `key:<id>` for an API key, `user:<id>` for a user of the console, `import:<id>` for an

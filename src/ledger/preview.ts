@@ -37,7 +37,7 @@ export function previewOf(state: EndUserState, command: StartCycle, now: Instant
   return {
     refused: null,
     startsAt,
-    cycles: cyclesAt(after, now),
+    cycles: after.cycles,
     balance: activeBalance(after.cycles, now),
     balanceAtStart: activeBalance(cyclesAt(after, startsAt), startsAt),
     expiring: cycle.next === null ? 0 : spendable(atItsEnd(cycle, after.holds)),

@@ -23,19 +23,13 @@ import { settle } from './settle.ts';
 
 const END = NOW + DAY_MS;
 
-function accept(ledger: MemoryLedger, command: Command): string | null {
-  const outcome = ledger.run(command);
-  assert(outcome.refused === null, `accepted, not ${JSON.stringify(outcome)}`);
-  return outcome.transactionId;
-}
-
 /** Asserts that `available + 1` credits are refused, and that `available` credits are accepted. */
 function assertRoom(ledger: MemoryLedger, commandOf: (amount: number) => Command, available: number): void {
   const before = ledger.state;
   const requested = available + 1;
   assert.deepEqual(ledger.run(commandOf(requested)), { refused: 'BalanceTooLarge', requested, available });
   assert.deepEqual(ledger.state, before);
-  if (available > 0) accept(ledger, commandOf(available));
+  if (available > 0) ledger.accept(commandOf(available));
 }
 
 /** Asserts that the credits stay within 2^53−1 at many instants, whether or not the due events are stored. */
@@ -73,7 +67,7 @@ test('a start with a rollover leaves room for other credits that outlast its fir
     [2, AMOUNT_MAX - 40],
   ] as const) {
     const ledger = new MemoryLedger();
-    accept(ledger, add(30, { validityDays: days }));
+    ledger.accept(add(30, { validityDays: days }));
     assertRoom(ledger, (amount) => rolling(amount, 10), available);
     assertWithin(ledger);
   }
@@ -82,56 +76,56 @@ test('a start with a rollover leaves room for other credits that outlast its fir
 test('a start with a rollover of 2^53−1 credits has no room for a plan', () => {
   const ledger = new MemoryLedger();
   assertRoom(ledger, (amount) => rolling(amount, AMOUNT_MAX), 0);
-  accept(ledger, rolling(1, AMOUNT_MAX - 1));
+  ledger.accept(rolling(1, AMOUNT_MAX - 1));
   assertWithin(ledger);
 });
 
 test('an addition that outlasts the period leaves room for the plan and its rollover, and a shorter one does not', () => {
   const ledger = new MemoryLedger();
-  accept(ledger, rolling(100, 60));
+  ledger.accept(rolling(100, 60));
   assertRoom(ledger, addedFor(2), AMOUNT_MAX - 160);
   const short = new MemoryLedger();
-  accept(short, rolling(100, 60));
+  short.accept(rolling(100, 60));
   assertRoom(short, addedFor(1), AMOUNT_MAX - 100);
   for (const each of [ledger, short]) assertWithin(each);
 });
 
 test('credits that rolled over take the room that was kept for them, and no more', () => {
   const ledger = new MemoryLedger();
-  accept(ledger, rolling(100, 60));
+  ledger.accept(rolling(100, 60));
   ledger.now = END;
-  accept(ledger, settling());
+  ledger.accept(settling());
   assert.equal(balanceAt(ledger.state, END).balance, 160);
   assertRoom(ledger, addedFor(9), AMOUNT_MAX - 160);
   assertWithin(ledger);
   ledger.now = END + 5 * DAY_MS;
-  accept(ledger, settling());
+  ledger.accept(settling());
   assert.equal(balanceAt(ledger.state, ledger.now).balance, AMOUNT_MAX);
 });
 
 test('a replacement needs no room for the rollover of the cycle that it replaces', () => {
   const ledger = new MemoryLedger();
-  accept(ledger, rolling(100, AMOUNT_MAX - 100));
+  ledger.accept(rolling(100, AMOUNT_MAX - 100));
   assertRoom(ledger, (amount) => rolling(amount, 0, { validityDays: 9, onActive: 'replace' }), AMOUNT_MAX - 100);
   assertWithin(ledger);
 });
 
 test('a replacement with a rollover leaves room for the credits of the old cycle only while they last', () => {
   const ledger = new MemoryLedger();
-  accept(ledger, startCycle(100, { validityDays: 3 }));
+  ledger.accept(startCycle(100, { validityDays: 3 }));
   assertRoom(ledger, (amount) => rolling(amount, 50, { onActive: 'replace' }), AMOUNT_MAX - 150);
   assertWithin(ledger);
   const short = new MemoryLedger();
-  accept(short, startCycle(100, { validityDays: 1 }));
+  short.accept(startCycle(100, { validityDays: 1 }));
   assertRoom(short, (amount) => rolling(amount, 50, { onActive: 'replace' }), AMOUNT_MAX - 100);
   assertWithin(short);
 });
 
 test('a scheduled plan needs room in addition to the credits that outlast the period, but not to those of the old plan', () => {
   const ledger = new MemoryLedger();
-  accept(ledger, rolling(AMOUNT_MAX - 99, 9));
-  accept(ledger, add(30, { validityDays: 1 }));
-  accept(ledger, add(7, { validityDays: 2 }));
+  ledger.accept(rolling(AMOUNT_MAX - 99, 9));
+  ledger.accept(add(30, { validityDays: 1 }));
+  ledger.accept(add(7, { validityDays: 2 }));
   assertRoom(ledger, (amount) => scheduled(amount), AMOUNT_MAX - 7);
   assertRoom(ledger, (amount) => scheduled(amount, 20), AMOUNT_MAX - 27);
   assertWithin(ledger);
@@ -139,8 +133,8 @@ test('a scheduled plan needs room in addition to the credits that outlast the pe
 
 test('if the rollover alone exceeds the room, no credits are available for a scheduled plan', () => {
   const ledger = new MemoryLedger();
-  accept(ledger, rolling(100, 0));
-  accept(ledger, add(7, { validityDays: 2 }));
+  ledger.accept(rolling(100, 0));
+  ledger.accept(add(7, { validityDays: 2 }));
   assertRoom(ledger, (amount) => scheduled(amount, AMOUNT_MAX - 3), 0);
 });
 
@@ -150,8 +144,8 @@ test('a scheduled plan needs room in addition to the credits of the old period t
     [86_401, AMOUNT_MAX - 40],
   ] as const) {
     const ledger = new MemoryLedger();
-    accept(ledger, rolling(100, 0));
-    accept(ledger, hold(40, { expiresInSeconds: seconds }));
+    ledger.accept(rolling(100, 0));
+    ledger.accept(hold(40, { expiresInSeconds: seconds }));
     assertRoom(ledger, (amount) => scheduled(amount), available);
     assertWithin(ledger);
   }
@@ -159,8 +153,8 @@ test('a scheduled plan needs room in addition to the credits of the old period t
 
 test('once a plan is scheduled, additions and holds leave room for it instead of the next renewal', () => {
   const ledger = new MemoryLedger();
-  accept(ledger, rolling(100, 60));
-  accept(ledger, scheduled(AMOUNT_MAX - 20, 5));
+  ledger.accept(rolling(100, 60));
+  ledger.accept(scheduled(AMOUNT_MAX - 20, 5));
   assert.deepEqual(ledger.run(add(16, { validityDays: 2 })), {
     refused: 'BalanceTooLarge',
     requested: 16,
@@ -171,44 +165,44 @@ test('once a plan is scheduled, additions and holds leave room for it instead of
     requested: 16,
     available: 15,
   });
-  accept(ledger, hold(16, { expiresInSeconds: 86_400 }));
-  accept(ledger, hold(5, { expiresInSeconds: 86_401 }));
+  ledger.accept(hold(16, { expiresInSeconds: 86_400 }));
+  ledger.accept(hold(5, { expiresInSeconds: 86_401 }));
   assertRoom(ledger, addedFor(2), 10);
-  accept(ledger, add(1_000, { validityDays: 1 }));
+  ledger.accept(add(1_000, { validityDays: 1 }));
   assertWithin(ledger);
 });
 
 test('a scheduled plan that is smaller than the current one makes room for other credits, and a later schedule must leave room for those credits', () => {
   const ledger = new MemoryLedger();
-  accept(ledger, rolling(AMOUNT_MAX - 20, 5));
-  accept(ledger, subtract(AMOUNT_MAX - 20));
+  ledger.accept(rolling(AMOUNT_MAX - 20, 5));
+  ledger.accept(subtract(AMOUNT_MAX - 20));
   assert.equal(ledger.run(add(16, { validityDays: 2 })).refused, 'BalanceTooLarge');
-  accept(ledger, scheduled(1));
-  accept(ledger, add(1_000, { validityDays: 2 }));
+  ledger.accept(scheduled(1));
+  ledger.accept(add(1_000, { validityDays: 2 }));
   assertRoom(ledger, (amount) => scheduled(amount), AMOUNT_MAX - 1_000);
   assert.equal(ledger.run(add(1, { validityDays: 2 })).refused, 'BalanceTooLarge');
-  accept(ledger, stopCycle());
+  ledger.accept(stopCycle());
   assertRoom(ledger, addedFor(2), AMOUNT_MAX - 1_000);
   assertWithin(ledger);
 });
 
 test('a refund to another cycle leaves room for the scheduled plan', () => {
   const ledger = new MemoryLedger();
-  accept(ledger, add(30, { validityDays: 3 }));
-  accept(ledger, rolling(10, 0));
-  const spent = accept(ledger, subtract(30)) as string;
-  accept(ledger, scheduled(AMOUNT_MAX - 20));
+  ledger.accept(add(30, { validityDays: 3 }));
+  ledger.accept(rolling(10, 0));
+  const spent = ledger.transact(subtract(30));
+  ledger.accept(scheduled(AMOUNT_MAX - 20));
   assert.deepEqual(ledger.run(refund(spent)), { refused: 'BalanceTooLarge', requested: 30, available: 20 });
-  accept(ledger, refund(spent, 20));
+  ledger.accept(refund(spent, 20));
   assertWithin(ledger);
 });
 
 test('after a change of plan, the room is that of the new plan', () => {
   const ledger = new MemoryLedger();
-  accept(ledger, rolling(100, 60));
-  accept(ledger, scheduled(10, 5));
+  ledger.accept(rolling(100, 60));
+  ledger.accept(scheduled(10, 5));
   ledger.now = END;
-  accept(ledger, settling());
+  ledger.accept(settling());
   assertRoom(ledger, addedFor(9), AMOUNT_MAX - 15);
   assertWithin(ledger);
 });

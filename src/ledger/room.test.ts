@@ -22,19 +22,12 @@ import {
 import { historiesOf } from '../../test/ledger/random-histories.ts';
 import { AMOUNT_MAX } from './amount.ts';
 import { applyAll } from './apply.ts';
-import type { Command } from './command.ts';
 import { balanceAt } from './history.ts';
 import { DAY_MS, type Instant } from './instant.ts';
 import { refuseTooLarge } from './room.ts';
 import type { EndUserState } from './state.ts';
 
 const END = NOW + DAY_MS;
-
-function accepted(ledger: MemoryLedger, command: Command): string {
-  const outcome = ledger.run(command);
-  assert(outcome.refused === null, `accepted, not ${outcome.refused}`);
-  return outcome.transactionId as string;
-}
 
 /** The most credits that can be added with an expiry at `end`. */
 function roomOf(state: EndUserState, end: Instant, now = NOW): number {
@@ -82,8 +75,8 @@ test('added credits that outlast a period leave room for the next period and for
  */
 function almostFull(): MemoryLedger {
   const ledger = new MemoryLedger();
-  accepted(ledger, startCycle(50, { validityDays: 1 }));
-  accepted(ledger, add(AMOUNT_MAX - 60, { validityDays: 2 }));
+  ledger.accept(startCycle(50, { validityDays: 1 }));
+  ledger.accept(add(AMOUNT_MAX - 60, { validityDays: 2 }));
   return ledger;
 }
 
@@ -92,7 +85,7 @@ const holdFor = (amount: number, seconds: number) => hold(amount, { expiresInSec
 test('a hold that outlasts a period is refused if the held credits, the next period and all other credits would exceed 2^53−1', () => {
   const ledger = almostFull();
   assert.deepEqual(ledger.run(holdFor(11, 86_401)), { refused: 'BalanceTooLarge', requested: 11, available: 10 });
-  accepted(ledger, holdFor(10, 86_401));
+  ledger.accept(holdFor(10, 86_401));
   assert.deepEqual(ledger.run(holdFor(1, 86_401)), { refused: 'BalanceTooLarge', requested: 1, available: 0 });
   ledger.now = END;
   const { balance, held } = balanceAt(ledger.state, END);
@@ -103,7 +96,7 @@ test('a hold that outlasts a period is refused if the held credits, the next per
 test('held credits count towards the maximum balance, also after their cycle has ended', () => {
   const ledger = new MemoryLedger();
   ledger.run(add(AMOUNT_MAX, { validityDays: 1 }));
-  const id = accepted(ledger, holdFor(10, 2 * 86_400));
+  const id = ledger.transact(holdFor(10, 2 * 86_400));
   assert.deepEqual(ledger.run(add(1)), { refused: 'BalanceTooLarge', requested: 1, available: 0 });
   ledger.now += DAY_MS;
   assert.deepEqual(ledger.run(add(AMOUNT_MAX)), {
@@ -112,27 +105,27 @@ test('held credits count towards the maximum balance, also after their cycle has
     available: AMOUNT_MAX - 10,
   });
   ledger.run(release(id));
-  accepted(ledger, add(AMOUNT_MAX));
+  ledger.accept(add(AMOUNT_MAX));
 });
 
 test('a hold that lapses by the end of the period needs no room', () => {
   const ledger = almostFull();
-  accepted(ledger, holdFor(50, 86_400));
+  ledger.accept(holdFor(50, 86_400));
   assert.equal(balanceAt(ledger.state, END).balance, AMOUNT_MAX - 10);
 });
 
 test('a hold on credits that outlast the period needs no room', () => {
   const ledger = almostFull();
-  accepted(ledger, subtract(50));
-  accepted(ledger, holdFor(1_000, 86_401));
+  ledger.accept(subtract(50));
+  ledger.accept(holdFor(1_000, 86_401));
   const { balance, held } = balanceAt(ledger.state, END);
   assert.equal(balance + held, AMOUNT_MAX - 10);
 });
 
 test('a hold that outlasts the period of a canceled cycle needs no room', () => {
   const ledger = almostFull();
-  accepted(ledger, stopCycle());
-  accepted(ledger, holdFor(50, 86_401));
+  ledger.accept(stopCycle());
+  ledger.accept(holdFor(50, 86_401));
 });
 
 test('a refused hold changes nothing, and the credits can still be spent or held for a shorter time', () => {
@@ -140,52 +133,52 @@ test('a refused hold changes nothing, and the credits can still be spent or held
   const before = ledger.state;
   ledger.run(holdFor(11, 86_401));
   assert.deepEqual(ledger.state, before);
-  accepted(ledger, holdFor(11, 86_399));
-  accepted(ledger, subtract(AMOUNT_MAX - 60 - 11 + 50));
+  ledger.accept(holdFor(11, 86_399));
+  ledger.accept(subtract(AMOUNT_MAX - 60 - 11 + 50));
 });
 
 test('all 2^53−1 credits can be held, captured and refunded', () => {
   const ledger = new MemoryLedger();
-  accepted(ledger, add(AMOUNT_MAX));
-  const id = accepted(ledger, hold(AMOUNT_MAX));
-  const captured = accepted(ledger, capture(id));
-  accepted(ledger, refund(captured));
+  ledger.accept(add(AMOUNT_MAX));
+  const id = ledger.transact(hold(AMOUNT_MAX));
+  const captured = ledger.transact(capture(id));
+  ledger.accept(refund(captured));
   assert.equal(balanceAt(ledger.state, NOW).balance, AMOUNT_MAX);
 });
 
 test('a refund to the current period does not need the room of the next one', () => {
   const ledger = almostFull();
-  const spent = accepted(ledger, subtract(50));
-  accepted(ledger, refund(spent));
+  const spent = ledger.transact(subtract(50));
+  ledger.accept(refund(spent));
   assert.equal(balanceAt(ledger.state, NOW).balance, AMOUNT_MAX - 10);
 });
 
 test('a refund that opens a cycle leaves room for the next period', () => {
   const ledger = new MemoryLedger();
-  accepted(ledger, add(30, { validityDays: 1 }));
-  const spent = accepted(ledger, subtract(30));
+  ledger.accept(add(30, { validityDays: 1 }));
+  const spent = ledger.transact(subtract(30));
   ledger.now = END;
-  accepted(ledger, startCycle(AMOUNT_MAX - 20));
-  accepted(ledger, subtract(AMOUNT_MAX - 20));
+  ledger.accept(startCycle(AMOUNT_MAX - 20));
+  ledger.accept(subtract(AMOUNT_MAX - 20));
   const long = refund(spent, null, { validityDays: 32 });
   assert.deepEqual(ledger.run(long), { refused: 'BalanceTooLarge', requested: 30, available: 20 });
-  accepted(ledger, refund(spent, null, { validityDays: 31 }));
+  ledger.accept(refund(spent, null, { validityDays: 31 }));
 });
 
 test('a refund with a validity that needs no new cycle is not refused for lack of room in the next period', () => {
   const ledger = new MemoryLedger();
-  accepted(ledger, startCycle(AMOUNT_MAX, { validityDays: 1 }));
-  const spent = accepted(ledger, subtract(30));
-  accepted(ledger, refund(spent, null, { validityDays: 90 }));
+  ledger.accept(startCycle(AMOUNT_MAX, { validityDays: 1 }));
+  const spent = ledger.transact(subtract(30));
+  ledger.accept(refund(spent, null, { validityDays: 90 }));
 });
 
 test('a release after the end of a period makes room again', () => {
   const ledger = almostFull();
-  const id = accepted(ledger, holdFor(10, 86_401));
+  const id = ledger.transact(holdFor(10, 86_401));
   ledger.now = END;
   assert.deepEqual(ledger.run(add(1)), { refused: 'BalanceTooLarge', requested: 1, available: 0 });
-  accepted(ledger, release(id));
-  accepted(ledger, add(10, { validityDays: 1 }));
+  ledger.accept(release(id));
+  ledger.accept(add(10, { validityDays: 1 }));
 });
 
 test('in random histories, the balance and the held credits together never exceed 2^53−1, now or later', () => {

@@ -23,7 +23,7 @@ import { DAY_MS, INSTANT_MAX, LAST_INSTANT } from './instant.ts';
 import { isSettled } from './next-event.ts';
 import { endOf } from './plan.ts';
 import { type Posting, transactionOf } from './posting.ts';
-import { dueCount, dueTransactions, settle } from './settle.ts';
+import { dueCount, dueLapses, dueTransactions, settle } from './settle.ts';
 import { EMPTY_STATE, type EndUserState } from './state.ts';
 import { renewalId } from './transaction-id.ts';
 
@@ -268,6 +268,8 @@ test('a reader computes in one step the same result as settling event by event',
         [...dueTransactions(state, now)].reverse(),
         renewals.map((posting) => transactionOf([posting])),
       );
+      const lapses = settled.postings.filter(({ kind }) => kind === 'lapse');
+      assert.deepEqual([...dueLapses(state, now)].reverse().flat(), lapses);
       assert.equal(heldAt(state.holds, now), heldAt(settled.state.holds, now));
       assert.deepEqual(
         settled.state.holds,

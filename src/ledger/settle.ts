@@ -6,7 +6,7 @@ import { applyAll } from './apply.ts';
 import { atItsEnd } from './balance.ts';
 import { type Cycle, hasEnded, periodAfter, periodsMissed, renews, scheduledCycle } from './cycle.ts';
 import type { Instant } from './instant.ts';
-import { changeOf, nextEvent, renewalOf } from './next-event.ts';
+import { changeOf, lapseOf, nextEvent, renewalOf } from './next-event.ts';
 import { type Posting, type Transaction, transactionOf } from './posting.ts';
 import type { EndUserState } from './state.ts';
 
@@ -57,4 +57,10 @@ function* renewalsOf(cycle: Cycle, now: Instant): Generator<Posting> {
     yield* renewalsOf(scheduledCycle(cycle, cycle.next), now);
     yield changeOf(cycle, cycle.next);
   } else for (let count = periodsMissed(cycle, now); count >= 1; count--) yield renewalOf(periodAfter(cycle, count));
+}
+
+/** The postings of the due lapses as they will be stored, one transaction for each hold, latest first. */
+export function* dueLapses({ holds }: EndUserState, now: Instant): Generator<readonly [Posting, ...Posting[]]> {
+  const due = holds.filter(({ expiresAt }) => expiresAt <= now);
+  for (const hold of due.reverse()) yield lapseOf(hold);
 }

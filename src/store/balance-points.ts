@@ -3,7 +3,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type BalancePoint, balanceAt } from '../ledger/history.ts';
 import type { Instant } from '../ledger/instant.ts';
-import type { EndUserState } from '../ledger/state.ts';
+import { type EndUserState, sizeOf } from '../ledger/state.ts';
 
 /** The number of cycles and holds to add up per turn of the event loop; this takes about 0.5 ms. */
 const ADDED_PER_TURN = 5_000;
@@ -17,7 +17,7 @@ export async function balancePoints(
   let added = 0;
   for (const [index, state] of states.entries()) {
     points.push(balanceAt(state, instants[index] as Instant));
-    added += state.cycles.length + state.holds.length;
+    added += sizeOf(state);
     if (added < ADDED_PER_TURN) continue;
     added = 0;
     await nextTurn();

@@ -74,6 +74,11 @@ export function historyTransactionOf(
   return { ...transactionOf(postings), postings: touched, reference, refundable, scheduled };
 }
 
+/** The change of the held credits, in all cycles together. */
+export function heldChange({ postings }: Pick<HistoryTransaction, 'postings'>): number {
+  return postings.reduce((sum, { held }) => sum + held, 0);
+}
+
 /** Whether a transaction passes a filter. Does not check `within`. */
 export function passes(
   { kind, note }: Pick<Transaction, 'kind' | 'note'>,

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { type Scrip, startScrip } from '../http/running-service.ts';
 import { PostgresServer } from '../store/postgres/postgres-server.ts';
+import { newDatabaseOn } from '../store/postgres/scrip-on-postgres.ts';
 import { CLIENT, REPOSITORY, runNode } from './client-package.ts';
 
 const STORIES = ['monthly-rollover', 'plan-changes', 'trial-to-plan'] as const;
@@ -17,10 +18,8 @@ let server: PostgresServer;
 const services = new Map<string, Scrip>();
 before(async () => {
   server = await PostgresServer.start({ fsync: 'off' });
-  const url = await server.createDatabase();
-  const database = { kind: 'postgres', url, lanes: 1, prepared: true, citus: null, acceptUnsafe: true } as const;
   services.set('SQLite', await startScrip({ testClock: true }));
-  services.set('PostgreSQL', await startScrip({ testClock: true, database }));
+  services.set('PostgreSQL', await startScrip({ testClock: true, database: await newDatabaseOn(server) }));
 });
 after(async () => {
   for (const scrip of services.values()) {

@@ -5,6 +5,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { type Scrip, startScrip } from '../http/running-service.ts';
 import { PostgresServer } from '../store/postgres/postgres-server.ts';
+import { newDatabaseOn } from '../store/postgres/scrip-on-postgres.ts';
 import { temporaryFile } from '../store/temporary-ledger.ts';
 import { decode, newOwner, Visitor } from './visitor.ts';
 
@@ -103,8 +104,7 @@ describe('Two processes on PostgreSQL', () => {
   after(() => server.remove());
 
   test('on PostgreSQL, a console form that is sent to two processes at once takes effect once', async () => {
-    const url = await server.createDatabase();
-    const database = { kind: 'postgres', url, lanes: 1, prepared: true, citus: null, acceptUnsafe: false } as const;
+    const database = await newDatabaseOn(server, { acceptUnsafe: false });
     const processes = [await startScrip({ database }), await startScrip({ database })] as const;
     try {
       const visitor = await newOwner(processes[0]);

@@ -2,38 +2,23 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { EndUserKey, WriteCommand } from '../../src/ledger/command.ts';
 import { DAY_MS } from '../../src/ledger/instant.ts';
 import { StoreFault } from '../../src/store/store-fault.ts';
-import { MemoryConsole } from './memory-console.ts';
+import { END_USER, MemoryConsole } from './memory-console.ts';
 
-const USER = '5f2b1c9e-3a70-4d2e-9b61-0c8f4e7a1d23';
-const PATH = `/console/end-users/${USER}`;
+const PATH = `/console/end-users/${END_USER}`;
 const MINUTE_MS = 60_000;
 
-type Asked = WriteCommand extends infer Each
-  ? Each extends WriteCommand
-    ? Omit<Each, keyof EndUserKey | 'actor'>
-    : never
-  : never;
-
-/** @returns the id of the transaction */
-function run({ ledger }: MemoryConsole, asked: Asked): string {
-  const outcome = ledger.submit({ account: 1, endUser: USER, actor: 'key:1', ...asked });
-  assert(outcome.refused === null && outcome.transactionId !== null, `${asked.kind} is accepted`);
-  return outcome.transactionId;
-}
-
 function add(console: MemoryConsole, amount: number, validityDays = 31): string {
-  return run(console, { kind: 'add', amount, validityDays });
+  return console.run({ kind: 'add', amount, validityDays });
 }
 
 function subtract(console: MemoryConsole, amount: number): string {
-  return run(console, { kind: 'subtract', amount });
+  return console.run({ kind: 'subtract', amount });
 }
 
 function hold(console: MemoryConsole, amount: number, { seconds = 900, note = null as string | null } = {}): string {
-  return run(console, { kind: 'hold', amount, expiresInSeconds: seconds, note });
+  return console.run({ kind: 'hold', amount, expiresInSeconds: seconds, note });
 }
 
 function transactionPath(id: string): string {
@@ -153,7 +138,7 @@ test('releasing a hold that has been captured changes nothing and shows that the
   const console = await MemoryConsole.start();
   add(console, 100);
   const id = hold(console, 40);
-  run(console, { kind: 'capture', holdId: id, amount: 25 });
+  console.run({ kind: 'capture', holdId: id, amount: 25 });
   const { status, text } = await console.post(`${transactionPath(id)}/release`, { idempotency_key: 'a' });
   assert.equal(status, 200);
   assert.match(text, /role="alert">This hold is no longer open\. Nothing was changed\./);
@@ -165,7 +150,7 @@ test('only subtractions and captures have a refund button, until they are fully 
   const console = await MemoryConsole.start();
   add(console, 100);
   const subtracted = subtract(console, 30);
-  const captured = run(console, { kind: 'capture', holdId: hold(console, 40), amount: 25 });
+  const captured = console.run({ kind: 'capture', holdId: hold(console, 40), amount: 25 });
   const buttons = async () =>
     [...(await console.get(PATH)).text.matchAll(/href="([^"]+)"[^>]*>Refund</g)].map(([, path]) => path);
   assert.deepEqual(await buttons(), [captured, subtracted].map(transactionPath));
@@ -227,9 +212,9 @@ test('the list of transactions can be filtered by kind and by the beginning of t
   const console = await MemoryConsole.start();
   add(console, 100);
   const held = hold(console, 40, { note: 'Job 1' });
-  run(console, { kind: 'capture', holdId: held, amount: 25, note: 'Job 1, done' });
+  console.run({ kind: 'capture', holdId: held, amount: 25, note: 'Job 1, done' });
   const released = hold(console, 10, { note: 'Job 2' });
-  run(console, { kind: 'release', holdId: released, note: 'A job was canceled' });
+  console.run({ kind: 'release', holdId: released, note: 'A job was canceled' });
   const badges = async (query: string) => {
     const { text } = await console.get(`${PATH}?${query}`);
     return [...text.matchAll(/class="badge kind-([a-z-]+)"/g)].map(([, kind]) => kind);
@@ -253,8 +238,8 @@ test('the CSV of transactions contains the held credits, the references and the 
   const console = await MemoryConsole.start();
   add(console, 100);
   const held = hold(console, 40, { note: 'Job 1' });
-  const captured = run(console, { kind: 'capture', holdId: held, amount: 25 });
-  const refunded = run(console, { kind: 'refund', transactionId: captured, amount: 5, validityDays: null });
+  const captured = console.run({ kind: 'capture', holdId: held, amount: 25 });
+  const refunded = console.run({ kind: 'refund', transactionId: captured, amount: 5, validityDays: null });
   const [header, ...lines] = (await console.get(`${PATH}/transactions.csv`)).text.trimEnd().split('\r\n');
   assert.equal(header, 'transaction_id,created_at,kind,amount,held,expires_at,reference,by,note');
   const shown = lines.map((line) => line.split(','));
@@ -274,7 +259,7 @@ test('the page of a transaction shows all data of the transaction, and only to u
   const console = await MemoryConsole.start();
   add(console, 100);
   const held = hold(console, 40, { note: 'Job 1' });
-  const captured = run(console, { kind: 'capture', holdId: held, amount: 25, note: 'Done' });
+  const captured = console.run({ kind: 'capture', holdId: held, amount: 25, note: 'Done' });
   const { text } = await console.get(transactionPath(captured));
   assert.match(text, /kind-capture">Captured<[\s\S]*−25[\s\S]*hold of 40[\s\S]*“Done”[\s\S]*>Added 100</);
   assert(text.includes(`<dt>Hold</dt><dd><a href="${transactionPath(held)}"`));
@@ -302,7 +287,7 @@ test('the overview subtracts refunds from the credits spent', async () => {
   const console = await MemoryConsole.start();
   add(console, 100);
   const id = subtract(console, 30);
-  run(console, { kind: 'capture', holdId: hold(console, 40), amount: 25 });
+  console.run({ kind: 'capture', holdId: hold(console, 40), amount: 25 });
   await send(console, { id, action: 'refund', amount: '10' });
   const { text } = await console.get('/console/overview');
   assert.match(text, /Spent in the last 30 days<\/p><p class="value"><span class="large-number">45</);

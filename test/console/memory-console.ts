@@ -12,9 +12,13 @@ import { apiKeyRoutes } from '../../src/console/routes/api-keys.ts';
 import { endUserRoutes } from '../../src/console/routes/end-user/end-user.ts';
 import { endUserListRoutes } from '../../src/console/routes/end-users.ts';
 import { overviewRoutes } from '../../src/console/routes/overview.ts';
+import type { EndUserKey } from '../../src/ledger/command.ts';
 import type { AccountKey, ListedKey } from '../../src/store/key-store.ts';
 import type { StoreFault } from '../../src/store/store-fault.ts';
-import { MemoryStore } from './memory-store.ts';
+import { type CommandWithout, MemoryStore } from './memory-store.ts';
+
+/** The end user of account 1 whose commands `MemoryConsole.run` runs. */
+export const END_USER = '5f2b1c9e-3a70-4d2e-9b61-0c8f4e7a1d23';
 
 /** A console context in which each account has one member. A request header names the account. */
 class MemoryContext extends ConsoleContext {
@@ -56,6 +60,15 @@ export class MemoryConsole {
 
   advance(milliseconds: number): void {
     this.ledger.now += milliseconds;
+  }
+
+  /**
+   * Runs a command for the end user `END_USER`, as a backend with an API key would.
+   *
+   * @returns the id of the transaction
+   */
+  run(command: CommandWithout<keyof EndUserKey | 'actor'>): string {
+    return this.ledger.transact({ account: 1, endUser: END_USER, actor: 'key:1', ...command });
   }
 
   async get(url: string, account = 1): Promise<PageReply> {

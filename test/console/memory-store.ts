@@ -1,9 +1,17 @@
 // An in-memory store for the account pages. The rules of the ledger decide commands, as in the real stores, and every
 // read is computed from the postings.
 
+import assert from 'node:assert/strict';
 import { applyAll } from '../../src/ledger/apply.ts';
 import { type Batch, batchOf, decideBatch, referenceName } from '../../src/ledger/batch.ts';
-import { type Command, type EndUserKey, endUserText, isSameEndUser, type Outcome } from '../../src/ledger/command.ts';
+import {
+  type Command,
+  type EndUserKey,
+  endUserText,
+  isSameEndUser,
+  type Outcome,
+  type WriteCommand,
+} from '../../src/ledger/command.ts';
 import type { Referenced } from '../../src/ledger/decide-refund.ts';
 import { type IdempotencyRecord, nameOf } from '../../src/ledger/idempotency.ts';
 import type { Instant } from '../../src/ledger/instant.ts';
@@ -44,6 +52,11 @@ import {
 /** No test settles more due events than this. */
 const EVENTS_MAX = 10_000;
 
+/** A command without the fields that a test adds to each of its commands. */
+export type CommandWithout<Field extends keyof WriteCommand, Each = WriteCommand> = Each extends unknown
+  ? Omit<Each, Field>
+  : never;
+
 type LedgerReads = Pick<LedgerStore, 'load' | 'history' | 'statesAt' | 'find'>;
 
 export class MemoryStore implements ConsoleStore, LedgerReads {
@@ -75,6 +88,17 @@ export class MemoryStore implements ConsoleStore, LedgerReads {
     }
     for (const record of records) this.#records.set(nameOf(record), record);
     return outcomes[0] as Outcome;
+  }
+
+  /**
+   * Runs a command that must be accepted and create a transaction.
+   *
+   * @returns the id of the transaction
+   */
+  transact(command: WriteCommand): string {
+    const outcome = this.submit(command);
+    assert(outcome.refused === null && outcome.transactionId !== null, `${command.kind} is accepted`);
+    return outcome.transactionId;
   }
 
   load(user: EndUserKey): Promise<LoadedEndUser> {

@@ -3,37 +3,22 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
-import type { EndUserKey, WriteCommand } from '../../src/ledger/command.ts';
 import { DAY_MS, HOUR_MS, VALIDITY_DAYS_MAX } from '../../src/ledger/instant.ts';
 import { StoreFault } from '../../src/store/store-fault.ts';
-import { MemoryConsole } from './memory-console.ts';
+import { END_USER, MemoryConsole } from './memory-console.ts';
 
-const USER = '5f2b1c9e-3a70-4d2e-9b61-0c8f4e7a1d23';
-const PATH = `/console/end-users/${USER}`;
+const PATH = `/console/end-users/${END_USER}`;
 /** The clock starts on 20 November 2026, so the first monthly period ends on 20 December. */
 const DAYS_TO_RENEWAL = 30;
-
-type Asked = WriteCommand extends infer Each
-  ? Each extends WriteCommand
-    ? Omit<Each, keyof EndUserKey | 'actor'>
-    : never
-  : never;
-
-/** @returns the id of the transaction */
-function run({ ledger }: MemoryConsole, asked: Asked): string {
-  const outcome = ledger.submit({ account: 1, endUser: USER, actor: 'key:1', ...asked });
-  assert(outcome.refused === null && outcome.transactionId !== null, `${asked.kind} is accepted`);
-  return outcome.transactionId;
-}
 
 const MONTHLY = { validityDays: null, validityMonths: 1 };
 
 function start(console: MemoryConsole, amount: number, rolloverMax = 0): void {
-  run(console, { kind: 'start-cycle', amount, ...MONTHLY, rolloverMax, onActive: 'refuse' });
+  console.run({ kind: 'start-cycle', amount, ...MONTHLY, rolloverMax, onActive: 'refuse' });
 }
 
 function schedule(console: MemoryConsole, amount: number, rolloverMax = 0): string {
-  return run(console, { kind: 'start-cycle', amount, ...MONTHLY, rolloverMax, onActive: 'at_period_end' });
+  return console.run({ kind: 'start-cycle', amount, ...MONTHLY, rolloverMax, onActive: 'at_period_end' });
 }
 
 /** Returns the text of a page without tags. */
@@ -88,18 +73,18 @@ test('a form starts a cycle that renews every 2 months with rollover, and the pa
 
 test('for a plan without rollover, the page says that unused credits expire and that the cycle renews to the amount of the plan', async () => {
   const console = await MemoryConsole.start();
-  run(console, { kind: 'start-cycle', amount: 100, validityDays: 31, onActive: 'refuse' });
+  console.run({ kind: 'start-cycle', amount: 100, validityDays: 31, onActive: 'refuse' });
   const text = await textAt(console);
   assert.match(text, /Plan 100 credits every 31 days\. Unused credits expire at the end of each period\./);
   assert.match(text, /Renews to 100 on 21 Dec 2026, 14:05:31 UTC/);
-  run(console, { kind: 'stop-cycle' });
+  console.run({ kind: 'stop-cycle' });
   assert.doesNotMatch(await textAt(console), /Plan 100 credits/, 'a stopped cycle does not renew');
 });
 
 test('after a renewal, the page shows the balance with the credits that rolled over, and the next renewal', async () => {
   const console = await MemoryConsole.start();
   start(console, 100, 30);
-  run(console, { kind: 'subtract', amount: 75 });
+  console.run({ kind: 'subtract', amount: 75 });
   console.advance(DAYS_TO_RENEWAL * DAY_MS);
   const text = await textAt(console);
   assert.match(text, /125 of 125/);
@@ -121,8 +106,8 @@ test('the form to add credits accepts a validity in calendar months', async () =
 test('a change of plan at the end of the period is previewed, scheduled after a confirmation, and shown until the new plan starts', async () => {
   const console = await MemoryConsole.start();
   start(console, 1_000);
-  run(console, { kind: 'add', amount: 7, validityDays: 400 });
-  run(console, { kind: 'subtract', amount: 400 });
+  console.run({ kind: 'add', amount: 7, validityDays: 400 });
+  console.run({ kind: 'subtract', amount: 400 });
   const change = { amount: '200', validity: '1', unit: 'months', rollover_max: '50', on_active: 'at_period_end' };
   const page = await sendChange(console, { ...change, note: 'Downgrade "now"' });
   assert.deepEqual(kindsOf(console), ['subtract', 'add', 'start-cycle'], 'the preview changes nothing');
@@ -158,7 +143,7 @@ test('the start of a scheduled plan is listed as a change of plan by Scrip, even
   const id = schedule(console, 200);
   console.advance((DAYS_TO_RENEWAL + 40) * DAY_MS);
   for (const isStored of [false, true]) {
-    if (isStored) run(console, { kind: 'subtract', amount: 1 });
+    if (isStored) console.run({ kind: 'subtract', amount: 1 });
     const { text } = await console.get(`${PATH}?kind=change-plan`);
     const row = /<tr role="row">\s*<td[^>]*data-label="Time"[\s\S]*?<\/tr>/.exec(text)?.[0] ?? '';
     assert.match(
@@ -198,7 +183,7 @@ test('the list of transactions can be filtered by the kind schedule-plan, on the
 test('a change of plan that starts now stops the current cycle, and the preview says that its credits can still be spent', async () => {
   const console = await MemoryConsole.start();
   start(console, 1_000);
-  run(console, { kind: 'subtract', amount: 400 });
+  console.run({ kind: 'subtract', amount: 400 });
   const page = await sendChange(console, { amount: '5000', validity: '1', unit: 'months', on_active: 'replace' });
   const preview = textOf(page);
   assert.match(preview, /Starts Now Balance after this 5,600 credits Current cycle Stops\. Its remaining 600 credits/);
@@ -241,7 +226,7 @@ test('the form to stop a cycle says that stopping also cancels a scheduled chang
 
 test('the form to change the plan starts with the interval and the rollover of the current plan', async () => {
   const console = await MemoryConsole.start();
-  run(console, {
+  console.run({
     kind: 'start-cycle',
     amount: 9,
     validityDays: null,
@@ -276,7 +261,7 @@ test('if a change of plan has invalid input, the form is shown again with the in
 test('the preview of a change at the end of the period mentions no expiring credits if all credits are spent', async () => {
   const console = await MemoryConsole.start();
   start(console, 10);
-  run(console, { kind: 'subtract', amount: 10 });
+  console.run({ kind: 'subtract', amount: 10 });
   const preview = textOf(await sendChange(console, { amount: '5', on_active: 'at_period_end' }));
   assert.match(preview, /Balance after this 0 credits Balance at the start 5 credits/);
   assert.doesNotMatch(preview, /Expires unused/);
@@ -294,7 +279,7 @@ test('a plan whose amount and rollover exceed the maximum balance shows an error
 
 test('if a cycle never renews, its plan can only be changed now', async () => {
   const console = await MemoryConsole.start();
-  run(console, { kind: 'start-cycle', amount: 10, validityDays: VALIDITY_DAYS_MAX, onActive: 'refuse' });
+  console.run({ kind: 'start-cycle', amount: 10, validityDays: VALIDITY_DAYS_MAX, onActive: 'refuse' });
   const { text } = await console.get(PATH);
   assert.match(textOf(text), /The current period never ends\./);
   assert.doesNotMatch(text, /<option value="at_period_end"/);
@@ -326,7 +311,7 @@ test('the overview counts the credits of a scheduled plan that has started as re
   start(console, 1_000);
   schedule(console, 200);
   console.advance(DAYS_TO_RENEWAL * DAY_MS);
-  run(console, { kind: 'subtract', amount: 1 });
+  console.run({ kind: 'subtract', amount: 1 });
   console.advance(HOUR_MS);
   const text = await textAt(console, '/console/overview');
   assert.match(text, /Renewed 200/);

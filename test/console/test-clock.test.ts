@@ -6,6 +6,7 @@ import { PERMISSIONS } from '../../src/console/permissions.ts';
 import { DAY_MS } from '../../src/ledger/instant.ts';
 import { type Reply, type Scrip, someone, startScrip } from '../http/running-service.ts';
 import { PostgresServer } from '../store/postgres/postgres-server.ts';
+import { newDatabaseOn } from '../store/postgres/scrip-on-postgres.ts';
 import { makeHashesCheap } from './argon2-wrapper.ts';
 import { assertGoesTo, decode, newMember, newOwner, Visitor } from './visitor.ts';
 
@@ -18,9 +19,7 @@ before(async () => {
 after(() => server.remove());
 
 async function startOnPostgres(): Promise<Scrip> {
-  const url = await server.createDatabase();
-  const database = { kind: 'postgres', url, lanes: 1, prepared: true, citus: null, acceptUnsafe: true } as const;
-  return startScrip({ testClock: true, database });
+  return startScrip({ testClock: true, database: await newDatabaseOn(server) });
 }
 
 /** The time that the banner of a page shows; null if the page has no banner. */

@@ -6,6 +6,7 @@ import { after, before, describe } from 'node:test';
 import type { ConsoleSettings } from '../../src/console/console-context.ts';
 import { MovableClock, type Reply, type Scrip, startScrip } from '../http/running-service.ts';
 import { PostgresServer } from '../store/postgres/postgres-server.ts';
+import { newDatabaseOn } from '../store/postgres/scrip-on-postgres.ts';
 import { makeHashesCheap } from './argon2-wrapper.ts';
 
 export const PASSWORD = 'seven green bottles on a wall';
@@ -163,14 +164,13 @@ export function onBothStores(name: string, define: (start: Start) => void): void
     after(stopAll);
     define(async (settings = {}) => {
       const server = await postgres();
-      const url = await server.createDatabase();
       const clock = new MovableClock(new Date().toISOString());
-      const database = { kind: 'postgres', url, lanes: 1, prepared: true, citus: null, acceptUnsafe: true } as const;
+      const database = await newDatabaseOn(server);
       const scrip = await startScrip({ clock, database, console: settings });
       started.push(scrip);
       const sql: Started['sql'] = async (text) => {
         const qualified = text.replaceAll(/(?<!TO )\b(console_\w+|accounts)\b/g, 'scrip.$1');
-        return (await server.query(qualified, new URL(url).pathname.slice(1))).rows;
+        return (await server.query(qualified, new URL(database.url).pathname.slice(1))).rows;
       };
       return { scrip, clock, sql };
     });

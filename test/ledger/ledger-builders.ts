@@ -5,6 +5,7 @@ import assert from 'node:assert/strict';
 import { audit, type Finding } from '../../src/ledger/audit.ts';
 import { batchOf, decideBatch, referenceName } from '../../src/ledger/batch.ts';
 import type {
+  Accepted,
   Add,
   Capture,
   Command,
@@ -269,6 +270,24 @@ export class MemoryLedger {
   /** The postings of one transaction. */
   find(id: string): Posting[] {
     return this.postings.filter(({ transactionId }) => transactionId === id);
+  }
+
+  /** Runs a command that must be accepted. */
+  accept(command: Command): Accepted {
+    const outcome = this.run(command);
+    assert(outcome.refused === null, `accepted, not ${JSON.stringify(outcome)}`);
+    return outcome;
+  }
+
+  /**
+   * Runs a command that must be accepted and create a transaction.
+   *
+   * @returns the id of the transaction
+   */
+  transact(command: Command): string {
+    const { transactionId } = this.accept(command);
+    assert(transactionId !== null, 'the command creates a transaction');
+    return transactionId;
   }
 
   run(command: Command): Outcome {

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import type { PostingKind } from '../../src/ledger/posting.ts';
+import { POSTING_KINDS } from '../../src/ledger/posting.ts';
 import type { Draft } from './drafts.ts';
 import { DAY, monthsAfter, nextDay } from './model-calendar.ts';
 import type { ModelUser } from './model-types.ts';
@@ -117,23 +117,7 @@ const readBalancesAt = fc
       ),
   );
 
-const kinds = fc.subarray<PostingKind>(
-  [
-    'add',
-    'start-cycle',
-    'renew',
-    'schedule-plan',
-    'change-plan',
-    'subtract',
-    'stop-cycle',
-    'hold',
-    'capture',
-    'release',
-    'lapse',
-    'refund',
-  ],
-  { minLength: 1 },
-);
+const kinds = fc.subarray([...POSTING_KINDS], { minLength: 1 });
 const filter = fc.record({
   kinds: fc.option(kinds, { nil: undefined }),
   notePrefix: fc.option(fc.constantFrom('job', 'job 1', 'job 12', notes[3]), { nil: undefined }),

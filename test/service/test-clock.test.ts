@@ -4,7 +4,6 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
-import type { Database } from '../../src/config.ts';
 import { DAY_MS } from '../../src/ledger/instant.ts';
 import {
   assertFieldRefused,
@@ -16,6 +15,7 @@ import {
   startScrip,
 } from '../http/running-service.ts';
 import { PostgresServer } from '../store/postgres/postgres-server.ts';
+import { newDatabaseOn } from '../store/postgres/scrip-on-postgres.ts';
 
 const RETENTION = { grantsMs: 30 * DAY_MS, othersMs: DAY_MS };
 
@@ -24,11 +24,6 @@ before(async () => {
   server = await PostgresServer.start({ fsync: 'off' });
 });
 after(() => server.remove());
-
-async function newDatabase(): Promise<Database> {
-  const url = await server.createDatabase();
-  return { kind: 'postgres', url, lanes: 2, prepared: true, citus: null, acceptUnsafe: true };
-}
 
 async function now(scrip: Scrip): Promise<number> {
   const reply = await scrip.get('/test-clock');
@@ -46,7 +41,7 @@ const iso = (instant: number) => new Date(instant).toISOString();
 
 for (const [store, start] of [
   ['SQLite', () => startScrip({ testClock: true })],
-  ['PostgreSQL', async () => startScrip({ testClock: true, database: await newDatabase() })],
+  ['PostgreSQL', async () => startScrip({ testClock: true, database: await newDatabaseOn(server, { lanes: 2 }) })],
 ] as const) {
   describe(`the test clock (${store})`, () => {
     let scrip: Scrip;
@@ -266,7 +261,7 @@ describe('the retention of idempotency keys on a ledger with a test clock', () =
   });
 
   test('the key of a subtraction is forgotten after a day of the database, not of the test clock (PostgreSQL)', async (t) => {
-    const database = await newDatabase();
+    const database = await newDatabaseOn(server, { lanes: 2 });
     const scrip = await startScrip({ testClock: true, database });
     t.after(() => scrip.stop());
     const end_user_id = someone();

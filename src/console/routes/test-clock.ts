@@ -1,6 +1,7 @@
 // Routes with which members move the test clock. On a ledger without a test clock, the response is 404.
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import { NO_TEST_CLOCK } from '../../http/problems.ts';
 import { DAY_MS, type Instant, isInstant } from '../../ledger/instant.ts';
 import { instantIn } from '../../ledger/instant-text.ts';
 import type { ConsoleContext } from '../console-context.ts';
@@ -67,6 +68,5 @@ function sendTestClock(
 }
 
 function sendNoTestClock(reply: FastifyReply, viewer: Viewer): FastifyReply {
-  const detail = 'This ledger has no test clock. To get one, start Scrip with --test-clock on a new ledger.';
-  return sendError(reply, 404, { title: 'No test clock', detail }, viewer);
+  return sendError(reply, 404, { title: 'No test clock', detail: NO_TEST_CLOCK }, viewer);
 }

@@ -1,17 +1,14 @@
 // The balance of an end user over time, as a JSON document.
 
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { EndUserKey } from '../../ledger/command.ts';
-import { balanceAt, type Interval, POINTS_MAX, pointsBetween } from '../../ledger/history.ts';
+import { type Interval, POINTS_MAX, pointsBetween } from '../../ledger/history.ts';
 import { addMonths, DAY_MS, type Instant } from '../../ledger/instant.ts';
+import { balancePoints } from '../../store/balance-points.ts';
 import type { LedgerStore } from '../../store/ledger-store.ts';
 import { invalidFields } from '../problems.ts';
 import type { BalanceHistoryQuery } from './calls/balances.ts';
 import { balanceMembers, timestamp } from './replies.ts';
 import type { InTurn } from './transaction-list.ts';
-
-/** Other work can run whenever this many cycles and holds have been added up, which takes 0.2 ms. */
-const ADDED_A_TURN = 5_000;
 
 /** @throws InvalidRequest if the fields are valid one by one but contradict each other */
 export async function balanceHistory(
@@ -33,16 +30,9 @@ export async function balanceHistory(
     throw invalidFields([{ path: '/interval', message }]);
   }
   const { states } = await inTurn(() => ledger.statesAt(user, instants));
-  const points: string[] = [];
-  let added = 0;
-  for (const [index, state] of states.entries()) {
-    const { at, balance, held } = balanceAt(state, instants[index] as Instant);
-    points.push(`{"at":"${timestamp(at)}",${balanceMembers(balance, held)}}`);
-    added += state.cycles.length + state.holds.length;
-    if (added < ADDED_A_TURN) continue;
-    added = 0;
-    await nextTurn();
-  }
+  const points = (await balancePoints(instants, states)).map(
+    ({ at, balance, held }) => `{"at":"${timestamp(at)}",${balanceMembers(balance, held)}}`,
+  );
   return [`{"end_user_id":"${user.endUser}","points":[`, points.join(','), ']}'];
 }
 

@@ -2,21 +2,20 @@
 
 import type { EndUserKey } from '../../ledger/command.ts';
 import type { Instant } from '../../ledger/instant.ts';
-import { lapseOf } from '../../ledger/next-event.ts';
 import { endOf } from '../../ledger/plan.ts';
-import { isListed, type Posting, type PostingKind } from '../../ledger/posting.ts';
-import { dueRenewals } from '../../ledger/settle.ts';
+import { isListed, POSTING_KINDS, type Posting, type PostingKind } from '../../ledger/posting.ts';
+import { dueLapses, dueRenewals } from '../../ledger/settle.ts';
 import type { EndUserState } from '../../ledger/state.ts';
 import { instantOf } from '../../ledger/transaction-id.ts';
 import type { LedgerStore } from '../../store/ledger-store.ts';
 import {
   type HistoryPage,
   type HistoryTransaction,
+  heldChange,
   historyTransactionOf,
   NAMED_CYCLES_MAX,
   PAGE_ROWS_MAX,
 } from '../../store/transaction-history.ts';
-import { KINDS } from './calls/transactions.ts';
 import type { Recorded } from './list-request.ts';
 import type { ListSource } from './list-source.ts';
 import { timestamp, transactionText } from './replies.ts';
@@ -25,7 +24,7 @@ interface RecordedEntry extends HistoryTransaction {
   readonly terms: HistoryPage['terms'];
 }
 
-const LISTED_KINDS: readonly PostingKind[] = KINDS.filter(isListed);
+const LISTED_KINDS: readonly PostingKind[] = POSTING_KINDS.filter(isListed);
 
 export function recordedSource(
   store: Pick<LedgerStore, 'history'>,
@@ -52,30 +51,25 @@ export function recordedSource(
  */
 function* dueEntries(state: EndUserState, now: Instant, kinds: readonly PostingKind[]): Generator<RecordedEntry> {
   const terms = new Map(state.cycles.map(({ id, type, plan }) => [id, { type, plan }]));
-  const entryOf = (postings: readonly Posting[]) => ({
-    ...historyTransactionOf(postings as [Posting, ...Posting[]]),
-    terms,
-  });
-  for (const posting of dueRenewals(state, now)) {
-    // The cycle of a scheduled plan is not in the state yet.
-    if (posting.terms !== null) terms.set(posting.cycleId, posting.terms);
-    if (kinds.includes(posting.kind)) yield entryOf([posting]);
+  const entryOf = (postings: readonly [Posting, ...Posting[]]) => ({ ...historyTransactionOf(postings), terms });
+  if (kinds.includes('renew') || kinds.includes('change-plan')) {
+    for (const posting of dueRenewals(state, now)) {
+      // The cycle of a scheduled plan is not in the state yet.
+      if (posting.terms !== null) terms.set(posting.cycleId, posting.terms);
+      if (kinds.includes(posting.kind)) yield entryOf([posting]);
+    }
   }
-  if (kinds.includes('lapse')) {
-    const lapsed = state.holds.filter(({ expiresAt }) => expiresAt <= now);
-    for (const hold of lapsed.toReversed()) yield entryOf(lapseOf(hold));
-  }
+  if (kinds.includes('lapse')) for (const postings of dueLapses(state, now)) yield entryOf(postings);
 }
 
 function detailedText(entry: RecordedEntry): string {
   const { kind, note, actor, reference, refundable, postings, terms } = entry;
-  const held = postings.reduce((sum, posting) => sum + posting.held, 0);
   const cycles = postings.map((posting, index) => cycleText(posting, index < NAMED_CYCLES_MAX ? terms : null));
   return (
     `${transactionText(entry).slice(0, -1)},"kind":"${kind}","note":${JSON.stringify(note)},"actor":${JSON.stringify(actor)}` +
     (reference === null ? '' : `,"reference":"${reference}"`) +
     (refundable === null ? '' : `,"refundable":${refundable}`) +
-    `${heldMember(held)},"cycles":[${cycles.join(',')}]}`
+    `${heldMember(heldChange(entry))},"cycles":[${cycles.join(',')}]}`
   );
 }
 

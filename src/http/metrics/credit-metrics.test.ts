@@ -3,7 +3,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Registry } from 'prom-client';
-import type { Accepted, WriteCommand } from '../../ledger/command.ts';
+import { MemoryLedger, startCycle, stopCycle } from '../../../test/ledger/ledger-builders.ts';
+import type { Accepted, StartCycle, WriteCommand } from '../../ledger/command.ts';
 import { COUNTED_CALLERS_MAX, CreditMetrics } from './credit-metrics.ts';
 
 const END_USER = '5f2b1c9e-3a70-4d2e-9b61-0c8f4e7a1d23';
@@ -77,6 +78,28 @@ test('a capture is counted with the credits that it spent, and a refund with the
   count({ kind: 'capture', amount: null }, 1, 'key:1', { ...ACCEPTED, hold: { ...hold, captured: 32 } });
   count({ kind: 'refund', amount: 30 }, 1, 'key:1', { ...ACCEPTED, refund: { restored: 20, expired: 10 } });
   assert.deepEqual(await samplesOf(registry), seriesOf('1', '1', { capture: 32, refund: 20 }));
+});
+
+test('the credits of a plan that is only scheduled are not counted, and those of a plan that starts at once are', async () => {
+  const registry = new Registry();
+  const metrics = new CreditMetrics(registry);
+  const ledger = new MemoryLedger();
+  const samplesAfter = (...commands: readonly StartCycle[]) => {
+    for (const command of commands) {
+      const outcome = ledger.run(command);
+      assert(outcome.refused === null);
+      metrics.count({ ...command, account: 1, actor: 'key:1' }, outcome);
+    }
+    return samplesOf(registry);
+  };
+  const counted = (credits: number) => seriesOf('1', '1', { 'start-cycle': credits });
+  const later = startCycle(1_000, { onActive: 'at_period_end' });
+  assert.deepEqual(await samplesAfter(startCycle(300)), counted(300));
+  assert.deepEqual(await samplesAfter(later, later), counted(300), 'nothing was granted yet');
+  assert.deepEqual(await samplesAfter(startCycle(20, { onActive: 'replace' })), counted(320));
+  assert.deepEqual(await samplesAfter(later), counted(320));
+  ledger.run(stopCycle());
+  assert.deepEqual(await samplesAfter(later), counted(1_320), 'without an active cycle, the plan starts at once');
 });
 
 test('beyond a maximum number of API keys, the credits of further keys are counted together', async () => {

@@ -1,7 +1,7 @@
 // Counts the credits that accepted requests granted and spent, by account, API key and kind of request. The labels are
 // numbers that Scrip assigned, and the number of series is bounded. A request is counted when its write is durable;
-// replays and renewals are not counted. Refunded credits are counted as granted, since a counter never decreases. All
-// counters are 0 when the process starts, so they do not show the balance of an account.
+// replays, renewals and scheduled plans are not counted. Refunded credits are counted as granted, since a counter never
+// decreases. All counters are 0 when the process starts, so they do not show the balance of an account.
 
 import { Counter, type Registry } from 'prom-client';
 import type { Accepted, HoldResult, RefundResult, WriteCommand } from '../../ledger/command.ts';
@@ -39,9 +39,11 @@ export class CreditMetrics {
   count(command: WriteCommand, accepted: Accepted): void {
     switch (command.kind) {
       case 'add':
-      case 'start-cycle':
       case 'subtract':
         this.#sumsOf(command).credits[command.kind] += command.amount;
+        break;
+      case 'start-cycle':
+        if (!isScheduled(accepted)) this.#sumsOf(command).credits['start-cycle'] += command.amount;
         break;
       case 'capture':
         this.#sumsOf(command).credits.capture += (accepted.hold as HoldResult).captured;
@@ -79,6 +81,11 @@ export class CreditMetrics {
       },
     });
   }
+}
+
+/** Whether a start of a cycle only scheduled its plan, which grants its credits when the current period ends. */
+function isScheduled({ cycle }: Accepted): boolean {
+  return cycle !== undefined && cycle.next !== null;
 }
 
 function noCredits(account: string, key: string): Sums {

@@ -8,6 +8,7 @@ import type { Browser } from 'playwright-core';
 import type { Database } from '../../../src/config.ts';
 import { eventually, type Scrip, startScrip } from '../../http/running-service.ts';
 import { PostgresServer } from '../../store/postgres/postgres-server.ts';
+import { newDatabaseOn } from '../../store/postgres/scrip-on-postgres.ts';
 import { assertSound, launchBrowser, PHONE } from './browser.ts';
 import { ConsoleVisitor, callApi, type Person } from './console-visitor.ts';
 
@@ -25,8 +26,7 @@ const STORES = {
   PostgreSQL: {
     async open() {
       server = await PostgresServer.start({ fsync: 'off' });
-      const url = await server.createDatabase();
-      return { kind: 'postgres', url, lanes: 2, prepared: true, citus: false, acceptUnsafe: true };
+      return newDatabaseOn(server, { lanes: 2, citus: false });
     },
     async close() {
       await server?.remove();

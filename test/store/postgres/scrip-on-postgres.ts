@@ -1,5 +1,7 @@
-// Starts Scrip in this process, on a new database.
+// Settings of databases with which the tests start Scrip in this process.
 
+import type { PostgresDatabase } from '../../../src/config.ts';
+import type { PostgresOptions } from '../../../src/store/postgres/pool/connection-pool.ts';
 import { type Scrip, startScrip } from '../../http/running-service.ts';
 import { optionsFor } from './postgres-ledger.ts';
 import type { PostgresServer } from './postgres-server.ts';
@@ -9,7 +11,20 @@ export interface ScripOnPostgres {
   readonly url: string;
 }
 
+/** Creates a database. @returns the settings with which Scrip serves it: by default with one lane */
+export async function newDatabaseOn(
+  server: PostgresServer,
+  change: Partial<PostgresOptions> = {},
+): Promise<PostgresDatabase> {
+  return databaseAt(await server.createDatabase(), { lanes: 1, ...change });
+}
+
+/** The settings with which Scrip serves the database at `url`: those of `optionsFor`. */
+export function databaseAt(url: string, change: Partial<PostgresOptions> = {}): PostgresDatabase {
+  return { kind: 'postgres', ...optionsFor(url, change) };
+}
+
 export async function startScripOn(server: PostgresServer): Promise<ScripOnPostgres> {
   const url = await server.createDatabase();
-  return { url, scrip: await startScrip({ database: { kind: 'postgres', ...optionsFor(url) } }) };
+  return { url, scrip: await startScrip({ database: databaseAt(url) }) };
 }

@@ -7,6 +7,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { before, type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { TOTALS } from '../../../src/events/totals.ts';
+import { POSTING_KINDS } from '../../../src/ledger/posting.ts';
 import { openSqliteTools } from '../../../src/store/sqlite/tools/ledger-tools.ts';
 import { CannotOpen } from '../../../src/store/store-fault.ts';
 import { byHand, damaged, otherProcess, readByHand } from '../outside.ts';
@@ -228,20 +229,7 @@ for (const index of Object.keys(PARTIAL_INDEXES) as (keyof typeof PARTIAL_INDEXE
     assert.match(store.join('\n'), new RegExp(`missing from index ${index}`));
   });
 
-const KINDS = [
-  'add',
-  'start-cycle',
-  'renew',
-  'subtract',
-  'stop-cycle',
-  'hold',
-  'capture',
-  'release',
-  'lapse',
-  'refund',
-];
-
-for (const kind of KINDS) {
+for (const kind of POSTING_KINDS) {
   test(`The audit finds a posting of kind ${kind} that links to itself, and does not loop forever`, async (t) => {
     const circling = temporaryFile();
     copyFileSync(file, circling);

@@ -5,6 +5,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { AMOUNT_MAX } from '../../../src/ledger/amount.ts';
 import { DAY_MS } from '../../../src/ledger/instant.ts';
+import { POSTING_KINDS } from '../../../src/ledger/posting.ts';
 import { transactionId } from '../../../src/ledger/transaction-id.ts';
 import { auditBeside } from '../sqlite/sqlite-ledger.ts';
 import { PEOPLE, problemsOf } from '../temporary-ledger.ts';
@@ -83,14 +84,7 @@ for (const table of Object.keys(COLUMNS) as Table[]) {
 const WORDS: readonly (readonly [table: Table, column: string, words: readonly string[]])[] = [
   ['balances', 'status', ['active', 'canceled', 'superseded', 'renewed']],
   ['balances', 'type', ['one-time', 'recurring', 'end-user']],
-  [
-    'postings',
-    'kind',
-    [
-      ...['add', 'start-cycle', 'renew', 'schedule-plan', 'change-plan', 'subtract', 'stop-cycle', 'hold', 'capture'],
-      ...['release', 'lapse', 'refund'],
-    ],
-  ],
+  ['postings', 'kind', POSTING_KINDS],
   ['postings', 'actor', ['']],
 ];
 

@@ -3,7 +3,12 @@
 import { html } from 'ghtml';
 import { isListed, type PostingKind } from '../../../ledger/posting.ts';
 import { instantOf, type TransactionId } from '../../../ledger/transaction-id.ts';
-import { type HistoryPage, type HistoryTransaction, NAMED_CYCLES_MAX } from '../../../store/transaction-history.ts';
+import {
+  type HistoryPage,
+  type HistoryTransaction,
+  heldChange,
+  NAMED_CYCLES_MAX,
+} from '../../../store/transaction-history.ts';
 import { endTime, moment, numberText, signedText, wrappable } from '../../figures.ts';
 import { type FormState, field } from '../form-field.ts';
 import { type Activity, amountLabel, byCell, KINDS, kindBadge, kindLabel, pager, table } from '../lists.ts';
@@ -102,7 +107,7 @@ function historyTable({ endUser, history, terms, openHolds }: HistoryView): stri
  */
 export function movedCredits(entry: Pick<HistoryEntry, 'id' | 'kind' | 'amount' | 'postings'>): string {
   const { id, kind, amount, postings } = entry;
-  const held = wrappable(numberText(Math.abs(postings.reduce((sum, posting) => sum + posting.held, 0))));
+  const held = wrappable(numberText(Math.abs(heldChange(entry))));
   switch (kind) {
     case 'hold':
       return html`!${held} held`;

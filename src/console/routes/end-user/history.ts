@@ -5,9 +5,8 @@ import type { FastifyRequest } from 'fastify';
 import type { EndUserKey } from '../../../ledger/command.ts';
 import { periodAt, renews } from '../../../ledger/cycle.ts';
 import { DAY_MS, INSTANT_MAX, type Instant, isInstant } from '../../../ledger/instant.ts';
-import { lapseOf } from '../../../ledger/next-event.ts';
-import { NOTE_LENGTH_MAX, type Posting } from '../../../ledger/posting.ts';
-import { dueRenewals } from '../../../ledger/settle.ts';
+import { NOTE_LENGTH_MAX } from '../../../ledger/posting.ts';
+import { dueLapses, dueRenewals } from '../../../ledger/settle.ts';
 import { idsBetween } from '../../../ledger/transaction-id.ts';
 import { laterFirst } from '../../../store/console-store.ts';
 import { csvLine } from '../../../store/csv.ts';
@@ -16,6 +15,7 @@ import type { LoadedEndUser, PageCursor } from '../../../store/loaded-end-user.t
 import {
   type HistoryPage,
   type HistoryTransaction,
+  heldChange,
   historyTransactionOf,
   passes,
   type HistoryFilter as StoreFilter,
@@ -97,9 +97,9 @@ function dueTransactions({ state, now }: LoadedEndUser): HistoryTransaction[] {
   const renewals = dueRenewals(state, now)
     .take(PAGE_TRANSACTIONS)
     .map((renewal) => historyTransactionOf([renewal]));
-  const lapses = state.holds
-    .filter(({ expiresAt }) => expiresAt <= now)
-    .map((hold) => historyTransactionOf(lapseOf(hold) as [Posting, ...Posting[]]));
+  const lapses = dueLapses(state, now)
+    .take(PAGE_TRANSACTIONS)
+    .map((postings) => historyTransactionOf(postings));
   return [...renewals, ...lapses].sort(laterFirst).slice(0, PAGE_TRANSACTIONS);
 }
 
@@ -137,8 +137,8 @@ const COLUMNS = [
 ] as const;
 
 function lineOf(transaction: HistoryTransaction, nameOf: (actor: string) => ActorView): string {
-  const { id, createdAt, kind, amount, postings, expiresAt, reference, actor, note } = transaction;
+  const { id, createdAt, kind, amount, expiresAt, reference, actor, note } = transaction;
   const [created, expires] = [createdAt, expiresAt].map((at) => new Date(at).toISOString()) as [string, string];
-  const held = postings.reduce((sum, posting) => sum + posting.held, 0);
+  const held = heldChange(transaction);
   return csvLine([id, created, kind, amount, held, expires, reference, actorText(nameOf(actor)), note]);
 }

@@ -1,7 +1,7 @@
 // The call that lists transactions, with or without details.
 
 import Type, { type Static } from 'typebox';
-import { NOTE_LENGTH_MAX, type PostingKind } from '../../../ledger/posting.ts';
+import { NOTE_LENGTH_MAX, POSTING_KINDS, type PostingKind } from '../../../ledger/posting.ts';
 import {
   amountOf,
   CycleEnd,
@@ -20,25 +20,6 @@ import * as story from './story.ts';
 export const PAGE_LIMIT_MAX = 1_000;
 /** The limit of a request that has a cursor but no `limit`. */
 export const PAGE_LIMIT_DEFAULT = 100;
-
-/**
- * In the order in which the document lists the calls. `renew`, `change-plan` and `lapse` are caused by time, not by a
- * call.
- */
-export const KINDS: readonly PostingKind[] = [
-  'add',
-  'subtract',
-  'refund',
-  'start-cycle',
-  'renew',
-  'schedule-plan',
-  'change-plan',
-  'stop-cycle',
-  'hold',
-  'capture',
-  'release',
-  'lapse',
-];
 
 export const TransactionListQuery = Type.Object(
   {
@@ -72,7 +53,7 @@ export const TransactionListQuery = Type.Object(
     kind: Type.Optional(
       Type.Unsafe<PostingKind>({
         type: 'string',
-        enum: KINDS,
+        enum: POSTING_KINDS,
         description:
           'Only transactions of this kind. `schedule-plan`, `stop-cycle`, `hold`, `release` and `lapse` neither add nor spend credits, and are listed only if you request their kind.',
       }),
@@ -91,7 +72,7 @@ export const TransactionListQuery = Type.Object(
 export type TransactionListQuery = Static<typeof TransactionListQuery>;
 
 const Kind = Type.String({
-  enum: KINDS,
+  enum: POSTING_KINDS,
   description:
     'With `details`: the call that made the transaction; `schedule-plan` for a `/start-cycle` that takes effect at the end of the period. If time caused the transaction: `renew`, `change-plan` (the start of a scheduled plan) or `lapse`.',
 });

@@ -53,10 +53,10 @@ export interface CachedEndUser {
   /** The latest posting that `stored` includes; null if there is none. */
   storedPosting: number | null;
   /**
-   * The instant of the next event according to `stored`; null if there is none. A copy, since `stored` itself is
+   * The instant of the next event according to `stored`; `NEVER` if there is none. A copy, since `stored` itself is
    * usually not in a CPU cache.
    */
-  storedDueAt: Instant | null;
+  storedDueAt: Instant;
   /** The current state, with all cycles of `stored`. */
   state: EndUserState;
   latestPosting: number | null;
@@ -105,7 +105,7 @@ export class EndUserCache {
     this.#now = now;
     this.#latestPosting = latestPosting;
     for (const [user, latestPosting] of unflushedEndUsers(db)) {
-      const unread = { stored: null, storedPosting: null, storedDueAt: null, state: EMPTY_STATE, latestPosting };
+      const unread = { stored: null, storedPosting: null, storedDueAt: NEVER, state: EMPTY_STATE, latestPosting };
       this.#queue(this.#add({ name: endUserText(user), ...unread, pendingPostings: 0, isQueued: false }));
     }
   }
@@ -133,7 +133,7 @@ export class EndUserCache {
     const old = this.#old.get(name);
     if (old !== undefined) return this.#known(this.#add(old), now);
     const { state, latestPosting } = this.#reader.read(user, null, now);
-    const read = { stored: state, storedPosting: latestPosting, storedDueAt: dueIn(state), state, latestPosting };
+    const read = { stored: state, storedPosting: latestPosting, storedDueAt: nextEventAt(state), state, latestPosting };
     return this.#add({ name, ...read, pendingPostings: 0, isQueued: false });
   }
 
@@ -154,7 +154,7 @@ export class EndUserCache {
    */
   flushWhereDue(cached: CachedEndUser): void {
     const dueAt = nextEventAt(cached.state);
-    const storedDueAt = cached.storedDueAt ?? NEVER;
+    const { storedDueAt } = cached;
     const isSoon = dueAt < storedDueAt && dueAt <= this.#now + GENERATIONS * this.#limits.ageMaxMs;
     if (storedDueAt <= this.#now || isSoon) this.#flush(cached);
   }
@@ -170,7 +170,7 @@ export class EndUserCache {
     );
     cached.stored = state;
     cached.storedPosting = latestPosting;
-    cached.storedDueAt = dueIn(state);
+    cached.storedDueAt = nextEventAt(state);
     cached.pendingPostings = 0;
   }
 
@@ -239,7 +239,7 @@ export class EndUserCache {
     const { stored, current } = this.#reader.replay(endUserOf(cached.name), cached.latestPosting as number, this.#now);
     cached.stored = stored.state;
     cached.storedPosting = stored.latestPosting;
-    cached.storedDueAt = dueIn(stored.state);
+    cached.storedDueAt = nextEventAt(stored.state);
     cached.state = current.state;
     cached.latestPosting = current.latestPosting;
     return cached;
@@ -279,11 +279,6 @@ export class EndUserCache {
     this.#beganAt = this.#now;
     this.#rotations += 1;
   }
-}
-
-function dueIn(state: EndUserState): Instant | null {
-  const at = nextEventAt(state);
-  return at === NEVER ? null : at;
 }
 
 /**

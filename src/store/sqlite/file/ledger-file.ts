@@ -206,7 +206,9 @@ export function hasTestClock(db: DatabaseSync): boolean {
 /** A ledger without postings may have been created by `scrip key create`, so it can still get a test clock. */
 function settleClock(db: DatabaseSync, file: string, testClock: boolean | null): void {
   if (testClock) db.exec('INSERT OR IGNORE INTO test_clock SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM postings)');
-  const refusal = testClock === null ? null : testClockRefusal(file, hasTestClock(db), testClock);
+  // Read in any case: if the page is damaged, `openLedgerFile` reports it.
+  const hasOne = hasTestClock(db);
+  const refusal = testClock === null ? null : testClockRefusal(file, hasOne, testClock);
   if (refusal !== null) throw new CannotOpen(refusal);
 }
 

@@ -7,7 +7,7 @@ import { CannotOpen } from '../../store-fault.ts';
 import { LedgerDigester, type PostingsDigest } from '../../tools/ledger-digest.ts';
 import type { OperatorStores, ToolsOptions } from '../../tools/ledger-tools.ts';
 import { throughPosition } from '../../transaction-ids.ts';
-import { explained, hasTestClock, openLedgerFile } from '../file/ledger-file.ts';
+import { hasTestClock, openLedgerFile } from '../file/ledger-file.ts';
 import { faultOf } from '../file/sqlite-error.ts';
 import { sqliteKeyStore } from '../reads/api-keys.ts';
 import { LedgerClock } from '../writer/ledger-clock.ts';
@@ -19,7 +19,7 @@ import { resetTotals } from './totals.ts';
 export function openSqliteTools(file: string, { create, testClock = null }: ToolsOptions): OperatorStores {
   if (!create) refuseMissing(file);
   const db = openLedgerFile(file, false, testClock);
-  const clock = clockOf(db, file);
+  const clock = new LedgerClock(Date.now, { isTest: hasTestClock(db) });
   return {
     tools: {
       audit: async (report) => auditFile(db, report),
@@ -35,16 +35,6 @@ export function openSqliteTools(file: string, { create, testClock = null }: Tool
     },
     keys: sqliteKeyStore(db, clock, async () => {}),
   };
-}
-
-/** @throws CannotOpen if the page that tells whether the ledger has a test clock is damaged */
-function clockOf(db: DatabaseSync, file: string): LedgerClock {
-  try {
-    return new LedgerClock(Date.now, { isTest: hasTestClock(db) });
-  } catch (error) {
-    db.close();
-    throw explained(file, error);
-  }
 }
 
 /** @throws CannotOpen */

@@ -7,8 +7,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { eventually, type Reply, type Scrip, someone, startScrip } from '../../../http/running-service.ts';
 import { problemsOf } from '../../temporary-ledger.ts';
 import { History, startLoad } from '../acknowledged-history.ts';
-import { auditBeside, optionsFor } from '../postgres-ledger.ts';
+import { auditBeside } from '../postgres-ledger.ts';
 import { PostgresServer } from '../postgres-server.ts';
+import { databaseAt } from '../scrip-on-postgres.ts';
 import { TcpProxy } from '../tcp-proxy.ts';
 
 const LANES = 4;
@@ -38,8 +39,7 @@ interface Service {
 async function withService(work: (service: Service) => Promise<void>): Promise<void> {
   const proxy = await TcpProxy.to(server.port);
   const direct = await server.createDatabase();
-  const options = optionsFor(proxy.url(direct), { lanes: LANES });
-  const scrip = await startScrip({ database: { kind: 'postgres', ...options } });
+  const scrip = await startScrip({ database: databaseAt(proxy.url(direct), { lanes: LANES }) });
   try {
     await work({ scrip, proxy, direct });
     assert.deepEqual(problemsOf(await auditBeside(direct)), []);
