@@ -30,7 +30,7 @@ export interface LoopSettings {
   readonly seconds: number;
 }
 
-/** With autocannon, each connection sends this many generated requests again and again. */
+/** autocannon repeats this many generated requests on each connection. */
 const REQUESTS_IN_TURN = 500;
 
 const run = promisify(execFile);

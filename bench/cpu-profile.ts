@@ -34,7 +34,6 @@ export interface Stretch {
   readonly until: number;
 }
 
-/** The name of the frame in which V8 records idle time. */
 const IDLE = '(idle)';
 
 /** Returns the root of the call tree for a time range, without idle time. */

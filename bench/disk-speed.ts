@@ -10,7 +10,6 @@ import { type Figure, median } from './results.ts';
 const BYTES = 100_000;
 const WRITES = 100;
 
-/** Appends to a file and syncs it, one write after another. */
 export function diskSpeed(when: string): Figure[] {
   const folder = mkdtempSync(join(tmpdir(), 'scrip-disk-'));
   const file = openSync(join(folder, 'log'), 'w');

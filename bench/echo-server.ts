@@ -1,5 +1,5 @@
-// A server that has the same framework, schemas and responses as Scrip but stores nothing. It shows the cost of a
-// request without a ledger: ratios "vs. echo" in the benchmarks compare a system with this server.
+// A server that has the same framework, schemas and responses as Scrip but stores nothing. The column "vs. echo" of the
+// benchmarks compares a system with this server.
 
 import Fastify from 'fastify';
 import { Balance, CycleEntry } from '../src/http/api/calls/balances.ts';
@@ -7,7 +7,6 @@ import { Addition, AddRequest, Subtraction, SubtractRequest } from '../src/http/
 import { NextCycle } from '../src/http/api/calls/cycles.ts';
 import { EndUserQuery } from '../src/http/api/calls/fields.ts';
 
-/** A cycle as long as a cycle in Scrip's responses. */
 const CYCLE = {
   cycle_start: '2026-11-20T08:00:00.123Z',
   cycle_end: '2026-12-21T08:00:00.123Z',

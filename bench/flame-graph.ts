@@ -1,5 +1,4 @@
-// Draws a call tree as a flame graph in one SVG file. The width of a bar shows the time in a function, including its
-// callees. Callers are below their callees. Tooltips show the name, location and time of a function.
+// Draws a call tree as a flame graph in one SVG file.
 
 import type { Frame } from './cpu-profile.ts';
 
@@ -7,10 +6,8 @@ const WIDTH = 1_400;
 const BAR_HEIGHT = 17;
 const CHARACTER_WIDTH = 6.4;
 const HEAD = 34;
-/** Bars narrower than this are not drawn. */
 const WIDTH_MIN = 0.7;
 
-/** A frame gets the colour of the first pattern that matches its location. */
 const COLOURS: readonly (readonly [pattern: RegExp, colour: string])[] = [
   [/^$/, '#b9bec7'],
   [/^node:/, '#8fb7d9'],

@@ -1,9 +1,7 @@
-// A service that a careful developer might write instead of using Scrip. It stores credits on PostgreSQL, in lots that
-// expire. Each request runs one transaction; a subtraction locks the end user's lots when it reads them. The service
-// never spends a credit twice, and responds only after its data is on stable storage. It leaves out the parts that are
-// harder to get right: cycles and renewals, replacing and stopping cycles, a maximum balance, accounts and revocable
-// keys, sortable IDs, a record of the lots that each transaction used, clocks that jump back, a COMMIT without a reply,
-// and any way to verify the data.
+// A service that a careful developer might write instead of using Scrip: credits on PostgreSQL, in lots that expire. It
+// never spends a credit twice and responds only after its data is on stable storage, but it leaves out cycles and
+// renewals, replacing and stopping cycles, a maximum balance, accounts and revocable keys, sortable IDs, a record of
+// the lots that each transaction used, clocks that jump back, a COMMIT without a reply, and any way to verify the data.
 
 import { createHash, timingSafeEqual } from 'node:crypto';
 import Fastify from 'fastify';

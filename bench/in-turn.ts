@@ -32,7 +32,6 @@ const MIB = 2 ** 20;
 
 const run = promisify(execFile);
 
-/** Measures each subject with its workload in a closed loop. */
 export async function inTurn(contests: readonly Contest[], settings: Rounds): Promise<Row[]> {
   const { connections, seconds, warmUp } = settings;
   for (const { subject, workload } of contests)
@@ -43,7 +42,6 @@ export async function inTurn(contests: readonly Contest[], settings: Rounds): Pr
   return contests.map((contest, index) => rowOf(contest, 'closed', connections, rounds[index] as Round[]));
 }
 
-/** Measures each subject with its workload in an open loop at a fixed rate. */
 export async function inTurnAtRate(
   contests: readonly Contest[],
   { connections, rounds: count, seconds, rate }: Omit<Rounds, 'warmUp'> & { readonly rate: number },

@@ -1,33 +1,36 @@
 // Generates load in an open loop: requests are due at a fixed rate, however fast the server responds, and the latency
-// of each request is measured from its due time. If a server stalls for a second, the delay counts for all requests
-// that became due in that second. A closed loop would not send these requests, since each client waits for a response
-// first (coordinated omission).
-//
-// Requests that are due in the same millisecond are sent together. If no connection is free, the generator queues the
-// request, and the time in the queue counts. The generator's own delay counts too; measurements of the echo server show
-// how large this delay is.
+// of each request is measured from its due time. A closed loop would hide delays, since each client waits for a
+// response before it sends its next request (coordinated omission).
 
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { AnswerReader } from '../test/load/answer-reader.ts';
 import type { Answered, Target } from './closed-loop.ts';
-import { bytesOf, RequestSource, type Workload } from './workload.ts';
+import { bytesOf, type Request, RequestSource, type Workload } from './workload.ts';
 
 export interface OpenLoop {
-  /** Requests per second. */
   readonly rate: number;
   readonly seconds: number;
-  /** The fixed number of connections. There is no pipelining, so no more requests than this are in flight. */
+  /** The generator does not pipeline, so at most this many requests are in flight. */
   readonly connections: number;
 }
 
-/** How long to wait for responses after the last request. Requests without a response by then count as failures. */
+/** How long to wait for responses after the last request. */
 const REST_MS = 10_000;
 const OK = 200;
 
-export async function openLoop(target: Target, workload: Workload, settings: OpenLoop): Promise<Answered> {
-  const generator = new OpenLoopGenerator(target, workload, settings);
+/** Makes the requests, one at a time. */
+export interface Source {
+  next(): Request;
+}
+
+export function openLoop(target: Target, workload: Workload, settings: OpenLoop): Promise<Answered> {
+  return openLoopFrom(target, new RequestSource(workload, Math.random), settings);
+}
+
+export async function openLoopFrom(target: Target, source: Source, settings: OpenLoop): Promise<Answered> {
+  const generator = new OpenLoopGenerator(target, source, settings);
   await generator.connect();
   try {
     return await generator.run();
@@ -39,7 +42,7 @@ export async function openLoop(target: Target, workload: Workload, settings: Ope
 class OpenLoopGenerator {
   readonly #target: Target;
   readonly #settings: OpenLoop;
-  readonly #source: RequestSource;
+  readonly #source: Source;
   readonly #sockets: Socket[] = [];
   readonly #idle: Connection[] = [];
   /** Due times of queued requests, oldest first. Requests before the index `#taken` have been sent. */
@@ -49,10 +52,10 @@ class OpenLoopGenerator {
   #answered = 0;
   #failures = 0;
 
-  constructor(target: Target, workload: Workload, settings: OpenLoop) {
+  constructor(target: Target, source: Source, settings: OpenLoop) {
     this.#target = target;
     this.#settings = settings;
-    this.#source = new RequestSource(workload, Math.random);
+    this.#source = source;
     this.#latencies = new Float64Array(Math.ceil(settings.rate * settings.seconds));
   }
 

@@ -29,7 +29,6 @@ export const USAGE = `npm run bench -- [options]
   --publish            write docs/benchmarks.json, docs/benchmarks.svg and the tables in docs/benchmarks.md
 `;
 
-/** @throws TypeError for an unknown option */
 export function optionsOf(args: readonly string[]): Options {
   const { values } = parseArgs({
     args: [...args],

@@ -1,5 +1,4 @@
-// Measures the cost of Node's own HTTP server, without a framework. The server parses a body, reads two fields and
-// sends them back. A ledger on Node cannot be faster.
+// Measures the cost of Node's own HTTP server, without a framework. A ledger on Node cannot be faster.
 
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';

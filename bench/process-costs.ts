@@ -10,7 +10,6 @@ const KIB = 1_024;
 export interface Costs {
   readonly cpuMicros: number;
   readonly residentBytes: number;
-  /** Bytes sent to the disk. */
   readonly writtenBytes: number;
 }
 
@@ -35,10 +34,7 @@ export function threadCosts(pid: number): Map<string, number> {
   return costs;
 }
 
-/**
- * Shared memory, which PostgreSQL uses, is divided among the processes that share it, if the system reports these
- * shares.
- */
+/** The memory that processes share, as in PostgreSQL, is divided among them if the system reports the shares. */
 function residentKib(pid: number): number {
   const shared = field(`/proc/${pid}/smaps_rollup`, /^Pss:\s+(\d+)/m);
   return shared > 0 ? shared : field(`/proc/${pid}/status`, /VmRSS:\s+(\d+)/);
@@ -56,7 +52,6 @@ function treeOf(roots: readonly number[]): number[] {
   return tree;
 }
 
-/** The CPU time of a process includes threads that have ended. */
 function cpuMicrosOf(stat: string): number {
   const fields = fieldsBehindName(stat);
   return (Number(fields[11] ?? 0) + Number(fields[12] ?? 0)) * TICK_MICROS;

@@ -29,7 +29,6 @@ const LOADS: Readonly<Record<string, workloads.Workload>> = {
   keyed: { ...workloads.SUBTRACT_MEDIUM, name: workloads.SUBTRACT_KEYED.name, keyed: true },
   mix: { ...workloads.MIX, group: GROUP },
 };
-/** Microseconds per second. */
 const MICROS = 1_000_000;
 
 const { values } = parseArgs({
@@ -59,7 +58,7 @@ async function startedWith(flags: readonly string[]): Promise<Subject> {
 async function profile(subject: Subject, workload: workloads.Workload): Promise<void> {
   const [connections, seconds] = [Number(values.connections), Number(values.seconds)];
   const pid = subject.pids[0] as number;
-  // Exclude the start of the server from the results, since its cost does not depend on how long the server runs.
+  // Exclude the start of the server, whose cost does not depend on how long the server runs.
   await closedLoop(subject, workload, { connections, seconds: WARM_UP_SECONDS });
   const [before, threadsBefore] = [costsOf(subject.pids), threadCosts(pid)];
   const from = monotonicMicros();
@@ -100,7 +99,6 @@ function show(thread: string, root: Frame, requests: number): void {
       ]);
   const head = ['µs per request', 'share', 'function', 'location'];
   print(asText({ title: `${busy}; functions without their callees`, head, lines: linesOf(selfTimes(root)) }));
-  // Functions of Scrip, including their callees.
   const ours = totalTimes(root).filter(({ place }) => OURS.test(place));
   print(asText({ title: `${thread}: functions of Scrip with their callees`, head, lines: linesOf(ours) }));
   const path = join(RESULTS, `flame-${values.on}-${values.load}-${thread}.svg`);

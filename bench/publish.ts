@@ -11,7 +11,7 @@ import { targetTable } from './targets.ts';
 const DOCS = join(import.meta.dirname, '..', 'docs');
 const PAGE = join(DOCS, 'benchmarks.md');
 
-/** A marker comment names the generated text that follows, which ends at the next `<!-- end -->`. */
+/** Matches a marker comment, the generated text after it, and `<!-- end -->`. */
 const MARK = /<!-- (machine|targets|part [\w-]+) -->[\s\S]*?<!-- end -->/g;
 
 export function publish(results: Results): void {

@@ -1,5 +1,5 @@
 // The results of the benchmarks, stored as JSON. Measuring one part replaces only that part's results, so that you can
-// split a long run. The results of each part include the time and the commit of the measurement.
+// split a long run.
 
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -25,7 +25,7 @@ export interface Row {
   readonly residentMib: number;
   /** The sum over all rounds. */
   readonly failures: number;
-  /** The values of each round. `ratioOf` computes ratios within a round. */
+  /** The values of each round. */
   readonly eachRound: readonly { readonly rate: number; readonly cpuMicros: number; readonly p99: number }[];
 }
 

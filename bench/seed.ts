@@ -1,17 +1,19 @@
-// Creates large ledgers quickly, on either store. Loads rows in the order of end users, as `scrip copy` does. The
-// ledgers are valid: `scrip verify` finds no problems.
+// Creates large ledgers quickly, on either store. The ledgers are valid: `scrip verify` finds no problems.
 
 import { randomBytes } from 'node:crypto';
 import { apiKeySecret, hashOf, hintOf, SECRET_BYTES } from '../src/accounts/api-key.ts';
 import type { Database } from '../src/config.ts';
+import { deriveEvents } from '../src/events/derive.ts';
 import type { EndUserKey } from '../src/ledger/command.ts';
 import { type Cycle, newCycle } from '../src/ledger/cycle.ts';
 import { DAY_MS, type Instant } from '../src/ledger/instant.ts';
 import { openingOf, type Posting, type PostingKind, postingTo } from '../src/ledger/posting.ts';
 import { type TransactionId, transactionId } from '../src/ledger/transaction-id.ts';
+import { EXPIRING_DAYS_DEFAULT } from '../src/store/event-log.ts';
 import { OPERATOR } from '../src/store/key-store.ts';
 import { openPostgresDestination } from '../src/store/postgres/tools/copying.ts';
 import { openSqliteDestination } from '../src/store/sqlite/tools/copying.ts';
+import { CopiedEvents } from '../src/store/tools/copied-events.ts';
 import { inBatches, type LedgerRow } from '../src/store/tools/ledger-copy.ts';
 import { CREDITS, endUserId, type Group } from './workload.ts';
 
@@ -25,7 +27,6 @@ const RENEWING_VALIDITY_DAYS = 1;
 const ROWS_PER_COMMIT = 50_000;
 
 export interface Seeded {
-  /** An API key of the only account, with the scope `write`. */
   readonly secret: string;
   readonly seconds: number;
 }
@@ -42,17 +43,20 @@ export async function seedLedger(
   const destination =
     database.kind === 'file' ? openSqliteDestination(database.path) : await openPostgresDestination(database);
   await destination.begin('a benchmark');
-  await destination.loadTables([
-    { table: 'accounts', values: [ACCOUNT, 'bench', now] },
+  const tables = [
+    { table: 'accounts', values: [ACCOUNT, 'bench', now, EXPIRING_DAYS_DEFAULT] },
     {
       table: 'api_keys',
       values: [KEY, ACCOUNT, 'write', hashOf(secret), hintOf(secret), '', now, OPERATOR, null, null, null],
     },
-  ]);
+  ] as const;
+  await destination.loadTables(tables);
+  const events = new CopiedEvents(deriveEvents, tables, now);
   await destination.moveClock({ at: now, sequence: 0 });
   let uncommitted = 0;
   let last: EndUserKey | null = null;
-  for (const rows of inBatches(rowsOf(groups, now, dueAt))) {
+  for (const created of inBatches(rowsOf(groups, now, dueAt))) {
+    const rows = events.follow(created);
     // Commit only end users with all their rows. Load the remaining rows after the commit.
     const complete = rows.findLastIndex(({ kind }) => kind === 'end-user') + 1;
     await destination.load(rows.slice(0, complete));

@@ -1,5 +1,5 @@
 // The measured systems: Scrip, and the systems with which Scrip is compared. Each system runs as a server in its own
-// process, with its own ledger or database in a temporary folder. All servers are stopped at the end of a part.
+// process, with its own ledger or database in a temporary folder.
 
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -57,7 +57,6 @@ export class Subjects {
     return this.#serve('Fastify echo', 'echo-server.ts', NO_SECRET, { flags });
   }
 
-  /** @param file the path of a ledger that `seed` has created */
   async scripOnSqlite(file: string, secret: string, flags: readonly string[] = []): Promise<Subject> {
     const settings = { DATABASE_URL: `file:${file}` };
     return this.#serve('Scrip on SQLite', '../src/main.ts', secret, { settings, commands: ['serve'], flags });
@@ -113,7 +112,6 @@ export class Subjects {
     return { ...subject, pids: [...subject.pids, server.pid as number] };
   }
 
-  /** Stops one server and waits until it has exited. */
   async end({ pids: [pid] }: Subject): Promise<void> {
     const server = this.#servers.find((each) => each.pid === pid);
     if (server) await ended(server);
@@ -171,7 +169,6 @@ export class Subjects {
 interface ServerOptions {
   readonly settings: Readonly<Record<string, string>>;
   readonly commands: readonly string[];
-  /** Flags for Node. */
   readonly flags: readonly string[];
 }
 

@@ -1,4 +1,4 @@
-// The performance targets of Scrip. The table shows each target, the measured value, and whether the target is met.
+// The performance targets of Scrip.
 
 import { type Figure, type Results, type Row, ratioOf } from './results.ts';
 import { figure, type Table } from './tables.ts';
@@ -9,7 +9,6 @@ interface Target {
   readonly wanted: number;
   readonly atMost: boolean;
   readonly unit: string;
-  /** Returns null if the value was not measured. */
   readonly measured: (results: Results) => number | null;
 }
 

@@ -3,7 +3,6 @@
 
 export type Call = 'add' | 'subtract' | 'balance' | 'first-page';
 
-/** A group of similar end users, numbered from `first`. */
 export interface Group {
   readonly first: number;
   readonly users: number;
@@ -18,13 +17,12 @@ export interface Workload {
   readonly group: Group;
   /** How many end users of the group receive requests; all if absent. */
   readonly users?: number;
-  /** Percentages that add up to 100. */
   readonly shares: Readonly<Partial<Record<Call, number>>>;
   /** Whether each write is sent with a new idempotency key. */
   readonly keyed?: boolean;
 }
 
-/** The number of each end user is below this bound, since `load.lua` multiplies it with 53 bits of precision. */
+/** The number of each end user is below this bound, because `load.lua` multiplies it with 53 bits of precision. */
 const NUMBER_MAX = 3_000_000;
 /** 2^32 divided by the golden ratio. Successive numbers give IDs that are far apart, like random IDs. */
 const SPREAD = 2_654_435_761;
@@ -40,13 +38,12 @@ export const CROWD_SMALL = crowd(10_000);
 export const CROWD_MEDIUM = crowd(100_000);
 export const CROWD_LARGE = crowd(1_000_000);
 
-/** Small groups of end users with many cycles or transactions. A ledger contains them in addition to a crowd. */
+/** Small groups of end users with many cycles or transactions. */
 export const TEN_CYCLES: Group = { first: 2_000_000, users: 200, cycles: 10, transactions: 11 };
 export const FIFTY_CYCLES: Group = { first: 2_010_000, users: 200, cycles: 50, transactions: 51 };
 export const THOUSAND_CYCLES: Group = { first: 2_020_000, users: 200, cycles: 1_000, transactions: 1_001 };
 export const SHORT_HISTORY: Group = { first: 2_030_000, users: 1, cycles: 1, transactions: 100 };
 export const LONG_HISTORY: Group = { first: 2_040_000, users: 1, cycles: 1, transactions: 1_000_000 };
-/** End users with renewals that are all due at the same instant. */
 export const RENEWING: Group = { first: 1_000_000, users: 1_000_000, cycles: 'renewing', transactions: 1 };
 
 /** As many end users as in the groups with many cycles, so that workloads differ only in the number of cycles. */
@@ -104,20 +101,16 @@ export function endUserId(number: number): string {
   return `${spread}-0000-4000-8000-${number.toString(16).padStart(12, '0')}`;
 }
 
-/** A request of the HTTP API. */
 export interface Request {
   readonly method: 'GET' | 'POST';
   readonly path: string;
-  /** Null if the request has no body. */
   readonly body: string | null;
   readonly idempotencyKey: string | null;
 }
 
-/** Generates random requests of a workload. */
 export class RequestSource {
   readonly #workload: Workload;
   readonly #random: () => number;
-  /** Keeps the idempotency keys of different sources distinct. */
   readonly #keyPrefix: string;
   #keys = 0;
 
@@ -154,7 +147,6 @@ function pathOf(call: 'balance' | 'first-page', endUser: string): string {
   return `/get-all-user-transactions?end_user_id=${endUser}&limit=${PAGE_LIMIT}`;
 }
 
-/** Returns the request as HTTP/1.1 text. */
 export function bytesOf({ method, path, body, idempotencyKey }: Request, secret: string): string {
   const key = idempotencyKey === null ? '' : `Idempotency-Key: ${idempotencyKey}\r\n`;
   const head = `${method} ${path} HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer ${secret}\r\n${key}`;

@@ -19,6 +19,7 @@ interface Schema {
   readonly required?: readonly string[];
   readonly items?: Schema;
   readonly anyOf?: readonly Schema[];
+  readonly oneOf?: readonly Schema[];
 }
 
 interface Media {
@@ -51,24 +52,37 @@ export function typesOf({ paths, components }: OpenApi): string {
     const schema = requestBody?.content['application/json']?.schema;
     return schema ? [interfaceOf(`${operationId[0]?.toUpperCase()}${operationId.slice(1)}Request`, schema)] : [];
   });
-  const responses = Object.entries(components.schemas).map(([name, schema]) => interfaceOf(name, schema));
+  const responses = Object.entries(components.schemas).map(([name, schema]) =>
+    schema.oneOf ? unionOf(name, schema.oneOf) : interfaceOf(name, schema),
+  );
   return [HEAD, ...requests, ...responses, errorNames(operations)].join('\n');
 }
 
 function interfaceOf(name: string, schema: Schema): string {
-  const members = Object.entries(schema.properties ?? {}).map(([field, of]) => {
-    const optional = schema.required?.includes(field) ? '' : '?';
-    return `${comment(of.description)}  readonly ${field}${optional}: ${typeOf(of)};\n`;
-  });
-  return `export interface ${name} {\n${members.join('')}}\n`;
+  return `${comment(schema.description, '')}export interface ${name} ${objectOf(schema, '')}\n`;
 }
 
-function typeOf(schema: Schema): string {
+function unionOf(name: string, schemas: readonly Schema[]): string {
+  return `export type ${name} =\n${schemas.map((schema) => `  | ${typeOf(schema)}`).join('\n')};\n`;
+}
+
+/** @param indent of the line on which the object begins */
+function objectOf({ properties = {}, required = [] }: Schema, indent: string): string {
+  const inner = `${indent}  `;
+  const members = Object.entries(properties).map(([field, of]) => {
+    const optional = required.includes(field) ? '' : '?';
+    return `${comment(of.description, inner)}${inner}readonly ${field}${optional}: ${typeOf(of, inner)};\n`;
+  });
+  return `{\n${members.join('')}${indent}}`;
+}
+
+function typeOf(schema: Schema, indent = ''): string {
   if (schema.$ref !== undefined) return schema.$ref.replace('#/components/schemas/', '');
   if (schema.const !== undefined) return literal(schema.const);
-  if (schema.anyOf !== undefined) return schema.anyOf.map(typeOf).join(' | ');
+  if (schema.anyOf !== undefined) return schema.anyOf.map((each) => typeOf(each, indent)).join(' | ');
   if (schema.enum !== undefined) return schema.enum.map(literal).join(' | ');
-  if (typeof schema.type === 'object') return schema.type.map((type) => typeOf({ ...schema, type })).join(' | ');
+  if (typeof schema.type === 'object')
+    return schema.type.map((type) => typeOf({ ...schema, type }, indent)).join(' | ');
   switch (schema.type) {
     case 'string':
     case 'boolean':
@@ -78,22 +92,16 @@ function typeOf(schema: Schema): string {
     case 'number':
       return 'number';
     case 'array':
-      return `readonly ${elementOf(schema.items ?? {})}[]`;
+      return `readonly ${elementOf(schema.items ?? {}, indent)}[]`;
     case 'object':
-      return `{ ${Object.entries(schema.properties ?? {})
-        .map(memberOf(schema))
-        .join('; ')} }`;
+      return objectOf(schema, indent);
     default:
       throw new TypeError(`Unsupported schema: ${JSON.stringify(schema)}.`);
   }
 }
 
-function memberOf({ required }: Schema): (member: [string, Schema]) => string {
-  return ([field, schema]) => `readonly ${field}${required?.includes(field) ? '' : '?'}: ${typeOf(schema)}`;
-}
-
-function elementOf(schema: Schema): string {
-  const type = typeOf(schema);
+function elementOf(schema: Schema, indent: string): string {
+  const type = typeOf(schema, indent);
   return type.includes(' | ') ? `(${type})` : type;
 }
 
@@ -101,8 +109,8 @@ function literal(value: unknown): string {
   return typeof value === 'string' ? `'${value}'` : JSON.stringify(value);
 }
 
-function comment(description: string | undefined): string {
-  return description === undefined ? '' : `  /** ${description.replaceAll('*/', '*\\/')} */\n`;
+function comment(description: string | undefined, indent: string): string {
+  return description === undefined ? '' : `${indent}/** ${description.replaceAll('*/', '*\\/')} */\n`;
 }
 
 /** Collects the error names, which are the keys of the examples of error responses. */
@@ -119,7 +127,6 @@ async function documentOf(url: string): Promise<OpenApi> {
   return (await response.json()) as OpenApi;
 }
 
-/** Starts Scrip, gets the OpenAPI document, and stops Scrip. */
 async function documentOfThisVersion(): Promise<OpenApi> {
   const folder = await mkdtemp(join(tmpdir(), 'scrip-generate-'));
   const scrip = spawn(process.execPath, [join(import.meta.dirname, '../src/main.ts'), 'serve'], {

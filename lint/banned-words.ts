@@ -51,10 +51,7 @@ export interface Finding {
   readonly hint: string;
 }
 
-/**
- * The gap between two words of a phrase: spaces, or a line break, after which the next line may begin with a comment or
- * quote marker.
- */
+/** The gap between two words of a phrase: spaces, or a line break and a comment or quote marker. */
 const GAP = '(?:[ \\t]+|[ \\t]*\\r?\\n[ \\t]*(?://|\\*|#|>|--)?[ \\t]*)';
 
 const PATTERNS = BANNED.map(([words, hint]) => ({

@@ -19,7 +19,6 @@ const SUMMARY = `# Scrip
 
 interface Section {
   readonly title: string;
-  /** Markdown. Each item links to one or more documents. */
   readonly items: readonly string[];
 }
 
@@ -27,7 +26,7 @@ function textOf(path: string): string {
   return readFileSync(join(REPOSITORY, path), 'utf8');
 }
 
-/** Returns the sections of the index. A section is a bold title and a numbered list. */
+/** A section is a bold title and a numbered list. */
 function sections(): Section[] {
   const parts = textOf(INDEX).split(/^\*\*(.+)\*\*$/m);
   const titles = parts.filter((_, index) => index % 2 === 1);
@@ -37,7 +36,6 @@ function sections(): Section[] {
   });
 }
 
-/** Returns the target of a link, relative to the root of the repository. */
 function targetOf(document: string, link: string): string {
   const [path = '', anchor] = link.split('#');
   const target = path === '' ? document : normalize(join(dirname(document), path));

@@ -1,5 +1,5 @@
-// Reads the settings from environment variables and validates them once, at startup. docs/settings.md documents each
-// setting. An error names the variable, but never repeats a value that may contain a secret.
+// Reads and validates the settings, which are environment variables; see docs/settings.md. No error message repeats a
+// value that may contain a secret.
 
 import { SIGN_UP_POLICIES } from './accounts/membership.ts';
 import type { RateLimitSettings } from './accounts/rate-limit.ts';
@@ -20,7 +20,7 @@ export interface PostgresDatabase {
   readonly prepared: boolean;
   /** Whether Citus distributes the tables. If null, Scrip checks whether the database has Citus. */
   readonly citus: boolean | null;
-  /** Whether to start even if the database server can lose committed writes because of its settings. */
+  /** Whether to start even if the settings of the database server risk the loss of committed writes. */
   readonly acceptUnsafe: boolean;
 }
 
@@ -33,8 +33,8 @@ export interface Config {
   /** Whether the ledger must have a test clock; false if absent. `scrip serve --test-clock` sets this. */
   readonly testClock?: boolean;
   readonly logLevel: string;
-  /** Minimum retention of idempotency records. */
   readonly idempotency: IdempotencyRetention;
+  readonly events: EventsSettings;
   /** Whether each request is logged. */
   readonly logRequests: boolean;
   /** The port for `/metrics`; null to serve `/metrics` on `port`. */
@@ -48,6 +48,15 @@ export interface Config {
   readonly console: ConsoleSettings;
 }
 
+export interface EventsSettings {
+  /** Minimum retention of events. */
+  readonly retentionMs: number;
+  /** Whether webhooks may be sent to addresses that are not public. */
+  readonly allowPrivate: boolean;
+  /** The key that encrypts the secrets of webhooks; null to keep the key in a file. */
+  readonly key: string | null;
+}
+
 /** Thrown if a setting has an invalid value. The message is a sentence that names the setting. */
 export class InvalidSetting extends Error {
   override readonly name = 'InvalidSetting';
@@ -58,21 +67,23 @@ export const DEFAULT_LEDGER = 'data/scrip.db';
 const PORT_MAX = 65_535;
 export const LANES_MAX = 64;
 const MAIL_ADDRESS = /^(?:[^<>\s@]+@[^<>\s@]+|[^<>\r\n]+ <[^<>\s@]+@[^<>\s@]+>)$/;
-/** The documentation promises that clients can retry for a day. */
+/** Clients may retry for a day. */
 export const IDEMPOTENCY_HOURS_MIN = 24;
-/** One year. */
 export const IDEMPOTENCY_HOURS_MAX = 8_760;
 /** For grants: ten years. */
 export const IDEMPOTENCY_GRANT_DAYS_MAX = 3_650;
+/** Deliveries are retried for three days. */
+export const EVENT_RETENTION_DAYS_MIN = 4;
+export const EVENT_RETENTION_DAYS_MAX = 365;
 /** One process cannot answer this many requests per second. */
 export const RATE_LIMIT_MAX = 1_000_000;
 const CONNECTIONS = String(SERVER_LIMITS.connectionsMax);
 const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'];
 
-/** Every variable that this file reads. */
 export const SETTING_NAMES = [
   ...['PORT', 'HOST', 'LOG_LEVEL', 'REQUEST_LOG', 'METRICS_PORT', 'MAX_CONNECTIONS', 'RATE_LIMIT', 'RATE_LIMIT_BURST'],
   ...['DATABASE_URL', 'DATABASE_LANES', 'DATABASE_PREPARED', 'DATABASE_CITUS', 'DATABASE_ACCEPT_UNSAFE'],
+  ...['EVENT_RETENTION_DAYS', 'WEBHOOK_ALLOW_PRIVATE', 'WEBHOOK_KEY'],
   ...['IDEMPOTENCY_GRANT_DAYS', 'IDEMPOTENCY_HOURS', 'PUBLIC_URL', 'SIGN_UP', 'SMTP_URL', 'MAIL_FROM'],
   ...['OTEL_SDK_DISABLED', 'OTEL_SERVICE_NAME', 'OTEL_RESOURCE_ATTRIBUTES', 'OTEL_TRACES_EXPORTER'],
   ...['OTEL_TRACES_SAMPLER', 'OTEL_TRACES_SAMPLER_ARG', 'OTEL_EXPORTER_OTLP_ENDPOINT', 'OTEL_EXPORTER_OTLP_HEADERS'],
@@ -80,7 +91,7 @@ export const SETTING_NAMES = [
   'OTEL_EXPORTER_OTLP_TRACES_PROTOCOL',
 ];
 
-/** Finds variables whose names are one typo away from the name of a setting. Never reads their values. */
+/** Returns names that are one typo away from the name of a setting, without reading their values. */
 export function misspelledSettings(environment: NodeJS.ProcessEnv): (readonly [name: string, setting: string])[] {
   return Object.keys(environment).flatMap((name) => {
     if (SETTING_NAMES.includes(name)) return [];
@@ -89,7 +100,6 @@ export function misspelledSettings(environment: NodeJS.ProcessEnv): (readonly [n
   });
 }
 
-/** Whether the names differ by one extra, missing or wrong character, or by two swapped neighbouring characters. */
 function isOneErrorAway(a: string, b: string): boolean {
   const shorter = Math.min(a.length, b.length);
   let start = 0;
@@ -109,6 +119,7 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
     database: databaseOf(environment),
     logLevel: oneOf('LOG_LEVEL', environment.LOG_LEVEL || 'info', LOG_LEVELS),
     idempotency: idempotencyOf(environment),
+    events: eventsOf(environment),
     logRequests: isOn('REQUEST_LOG', environment.REQUEST_LOG || 'no'),
     metricsPort: environment.METRICS_PORT ? wholeNumber('METRICS_PORT', environment.METRICS_PORT, 0, PORT_MAX) : null,
     maxConnections: wholeNumber('MAX_CONNECTIONS', environment.MAX_CONNECTIONS || CONNECTIONS, 1, CONNECTIONS_MAX),
@@ -132,7 +143,7 @@ function consoleOf(environment: NodeJS.ProcessEnv): ConsoleSettings {
   };
 }
 
-/** Accepts plain HTTP only for localhost: on a network, others could read session cookies in transit. */
+/** With plain HTTP, others on the network could read session cookies. */
 function publicUrlOf(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : null;
   const isSafe = url?.protocol === 'https:' || (url?.protocol === 'http:' && isLoopback(url.host));
@@ -143,7 +154,7 @@ function publicUrlOf(text: string): string {
   );
 }
 
-/** The error message does not contain the URL, which may contain a password. */
+/** No error message may contain the URL, which can contain a password. */
 function mailOf(smtpUrl: string, from: string): MailSettings {
   if (!/^smtps?:\/\/./.test(smtpUrl) || !URL.canParse(smtpUrl))
     throw new InvalidSetting('SMTP_URL must be smtp://… or smtps://….');
@@ -159,8 +170,7 @@ export function databaseOf(environment: NodeJS.ProcessEnv): Database {
 }
 
 /**
- * @param name the variable or option that `text` comes from. The error message contains this name but not `text`, which
- * may contain a password.
+ * @param name the variable or option of `text`, for error messages, which must not contain `text`
  * @throws InvalidSetting
  */
 export function databaseAt(name: string, text: string, environment: NodeJS.ProcessEnv): Database {
@@ -182,13 +192,26 @@ function postgresOf(url: string, environment: NodeJS.ProcessEnv): PostgresDataba
   };
 }
 
-/** Payment providers retry webhooks for days, so idempotency records of grants are kept longer than other records. */
+/** Payment providers retry webhooks for days, so Scrip keeps the records of grants longer. */
 function idempotencyOf(environment: NodeJS.ProcessEnv): IdempotencyRetention {
   const days = environment.IDEMPOTENCY_GRANT_DAYS || '30';
   const hours = environment.IDEMPOTENCY_HOURS || '24';
   const othersMs = HOUR_MS * wholeNumber('IDEMPOTENCY_HOURS', hours, IDEMPOTENCY_HOURS_MIN, IDEMPOTENCY_HOURS_MAX);
   const grantsMs = DAY_MS * wholeNumber('IDEMPOTENCY_GRANT_DAYS', days, 1, IDEMPOTENCY_GRANT_DAYS_MAX);
   return { grantsMs: Math.max(grantsMs, othersMs), othersMs };
+}
+
+/** No error message may contain the key. */
+export function eventsOf(environment: NodeJS.ProcessEnv): EventsSettings {
+  const days = environment.EVENT_RETENTION_DAYS || '30';
+  const key = environment.WEBHOOK_KEY || null;
+  if (key !== null && !/^[0-9a-f]{64}$/i.test(key))
+    throw new InvalidSetting('WEBHOOK_KEY must be 64 hexadecimal digits, such as from openssl rand -hex 32.');
+  return {
+    retentionMs: DAY_MS * wholeNumber('EVENT_RETENTION_DAYS', days, EVENT_RETENTION_DAYS_MIN, EVENT_RETENTION_DAYS_MAX),
+    allowPrivate: isOn('WEBHOOK_ALLOW_PRIVATE', environment.WEBHOOK_ALLOW_PRIVATE || 'no'),
+    key,
+  };
 }
 
 function wholeNumber(name: string, text: string, min: number, max: number): number {
@@ -207,7 +230,6 @@ function isOn(name: string, text: string): boolean {
   return oneOf(name, text, ['yes', 'no']) === 'yes';
 }
 
-/** The burst is at least the number of requests per second, which is also its default. */
 function rateLimitOf(environment: NodeJS.ProcessEnv): RateLimitSettings | null {
   const rate = environment.RATE_LIMIT;
   const burst = environment.RATE_LIMIT_BURST;
@@ -218,7 +240,7 @@ function rateLimitOf(environment: NodeJS.ProcessEnv): RateLimitSettings | null {
 }
 
 /**
- * Reads the standard OpenTelemetry variables:
+ * Reads the variables of OpenTelemetry:
  * https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/
  */
 function tracingSettings(environment: NodeJS.ProcessEnv): TracingSettings | null {
@@ -259,10 +281,7 @@ function sampledRatio(sampler: string, argument = '1'): number {
   throw new InvalidSetting(`OTEL_TRACES_SAMPLER_ARG is ${JSON.stringify(argument)}; it must be a number from 0 to 1.`);
 }
 
-/**
- * Parses `name=value,name=value` with percent-encoded values. The error message does not contain the text, since
- * headers may contain a secret.
- */
+/** Parses `name=value,name=value` with percent-encoded values, which can contain a secret. */
 function pairs(name: string, text = ''): Record<string, string> {
   try {
     const entries = text.split(',').filter((pair) => pair.trim() !== '');

@@ -1,10 +1,9 @@
 #!/usr/bin/env node
-// Entry point of the package. Checks the version of Node.js first, since an older version would fail with a misleading
-// stack trace at the first import that it cannot resolve.
+// Entry point of the package. An older version of Node.js would fail with a misleading stack trace, so the version is
+// checked before the other imports.
 //
-// Compiling the modules takes most of the start-up time, so the compiled code is cached. The cache is in the folder of
-// the program, where only users who can change the program can write. In a shared temporary folder, other users could
-// plant code that Scrip would run. If the cache cannot be written, Scrip takes 50% longer to start.
+// Compiled code is cached in the folder of the program: in a shared temporary folder, other users could plant code that
+// Scrip would run. Without the cache, Scrip takes 50% longer to start.
 
 import module from 'node:module';
 import { join } from 'node:path';

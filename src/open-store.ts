@@ -1,11 +1,9 @@
-// Opens the store that the service uses, as selected by DATABASE_URL. Only this file and open-tools.ts import the
-// SQLite and PostgreSQL stores.
+// Opens the store that the service uses, as selected by DATABASE_URL.
 //
-// SQLite, the default, is imported statically, so that its writer thread starts while the rest of the service loads.
-// The driver of PostgreSQL and the database library of the console are imported only when they are needed.
+// SQLite is imported statically, so that its writer thread starts while the rest of the service loads.
 
 import type { Database } from './config.ts';
-import type { ConsoleDatabase } from './store/console-database.ts';
+import type { AccountDatabase } from './store/account-database.ts';
 import { openSqliteStore } from './store/sqlite/sqlite-store.ts';
 import type { Stores } from './store/stores.ts';
 
@@ -22,12 +20,38 @@ export async function openStores(database: Database, testClock = false, wall?: (
   return openPostgresStore({ ...database, testClock });
 }
 
-/** Opens the console's own connections to a ledger that already exists. */
-export async function openConsoleDatabase(database: Database): Promise<ConsoleDatabase> {
-  if (database.kind === 'file') {
-    const { openSqliteConsoleDatabase } = await import('./store/sqlite/reads/console-database.ts');
-    return openSqliteConsoleDatabase(database.path);
+/**
+ * The connections of the console and of the webhooks, opened when the first of them needs them. They share connections:
+ * on SQLite, two of them in one thread would wait for each other's transactions.
+ */
+export class SharedAccountDatabase {
+  readonly #database: Database;
+  #opened: Promise<AccountDatabase> | null = null;
+
+  constructor(database: Database) {
+    this.#database = database;
   }
-  const { openPostgresConsoleDatabase } = await import('./store/postgres/reads/console-database.ts');
-  return openPostgresConsoleDatabase(database.url);
+
+  open(): Promise<AccountDatabase> {
+    this.#opened ??= openAccountDatabase(this.#database).catch((error) => {
+      this.#opened = null;
+      throw error;
+    });
+    return this.#opened;
+  }
+
+  async close(): Promise<void> {
+    const opened = await this.#opened?.catch(() => null);
+    await opened?.[Symbol.asyncDispose]();
+  }
+}
+
+/** Opens connections to the tables of accounts of a ledger that already exists. */
+export async function openAccountDatabase(database: Database): Promise<AccountDatabase> {
+  if (database.kind === 'file') {
+    const { openSqliteAccountDatabase } = await import('./store/sqlite/reads/account-database.ts');
+    return openSqliteAccountDatabase(database.path);
+  }
+  const { openPostgresAccountDatabase } = await import('./store/postgres/reads/account-database.ts');
+  return openPostgresAccountDatabase(database.url);
 }

@@ -1,7 +1,8 @@
 // Opens the ledger that DATABASE_URL selects, for everything except serving: API keys, verification, copies, backups
-// and exports. The SQLite and PostgreSQL code is imported only when it is needed.
+// and exports.
 
 import type { Database } from './config.ts';
+import { deriveEvents } from './events/derive.ts';
 import { CannotOpen } from './store/store-fault.ts';
 import type { AccountPostings } from './store/tools/account-export.ts';
 import { type CopyReport, copyLedger } from './store/tools/copy.ts';
@@ -24,7 +25,7 @@ export async function openTools(database: Database, options: ToolsOptions = { cr
 }
 
 /**
- * Creates the folder of a ledger file if the folder does not exist.
+ * Does nothing if the folder exists.
  *
  * @throws CannotOpen
  */
@@ -35,7 +36,7 @@ export async function makeLedgerFolder(database: Database): Promise<void> {
 }
 
 /**
- * Copies a whole ledger into an empty one, or resumes a copy that was interrupted.
+ * Copies a ledger into an empty one, or resumes an interrupted copy.
  *
  * @throws CopyStopped, CannotOpen
  */
@@ -53,7 +54,7 @@ export async function copyDatabase(from: Database, to: Database, report: ReportP
 export async function copyInto(source: CopySource, to: Database, report: ReportProgress): Promise<CopyReport> {
   await using opened = new AsyncDisposableStack();
   const destination = opened.adopt(await openDestination(to, source.hasTestClock), (ledger) => ledger.close());
-  return await copyLedger(source, destination, report);
+  return await copyLedger(source, destination, deriveEvents, report);
 }
 
 async function openSource(database: Database): Promise<CopySource> {
@@ -109,7 +110,7 @@ export async function openImport(database: Database): Promise<ImportTarget> {
 }
 
 /**
- * Opens a snapshot of all postings of an account.
+ * A snapshot of all postings of an account.
  *
  * @throws CannotOpen
  */

@@ -1,5 +1,4 @@
-// Assembles the service: the store, group commit, the background jobs, the HTTP server and the console, started and
-// stopped together. The HTTP server and the console are imported while the store opens, since both take time.
+// Assembles the service: the store, group commit, the background jobs, the HTTP server and the console.
 
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -8,17 +7,20 @@ import { GroupCommit } from './batching/group-commit.ts';
 import { idempotencySweep } from './batching/idempotency-sweep.ts';
 import { importJob } from './batching/import-job.ts';
 import type { IntervalJob } from './batching/interval-job.ts';
+import { PacedJob } from './batching/paced-job.ts';
 import { QUEUE_LIMITS } from './batching/queue-space.ts';
 import { RenewalJob } from './batching/renewal-job.ts';
 import { type Config, originAt } from './config.ts';
-import { summariesJob } from './events/summaries.ts';
+import { eventJob, eventSweep } from './events/event-job.ts';
 import { totalsJob } from './events/totals.ts';
+import type { WebhookJob } from './events/webhooks/webhook-job.ts';
 import { PageQueue } from './http/admission/page-queue.ts';
 import { queuedReads } from './http/admission/queued-reads.ts';
 import { Authenticator } from './http/auth/authenticator.ts';
 import type { ServerLimits } from './http/limits.ts';
 import type { HttpServer } from './http/server.ts';
-import { openConsoleDatabase, openStores } from './open-store.ts';
+import { openStores, SharedAccountDatabase } from './open-store.ts';
+import { addressRulesOf, openWebhookSecrets, startWebhooks } from './open-webhooks.ts';
 import type { StoreFault } from './store/store-fault.ts';
 import type { Stores } from './store/stores.ts';
 import { Tracer } from './tracing/tracer.ts';
@@ -56,22 +58,22 @@ export async function startService(
     import('./http/server.ts'),
     import('./console/console.ts'),
   ]);
-  const { ledger, keys, testClock } = stores;
+  const { ledger, keys, events, testClock } = stores;
   const commit = new GroupCommit(ledger, QUEUE_LIMITS, (fault) => logStoreHealth(logger, fault));
-  const failing = (what: string) => (error: unknown) =>
-    logger.warn({ err: error }, `${what} failed; retrying every second`);
+  const failing = (what: string) => warning(logger, what);
   const renewalJob = new RenewalJob(ledger, commit, failing('storing due renewals'));
-  const jobs = [renewalJob, ...furtherJobs(stores, config, failing)];
+  const accounts = new SharedAccountDatabase(config.database);
+  let webhooks: WebhookJob | null = null;
+  const deriving = eventJob(events, () => webhooks?.nudge(), failing('deriving events'));
+  const jobs = [renewalJob, deriving, ...furtherJobs(stores, config, failing)];
   const authenticator = new Authenticator(keys);
   const tracer = tracerOf(config, commit, logger);
   let url = '';
   const pages = new PageQueue();
   const webConsole = createConsole({
+    ...consoleOptions(config, accounts, logger),
     stores: { ...stores, ...queuedReads(stores, pages) },
     commit,
-    settings: config.console,
-    openDatabase: () => openConsoleDatabase(config.database),
-    logger,
     now: wall ?? Date.now,
     listeningUrl: () => url,
   });
@@ -79,6 +81,7 @@ export async function startService(
     const server = await buildServer({
       ledger,
       testClock,
+      events,
       commit,
       renewalJob,
       authenticator,
@@ -88,6 +91,8 @@ export async function startService(
       logRequests: config.logRequests,
       tracer,
       metricsElsewhere: config.metricsPort !== null,
+      deriving,
+      webhooks: () => webhooks,
       rateLimit: config.rateLimit,
       limits: { connectionsMax: config.maxConnections, ...limits },
       console: webConsole,
@@ -101,12 +106,14 @@ export async function startService(
     url = urlOf(server.app.server);
     for (const job of jobs) job.start();
     authenticator.start();
+    webhooks = await startWebhooks(config, accounts, events, logger);
     let stopping: Promise<void> | null = null;
     const stop = async () => {
       await server.drain();
-      await Promise.all(jobs.map((job) => job.stop()));
+      await Promise.all([...jobs, webhooks].map((job) => job?.stop()));
       await commit.drained();
       await webConsole.close();
+      await accounts.close();
       await authenticator.stop();
       await ledger.close();
       metrics?.closeAllConnections();
@@ -122,18 +129,33 @@ export async function startService(
   }
 }
 
+/** The options of the console that follow from the settings. */
+function consoleOptions(config: Config, accounts: SharedAccountDatabase, logger: Logger) {
+  return {
+    settings: config.console,
+    openDatabase: () => accounts.open(),
+    webhooks: { openSecrets: () => openWebhookSecrets(config), rules: addressRulesOf(config) },
+    logger,
+  };
+}
+
 function furtherJobs(
-  { ledger, summaries, imports }: Stores,
-  { idempotency }: Config,
+  { ledger, summaries, imports, events: eventLog }: Stores,
+  { idempotency, events }: Config,
   failing: (what: string) => (error: unknown) => void,
 ): readonly IntervalJob[] {
   const jobs = [
     idempotencySweep(ledger, idempotency, failing('deleting expired idempotency records')),
     totalsJob(ledger.feed, failing('updating the totals of the console')),
-    summariesJob(summaries, failing('updating the lists of end users')),
+    new PacedJob(() => summaries.catchUp(), failing('updating the lists of end users')),
+    eventSweep(eventLog, events.retentionMs, failing('deleting old events')),
   ];
   if (imports) jobs.push(importJob(imports, failing('granting the rows of an import')));
   return jobs;
+}
+
+function warning(logger: Logger, what: string): (error: unknown) => void {
+  return (error) => logger.warn({ err: error }, `${what} failed; retrying every second`);
 }
 
 function logStoreHealth(logger: Logger, fault: StoreFault | null): void {

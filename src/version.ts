@@ -1,3 +1,3 @@
-// The version of Scrip. The program does not read package.json, so a test checks that the two versions match.
+// The version of Scrip, which a test compares with package.json.
 
 export const VERSION = '0.1.0';

@@ -1,5 +1,5 @@
 // Runs all tests (`npm test`) or some of them (`npm test -- FILE...`). The files that took longest in the last run
-// start first, so that no core is idle at the end. All files share one temporary folder.
+// start first, so that no core is idle at the end.
 
 import assert from 'node:assert/strict';
 import { chmodSync, existsSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -11,15 +11,12 @@ import { pathToFileURL } from 'node:url';
 import { RUN_FOLDER_VARIABLE } from './run-folder.ts';
 
 const ROOT = join(import.meta.dirname, '..');
-/** The order for a first run: the tests in `test`, then those in `src`, which are short. */
 const TESTS = ['test/**/*.test.ts', 'src/**/*.test.ts'];
-/** How many seconds each file took in its last run on this machine. */
 const SECONDS_FILE = join(ROOT, 'node_modules/.cache/scrip/test-seconds.json');
 /** One more than the number of cores of a small machine, because test files are sometimes idle. */
 const FILES_AT_ONCE = 3;
 /** The timeout of a test or suite that does not set its own. The slowest takes 74 s. */
 const TEST_MS_MAX = 240_000;
-/** How many of the slowest files are listed at the end of the run. */
 const LONGEST = 20;
 
 const lastSeconds = new Map<string, number>(

@@ -12,7 +12,6 @@ export interface PartSettings {
 
 export interface Part {
   readonly name: string;
-  /** The title of the table. */
   readonly title: string;
   /** @param subjects the caller stops all subjects afterwards */
   run(subjects: Subjects, settings: PartSettings): Promise<{ rows: readonly Row[]; figures: readonly Figure[] }>;

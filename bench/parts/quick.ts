@@ -1,4 +1,4 @@
-// The one-minute measurement for guard.ts, of the ratios that a change is most likely to make worse.
+// The one-minute measurement for guard.ts: the ratios that a change is most likely to make worse.
 
 import { inTurn } from '../in-turn.ts';
 import { assertWhole } from '../subjects.ts';

@@ -217,7 +217,6 @@ const REQUIRED_MEMBERS: ReadonlyMap<string, readonly (keyof Problem)[]> = new Ma
   ['RefundTooLarge', ['refundable']],
 ]);
 
-/** Returns the error for a problem document. */
 export function errorOf(facts: ErrorFacts & { readonly problem: Problem }): ScripError {
   const { error, problem } = facts;
   const isComplete = (REQUIRED_MEMBERS.get(error) ?? []).every((member) => problem[member] !== undefined);

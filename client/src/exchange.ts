@@ -118,8 +118,7 @@ function requestOf({ authorization }: Connection, call: Call, signal: AbortSigna
 
 function parseResponse(call: Call, { response: { status, headers }, text }: ReceivedResponse): object {
   const fields = parseJson(text);
-  // Every success has `end_user_id`, except that of a test clock call, which has `now`.
-  if (status === 200 && fields !== null && typeof (fields.end_user_id ?? fields.now) === 'string')
+  if (status === 200 && fields !== null && isFromScrip(fields))
     return call.idempotencyKey === undefined ? fields : { ...fields, transactionId: headers.get('transaction-id') };
   const retryAfterMs = retryAfterOf(headers);
   const retryAfter = retryAfterMs === undefined ? {} : { retryAfterMs };
@@ -138,7 +137,18 @@ function parseResponse(call: Call, { response: { status, headers }, text }: Rece
   });
 }
 
-function parseJson(text: string): (Partial<Problem> & { end_user_id?: unknown; now?: unknown }) | null {
+interface Answer extends Partial<Problem> {
+  readonly end_user_id?: unknown;
+  readonly now?: unknown;
+  readonly next_cursor?: unknown;
+}
+
+/** Every success has `end_user_id`, except the time of a test clock and a list of events. */
+function isFromScrip({ end_user_id, now, next_cursor }: Answer): boolean {
+  return typeof (end_user_id ?? now ?? next_cursor) === 'string';
+}
+
+function parseJson(text: string): Answer | null {
   try {
     const value: unknown = JSON.parse(text);
     return typeof value === 'object' ? value : null;

@@ -8,7 +8,7 @@ export interface AddRequest {
   readonly amount: number;
   /** How many days of 24 hours the credits are valid; null or absent means 31. There is no upper limit, but all credits expire by 9999-12-31T23:59:59.999Z. */
   readonly validity_days?: number | null;
-  /** How many calendar months, in UTC, the credits are valid. Send either this or `validity_days`. Each period ends on the day of the month on which the first period started or, in a shorter month, on its last day. */
+  /** How many calendar months, in UTC, the credits are valid. Send either this or `validity_days`. Each period ends on the day of the month on which the first period started, or on the last day of a shorter month. */
   readonly validity_months?: number | null;
   /** The reason for the request, such as the ID of an order or a job. The note is stored with the transaction. The list of transactions shows notes if you request `details`. */
   readonly note?: string | null;
@@ -43,7 +43,7 @@ export interface StartCycleRequest {
   readonly amount: number;
   /** How many days of 24 hours the credits are valid; null or absent means 31. There is no upper limit, but all credits expire by 9999-12-31T23:59:59.999Z. */
   readonly validity_days?: number | null;
-  /** How many calendar months, in UTC, the credits are valid. Send either this or `validity_days`. Each period ends on the day of the month on which the first period started or, in a shorter month, on its last day. */
+  /** How many calendar months, in UTC, the credits are valid. Send either this or `validity_days`. Each period ends on the day of the month on which the first period started, or on the last day of a shorter month. */
   readonly validity_months?: number | null;
   /** The maximum number of unused credits that roll over to the next period at each renewal. 0 or absent means none. */
   readonly rollover_max?: number;
@@ -98,7 +98,7 @@ export interface PreviewChangeRequest {
   readonly amount: number;
   /** How many days of 24 hours the credits are valid; null or absent means 31. There is no upper limit, but all credits expire by 9999-12-31T23:59:59.999Z. */
   readonly validity_days?: number | null;
-  /** How many calendar months, in UTC, the credits are valid. Send either this or `validity_days`. Each period ends on the day of the month on which the first period started or, in a shorter month, on its last day. */
+  /** How many calendar months, in UTC, the credits are valid. Send either this or `validity_days`. Each period ends on the day of the month on which the first period started, or on the last day of a shorter month. */
   readonly validity_months?: number | null;
   /** The maximum number of unused credits that roll over to the next period at each renewal. 0 or absent means none. */
   readonly rollover_max?: number;
@@ -108,6 +108,7 @@ export interface PreviewChangeRequest {
   readonly note?: string | null;
 }
 
+/** Send exactly one of the two fields. */
 export interface MoveTestClockRequest {
   /** Moves the clock forward by this many days of 24 hours. */
   readonly advance_days?: number;
@@ -338,6 +339,298 @@ export interface TransactionList {
   readonly next_cursor?: string | null;
 }
 
+/** Credits were added. */
+export interface CreditsAddedEvent {
+  /** Identifies the event. A webhook may be delivered more than once: ignore an event whose ID you have processed. */
+  readonly id: string;
+  readonly type: 'credits.added';
+  /** When it happened. */
+  readonly timestamp: string;
+  readonly data: {
+    /** The end user: a UUID that you choose. */
+    readonly end_user_id: string;
+    /** The transaction, as in `/get-all-user-transactions`. */
+    readonly transaction_id: string;
+    /** The credits that were added. */
+    readonly amount: number;
+    /** When the credits expire. */
+    readonly expire_at: string;
+    /** The credits that can be spent after the event, as `active_balance` of `/get-active-balance`. */
+    readonly balance: number;
+  };
+}
+
+/** Credits were spent by a subtraction or a capture. */
+export interface CreditsSubtractedEvent {
+  /** Identifies the event. A webhook may be delivered more than once: ignore an event whose ID you have processed. */
+  readonly id: string;
+  readonly type: 'credits.subtracted';
+  /** When it happened. */
+  readonly timestamp: string;
+  readonly data: {
+    /** The end user: a UUID that you choose. */
+    readonly end_user_id: string;
+    /** The transaction, as in `/get-all-user-transactions`. */
+    readonly transaction_id: string;
+    /** The credits that were spent. */
+    readonly amount: number;
+    /** The hold that was captured, if any. */
+    readonly hold_id?: string;
+    /** The credits that can be spent after the event, as `active_balance` of `/get-active-balance`. */
+    readonly balance: number;
+  };
+}
+
+/** A subtraction or a capture was refunded. */
+export interface CreditsRefundedEvent {
+  /** Identifies the event. A webhook may be delivered more than once: ignore an event whose ID you have processed. */
+  readonly id: string;
+  readonly type: 'credits.refunded';
+  /** When it happened. */
+  readonly timestamp: string;
+  readonly data: {
+    /** The end user: a UUID that you choose. */
+    readonly end_user_id: string;
+    /** The refund, as in `/get-all-user-transactions`. */
+    readonly transaction_id: string;
+    /** The refunded credits that can be spent again. */
+    readonly amount: number;
+    /** The refunded credits that cannot be spent again, because their cycle has ended. */
+    readonly expired: number;
+    /** The transaction that was refunded. */
+    readonly refunded_transaction_id: string;
+    /** The credits that can be spent after the event, as `active_balance` of `/get-active-balance`. */
+    readonly balance: number;
+  };
+}
+
+/** Credits expired at the end of a period. */
+export interface CreditsExpiredEvent {
+  /** Identifies the event. A webhook may be delivered more than once: ignore an event whose ID you have processed. */
+  readonly id: string;
+  readonly type: 'credits.expired';
+  /** When it happened. */
+  readonly timestamp: string;
+  readonly data: {
+    /** The end user: a UUID that you choose. */
+    readonly end_user_id: string;
+    /** The cycle: the ID of the transaction that started it. */
+    readonly cycle_id: string;
+    /** The credits that expired. */
+    readonly amount: number;
+    /** The credits that can be spent after the event, as `active_balance` of `/get-active-balance`. */
+    readonly balance: number;
+  };
+}
+
+/** Credits will expire soon: by default in 7 days. */
+export interface CreditsExpiringEvent {
+  /** Identifies the event. A webhook may be delivered more than once: ignore an event whose ID you have processed. */
+  readonly id: string;
+  readonly type: 'credits.expiring';
+  /** When it happened. */
+  readonly timestamp: string;
+  readonly data: {
+    /** The end user: a UUID that you choose. */
+    readonly end_user_id: string;
+    /** The cycle: the ID of the transaction that started it. */
+    readonly cycle_id: string;
+    /** The credits that will expire unless they are spent before. */
+    readonly amount: number;
+    /** When the credits expire. */
+    readonly expire_at: string;
+    /** The credits that can be spent after the event, as `active_balance` of `/get-active-balance`. */
+    readonly balance: number;
+  };
+}
+
+/** A cycle started, by a request or because a scheduled plan took effect. */
+export interface CycleStartedEvent {
+  /** Identifies the event. A webhook may be delivered more than once: ignore an event whose ID you have processed. */
+  readonly id: string;
+  readonly type: 'cycle.started';
+  /** When it happened. */
+  readonly timestamp: string;
+  readonly data: {
+    /** The end user: a UUID that you choose. */
+    readonly end_user_id: string;
+    /** The transaction, as in `/get-all-user-transactions`. */
+    readonly transaction_id: string;
+    /** The cycle: the ID of the transaction that started it. */
+    readonly cycle_id: string;
+    /** The credits of the first period. */
+    readonly amount: number;
+    /** The end of the period. */
+    readonly cycle_end: string;
+    /** The credits that can be spent after the event, as `active_balance` of `/get-active-balance`. */
+    readonly balance: number;
+  };
+}
+
+/** A cycle renewed: a new period began. */
+export interface CycleRenewedEvent {
+  /** Identifies the event. A webhook may be delivered more than once: ignore an event whose ID you have processed. */
+  readonly id: string;
+  readonly type: 'cycle.renewed';
+  /** When it happened. */
+  readonly timestamp: string;
+  readonly data: {
+    /** The end user: a UUID that you choose. */
+    readonly end_user_id: string;
+    /** The transaction, as in `/get-all-user-transactions`. */
+    readonly transaction_id: string;
+    /** The cycle: the ID of the transaction that started it. */
+    readonly cycle_id: string;
+    /** The credits of the new period, including those that rolled over. */
+    readonly amount: number;
+    /** The credits that rolled over from the previous period. */
+    readonly rolled_over: number;
+    /** The end of the period. */
+    readonly cycle_end: string;
+    /** The credits that can be spent after the event, as `active_balance` of `/get-active-balance`. */
+    readonly balance: number;
+  };
+}
+
+/** A cycle was stopped. Its credits stay usable until the end of the period. */
+export interface CycleStoppedEvent {
+  /** Identifies the event. A webhook may be delivered more than once: ignore an event whose ID you have processed. */
+  readonly id: string;
+  readonly type: 'cycle.stopped';
+  /** When it happened. */
+  readonly timestamp: string;
+  readonly data: {
+    /** The end user: a UUID that you choose. */
+    readonly end_user_id: string;
+    /** The transaction, as in `/get-all-user-transactions`. */
+    readonly transaction_id: string;
+    /** The cycle: the ID of the transaction that started it. */
+    readonly cycle_id: string;
+    /** The end of the period. */
+    readonly cycle_end: string;
+    /** The credits that can be spent after the event, as `active_balance` of `/get-active-balance`. */
+    readonly balance: number;
+  };
+}
+
+/** A hold lapsed, because it was neither captured nor released in time. */
+export interface HoldLapsedEvent {
+  /** Identifies the event. A webhook may be delivered more than once: ignore an event whose ID you have processed. */
+  readonly id: string;
+  readonly type: 'hold.lapsed';
+  /** When it happened. */
+  readonly timestamp: string;
+  readonly data: {
+    /** The end user: a UUID that you choose. */
+    readonly end_user_id: string;
+    /** The transaction, as in `/get-all-user-transactions`. */
+    readonly transaction_id: string;
+    /** The `hold_id` that `/hold` returned. */
+    readonly hold_id: string;
+    /** The credits that were held. */
+    readonly amount: number;
+    /** The credits that can be spent after the event, as `active_balance` of `/get-active-balance`. */
+    readonly balance: number;
+  };
+}
+
+/** The balance fell below a threshold of the account. */
+export interface BalanceLowEvent {
+  /** Identifies the event. A webhook may be delivered more than once: ignore an event whose ID you have processed. */
+  readonly id: string;
+  readonly type: 'balance.low';
+  /** When it happened. */
+  readonly timestamp: string;
+  readonly data: {
+    /** The end user: a UUID that you choose. */
+    readonly end_user_id: string;
+    /** The credits that could be spent before the event. */
+    readonly previous_balance: number;
+    /** The transaction that caused the event; absent if time caused it. */
+    readonly transaction_id?: string;
+    /** The threshold. A number of credits, such as `20`, or a percentage of the latest grant, such as `20%`. */
+    readonly threshold: string;
+    /** The credits that can be spent after the event, as `active_balance` of `/get-active-balance`. */
+    readonly balance: number;
+  };
+}
+
+/** The balance fell to 0. */
+export interface BalanceExhaustedEvent {
+  /** Identifies the event. A webhook may be delivered more than once: ignore an event whose ID you have processed. */
+  readonly id: string;
+  readonly type: 'balance.exhausted';
+  /** When it happened. */
+  readonly timestamp: string;
+  readonly data: {
+    /** The end user: a UUID that you choose. */
+    readonly end_user_id: string;
+    /** The credits that could be spent before the event. */
+    readonly previous_balance: number;
+    /** The transaction that caused the event; absent if time caused it. */
+    readonly transaction_id?: string;
+    /** The credits that can be spent after the event, as `active_balance` of `/get-active-balance`. */
+    readonly balance: number;
+  };
+}
+
+/** The balance was 0 or below a threshold, and no longer is. A first grant is not a recovery. */
+export interface BalanceRecoveredEvent {
+  /** Identifies the event. A webhook may be delivered more than once: ignore an event whose ID you have processed. */
+  readonly id: string;
+  readonly type: 'balance.recovered';
+  /** When it happened. */
+  readonly timestamp: string;
+  readonly data: {
+    /** The end user: a UUID that you choose. */
+    readonly end_user_id: string;
+    /** The credits that could be spent before the event. */
+    readonly previous_balance: number;
+    /** The transaction that caused the event; absent if time caused it. */
+    readonly transaction_id?: string;
+    /** The thresholds that the balance was below and no longer is. A number of credits, such as `20`, or a percentage of the latest grant, such as `20%`. */
+    readonly thresholds: readonly string[];
+    /** The credits that can be spent after the event, as `active_balance` of `/get-active-balance`. */
+    readonly balance: number;
+  };
+}
+
+export type Event =
+  | CreditsAddedEvent
+  | CreditsSubtractedEvent
+  | CreditsRefundedEvent
+  | CreditsExpiredEvent
+  | CreditsExpiringEvent
+  | CycleStartedEvent
+  | CycleRenewedEvent
+  | CycleStoppedEvent
+  | HoldLapsedEvent
+  | BalanceLowEvent
+  | BalanceExhaustedEvent
+  | BalanceRecoveredEvent;
+
+export interface EventList {
+  /** In the order in which Scrip recorded them: for one end user, the order in which they happened. */
+  readonly events: readonly Event[];
+  /** Send this as `after` to get the events that follow, now or later. It is present in every response. */
+  readonly next_cursor: string;
+  /** Whether more events may follow now. If false, ask again later. */
+  readonly has_more: boolean;
+}
+
+/** A test of a webhook. */
+export interface WebhookTestEvent {
+  /** Identifies the event. A webhook may be delivered more than once: ignore an event whose ID you have processed. */
+  readonly id: string;
+  readonly type: 'webhook.test';
+  /** When the test was requested. */
+  readonly timestamp: string;
+  readonly data: {
+    /** The number of the webhook. */
+    readonly endpoint_id: number;
+  };
+}
+
 export interface TestClock {
   /** The current time of the ledger. It does not change until you move the test clock. */
   readonly now: string;
@@ -363,7 +656,11 @@ export interface Problem {
   /** What is wrong with this request, or why it failed. */
   readonly detail: string;
   /** `InvalidField`: each field that is missing, unknown or invalid. */
-  readonly errors?: readonly { readonly path: string; readonly message: string }[];
+  readonly errors?: readonly {
+    /** JSON Pointer to the field. */
+    readonly path: string;
+    readonly message: string;
+  }[];
   /** `InsufficientFunds`, `BalanceTooLarge`, `RefundTooLarge`: the credits that were requested. */
   readonly requested?: number;
   /** `InsufficientFunds`: the balance; for a capture, the balance and the held credits together. `BalanceTooLarge`: how many more credits the end user can have. */

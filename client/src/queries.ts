@@ -1,7 +1,7 @@
 // The parameters of the read calls, and the types of listed transactions. An instant is a `Date`, or an ISO 8601 string
 // with a time zone.
 
-import type { Transaction, TransactionList } from './generated.ts';
+import type { Event, Transaction, TransactionList } from './generated.ts';
 
 export type Instant = Date | string;
 
@@ -59,8 +59,22 @@ export type TransactionPage<Listed extends Transaction = Transaction> = Omit<Tra
   readonly transactions: readonly Listed[];
 };
 
-/** Converts a query to the fields of a query string. */
-export function queryOf(query: EndUserQuery): Record<string, string> {
+export type EventType = Event['type'];
+
+export interface EventsQuery {
+  /** The `next_cursor` of an earlier response. Default: from the oldest event that Scrip stores. */
+  readonly after?: string;
+  /** Only events of these types. Default: all types. */
+  readonly types?: readonly EventType[];
+}
+
+export interface EventPageQuery extends EventsQuery {
+  /** Events per response: 1 to 1000. Default: 100. */
+  readonly limit?: number;
+}
+
+/** Converts a query to the fields of a query string. The elements of an array are joined with commas. */
+export function queryOf(query: object): Record<string, string> {
   const fields: Record<string, string> = {};
   for (const [name, value] of Object.entries(query)) {
     if (value !== undefined) fields[name] = value instanceof Date ? value.toISOString() : String(value);

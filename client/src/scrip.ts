@@ -11,6 +11,8 @@ import type {
   Capture,
   CaptureRequest,
   Cycle,
+  Event,
+  EventList,
   Hold,
   HoldList,
   HoldRequest,
@@ -29,6 +31,8 @@ import {
   type BalanceHistoryQuery,
   type BalanceQuery,
   type EndUserQuery,
+  type EventPageQuery,
+  type EventsQuery,
   type ListedTransaction,
   queryOf,
   type TransactionPage,
@@ -44,6 +48,9 @@ export type {
   BalanceQuery,
   DetailedTransaction,
   EndUserQuery,
+  EventPageQuery,
+  EventsQuery,
+  EventType,
   Instant,
   ListedTransaction,
   TransactionKind,
@@ -52,6 +59,13 @@ export type {
   TransactionsQuery,
 } from './queries.ts';
 export type { ScripTestClock, TestClockMove, TestClockOptions } from './test-clock.ts';
+export {
+  type VerifyOptions,
+  verifyWebhook,
+  type WebhookEvent,
+  type WebhookHeaders,
+  WebhookVerificationError,
+} from './webhooks.ts';
 
 export interface ScripOptions {
   /** A secret: keep it in your backend, never in a browser or an app. */
@@ -92,6 +106,11 @@ export type Written<Response> = Response & {
   readonly transactionId: string | null;
 };
 
+export interface EventIterationOptions extends ReadOptions {
+  /** Events per request: 1 to 1000. Default: 500. */
+  readonly pageSize?: number;
+}
+
 export interface IterationOptions extends ReadOptions {
   /** Transactions per request: 1 to 1000. Default: 500. */
   readonly pageSize?: number;
@@ -103,6 +122,7 @@ const TIMEOUT_MS_MAX = 2 ** 31 - 1;
 const RETRIES = 3;
 const RETRIES_MAX = 10;
 const PAGE_TRANSACTIONS = 500;
+const PAGE_EVENTS = 500;
 
 /** The API key and the idempotency key are sent as headers, which allow only these characters. */
 const API_KEY = /^[\x21-\x7e]+$/;
@@ -283,7 +303,29 @@ export class Scrip {
     }
   }
 
-  async #read<Result>(path: string, request: EndUserQuery, { signal }: ReadOptions): Promise<Result> {
+  /**
+   * Returns the events of all end users, oldest first. To get the events that follow, now or later, pass `next_cursor`
+   * as `after`.
+   */
+  getEvents(query: EventPageQuery = {}, options: ReadOptions = {}): Promise<EventList> {
+    return this.#read('/get-events', query, options);
+  }
+
+  /** Iterates over all events up to now, oldest first, and requests each page when it is needed. */
+  async *events(
+    query: EventsQuery = {},
+    { pageSize = PAGE_EVENTS, signal }: EventIterationOptions = {},
+  ): AsyncGenerator<Event, void, undefined> {
+    const options = signal ? { signal } : {};
+    for (let page: EventList | null = null; page?.has_more !== false; ) {
+      const start: EventsQuery = page === null ? {} : { after: page.next_cursor };
+      page = await this.getEvents({ ...query, ...start, limit: pageSize }, options);
+      assertEventPage(page, start.after);
+      yield* page.events;
+    }
+  }
+
+  async #read<Result>(path: string, request: object, { signal }: ReadOptions): Promise<Result> {
     return exchange(this.#connection, { method: 'GET', path, query: queryOf(request), signal });
   }
 
@@ -319,6 +361,18 @@ function nextCursorOf({ transactions, next_cursor: next }: TransactionPage, curs
     error: 'UnexpectedAnswer',
     title: 'Unexpected response',
     detail: 'A page of transactions has no valid next_cursor.',
+  });
+}
+
+/** @throws {UnexpectedAnswer} if the page has no valid cursor: the iteration would end early or never end */
+function assertEventPage({ events, next_cursor: next, has_more: hasMore }: EventList, after?: string): void {
+  const isValid = typeof next === 'string' && typeof hasMore === 'boolean' && !(hasMore && next === after);
+  if (isValid && Array.isArray(events)) return;
+  throw new UnexpectedAnswer({
+    status: 200,
+    error: 'UnexpectedAnswer',
+    title: 'Unexpected response',
+    detail: 'A page of events has no valid next_cursor.',
   });
 }
 

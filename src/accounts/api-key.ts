@@ -2,9 +2,9 @@
 //
 //   scrip_<scope>_<192 random bits>_<checksum>
 //
-// The random part is 33 base-62 digits. The checksum is 6 digits: the CRC-32 of everything before it. With the
-// checksum, Scrip rejects mistyped keys and secret scanners recognize leaked keys, without a look-up. Only the SHA-256
-// of a key is stored: with 192 random bits, a slow hash would add no security.
+// The random part is 33 base-62 digits; the checksum is 6 digits, the CRC-32 of everything before it. The checksum lets
+// Scrip reject mistyped keys without a look-up, and lets secret scanners recognize leaked keys. Only the SHA-256 of a
+// key is stored: with 192 random bits, a slow hash would add no security.
 
 import { hash } from 'node:crypto';
 import { crc32 } from 'node:zlib';
@@ -41,7 +41,7 @@ export function isWellFormed(secret: string): boolean {
   return FORM.test(secret) && secret.slice(-CHECKSUM_DIGITS) === checksum(secret.slice(0, -CHECKSUM_DIGITS - 1));
 }
 
-/** The SHA-256 of a key as 64 hexadecimal digits, which is stored instead of the key. */
+/** @returns 64 hexadecimal digits */
 export function hashOf(secret: string): string {
   return hash('sha256', secret, 'hex');
 }
@@ -60,7 +60,7 @@ function checksum(body: string): string {
 function base62(bytes: Uint8Array, digits: number): string {
   const quotient = Uint8Array.from(bytes);
   let text = '';
-  // Long division, which yields the last digit first. It is ten times as fast as BigInt arithmetic.
+  // Long division yields the last digit first and is ten times as fast as BigInt arithmetic.
   for (let place = 0; place < digits; place++) {
     let remainder = 0;
     for (let index = 0; index < quotient.length; index++) {

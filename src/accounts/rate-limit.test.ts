@@ -6,7 +6,6 @@ import { LIMITED_KEYS_MAX, RateLimit } from './rate-limit.ts';
 
 const KEY = 7;
 
-/** @returns how many of `tries` requests at the instant `now` are allowed */
 function allowed(limit: RateLimit, tries: number, now: number, key = KEY): number {
   return Array.from({ length: tries }, () => limit.take(key, now)).filter(
     ({ retryAfterSeconds }) => retryAfterSeconds === null,

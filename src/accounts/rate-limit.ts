@@ -1,5 +1,5 @@
-// Rate limit per API key: a token bucket for each key. The state of a bucket is one number, the time at which it will
-// be full again, so a key whose bucket is full needs no state. (This is the generic cell rate algorithm, GCRA.)
+// Rate limit per API key: a token bucket for each key. The state of a bucket is the time at which the bucket will be
+// full again, so a full bucket needs no state. This is the generic cell rate algorithm (GCRA).
 
 import assert from 'node:assert/strict';
 
@@ -10,7 +10,6 @@ export interface RateLimitSettings {
   readonly burst: number;
 }
 
-/** The state of a key's bucket after a request. */
 export interface BucketState {
   /** Seconds until the next request is allowed; null if this request was allowed. */
   readonly retryAfterSeconds: number | null;
@@ -21,8 +20,8 @@ export interface BucketState {
 }
 
 /**
- * Maximum number of buckets after a sweep. A sweep drops the oldest buckets beyond this number, and their keys start
- * again with a full bucket.
+ * Maximum number of buckets after a sweep. A sweep drops the oldest buckets beyond this number; the keys of these
+ * buckets start again with a full bucket.
  */
 export const LIMITED_KEYS_MAX = 10_000;
 
@@ -45,7 +44,6 @@ export class RateLimit {
     this.#burstMs = burst * this.#intervalMs;
   }
 
-  /** Number of buckets kept. */
   get size(): number {
     return this.#fullAt.size;
   }
@@ -74,7 +72,7 @@ export class RateLimit {
       if (this.#fullAt.size <= LIMITED_KEYS_MAX) break;
       this.#fullAt.delete(oldest);
     }
-    // The next sweep waits until many more keys have been added, so that the amortized cost per request is constant.
+    // Add many keys before the next sweep, so that the amortized cost per request is constant.
     this.#sweepAt = Math.min(Math.max(1_000, 2 * this.#fullAt.size), LIMITED_KEYS_MAX + 1_000);
   }
 }

@@ -1,8 +1,7 @@
-// A queue that is fair to accounts: the items of one account come out in the order in which they were added, and each
-// account gets an equal share of the items taken. With one account it is a plain queue.
+// A queue that is fair to accounts: each account gets an equal share of the items taken, in the order of arrival.
 
 export class FairQueue<T> {
-  /** Items by account; the account whose items are taken next comes first. Accounts without items have no entry. */
+  /** Items by account, in the order in which accounts are served. */
   readonly #items = new Map<number, T[]>();
   #length = 0;
 
@@ -17,7 +16,6 @@ export class FairQueue<T> {
     else own.push(item);
   }
 
-  /** Takes the oldest item of the next account. */
   takeOne(): T | undefined {
     const [next] = this.#items;
     if (next === undefined) return undefined;
@@ -29,7 +27,7 @@ export class FairQueue<T> {
     return item;
   }
 
-  /** Takes up to `max` items, in rounds. Each round divides the remaining number equally among the accounts. */
+  /** Takes up to `max` items, in rounds: each round divides the remaining number equally among the accounts. */
   take(max: number): T[] {
     const taken: T[] = [];
     while (taken.length < max && this.#items.size > 0) this.#takeRound(taken, max);
@@ -44,8 +42,7 @@ export class FairQueue<T> {
       if (accounts === 0 || taken.length >= max) return;
       accounts -= 1;
       const portion = own.length <= share ? own : own.splice(0, share);
-      // Move the account to the end of the order, so that accounts from which this call takes nothing come first in the
-      // next call.
+      // In the next call, accounts that got nothing in this call come first.
       this.#items.delete(account);
       if (portion !== own) this.#items.set(account, own);
       for (const item of portion) taken.push(item);

@@ -4,7 +4,6 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { FairShare } from './fair-share.ts';
 
-/** Takes units for the account until it has no room left, and returns the number of units. */
 function takeAll(pool: FairShare, account: number): number {
   let taken = 0;
   for (; pool.hasRoom(account, 1); taken++) pool.take(account, 1);

@@ -1,6 +1,5 @@
 // A pool that accounts share. Each account may use at most as much of the pool as is left free: a single account gets
-// half, two accounts a third each, and there is always room for another account. No account has to give anything back
-// when a new account arrives.
+// half, and two accounts get a third each.
 
 export class FairShare {
   readonly max: number;
@@ -11,7 +10,6 @@ export class FairShare {
     this.max = max;
   }
 
-  /** The amount that all accounts together use. */
   get total(): number {
     return this.#total;
   }
@@ -25,7 +23,6 @@ export class FairShare {
     return this.heldBy(account) + amount <= this.max - this.#total - amount;
   }
 
-  /** Takes `amount` without checking for room. */
   take(account: number, amount: number): void {
     this.#total += amount;
     this.#held.set(account, this.heldBy(account) + amount);

@@ -1,12 +1,10 @@
-// The only way in for writes. Commands that arrive while a batch is being written are queued and form the next batch,
-// which needs one fsync for all of them. There is no timer: a lone command is written at once.
+// Group commit, through which all writes go. Commands that arrive during a write form the next batch, which needs one
+// fsync for all of them.
 //
 //   submit ──▶ queued ──▶ in a batch ──▶ durable ──▶ answered
 //      └── no room: Overloaded   └── too much is due for one batch: queued again
 //
-// The store defines the number of lanes. All commands of an end user go through one lane, in order. A lane begins the
-// next batch as soon as the commands of the previous batch are decided, possibly before the previous batch is durable.
-// Within a lane, each account gets an equal share of every batch.
+// The store defines the number of lanes. All commands of an end user go through one lane, in order.
 
 import assert from 'node:assert/strict';
 import type { Accepted, Command, Outcome, WriteCommand } from '../ledger/command.ts';
@@ -32,30 +30,26 @@ export class NotBegun extends Error {
 const OVERLOADED = new NotBegun('Overloaded', 'the queue is full');
 export const CANCELED = new NotBegun('Canceled', 'the client has disconnected');
 
-/** The result of a command: an outcome, the fault of its batch, or the reason why it was not begun. */
 export type CommitResult = Outcome | StoreFault | NotBegun;
 
 export type ResultCallback = (result: CommitResult) => void;
 
-/** The client of a command. */
 export interface Requester {
-  /** If true, commands of this client that are not begun yet are canceled. */
+  /** Whether to cancel the commands of this client that Scrip has not begun yet. */
   readonly isDisconnected: boolean;
 }
 
 /** Larger batches hardly reduce the cost of the fsync per command, and clients wait longer. */
 export const BATCH_COMMANDS_MAX = 512;
 
-/**
- * With fewer commands in the queue, the clients limit the throughput, not the store, so the throughput is not measured.
- */
+/** With fewer commands in the queue, the clients limit the throughput, not the store. */
 const ESTIMATED_QUEUE_MIN = BATCH_COMMANDS_MAX;
 
 /** Maximum number of end users that a batch with requests settles: less than a millisecond of work. */
 const SETTLED_BESIDE_REQUESTS_MAX = 24;
 /**
- * Factor by which this maximum grows with each batch without requests. The maximum grows gradually, so that a request
- * that arrives meanwhile does not wait for a long batch.
+ * Factor by which this maximum grows with each batch without requests. Growth is gradual, since a request that arrives
+ * must wait for the current batch.
  */
 const SETTLED_GROWTH = 2;
 
@@ -70,13 +64,9 @@ interface Entry {
 
 interface Lane {
   readonly requests: FairQueue<Entry>;
-  /** The `settle` commands of the renewal job. */
   readonly settlements: Entry[];
-  /** Maximum number of settlements in a batch: low while there are requests, and growing while there are none. */
   settledMax: number;
-  /** Batches being written. */
   batches: number;
-  /** The latest batch that was begun. */
   last: { readonly size: number; isDecided: boolean } | null;
 }
 
@@ -103,22 +93,19 @@ export class GroupCommit {
   onBatch: ((commands: number, seconds: number) => void) | null = null;
   /** Called with each accepted write, except renewals and replays. */
   onAccepted: ((command: WriteCommand, accepted: Accepted) => void) | null = null;
-  /** Called with each batch before its commands are answered, and with null afterwards. */
   onAnswering: ((batch: TracedBatch | null) => void) | null = null;
   readonly #store: LedgerStore;
   readonly #onHealth: (trouble: StoreFault | null) => void;
   readonly #space: QueueSpace;
   readonly #lanes: readonly Lane[];
-  /** Index of the lane that may begin a batch first; rotates over all lanes. */
   #firstLane = 0;
-  /** Number of lanes that are writing. */
   #writing = 0;
   #isScheduled = false;
   #trouble: StoreFault | null = null;
   readonly #whenEmpty: (() => void)[] = [];
 
   /**
-   * @param onHealth called when a batch fails with a different code than the previous batch, and with null when a batch
+   * @param onHealth called with the error code when the code of failed batches changes, and with null when a batch
    * succeeds again
    */
   constructor(
@@ -138,7 +125,6 @@ export class GroupCommit {
     }));
   }
 
-  /** Commands in the queue. */
   get queued(): number {
     return this.#space.commands;
   }
@@ -163,7 +149,7 @@ export class GroupCommit {
     setImmediate(() => {
       this.#isScheduled = false;
       this.#writeBatches();
-      // If all queued commands were canceled, no batch was begun that would resolve `drained`.
+      // If all queued commands were canceled, no batch remains that would resolve `drained`.
       this.#resolveIfEmpty();
     });
   }
@@ -174,7 +160,6 @@ export class GroupCommit {
     await new Promise<void>((resolve) => this.#whenEmpty.push(resolve));
   }
 
-  /** Begins as many batches as the store accepts at the same time. */
   #writeBatches(): void {
     const { length } = this.#lanes;
     for (let step = 0; step < length; step++) {
@@ -185,7 +170,7 @@ export class GroupCommit {
   }
 
   /**
-   * Whether the lane can begin its next batch now. If the previous batch is not durable yet, the next one must be at
+   * Whether the lane can begin its next batch now. While the previous batch is not durable, the next batch must be at
    * least as large: more and smaller batches would cost more than they save.
    */
   #isReady({ requests, settlements, batches, last }: Lane): boolean {
@@ -217,7 +202,7 @@ export class GroupCommit {
     );
   }
 
-  /** Begins the next batch before it answers this one, so that the store does not wait for the responses. */
+  /** Begins the next batch before the responses to this batch are sent, so that the store does not wait for them. */
   #finish(
     lane: Lane,
     entries: readonly Entry[],
@@ -248,7 +233,6 @@ export class GroupCommit {
     this.#resolveIfEmpty();
   }
 
-  /** Calls `onHealth` only when the health changes, since a store that is down fails every batch. */
   #count(size: number, seconds: number, fault: StoreFault | null): void {
     this.counts.batches += 1;
     this.onBatch?.(size, seconds);
@@ -260,10 +244,6 @@ export class GroupCommit {
     this.#trouble = fault;
   }
 
-  /**
-   * Takes the commands of the next batch, requests first. Cancels requests of disconnected clients, and takes further
-   * requests instead.
-   */
   #take(lane: Lane): Entry[] {
     const { requests, settlements } = lane;
     const entries: Entry[] = [];

@@ -3,13 +3,9 @@
 import type { IdempotencyRetention, LedgerStore } from '../store/ledger-store.ts';
 import { IntervalJob } from './interval-job.ts';
 
-/**
- * Maximum number of steps per tick, so that the store is free for writes most of the time, even when many records
- * expire at once.
- */
+/** Limits the work per tick, so that the store stays free for writes. */
 const STEPS_MAX = 10;
 
-/** @param onTrouble called when a sweep fails, unless the previous sweep failed too */
 export function idempotencySweep(
   store: LedgerStore,
   retention: IdempotencyRetention,

@@ -1,10 +1,9 @@
-// Tracks how much of the write queue is in use, in commands and in bytes. Each account gets a fair share of both.
+// The free space of the write queue, in commands and in bytes, which accounts share fairly.
 
 import type { Command } from '../ledger/command.ts';
 import { FairShare } from './fair-share.ts';
 
 export interface QueueLimits {
-  /** Queued commands of all accounts together. */
   readonly commandsMax: number;
   readonly bytesMax: number;
 }
@@ -15,13 +14,12 @@ export interface QueueLimits {
  */
 export const QUEUE_LIMITS: QueueLimits = { commandsMax: 10_000, bytesMax: 16 * 2 ** 20 };
 
-/** Memory of a queued command without its strings: the object, the fields of the object, and the entry in the queue. */
+/** Memory of a queued command without its strings. */
 const COMMAND_BYTES = 256;
 const CHARACTER_BYTES = 2;
 
 export class QueueSpace {
   readonly #commands: FairShare;
-  /** Bytes of the commands that are in the queue or being written. */
   readonly #bytes: FairShare;
 
   constructor({ commandsMax, bytesMax }: QueueLimits) {
@@ -29,7 +27,6 @@ export class QueueSpace {
     this.#bytes = new FairShare(bytesMax);
   }
 
-  /** Commands in the queue. */
   get commands(): number {
     return this.#commands.total;
   }
@@ -37,12 +34,11 @@ export class QueueSpace {
   hasRoomFor(command: Command): boolean {
     const bytes = bytesOf(command);
     const { account } = command;
-    // The renewal job submits only a few commands, so these commands may use all of the free space.
+    // The renewal job submits only a few commands, so they may use all of the free space.
     if (command.kind === 'settle') return isLeft(this.#commands, 1) && isLeft(this.#bytes, bytes);
     return this.#commands.hasRoom(account, 1) && this.#bytes.hasRoom(account, bytes);
   }
 
-  /** Counts a new command and its bytes. */
   take(command: Command): void {
     this.#bytes.take(command.account, bytesOf(command));
     this.enqueue(command);

@@ -45,7 +45,6 @@ test('if the queue is full, further commands are refused as Overloaded at once, 
   assert.deepEqual(amountsOf(store.batch(2)), [7], 'the queue has room again');
 });
 
-/** How many copies of `command` the queue accepts before it refuses one as Overloaded. */
 function room({ commit }: ReturnType<typeof begin>, command: Command): number {
   for (let taken = 0; ; taken++) {
     let isRefused = false;

@@ -13,7 +13,7 @@ import { RenewalJob } from './renewal-job.ts';
 
 const TICK_MS = 1_000;
 
-/** A store with a list of due end users. Settling an end user removes it from the list. */
+/** A store with a list of due end users. */
 class DueStore {
   readonly lanes = ONE_LANE;
   readonly dueUsers = new Map<string, EndUserKey>();
@@ -58,7 +58,6 @@ function begin(store: DueStore, limits?: QueueLimits) {
   return { job, commit, troubles };
 }
 
-/** Starts the job with mock timers. Returns a function that triggers one tick. */
 function startedIn(test: TestContext, job: RenewalJob): () => Promise<void> {
   test.mock.timers.enable({ apis: ['setInterval'] });
   job.start();

@@ -1,16 +1,12 @@
-// Stores due renewals and lapses of holds in the background: finds the due end users and submits a `settle` command for
-// each of them. Group commit writes a few of these commands with each batch of requests, and more while there are no
-// requests. Nothing depends on when this job runs, since every read and write first settles its end user.
+// Stores due renewals and lapses of holds in the background, with a `settle` command for each due end user. Nothing
+// depends on when this job runs, since every read and write first settles its end user.
 
 import { type EndUserKey, endUserText } from '../ledger/command.ts';
 import type { LedgerStore } from '../store/ledger-store.ts';
 import { BATCH_COMMANDS_MAX, type GroupCommit } from './group-commit.ts';
 import { IntervalJob } from './interval-job.ts';
 
-/**
- * Maximum number of end users that are submitted together. While they are written, the job looks up the next end users,
- * so that the store is never idle.
- */
+/** Maximum number of end users that are submitted together. */
 const END_USERS_MAX = BATCH_COMMANDS_MAX;
 
 interface Submitted {
@@ -21,33 +17,25 @@ interface Submitted {
 const NONE: Submitted = { endUsers: new Set(), written: Promise.resolve() };
 
 export class RenewalJob {
-  /** How many end users this job has settled. */
   settled = 0;
-  /** How many due end users the latest look-up found; at most `2 * END_USERS_MAX`. */
+  /** How many due end users the latest look-up found. */
   due = 0;
-  /**
-   * The latest time at which a look-up found nothing due, from `performance.now`; at first, the creation of the job.
-   */
   #caughtUpAtMs = performance.now();
   readonly #store: LedgerStore;
   readonly #commit: GroupCommit;
   /**
-   * Looks for due end users every second. A timer for the next renewal would fire at once if the renewal is more than
-   * 2^31 ms away, and would not notice when the clock jumps.
+   * An interval, because a timer for the next renewal would fire at once if the renewal is more than 2^31 ms away, and
+   * would not notice when the clock jumps.
    */
   readonly #rounds: IntervalJob;
 
-  /** @param onTrouble called when a round fails, unless the previous round failed too */
   constructor(store: LedgerStore, commit: GroupCommit, onTrouble: (error: unknown) => void) {
     this.#store = store;
     this.#commit = commit;
     this.#rounds = new IntervalJob((stopping) => this.#settleAll(stopping), onTrouble);
   }
 
-  /**
-   * Milliseconds since a look-up last found nothing due. No event has been due for longer, apart from the duration of
-   * that look-up.
-   */
+  /** Milliseconds since a look-up last found nothing due. */
   lateMs(): number {
     return performance.now() - this.#caughtUpAtMs;
   }
@@ -60,7 +48,6 @@ export class RenewalJob {
     return this.#rounds.stop();
   }
 
-  /** Settles everything that is due now. */
   tick(): Promise<void> {
     return this.#rounds.tick();
   }
@@ -68,7 +55,7 @@ export class RenewalJob {
   async #settleAll(stopping: AbortSignal): Promise<void> {
     let before = NONE;
     while (!stopping.aborted) {
-      // The look-up may still return end users that are being written.
+      // The look-up can return end users that are still being written.
       const due = await this.#store.due(END_USERS_MAX + before.endUsers.size);
       this.due = due.length;
       if (due.length === 0) this.#caughtUpAtMs = performance.now();
@@ -86,7 +73,7 @@ export class RenewalJob {
     const written = Promise.all(users.map((user) => this.#settle(user))).then(() => {
       this.settled += users.length;
     });
-    // A later `await` throws the error. Until then, Node.js must not treat the rejection as unhandled.
+    // A later `await` throws the error; this handler prevents an unhandled rejection until then.
     written.catch(() => {});
     return { endUsers: new Set(users.map(endUserText)), written };
   }

@@ -4,7 +4,6 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ThroughputEstimate, WINDOW_MS } from './throughput-estimate.ts';
 
-/** The estimate after `batches` batches of the same size, written one after another from time 0. */
 function estimateOf(batches: number, { size, tookMs }: { size: number; tookMs: number }): ThroughputEstimate {
   const estimate = new ThroughputEstimate();
   for (let batch = 1; batch <= batches; batch++) estimate.note(size, batch * tookMs);

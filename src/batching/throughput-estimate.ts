@@ -1,12 +1,7 @@
-// Estimates how many commands the store writes per millisecond, from which follows how long another command would be
-// queued. The estimate is null while the queue is short.
+// Estimates how many commands the store writes per millisecond, from which follows how long a command would be queued.
 
-/**
- * The minimum length of the windows over which throughput is measured. Longer than most batches, since all commands of
- * a batch complete at the same time.
- */
+/** The minimum length of the windows over which throughput is measured, longer than most batches. */
 export const WINDOW_MS = 250;
-/** Weight of the latest window in the estimate. */
 const LATEST = 1 / 2;
 
 export class ThroughputEstimate {
@@ -15,7 +10,7 @@ export class ThroughputEstimate {
   #sinceMs: number | null = null;
   #commands = 0;
 
-  /** Records a completed batch. Called only while enough further commands are queued. */
+  /** Call this only while enough further commands are queued. */
   note(commands: number, nowMs: number): void {
     this.#sinceMs ??= nowMs;
     const tookMs = nowMs - this.#sinceMs;
@@ -28,7 +23,7 @@ export class ThroughputEstimate {
     this.#commands += commands;
   }
 
-  /** Discards the estimate; called when the queue is short. */
+  /** Call this when the queue is short. */
   forget(): void {
     this.#sinceMs = null;
     this.#commands = 0;

@@ -1,12 +1,13 @@
-// `scrip invite` and `scrip password reset`: an operator invites people to the console and resets their passwords. The
-// modules of the console load slowly, so a command imports them only when it runs.
+// `scrip invite` and `scrip password reset`: an operator invites people to the console and resets their passwords. Each
+// command imports the modules of the console itself, since they load slowly.
 
 import { randomBytes } from 'node:crypto';
 import { type Command, Option } from 'commander';
 import { SECRET_BYTES } from '../accounts/api-key.ts';
 import { ROLES, type Role } from '../accounts/membership.ts';
 import { type Database, databaseOf, originAt, readConfig } from '../config.ts';
-import { openConsoleDatabase } from '../open-store.ts';
+import { accountNamed } from '../console/identity/accounts.ts';
+import { openAccountDatabase } from '../open-store.ts';
 import { CannotOpen } from '../store/store-fault.ts';
 import { accountName } from './keys.ts';
 import { withLedger } from './with-ledger.ts';
@@ -52,9 +53,9 @@ export async function invitationPath(
   { accountName, role, onlyFirst }: { accountName: string; role: Role; onlyFirst: boolean },
 ): Promise<string | null> {
   const { Members } = await import('../console/identity/members.ts');
-  await using consoleDatabase = await openConsoleDatabase(database);
-  const members = new Members(consoleDatabase, Date.now);
-  const account = await members.accountNamed(accountName);
+  await using accounts = await openAccountDatabase(database);
+  const members = new Members(accounts, Date.now);
+  const account = await accountNamed(accounts.queries, accountName);
   if (account === null || (onlyFirst && (await members.hasMembers(account)))) return null;
   return `/console/join/${await members.invite(account, role)}`;
 }
@@ -67,19 +68,16 @@ async function resetPassword({ email }: { email: string }): Promise<void> {
   });
 }
 
-/**
- * Sets a random password, ends all sessions of the user, and returns the password. Returns null if no user has this
- * email address.
- */
+/** @returns the new password; null if no user has this email address */
 async function setRandomPassword(database: Database, email: string): Promise<string | null> {
   const [{ Users }, { OutgoingMail }, { PasswordHasher }] = await Promise.all([
     import('../console/identity/users.ts'),
     import('../console/identity/outgoing-mail.ts'),
     import('../console/identity/password-hasher.ts'),
   ]);
-  await using consoleDatabase = await openConsoleDatabase(database);
+  await using accounts = await openAccountDatabase(database);
   const mail = new OutgoingMail(null, () => {});
-  const users = new Users({ database: consoleDatabase, passwords: new PasswordHasher(), mail, now: Date.now });
+  const users = new Users({ database: accounts, passwords: new PasswordHasher(), mail, now: Date.now });
   const userId = await users.idOf(email.trim().toLowerCase());
   if (userId === null) return null;
   const password = randomBytes(SECRET_BYTES).toString('base64url');

@@ -1,7 +1,6 @@
 // A streaming parser for CSV (RFC 4180): commas between fields, LF or CRLF at the end of a line, and quotes around
 // fields that contain a comma, a quote or a line break. The text arrives in chunks of any size.
 
-/** A record and the number of its first line, counted from 1. */
 export interface CsvRecord {
   readonly line: number;
   readonly fields: readonly string[];
@@ -24,14 +23,10 @@ export class InvalidCsv extends Error {
 const FIELD_CHARACTERS_MAX = 10_000;
 
 type Place =
-  /** At the start of a field. */
   | 'start'
   | 'unquoted'
   | 'quoted'
-  /**
-   * After a quote in a quoted field. The next character decides whether the quote ends the field or escapes another
-   * quote.
-   */
+  /** After a quote in a quoted field: the next character decides whether the quote ends the field. */
   | 'closing';
 
 export class CsvReader {
@@ -39,7 +34,6 @@ export class CsvReader {
   #field = '';
   #fields: string[] = [];
   #line = 1;
-  /** The number of the first line of the current record. */
   #first = 1;
 
   /**
@@ -88,7 +82,6 @@ export class CsvReader {
       case 'closing':
         if (character === '"') this.#add(character, 'quoted');
         else if (character === ',') this.#endField();
-        // Ignore the CR of a CRLF.
         else if (character !== '\r') throw new InvalidCsv(this.#line, 'a closing quote must be followed by a comma');
     }
   }

@@ -1,5 +1,5 @@
-// The CSV file of `scrip import`: a header, then one grant per row. Scrip reads the file twice: first to check all
-// rows, then to grant them. Errors name the line and the column.
+// The CSV file of `scrip import`: a header, then one grant per row. The file is read twice: first to check all rows,
+// then to grant them.
 
 import { createHash } from 'node:crypto';
 import { createReadStream, type Stats, statSync } from 'node:fs';
@@ -16,7 +16,7 @@ import { counted } from './output.ts';
 const COLUMNS = ['end_user_id', 'amount', 'expires_at', 'validity_days', 'note'] as const;
 type Column = (typeof COLUMNS)[number];
 
-/** The maximum number of listed errors. Further errors are only counted. */
+/** The maximum number of errors that are listed; all errors are counted. */
 export const ERRORS_LISTED_MAX = 20;
 /** Maximum length of a value that an error message quotes. */
 const VALUE_CHARACTERS_MAX = 40;
@@ -28,7 +28,6 @@ export interface FileError {
   readonly text: string;
 }
 
-/** The first errors of a file, and the total number of errors. */
 export class FileErrors {
   readonly first: FileError[] = [];
   count = 0;
@@ -43,15 +42,11 @@ export class FileErrors {
 
 export interface CheckedFile {
   readonly rows: number;
-  /** Hash of the rows. The name, line endings and column order of the file do not affect the hash. */
+  /** Hash of the rows, independent of the line endings, the column order and the name of the file. */
   readonly sha256: string;
   readonly errors: FileErrors;
-  /**
-   * Rows whose credits have already expired. A new import refuses the file because of such rows; a resumed import skips
-   * them.
-   */
+  /** Rows with expired credits, for which a new import refuses the file; a resumed import skips them. */
   readonly expired: FileErrors;
-  /** Whether any row has an `expires_at`, which the ledger rounds up to whole days. */
   readonly hasInstants: boolean;
 }
 
@@ -86,7 +81,7 @@ export class ImportFile {
   }
 
   /**
-   * Yields the rows of the file. Call it only if `check` found no errors.
+   * Call it only if `check` found no errors.
    *
    * @throws ImportStopped if the file has changed since the check
    */
@@ -122,7 +117,7 @@ export class ImportFile {
     }
   }
 
-  /** Yields the text of the file in chunks. Throws ImportStopped if the file has changed since it was opened. */
+  /** @throws ImportStopped if the file has changed since it was opened */
   async *#texts(report: ReportProgress): AsyncGenerator<string> {
     const decoder = new TextDecoder('utf-8', { fatal: true });
     const total = Math.ceil(this.#status.size / KIB);
@@ -160,7 +155,6 @@ interface Header {
   readonly columns: readonly Column[];
 }
 
-/** Returns null and adds an error if the record is not a valid header. */
 function headerOf({ line, fields }: CsvRecord, errors: FileErrors): Header | null {
   const names = fields.map((name) => name.trim());
   const before = errors.count;
@@ -176,7 +170,6 @@ function headerOf({ line, fields }: CsvRecord, errors: FileErrors): Header | nul
   return errors.count === before ? { line, columns: names as Column[] } : null;
 }
 
-/** Returns null and adds errors if the row is invalid. */
 function rowOf({ line, fields }: CsvRecord, { columns }: Header, errors: FileErrors): ImportRow | null {
   if (fields.length !== columns.length) {
     errors.add(line, null, `the row has ${counted(fields.length, 'field')}, but the header has ${columns.length}`);
@@ -195,7 +188,6 @@ function rowOf({ line, fields }: CsvRecord, { columns }: Header, errors: FileErr
   return validity === null || errors.count > before ? null : { line, endUser, amount, validity, note };
 }
 
-/** Returns null and adds an error if the validity is missing or invalid. */
 function validityOf(
   line: number,
   { expiresAt, days }: { expiresAt: string; days: string },
@@ -209,7 +201,7 @@ function validityOf(
       `a row needs either expires_at or validity_days; this row has ${days === '' ? 'neither' : 'both'}`,
     );
   else if (days !== '') {
-    // As in the API, a validity beyond the maximum is shortened to the maximum.
+    // As in the API, a longer validity is shortened to the maximum.
     if (/^[1-9]\d*$/.test(days)) return { days: Math.min(Number(days), VALIDITY_DAYS_MAX) };
     errors.add(line, 'validity_days', `${shown(days)} is not a whole number of 1 or more`);
   } else if (instant !== null) return { expiresAt: instant };

@@ -11,10 +11,8 @@ import { type CheckedFile, ERRORS_LISTED_MAX, type FileErrors, ImportFile } from
 import { accountName } from './keys.ts';
 import { counted, withProgress } from './output.ts';
 
-/** The maximum number of listed rows that were not granted. */
 const LISTED_MAX = 20;
 
-/** Signals that stop the import after the current batch. */
 const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
 
 const REASONS: Record<NotGranted, string> = {
@@ -60,7 +58,6 @@ async function importFile(path: string, options: { account: string; another?: tr
   printResult(await grantRows(target, one, file), checked, options.account);
 }
 
-/** @throws CannotOpen if there are any errors */
 function refuseErrors(path: string, kinds: readonly FileErrors[]): void {
   const count = kinds.reduce((sum, errors) => sum + errors.count, 0);
   if (count === 0) return;
@@ -71,10 +68,7 @@ function refuseErrors(path: string, kinds: readonly FileErrors[]): void {
   throw new CannotOpen(`${path} has ${counted(count, 'error')}; nothing was imported.`);
 }
 
-/**
- * Throws if another file was imported before: a corrected or newly exported file usually repeats most rows of that
- * file.
- */
+/** A corrected or newly exported file usually repeats most rows of the previous file. */
 function refuseAnother(account: string, last: LedgerImport | undefined): void {
   if (last === undefined) return;
   const state =

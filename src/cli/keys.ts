@@ -1,11 +1,12 @@
-// `scrip key`: creates, lists and revokes API keys. The secret of a new key is printed once, alone on the last line, so
-// that a script can read it.
+// `scrip key`: creates, lists and revokes API keys. The secret of a new key is the last line of the output, so that a
+// script can read it.
 
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { KEY_NAME_CHARACTERS_MAX, SCOPES, type Scope } from '../accounts/api-key.ts';
 import { ACCOUNT_NAME_MAX } from '../accounts/membership.ts';
 import { createApiKey, type ListedKey } from '../store/key-store.ts';
 import { CannotOpen } from '../store/store-fault.ts';
+import { minute, table } from './output.ts';
 import { type CreateOption, createOption, withLedger, withNewLedger } from './with-ledger.ts';
 
 export function addKeyCommands(program: Command): void {
@@ -54,7 +55,6 @@ async function revokeKey(id: number): Promise<void> {
   });
 }
 
-/** Parses the value of an option that names an account. */
 export function accountName(text: string): string {
   const name = text.trim();
   if (name === '' || name.length > ACCOUNT_NAME_MAX)
@@ -85,23 +85,4 @@ function keyId(text: string): number {
 function rowOf({ id, accountName, name, scope, hint, createdAt, lastUsedAt, revokedAt }: ListedKey): string[] {
   const [used, revoked] = [lastUsedAt, revokedAt].map((at) => (at === null ? '' : minute(at))) as [string, string];
   return [String(id), accountName, name, scope, hint, minute(createdAt), used, revoked];
-}
-
-/** Formats an instant in UTC, to the minute: `2026-11-20 08:00`. */
-function minute(instant: number): string {
-  return new Date(instant).toISOString().slice(0, 16).replace('T', ' ');
-}
-
-function table(rows: readonly string[][]): string {
-  const widths = (rows[0] as string[]).map((_, column) =>
-    Math.max(...rows.map((row) => (row[column] as string).length)),
-  );
-  return rows
-    .map((row) =>
-      row
-        .map((cell, column) => cell.padEnd(widths[column] as number))
-        .join('  ')
-        .trimEnd(),
-    )
-    .join('\n');
 }

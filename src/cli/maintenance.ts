@@ -1,6 +1,4 @@
-// `scrip verify` checks the ledger's invariants against its postings. `scrip digest` prints a digest of the postings; a
-// later `scrip verify --digest` compares this digest with the postings to prove that none of them has changed. `scrip
-// migrate` migrates the ledger to the schema of this version and, on request, rebuilds the console's totals.
+// The commands `scrip verify`, `scrip digest` and `scrip migrate`.
 
 import { readFileSync } from 'node:fs';
 import type { Command } from 'commander';
@@ -44,7 +42,7 @@ async function verify({ digest: file }: { digest?: string }): Promise<void> {
   try {
     await withLedger(({ tools }) => verifyLedger(tools, digests));
   } catch (error) {
-    // A reader such as `head` has closed the pipe. The exit code already shows whether a problem was found.
+    // The reader has closed the pipe; the exit code still shows whether there are problems.
     if (!(error instanceof OutputClosed)) throw error;
   }
 }
@@ -61,7 +59,6 @@ async function verifyLedger(tools: LedgerTools, digests: readonly PostingsDigest
   const { endUsers, postings, store: faults } = await tools.audit(report);
   for (const fault of faults) printProblem(`store: ${fault}`);
   const changed = await changedSince(digests, tools).catch((error) => {
-    // If the audit found problems, some postings may be unreadable. Otherwise the failure has another cause.
     if (problems === 0 || error instanceof OutputClosed) throw error;
     return [`store: some postings cannot be read (${(error as Error).message})`];
   });

@@ -1,11 +1,11 @@
-// Prints the output of commands: lines, counts with their nouns, and progress.
+// Prints the output of commands: lines, tables, instants, counts with their nouns, and progress.
 
 import { writeSync } from 'node:fs';
 import type { Progress, ReportProgress } from '../store/tools/ledger-tools.ts';
 
 const STANDARD_OUTPUT = 1;
 
-/** Pause before the next attempt to write to a full pipe. A reader usually drains a full pipe (64 KiB) in less time. */
+/** Pause before the next attempt to write to a full pipe. */
 const FULL_PIPE_PAUSE_MS = 5;
 const PAUSE = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
 
@@ -13,8 +13,8 @@ const PAUSE = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT)
 export class OutputClosed extends Error {}
 
 /**
- * Prints to standard output synchronously. An audit does not pause for a slow reader, so Node's asynchronous stream
- * would buffer all unread lines in memory.
+ * Prints to standard output synchronously. The audit does not pause for a slow reader, so an asynchronous stream would
+ * buffer all unread lines in memory.
  *
  * @throws OutputClosed
  */
@@ -23,7 +23,6 @@ export function printLine(line: string): void {
   while (rest.length > 0) rest = rest.subarray(writeSome(rest));
 }
 
-/** @returns the number of bytes written */
 function writeSome(bytes: Uint8Array): number {
   try {
     return writeSync(STANDARD_OUTPUT, bytes);
@@ -39,6 +38,26 @@ function writeSome(bytes: Uint8Array): number {
 /** Formats a count with its noun: `1 posting`, `2 postings`. */
 export function counted(count: number, one: string, several = `${one}s`): string {
   return `${count} ${count === 1 ? one : several}`;
+}
+
+/** Formats an instant in UTC, to the minute: `2026-11-20 08:00`. */
+export function minute(instant: number): string {
+  return new Date(instant).toISOString().slice(0, 16).replace('T', ' ');
+}
+
+/** Formats rows as columns, each as wide as its longest cell. @param rows the headings first */
+export function table(rows: readonly string[][]): string {
+  const widths = (rows[0] as string[]).map((_, column) =>
+    Math.max(...rows.map((row) => (row[column] as string).length)),
+  );
+  return rows
+    .map((row) =>
+      row
+        .map((cell, column) => cell.padEnd(widths[column] as number))
+        .join('  ')
+        .trimEnd(),
+    )
+    .join('\n');
 }
 
 const BAR_WIDTH = 30;

@@ -1,6 +1,5 @@
-// Worker processes that share one port. The primary process starts the workers, replaces a worker that exits
-// unexpectedly, and stops all workers on a signal; it serves no requests itself. Each worker is a complete service; the
-// store coordinates them.
+// Worker processes that share one port, each with a complete service. The primary process starts, replaces and stops
+// the workers; it serves no requests itself.
 //
 //   primary ── fork ──▶ worker ── listening ──▶ serving ── exit ──▶ a new worker, after a pause
 
@@ -8,12 +7,12 @@ import cluster, { type Worker } from 'node:cluster';
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** Pause before a worker is replaced, so that a worker that fails at every start does not keep the CPU busy. */
+/** Prevents a worker that fails at every start from keeping the CPU busy. */
 const RESTART_PAUSE_MS = 1_000;
 
 export interface Processes {
   readonly url: string;
-  /** Sends SIGTERM to all workers. Resolves when all workers have exited. */
+  /** Sends SIGTERM to all workers and waits until they have exited. */
   stop(): Promise<void>;
 }
 
@@ -21,8 +20,7 @@ export interface Processes {
  * Starts `count` workers with the command line of this process.
  *
  * @param onUnexpectedExit called with the process ID of each worker that exits before `stop` is called
- * @throws if a worker cannot start. By then, that worker has printed the reason, and all other workers have been
- * stopped.
+ * @throws if a worker cannot start; that worker has printed the reason, and all other workers have been stopped
  */
 export async function startProcesses(count: number, onUnexpectedExit: (pid: number) => void): Promise<Processes> {
   let isStopping = false;

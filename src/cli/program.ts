@@ -1,10 +1,10 @@
-// The command line: assembles the commands, prints errors to standard error and sets exit code 1 after an error.
-// Commands print only their results to standard output. Each group of commands has its own file. Modules that load
-// slowly are imported only by the command that needs them.
+// The command line: assembles the commands, prints errors to standard error and sets exit code 1 after an error. Only
+// the command that needs a slow module imports it.
 
 import cluster from 'node:cluster';
 import { Command } from 'commander';
 import { InvalidSetting, misspelledSettings } from '../config.ts';
+import { UnusableSecret } from '../events/webhooks/secrets.ts';
 import { CannotOpen, StoreFault } from '../store/store-fault.ts';
 import { CopyStopped } from '../store/tools/copy.ts';
 import { ImportStopped } from '../store/tools/import.ts';
@@ -16,6 +16,8 @@ import { addImportCommand } from './imports.ts';
 import { addKeyCommands } from './keys.ts';
 import { addMaintenanceCommands } from './maintenance.ts';
 import { addServeCommand } from './serve.ts';
+import { addThresholdCommands } from './thresholds.ts';
+import { addWebhookCommands } from './webhooks.ts';
 
 const SETTINGS = `
 Settings (environment variables) and their defaults:
@@ -32,15 +34,17 @@ Settings (environment variables) and their defaults:
   PUBLIC_URL                     (URL at which users reach the console, https://…)
   SIGN_UP                 first  (who may sign up in the console: open, first, closed)
   SMTP_URL                       (smtp://… or smtps://…; with MAIL_FROM, the console sends mail)
+  EVENT_RETENTION_DAYS    30     (how long events are kept)
+  WEBHOOK_ALLOW_PRIVATE   no     (yes: webhooks may be sent to private addresses)
+  WEBHOOK_KEY                    (key that encrypts the secrets of webhooks; a file beside the ledger if empty)
 
 PostgreSQL only: DATABASE_LANES, DATABASE_PREPARED, DATABASE_CITUS, DATABASE_ACCEPT_UNSAFE.
 docs/settings.md describes every setting; docs/operating/monitoring.md describes the OpenTelemetry settings.
 
 You can run all commands except copy and restore while a server is running.`;
 
-/** Runs the command of `process.argv` and sets the exit code. */
 export async function runCommandLine(): Promise<void> {
-  // A reader such as `head` may close the pipe early. The command still completes.
+  // A reader such as `head` may close the pipe early; the command still completes.
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code !== 'EPIPE') throw error;
   });
@@ -63,6 +67,8 @@ function commandLine(): Command {
   addServeCommand(program);
   addKeyCommands(program);
   addConsolePeopleCommands(program);
+  addWebhookCommands(program);
+  addThresholdCommands(program);
   addMaintenanceCommands(program);
   addCopyCommands(program);
   addImportCommand(program);
@@ -77,12 +83,9 @@ function warnOfMisspelledSettings(): void {
 }
 
 /** Errors whose message already tells the operator what to do. */
-const EXPLAINED = [CannotOpen, CopyStopped, ImportStopped, InvalidSetting];
+const EXPLAINED = [CannotOpen, CopyStopped, ImportStopped, InvalidSetting, UnusableSecret];
 
-/**
- * Returns one sentence for an error that the operator can correct. Returns the stack of any other error, which is a
- * bug.
- */
+/** Returns a sentence for an error that the operator can correct, and the stack of any other error. */
 function explain(error: unknown): string {
   if (EXPLAINED.some((kind) => error instanceof kind)) return (error as Error).message;
   if (error instanceof StoreFault) return `Could not write to the ledger (${error.message}); try again.`;

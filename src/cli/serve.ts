@@ -1,5 +1,5 @@
-// `scrip serve`: runs the service in this process, or in several worker processes on one port, until SIGTERM or SIGINT.
-// With --first-key it also prints what a new installation needs: an API key and a link to the console.
+// `scrip serve`: runs the service until SIGTERM or SIGINT, in this process or in several worker processes. With
+// --first-key, it also prints an API key and a link to the console.
 
 import cluster from 'node:cluster';
 import { existsSync } from 'node:fs';
@@ -12,7 +12,6 @@ import { invitationPath } from './console-people.ts';
 import { startProcesses } from './processes.ts';
 import { type CreateOption, createOption, prepareFolder } from './with-ledger.ts';
 
-/** The account that owns the first key. */
 const FIRST_ACCOUNT = 'default';
 const FIRST_KEY = 'First key';
 
@@ -46,7 +45,7 @@ async function serve({ firstKey = false, testClock = false, processes, create }:
   const newFile = missingFile(config.database);
   const { startService } = await import('../service.ts');
   const service = await startService(config);
-  // The channel to the primary process keeps a worker alive, so a worker closes it after the service has stopped.
+  // The channel to the primary process would keep the worker alive.
   stopOnSignal(() => service.stop().finally(() => process.disconnect?.()));
   if (cluster.isWorker) {
     process.send?.({ url: service.url });
@@ -69,7 +68,7 @@ async function serveFromWorkers(config: Config, count: number, firstKey: boolean
   if (database.kind === 'file') {
     throw new InvalidSetting('--processes requires PostgreSQL: set DATABASE_URL=postgres://…, or omit --processes.');
   }
-  // Create or migrate the ledger here, so that the workers do not all try to.
+  // Workers must not create or migrate the ledger at the same time.
   await (await openTools(database, { create: true, testClock })).tools.close();
   const started = startProcesses(count, (pid) =>
     process.stderr.write(`Process ${pid} exited; starting a replacement.\n`),
@@ -97,18 +96,16 @@ function stopOnSignal(stop: () => Promise<void>): void {
 interface Started {
   readonly keys: KeyStore;
   readonly url: string;
-  /** Whether to create an API key if there is none. */
   readonly firstKey: boolean;
 }
 
-/** Prints the next steps for the operator, since clients cannot call the API without an API key. */
 async function printSteps(config: Config, { keys, url, firstKey }: Started): Promise<void> {
   if (firstKey) {
     if ((await keys.list()).length === 0) await printFirstKey(keys, url);
     await printConsole(config, url);
     return;
   }
-  // This read fails if a signal has stopped the service in the meantime; then print nothing.
+  // This read fails if a signal has already stopped the service.
   const hasKeys = await keys.list().then(
     ({ length }) => length > 0,
     () => true,
@@ -118,7 +115,7 @@ async function printSteps(config: Config, { keys, url, firstKey }: Started): Pro
 
 async function printConsole({ database, console: { publicUrl } }: Config, url: string): Promise<void> {
   const origin = publicUrl ?? url;
-  // The service runs even if the console's tables are unusable. In that case, leave out only the invitation link.
+  // The service runs even if the tables of the console are unusable.
   const invitation = invitationPath(database, { accountName: FIRST_ACCOUNT, role: 'owner', onlyFirst: true });
   const path = await invitation.catch(() => null);
   process.stdout.write(`Console: ${origin}/console\n`);

@@ -5,7 +5,6 @@ import { type Database, DEFAULT_LEDGER, databaseOf } from '../config.ts';
 import { makeLedgerFolder, openTools } from '../open-tools.ts';
 import type { OperatorStores } from '../store/tools/ledger-tools.ts';
 
-/** The `--create` option, which creates the folder of the ledger file if it does not exist. */
 export interface CreateOption {
   readonly create?: true | undefined;
 }
@@ -14,12 +13,12 @@ export function createOption(): Option {
   return new Option('--create', 'create the folder of the ledger file if it does not exist');
 }
 
-/** Runs `work` on the ledger. Fails if the ledger does not exist. */
+/** Runs `work` on the ledger, which must exist. */
 export async function withLedger(work: (ledger: OperatorStores) => Promise<void>): Promise<void> {
   await withTools(databaseOf(process.env), { create: false }, work);
 }
 
-/** Runs `work` on the ledger. Creates the ledger if it does not exist. */
+/** Runs `work` on the ledger, and creates the ledger if it does not exist. */
 export async function withNewLedger(
   options: CreateOption,
   work: (ledger: OperatorStores) => Promise<void>,
@@ -30,9 +29,8 @@ export async function withNewLedger(
 }
 
 /**
- * Creates the ledger's folder if the operator passed --create or uses the default ledger. Any other folder must already
- * exist. Otherwise, if a disk is not mounted, Scrip would create an empty ledger in its place, as if the data were
- * lost.
+ * Creates the folder of the ledger only with --create or at the default path. If Scrip created any folder, an unmounted
+ * disk would lead to an empty ledger.
  */
 export async function prepareFolder(database: Database, { create }: CreateOption): Promise<void> {
   const isDefault = database.kind === 'file' && database.path === DEFAULT_LEDGER;

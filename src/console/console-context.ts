@@ -1,12 +1,16 @@
-// The context that all routes of the console share: settings, the viewer of a request, rate limits, and the identity
-// module. The first request that needs the identity module opens it; if that fails, the next request tries again. A
-// problem with the console's tables therefore does not affect the API.
+// What all routes of the console share: settings, the viewer of a request, rate limits, and the identity module. The
+// first request that needs the identity module opens it, so a problem with the tables of the console does not affect
+// the API.
 
 import type { FastifyBaseLogger, FastifyReply, FastifyRequest } from 'fastify';
 import type { SignUpPolicy } from '../accounts/membership.ts';
 import type { GroupCommit } from '../batching/group-commit.ts';
+import type { Thresholds } from '../events/thresholds.ts';
+import type { AddressRules } from '../events/webhooks/addresses.ts';
+import type { Endpoints } from '../events/webhooks/endpoints.ts';
+import type { SecretBox } from '../events/webhooks/secrets.ts';
 import type { Instant } from '../ledger/instant.ts';
-import type { ConsoleDatabase } from '../store/console-database.ts';
+import type { AccountDatabase } from '../store/account-database.ts';
 import type { Stores } from '../store/stores.ts';
 import type { Attempt } from './identity/attempt-limiter.ts';
 import type { Identity } from './identity/identity.ts';
@@ -16,7 +20,7 @@ import { sendError } from './request-reply.ts';
 import { isLoopback, isLoopbackAddress, readCookie, type SessionCookie, sessionCookie } from './session-cookie.ts';
 
 export interface ConsoleSettings {
-  /** The origin at which users reach Scrip; null if they use the address that Scrip listens on. */
+  /** The origin of Scrip for users; null if users reach Scrip at the address that it listens on. */
   readonly publicUrl: string | null;
   readonly signUp: SignUpPolicy;
   /** Null if no mail server is configured. */
@@ -32,16 +36,27 @@ export interface ConsoleOptions {
   };
   readonly commit: Pick<GroupCommit, 'submit'>;
   readonly settings: ConsoleSettings;
-  readonly openDatabase: () => Promise<ConsoleDatabase>;
+  readonly openDatabase: () => Promise<AccountDatabase>;
+  readonly webhooks: {
+    /** Called when a page first needs webhooks. @throws UnusableSecret */
+    readonly openSecrets: () => SecretBox;
+    readonly rules: AddressRules;
+  };
   readonly logger: Pick<FastifyBaseLogger, 'error'>;
   readonly now: () => number;
-  /** Called only after the server has started to listen. */
+  /** Call this only after the server has started to listen. */
   readonly listeningUrl: () => string;
+}
+
+export interface Webhooks {
+  readonly endpoints: Endpoints;
+  readonly thresholds: Thresholds;
 }
 
 export class ConsoleContext {
   readonly options: ConsoleOptions;
   #identity: Promise<Identity> | null = null;
+  #webhooks: Promise<Webhooks> | null = null;
 
   constructor(options: ConsoleOptions) {
     this.options = options;
@@ -57,8 +72,8 @@ export class ConsoleContext {
   }
 
   /**
-   * The ledger's time: the time of the test clock if there is one, otherwise the machine's time. Accounts, API keys and
-   * sessions always use the machine's time.
+   * The time of the test clock, or of the machine if there is no test clock. Accounts, API keys and sessions always use
+   * the time of the machine.
    */
   ledgerNow({ testTime }: FastifyRequest): Instant {
     return testTime ?? this.options.now();
@@ -74,6 +89,15 @@ export class ConsoleContext {
       throw error;
     });
     return this.#identity;
+  }
+
+  /** The webhooks and thresholds, in the same database as the identity module. */
+  webhooks(): Promise<Webhooks> {
+    this.#webhooks ??= this.#openWebhooks().catch((error) => {
+      this.#webhooks = null;
+      throw error;
+    });
+    return this.#webhooks;
   }
 
   async close(): Promise<void> {
@@ -107,10 +131,7 @@ export class ConsoleContext {
     );
   }
 
-  /**
-   * Returns the origin for links on pages. Clients can forge the `Host` header, so this uses the header only if it
-   * names a loopback address.
-   */
+  /** The origin for links. Clients can forge the `Host` header, so only a loopback address in it counts. */
   publicUrlFor({ headers }: FastifyRequest): string {
     return (
       this.settings.publicUrl ?? (isLoopback(headers.host) ? `http://${headers.host}` : this.options.listeningUrl())
@@ -132,12 +153,9 @@ export class ConsoleContext {
     return { action, email, client: this.#clientOf(request) };
   }
 
-  /**
-   * Identifies a client for rate limits: by its IPv4 address, or by its IPv6 /64 network, which usually belongs to one
-   * client.
-   */
+  /** The IPv4 address of a client, or its IPv6 /64 network, which usually belongs to one client. */
   #clientOf({ headers, socket }: FastifyRequest): string {
-    // The TLS proxy appends the address of its client to the header, so only the last entry is trustworthy.
+    // The TLS proxy appends the address of its client, so only the last entry is trustworthy.
     const forwarded = this.settings.publicUrl?.startsWith('https:') ? headers['x-forwarded-for'] : undefined;
     const address = forwarded?.toString().split(',').at(-1)?.trim() || socket.remoteAddress || '';
     return address.includes('.') ? address.replace(/^::ffff:/i, '') : address.split(':').slice(0, 4).join(':');
@@ -150,5 +168,16 @@ export class ConsoleContext {
     const mailer = settings.mail && (await import('./identity/mailer.ts')).createMailer(settings.mail, publicUrl);
     const onMailError = (error: unknown) => logger.error({ err: error }, 'the console could not send an email');
     return openIdentity({ database: await openDatabase(), signUp: settings.signUp, mailer, now, onMailError });
+  }
+
+  async #openWebhooks(): Promise<Webhooks> {
+    const { webhooks, now } = this.options;
+    const [{ Endpoints }, { Thresholds }, { database }] = await Promise.all([
+      import('../events/webhooks/endpoints.ts'),
+      import('../events/thresholds.ts'),
+      this.identity(),
+    ]);
+    const endpoints = new Endpoints({ database, secrets: webhooks.openSecrets(), now, rules: webhooks.rules });
+    return { endpoints, thresholds: new Thresholds(database, now) };
   }
 }

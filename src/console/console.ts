@@ -1,6 +1,6 @@
-// The web console as a Fastify plugin. It has its own headers, body parsers and error pages, so the console and the API
-// do not affect each other. To add a page, add a row for each of its routes to permissions.ts, write a route file such
-// as routes/members.ts, and call its function in `registerRoutes`.
+// The web console as a Fastify plugin, with its own headers, body parsers and error pages. To add a page, add a row for
+// each of its routes to permissions.ts, write a route file such as routes/members.ts, and call its function in
+// `registerRoutes`.
 
 import formbody from '@fastify/formbody';
 import helmet, { type FastifyHelmetOptions } from '@fastify/helmet';
@@ -23,15 +23,15 @@ import { passwordResetRoutes } from './routes/passwords.ts';
 import { signInRoutes } from './routes/sign-in.ts';
 import { confirmEmailRoutes, joinRoutes, signUpRoutes } from './routes/sign-up.ts';
 import { testClockRoutes } from './routes/test-clock.ts';
+import { thresholdRoutes } from './routes/webhooks/thresholds.ts';
+import { webhookRoutes } from './routes/webhooks/webhooks.ts';
 
 const PREFIX = '/console';
-/** Fastify's length limit for a path parameter. All paths of the console stay within this limit. */
 const PATH_PART_CHARACTERS_MAX = 100;
 
 export interface Console {
   readonly plugin: (app: FastifyInstance) => Promise<void>;
   readonly prefix: string;
-  /** Returns the URL if the router can parse it, otherwise a URL that leads to "Page not found". */
   readonly addressFor: (url: string) => string;
   close(): Promise<void>;
 }
@@ -66,7 +66,7 @@ export function createConsole(options: ConsoleOptions): Console {
   };
 }
 
-/** Replaces a URL that the router cannot parse, since the router would respond to it with a JSON error. */
+/** For an invalid URL, the router would respond with a JSON error instead of a page. */
 function addressFor(url: string): string {
   const [path = ''] = url.split('?', 1);
   const isParsable = isDecodable(path) && path.split('/').every((part) => part.length <= PATH_PART_CHARACTERS_MAX);
@@ -82,7 +82,6 @@ function isDecodable(path: string): boolean {
   }
 }
 
-/** Reads the test clock for every page. If that fails, the page itself shows what is wrong. */
 function readTestClock(app: FastifyInstance, { testClock }: ConsoleContext): void {
   if (testClock === null) return;
   app.addHook('onRequest', async (request) => {
@@ -113,6 +112,8 @@ function registerRoutes(on: On, context: ConsoleContext): void {
   endUserListRoutes(on, context);
   endUserRoutes(on, context);
   apiKeyRoutes(on, context);
+  webhookRoutes(on, context);
+  thresholdRoutes(on, context);
   testClockRoutes(on, context);
   if (!context.hasMail) return;
   confirmEmailRoutes(on, context);
@@ -144,9 +145,9 @@ function refuseCrossOrigin(scope: FastifyInstance, { settings }: ConsoleContext)
   });
 }
 
-/** URLs that accept only forms. The captured group is the path of the page with the form. */
+/** URLs that accept only forms; the captured group is the path of the page with the form. */
 const FORM_PATH =
-  /^(\/console)\/sign-out$|^(\/console\/account)\/(?:name|password|sessions\/end|theme)$|^(\/console\/members)\/(?:invite|withdraw-invitations|[^/]+\/role)$|^(\/console\/end-users\/[^/]+)\/(?:add|subtract|start-cycle|stop-cycle)$/;
+  /^(\/console)\/sign-out$|^(\/console\/account)\/(?:name|password|sessions\/end|theme)$|^(\/console\/members)\/(?:invite|withdraw-invitations|[^/]+\/role)$|^(\/console\/end-users\/[^/]+)\/(?:add|subtract|start-cycle|stop-cycle)$|^(\/console\/thresholds)\/(?:remove|expiring)$|^(\/console\/webhooks\/[^/]+)\/(?:types|pause|resume|test|resend)$|^(\/console\/webhooks\/[^/]+\/deliveries\/[^/]+)\/resend$/;
 
 /**
  * Redirects a URL with a trailing slash to the same URL without the slash. Redirects a GET of a URL that accepts only
@@ -167,7 +168,7 @@ function answerError(error: FastifyError, request: FastifyRequest, reply: Fastif
     const detail = `Scrip could not read this request: ${error.message}.`;
     return sendError(reply, status, { title: 'Invalid request', detail });
   }
-  // Neither the log entry nor the page contains any user input.
+  // Neither the log entry nor the page may contain user input.
   const isBusy = error.name === 'PasswordHasherBusy';
   if (!isBusy) request.log.error({ err: error, request_id: request.id }, 'a console request failed');
   const detail = isBusy

@@ -1,7 +1,6 @@
-// Detects requests that another website made a browser send (cross-site request forgery). Checks the header
-// `Sec-Fetch-Site`, or `Origin` for older browsers, which do not send `Sec-Fetch-Site`. A request with neither header
-// does not come from a browser and carries no cookies of a user, so it is allowed. In addition, the session cookie is
-// SameSite=Lax.
+// Detects requests that another website made a browser send (cross-site request forgery). Checks `Sec-Fetch-Site` or,
+// for older browsers, `Origin`. A request without these headers does not come from a browser and carries no cookies, so
+// it is allowed.
 
 import type { IncomingHttpHeaders } from 'node:http';
 
@@ -14,13 +13,12 @@ export function isCrossOrigin(method: string, headers: IncomingHttpHeaders, publ
   if (site !== undefined) return site !== 'same-origin' && site !== 'none';
   const { origin, host } = headers;
   if (origin === undefined) return false;
-  // Browsers send `Origin: null` if they hide the origin of a page.
+  // A browser that hides the origin of a page sends `Origin: null`.
   if (!URL.canParse(origin)) return true;
   const from = new URL(origin).host;
   return from !== normalizedHost(host) && (publicUrl === null || from !== new URL(publicUrl).host);
 }
 
-/** Returns the host in lower case and without the default port. */
 function normalizedHost(host: string | undefined): string | null {
   return host !== undefined && URL.canParse(`http://${host}`) ? new URL(`http://${host}`).host : null;
 }

@@ -1,6 +1,6 @@
-// Formats numbers and times the same way on every page. Functions whose names end in `Text` return plain text; all
-// other functions return trusted HTML. Times are UTC. The script replaces the text of each `<time>` element with local
-// time and puts UTC into its tooltip.
+// Formats numbers and times for all pages, with times in UTC. Functions whose names end in `Text` return plain text;
+// all other functions return trusted HTML. The script of the console replaces the text of `<time>` elements with local
+// time.
 
 import { html } from 'ghtml';
 import { DAY_MS, HOUR_MS, INSTANT_MAX, type Instant } from '../ledger/instant.ts';
@@ -33,7 +33,7 @@ export function compactText(value: number): string {
   return COMPACT.format(value).replace('-', MINUS);
 }
 
-/** A longer number does not fit on one line of a tile or a narrow column. */
+/** A longer number does not fit on one line of a narrow column. */
 const LINE_CHARACTERS_MAX = 11;
 
 /** Formats a number in large digits. A long number gets smaller digits and may wrap after a thousands separator. */
@@ -94,12 +94,12 @@ export function day(instant: Instant): string {
   return time(instant, dayText(instant), 'day');
 }
 
-/** Formats the end of a cycle to the minute. The last instant that the ledger can store is shown as `never`. */
+/** The end of a cycle to the minute, or `never` for the last instant of the ledger. */
 export function endTime(instant: Instant): string {
   return instant === INSTANT_MAX ? 'never' : time(instant, momentText(instant).slice(0, -':00'.length), 'minute');
 }
 
-/** Formats a remaining time, rounded up to whole days, hours or minutes: `12 days`, `5 hours`, `less than a minute`. */
+/** The time left, rounded up: `12 days`, `5 hours`, `less than a minute`. */
 export function durationText(milliseconds: number): string {
   const units = [
     ['day', DAY_MS],
@@ -114,7 +114,6 @@ export function durationText(milliseconds: number): string {
   return 'less than a minute';
 }
 
-/** Formats the day on which an API key was last used, relative to today. */
 export function lastUseText(instant: Instant | null, now: Instant): string {
   if (instant === null) return 'never';
   const days = Math.floor(now / DAY_MS) - Math.floor(instant / DAY_MS);
@@ -127,5 +126,5 @@ function time(instant: Instant, text: string, precision: 'day' | 'minute' | 'sec
   return html`<time datetime="${new Date(instant).toISOString()}" data-precision="${precision}">${text}</time>`;
 }
 
-/** Names the time zone in a heading or label. The script hides this mark when it shows local times. */
+/** Names the time zone in a heading; the script hides this mark when it shows local times. */
 export const UTC_MARK = '<span class="utc"> (UTC)</span>';

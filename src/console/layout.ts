@@ -1,11 +1,10 @@
-// The HTML document around every page of the console (head, navigation, notice, content), and the error page. Pages
-// load one stylesheet, one script and one icon, all from this origin.
+// The HTML document around every page of the console, and the error page.
 
 import { html } from 'ghtml';
 import type { Role } from '../accounts/membership.ts';
 import { ICON, SCRIPT, STYLESHEET } from './assets/asset-files.ts';
 
-/** The signed-in user. Every query uses the account of the viewer, never an account from the request. */
+/** The signed-in user, who can access only this account. */
 export interface Viewer {
   readonly userId: string;
   readonly email: string;
@@ -14,7 +13,6 @@ export interface Viewer {
   readonly role: Role;
 }
 
-/** The colour schemes that a user can choose. `system` follows the setting of the operating system. */
 export const THEMES = ['system', 'light', 'dark'] as const;
 export type Theme = (typeof THEMES)[number];
 
@@ -22,17 +20,14 @@ export interface Page {
   readonly title: string;
   /** Null when no user is signed in. */
   readonly viewer: Pick<Viewer, 'email' | 'accountName' | 'role'> | null;
-  /** The section that the navigation marks as current. */
   readonly current?: (typeof SECTIONS)[number]['key'] | 'account';
-  /** A sentence about the result of the form that was just sent. */
   readonly notice?: string | null;
-  /** Trusted HTML. If the body contains no `<h1>`, the page gets one with the title. */
+  /** Trusted HTML. Without an `<h1>`, the page gets one with the title. */
   readonly body: string;
 }
 
 export type PageContext = Required<Pick<Page, 'viewer' | 'notice'>>;
 
-/** Forbids inline scripts and styles, content from other origins, and framing of the console. */
 export const CONTENT_SECURITY_POLICY = {
   defaultSrc: ["'none'"],
   styleSrc: ["'self'"],
@@ -56,6 +51,12 @@ const SECTIONS = [
     path: '/console/api-keys',
     label: 'API keys',
     icon: 'M6 15a3 3 0 1 0 0-6 3 3 0 0 0 0 6Zm2.2-5.2L15 3m-2.5 2.5L15 8',
+  },
+  {
+    key: 'webhooks',
+    path: '/console/webhooks',
+    label: 'Webhooks',
+    icon: 'M2.5 9.5 15.5 4l-4 12.5-3-5Zm6 2 7-7.5',
   },
   {
     key: 'members',
@@ -99,16 +100,15 @@ export function page({ title, viewer, current, notice = null, body }: Page): str
 `;
 }
 
-/** Returns the page in the chosen colour scheme. */
 export function themed(page: string, theme: Theme): string {
   return theme === 'system' ? page : page.replace('<html lang="en">', `<html lang="en" data-theme="${theme}">`);
 }
 
 export interface ErrorView {
   readonly title: string;
-  /** Says what went wrong and what the user can do. */
+  /** What went wrong, and what the user can do. */
   readonly detail: string;
-  /** Present if the server logged the error. Users can report this ID to help the operator find the log entry. */
+  /** The ID that users can report so that the operator finds the log entry; absent if nothing was logged. */
   readonly requestId?: string;
 }
 
@@ -126,7 +126,6 @@ const LOGO =
   '<svg class="mark" viewBox="0 0 32 32" width="24" height="24" aria-hidden="true"><rect width="32" height="32" rx="8"/><path d="M8 11h16M8 16h11M8 21h6"/></svg>';
 
 function navigation({ email, accountName, role }: NonNullable<Page['viewer']>, current: Page['current']): string {
-  // Only owners can open the members page.
   const sections = SECTIONS.filter(({ key }) => key !== 'members' || role === 'owner');
   return html`<p class="account">${accountName}</p>
 <nav class="sections" aria-label="Console">

@@ -1,6 +1,5 @@
-// The access that each route of the console requires, one row per route. All routes are registered through this table:
-// a route without a row does not compile. API keys give no access to the console, and sessions give no access to the
-// API.
+// The access that each route of the console requires. A route without a row does not compile. API keys give no access
+// to the console, and sessions give no access to the API.
 //
 //   anyone      with or without a session
 //   signed-in   any user, for the user's own settings
@@ -43,6 +42,24 @@ export const PERMISSIONS = {
   'POST /console/api-keys': 'member',
   'GET /console/api-keys/:id/revoke': 'member',
   'POST /console/api-keys/:id/revoke': 'member',
+  'GET /console/webhooks': 'member',
+  'POST /console/webhooks': 'member',
+  'GET /console/webhooks/:id': 'member',
+  'POST /console/webhooks/:id/types': 'member',
+  'POST /console/webhooks/:id/pause': 'member',
+  'POST /console/webhooks/:id/resume': 'member',
+  'POST /console/webhooks/:id/test': 'member',
+  'POST /console/webhooks/:id/resend': 'member',
+  'GET /console/webhooks/:id/rotate': 'member',
+  'POST /console/webhooks/:id/rotate': 'member',
+  'GET /console/webhooks/:id/remove': 'member',
+  'POST /console/webhooks/:id/remove': 'member',
+  'GET /console/webhooks/:id/deliveries/:delivery': 'member',
+  'POST /console/webhooks/:id/deliveries/:delivery/resend': 'member',
+  'GET /console/thresholds': 'member',
+  'POST /console/thresholds': 'member',
+  'POST /console/thresholds/remove': 'member',
+  'POST /console/thresholds/expiring': 'member',
   'GET /console/end-users': 'member',
   'GET /console/end-users.csv': 'member',
   'GET /console/end-users/:endUser': 'member',
@@ -67,17 +84,16 @@ export const PERMISSIONS = {
 type Permissions = typeof PERMISSIONS;
 export type RouteName = keyof Permissions;
 
-/** Handlers of `anyone` routes get no viewer, since looking up the viewer would cost a query. */
+/** Handlers of `anyone` routes get no viewer, since the look-up would cost a query. */
 export type Handler<Name extends RouteName> = (
   request: FastifyRequest,
   reply: FastifyReply,
   viewer: Permissions[Name] extends 'anyone' ? null : Viewer,
 ) => unknown;
 
-/** Registers a route that is in the table. */
 export type On = <Name extends RouteName>(name: Name, handle: Handler<Name>) => void;
 
-/** @param prefix the path prefix that `app` adds to its routes */
+/** @param prefix the path prefix of the routes of `app` */
 export function routesOf(app: FastifyInstance, prefix: string, context: ConsoleContext): On {
   return (name, handle) => {
     const access: Access = PERMISSIONS[name];
@@ -101,7 +117,7 @@ export function routesOf(app: FastifyInstance, prefix: string, context: ConsoleC
 
 function redirectToSignIn(context: ConsoleContext, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const cookie = context.cookieFor(request);
-  // Clear the cookie: the session has ended, or the token is forged.
+  // The session has ended, or the token is forged.
   if (cookie !== null && context.sessionTokenOf(request) !== null) reply.header('set-cookie', clearCookie(cookie));
   return redirectTo(reply, '/console/sign-in');
 }

@@ -9,14 +9,21 @@ import { readTheme } from './session-cookie.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** The time of the test clock when the request arrived; absent if the ledger has none. */
+    /** The time of the test clock when the request arrived. */
     testTime?: Instant;
   }
 }
 
-/** Returns a field of the form; an empty string if the field is missing or repeated. */
+/** Returns an empty string if the field is missing or repeated. */
 export function formField({ body }: FastifyRequest, name: string): string {
   return textOf(body, name);
+}
+
+/** Returns all values of a field that the form may repeat, such as a group of checkboxes. */
+export function formFields({ body }: FastifyRequest, name: string): readonly string[] {
+  const value = (body as Record<string, unknown> | null | undefined)?.[name];
+  const values = Array.isArray(value) ? value : [value];
+  return values.filter((one) => typeof one === 'string');
 }
 
 export function queryField({ query }: FastifyRequest, name: string): string {
@@ -32,10 +39,7 @@ function textOf(fields: unknown, name: string): string {
   return typeof value === 'string' ? value : '';
 }
 
-/**
- * A page that shows a form again with errors also has status 200, since browsers log an error for a page with an error
- * status.
- */
+/** The status is 200 even for a form with errors, since browsers log an error for every other status. */
 export function sendPage(reply: FastifyReply, html: string, status = 200): FastifyReply {
   const { headers, testTime, url } = reply.request;
   const page = withTestClock(themed(html, readTheme(headers.cookie)), testTime ?? null, url);
@@ -59,12 +63,12 @@ export function sendCsv(reply: FastifyReply, name: string, lines: AsyncIterable<
     .send(Readable.from(lines, { objectMode: false }));
 }
 
-/** Redirects with status 303. If the request sent a form, a reload of the new page does not send the form again. */
+/** Redirects with status 303, so that a reload of the new page does not send the form again. */
 export function redirectTo(reply: FastifyReply, path: string): FastifyReply {
   return reply.redirect(path, 303);
 }
 
-/** Returns the sentence of the notice that the query string names. The sentence itself never comes from the URL. */
+/** The query string names a notice, and never contains its text. */
 export function noticeOf(request: FastifyRequest, notices: Readonly<Record<string, string>>): string | null {
   const result = queryField(request, 'notice');
   return Object.hasOwn(notices, result) ? (notices[result] as string) : null;

@@ -1,4 +1,4 @@
-// Reads and sets the cookies of the console: session and colour scheme. The session cookie depends on the connection:
+// The cookies of the console. The session cookie depends on the connection:
 //
 //   PUBLIC_URL=https://…              __Host-scrip_session, Secure
 //   plain HTTP on this machine        scrip_session
@@ -22,7 +22,6 @@ export function isLoopback(host: string | undefined): boolean {
   return host !== undefined && LOOPBACK_HOST.test(host);
 }
 
-/** Whether a connection from this address comes from the same machine. */
 export function isLoopbackAddress(address: string | undefined): boolean {
   return /^(?:::ffff:)?127\.|^::1$/i.test(address ?? '');
 }
@@ -46,7 +45,7 @@ const THEME_COOKIE = 'scrip_theme';
 const YEAR_SECONDS = 31_536_000;
 
 /**
- * The theme cookie is kept when the user signs out.
+ * Signing out keeps this cookie.
  *
  * @param session the session cookie, whose attributes the theme cookie gets
  */
@@ -55,13 +54,11 @@ export function setTheme(theme: Theme, session: SessionCookie | null): string {
   return `${THEME_COOKIE}=${theme}; ${session?.attributes ?? ATTRIBUTES}; Max-Age=${age}`;
 }
 
-/** @param header the `Cookie` header of a request */
 export function readTheme(header: string | undefined): Theme {
   const chosen = readCookie({ name: THEME_COOKIE }, header);
   return THEMES.find((theme) => theme === chosen) ?? 'system';
 }
 
-/** @param header the `Cookie` header of a request */
 export function readCookie({ name }: Pick<SessionCookie, 'name'>, header: string | undefined): string | null {
   for (const pair of (header ?? '').split(';')) {
     const at = pair.indexOf('=');

@@ -11,12 +11,9 @@ export const PROBLEM_TYPE = 'application/problem+json';
 /** Seconds after which a client may retry a request that got 503. */
 export const RETRY_AFTER_SECONDS = 1;
 
-/**
- * The status that nginx logs for a client that has disconnected. Only the metrics and the request log show this status.
- */
+/** The status of nginx for a disconnected client; it appears only in metrics and logs. */
 const CANCELED_STATUS = 499;
 
-/** The members of a problem document that depend on the request. */
 export interface Particulars {
   readonly detail: string;
   readonly [member: string]: unknown;
@@ -34,7 +31,7 @@ export function problemDocument(code: ProblemCode, requestId: string, particular
 }
 
 export function sendProblem(reply: FastifyReply, code: PlainProblem): void;
-/** @param requestId the id of the first request with the same idempotency key, if its response is replayed */
+/** @param requestId the id of the first request, if its response is replayed */
 export function sendProblem(reply: FastifyReply, code: ProblemCode, particulars: Particulars, requestId?: string): void;
 export function sendProblem(
   reply: FastifyReply,
@@ -43,7 +40,7 @@ export function sendProblem(
   requestId = reply.request.id,
 ): void {
   const { status } = PROBLEMS[code];
-  // No `Retry-After` if the write may have been applied and has no key: an automatic retry could apply it twice.
+  // A write without a key may have been applied, and an automatic retry could apply it again.
   const isSafe = code !== 'OutcomeUnknown' || reply.request.headers['idempotency-key'] !== undefined;
   if (status === 503 && isSafe) reply.header('retry-after', RETRY_AFTER_SECONDS);
   if (code === 'Unauthorized') reply.header('www-authenticate', 'Bearer realm="scrip"');
@@ -52,7 +49,7 @@ export function sendProblem(
   reply.send(Buffer.from(problemDocument(code, requestId, particulars)));
 }
 
-/** Problems that are found after the whole body was read: the connection can be used for further requests. */
+/** Problems after which the connection remains usable, since the whole body was read. */
 const READ_WHOLE: ReadonlySet<ProblemCode> = new Set(['InvalidJson', 'InvalidField']);
 
 export function sendInvalid(reply: FastifyReply, { code, errorCode, message, errors }: InvalidRequest): void {
@@ -67,14 +64,14 @@ export function sendNotBegun(reply: FastifyReply, { code }: NotBegun): void {
   else sendProblem(reply, code);
 }
 
-/** Sends the response for an error that a call has thrown. Logs the error if Scrip or its database failed. */
+/** Logs the error if Scrip or its database failed. */
 export function sendError(reply: FastifyReply, error: unknown): void {
   if (error instanceof InvalidRequest) {
     sendInvalid(reply, error);
   } else if (error instanceof NotBegun) {
     sendNotBegun(reply, error);
   } else {
-    // It is not an error if the connection was closed, for example at the end of a shutdown.
+    // A closed connection is not an error, for example at the end of a shutdown.
     const level = reply.request.raw.socket.destroyed ? 'info' : 'error';
     reply.log[level]({ err: error, request_id: reply.request.id }, 'a request failed');
     sendProblem(reply, error instanceof StoreFault ? error.code : 'Internal');

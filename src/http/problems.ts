@@ -1,6 +1,5 @@
-// The list of all problems that a request can cause, with the name, status and texts of each problem. The API, its
-// OpenAPI document, `/problems/:error` and the forms of the console use this list. The code does not compile if a
-// problem has no status or lacks a text. `problem-reply.ts` sends the responses.
+// All problems that a request can cause, with the name, status and texts of each problem. A problem without a status or
+// a text does not compile.
 
 import type { Refusal, WriteCommand } from '../ledger/command.ts';
 import { OPEN_HOLDS_MAX } from '../ledger/hold.ts';
@@ -36,7 +35,6 @@ interface Amounts {
   readonly available: number;
 }
 
-/** The commands that can be refused with `InsufficientFunds`. */
 type Spending = Extract<WriteCommand['kind'], 'subtract' | 'hold' | 'capture'>;
 
 interface Refundable {
@@ -125,7 +123,7 @@ export const PROBLEMS = {
     status: 404,
     title: 'Path not found',
     detail: (path: string) => `The path ${path} does not exist. All paths are listed at /docs.`,
-    remedy: 'Check the path. `/docs` lists all of them.',
+    remedy: 'Check the path. `/docs` lists all paths.',
   },
   MethodNotAllowed: {
     status: 405,
@@ -266,7 +264,7 @@ const ERROR_CODES: Partial<Record<ProblemCode, string>> = {
   CycleNotFound: 'NO_ACTIVE_CYCLE',
 };
 
-/** The `error_code` of a problem: its name in capitals, such as `INSUFFICIENT_FUNDS`, with a few exceptions. */
+/** The name in capitals, such as `INSUFFICIENT_FUNDS`, with a few exceptions. */
 export function errorCodeOf(code: ProblemCode): string {
   return ERROR_CODES[code] ?? code.replaceAll(/(?<=[a-z])(?=[A-Z])/g, '_').toUpperCase();
 }
@@ -285,11 +283,7 @@ export function formText(code: PlainProblem): string {
   return problem.inForm ?? PROBLEMS[code].detail;
 }
 
-/**
- * The `detail` of a refusal.
- *
- * @param kind of the command that was refused
- */
+/** @param kind of the refused command */
 export function refusalDetail(refusal: Refusal, kind: WriteCommand['kind'] = 'subtract'): string {
   switch (refusal.refused) {
     case 'InsufficientFunds': {
@@ -314,7 +308,7 @@ function credits(amount: number): string {
   return `${grouped(amount)} ${amount === 1 ? 'credit' : 'credits'}`;
 }
 
-/** An invalid request: thrown wherever it is detected, and answered in one place. */
+/** An invalid request, thrown where it is detected. */
 export class InvalidRequest extends Error {
   readonly code: RequestCode;
   readonly errors: readonly FieldError[];

@@ -1,7 +1,6 @@
-// Request ids consist of the time of arrival, the process id and a counter. A replayed error response has the id of the
-// first request, and therefore also the time of that request.
+// Request ids: the time of arrival, the process id and a counter.
 
-/** Ids are unique in this process; the middle part differs between processes on the same machine. */
+/** The middle part differs between processes on the same machine. */
 export function requestIds(): () => string {
   const ofProcess = `-${process.pid.toString(36)}-`;
   let count = 0;

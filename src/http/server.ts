@@ -1,5 +1,4 @@
-// Builds the HTTP server: connections, hooks and routes. Every error becomes a problem document, including the errors
-// of Fastify and of the HTTP parser.
+// Builds the HTTP server: connections, hooks and routes. Every error becomes a problem document.
 
 import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http';
 import Fastify, {
@@ -15,12 +14,14 @@ import { RateLimit, type RateLimitSettings } from '../accounts/rate-limit.ts';
 import { FairShare } from '../batching/fair-share.ts';
 import type { GroupCommit } from '../batching/group-commit.ts';
 import type { RenewalJob } from '../batching/renewal-job.ts';
+import type { EventLog } from '../store/event-log.ts';
 import type { LedgerStore } from '../store/ledger-store.ts';
 import type { TestClock } from '../store/test-clock.ts';
 import type { Tracer } from '../tracing/tracer.ts';
 import { Connections, connectionOf } from './admission/connections.ts';
 import { answerMalformed } from './admission/malformed.ts';
 import type { PageQueue } from './admission/page-queue.ts';
+import { eventRoutes } from './api/event-routes.ts';
 import { holdRoutes } from './api/hold-routes.ts';
 import { invalidRequestOf } from './api/invalid-request.ts';
 import { readJson } from './api/json-body.ts';
@@ -31,7 +32,7 @@ import { testClockRoutes } from './api/test-clock-routes.ts';
 import { writeRoutes } from './api/write-routes.ts';
 import type { Authenticator } from './auth/authenticator.ts';
 import { BODY_BYTES_MAX, HEADER_BYTES_MAX, HEADERS_MAX, SERVER_LIMITS, type ServerLimits } from './limits.ts';
-import { collectMetrics } from './metrics/metrics.ts';
+import { collectMetrics, type Measured } from './metrics/metrics.ts';
 import { operatorRoutes } from './metrics/operator-routes.ts';
 import { RequestMetrics } from './metrics/request-metrics.ts';
 import { traceRequests } from './metrics/request-tracing.ts';
@@ -41,8 +42,9 @@ import { requestIds } from './request-id.ts';
 
 export interface HttpServerOptions {
   readonly ledger: LedgerStore;
-  /** Null or absent if the ledger has no test clock. */
+  /** Null or absent if there is no test clock. */
   readonly testClock?: TestClock | null;
+  readonly events: EventLog;
   readonly commit: GroupCommit;
   readonly renewalJob: RenewalJob;
   readonly authenticator: Authenticator;
@@ -53,27 +55,27 @@ export interface HttpServerOptions {
   readonly console: OtherPages;
   /** The queue of page reads, shared with the console. */
   readonly pages: PageQueue;
-  /** Whether each request is logged. */
   readonly logRequests?: boolean;
   /** Records a span for each request; null or absent if tracing is off. */
   readonly tracer?: Tracer | null;
-  /** Whether the metrics are served on a separate port. */
+  /** Whether a separate port serves the metrics. */
   readonly metricsElsewhere?: boolean;
+  /** The job that derives events. */
+  readonly deriving: Measured['deriving'];
+  /** Null until webhooks are delivered. */
+  readonly webhooks: Measured['webhooks'];
   /** The rate limit of each API key; null or absent if there is none. */
   readonly rateLimit?: RateLimitSettings | null;
   /** Values that replace some of `SERVER_LIMITS`. */
   readonly limits?: Partial<ServerLimits>;
 }
 
-/** Pages that are not part of the API, with their own routes, parsers and error handling. */
+/** Pages outside the API, with their own routes, parsers and error handling. */
 export interface OtherPages {
   readonly plugin: (app: FastifyInstance) => Promise<void>;
   /** All URLs of these pages begin with this, such as `/console/`. */
   readonly prefix: string;
-  /**
-   * Called for each URL with this prefix. If the router cannot decode the URL, returns another URL, which these pages
-   * can answer.
-   */
+  /** Called for each URL with this prefix. Replaces a URL that the router cannot decode. */
   readonly addressFor: (url: string) => string;
 }
 
@@ -89,7 +91,7 @@ export interface HttpServer {
   drain(): Promise<void>;
 }
 
-/** Interval at which idle connections are closed while draining. */
+/** How often idle connections are closed during the drain. */
 const DRAIN_IDLE_MS = 100;
 
 /** A UUID of any version, in upper or lower case. */
@@ -107,20 +109,22 @@ export async function buildServer(options: HttpServerOptions): Promise<HttpServe
   const requests = new RequestMetrics(metrics, options.logRequests ? logger : null);
   requests.decorate(app);
   if (options.tracer) traceRequests(app, options.tracer);
+  // The responses are written as text. Without this, Fastify would compile a serializer for the schema of each response,
+  // which takes most of the time of a start and is never used.
+  app.setSerializerCompiler(() => JSON.stringify);
   app.setErrorHandler(answerError);
   takeJsonOnly(app);
   const methodsOf = answerUnrouted(app);
   refuseMalformed(app, limits);
   const inFlight = new FairShare(limits.inFlightMax);
   app.decorateRequest('isInFlight', false);
-  // A single hook does all the work for a response, since calling another hook takes as long as the work itself.
+  // One hook for all the work, since calling another hook takes as long as the work itself.
   app.addHook('onSend', (request, reply, _payload, done) => {
     requests.finish(request, reply);
     if (request.isInFlight) inFlight.release(request.caller.account, 1);
     reply.header('x-content-type-options', 'nosniff');
     const connection = connectionOf(request.raw.socket);
-    // While Fastify shuts down, it closes a connection after the next response, but pipelined requests must be answered
-    // first.
+    // Fastify closes a connection after the next response, but pipelined requests must be answered first.
     if (isDraining && connection.pipelined.length > 0) reply.raw.removeHeader('connection');
     else if (isDraining || connection.isSurplus) reply.header('connection', 'close');
     if (reply.getHeader('connection') === 'close') connection.isClosing = true;
@@ -137,6 +141,7 @@ export async function buildServer(options: HttpServerOptions): Promise<HttpServe
     holdRoutes(scope, calls);
     readRoutes(scope, calls);
     previewRoute(scope, calls);
+    eventRoutes(scope, calls);
     testClockRoutes(scope, calls);
   };
   await app.register(api);
@@ -159,7 +164,6 @@ export async function buildServer(options: HttpServerOptions): Promise<HttpServe
   };
 }
 
-/** Refuses malformed requests, and requests on connections beyond `MAX_CONNECTIONS`. */
 function refuseMalformed(app: FastifyInstance, { connectionsMax }: ServerLimits): void {
   const detail = `This process has reached its limit of ${connectionsMax} open connections (MAX_CONNECTIONS). Nothing was changed. Use fewer connections, or raise the setting.`;
   app.addHook('onRequest', (request, reply, done) => {
@@ -175,10 +179,10 @@ function refuseMalformed(app: FastifyInstance, { connectionsMax }: ServerLimits)
   });
 }
 
-/** The pattern by which Node decides whether to send `100 Continue`. */
+/** Node.js decides by this pattern whether to send `100 Continue`. */
 const CONTINUE = /(?:^|\W)100-continue(?:$|\W)/i;
 
-/** Detects malformed requests that Node accepts. */
+/** Finds malformed requests that Node.js accepts. */
 function malformedIn({ httpVersion, headers, rawHeaders }: IncomingMessage): InvalidRequest | null {
   if (rawHeaders.length > 2 * HEADERS_MAX)
     return new InvalidRequest('HeadersTooLarge', PROBLEMS.HeadersTooLarge.detail);
@@ -186,8 +190,7 @@ function malformedIn({ httpVersion, headers, rawHeaders }: IncomingMessage): Inv
   if (httpVersion !== '1.1' && httpVersion !== '1.0')
     return new InvalidRequest('BadRequest', 'Send the request as HTTP/1.1 or HTTP/1.0.');
   const { host, expect, 'transfer-encoding': encoding } = headers;
-  // RFC 9112, section 3.2: two Host headers are refused, since a proxy may have used the other header. Node joins them
-  // with a comma and a space.
+  // RFC 9112, section 3.2; Node.js joins two Host headers with a comma and a space.
   if (host === undefined ? httpVersion !== '1.0' : host.includes(', '))
     return new InvalidRequest('BadRequest', 'Send exactly one Host header.');
   if (expect !== undefined && !CONTINUE.test(expect))
@@ -197,12 +200,11 @@ function malformedIn({ httpVersion, headers, rawHeaders }: IncomingMessage): Inv
   return null;
 }
 
-/** Fastify without its own error responses, logging and server. */
 function bareServer({ logger, console }: HttpServerOptions, limits: ServerLimits): FastifyInstance {
   const genReqId = requestIds();
   const connections = new Connections(limits);
   return Fastify({
-    // With its own logger, Fastify would add listeners to every response in order to log it.
+    // With its own logger, Fastify would add listeners to every response.
     childLoggerFactory: () => logger,
     logController: new LogController({ disableRequestLogging: true }),
     serverFactory: (handler) => {
@@ -216,8 +218,7 @@ function bareServer({ logger, console }: HttpServerOptions, limits: ServerLimits
     bodyLimit: BODY_BYTES_MAX,
     exposeHeadRoutes: true,
     forceCloseConnections: 'idle',
-    // While draining, Scrip still answers requests on open connections, and closes each connection after its last
-    // response.
+    // Scrip answers requests on open connections during the drain.
     return503OnClosing: false,
     ajv: {
       customOptions: { coerceTypes: false, removeAdditional: false, useDefaults: false, allErrors: true },
@@ -230,9 +231,9 @@ function bareServer({ logger, console }: HttpServerOptions, limits: ServerLimits
 
 function nodeServer(limits: ServerLimits): Server {
   const server = createServer({
-    // Node would send an empty response to a request without a Host header; instead, `malformedIn` returns a problem.
+    // Without a Host header, Node.js would send an empty response instead of a problem.
     requireHostHeader: false,
-    // Otherwise Node would keep the first of two `Authorization` or `Host` headers and drop the other.
+    // Otherwise, Node.js would keep only the first of two `Authorization` or `Host` headers.
     joinDuplicateHeaders: true,
     maxHeaderSize: HEADER_BYTES_MAX,
     headersTimeout: limits.headersTimeoutMs,
@@ -240,7 +241,7 @@ function nodeServer(limits: ServerLimits): Server {
     keepAliveTimeout: limits.keepAliveMs,
     connectionsCheckingInterval: limits.connectionsCheckMs,
   });
-  // With a limit, Node would drop further headers; instead, `malformedIn` refuses the request.
+  // With a limit, Node.js would drop further headers; `malformedIn` refuses the request instead.
   server.maxHeadersCount = 0;
   return server;
 }
@@ -260,9 +261,9 @@ function takeJsonOnly(app: FastifyInstance): void {
 }
 
 /**
- * Answers requests that match no route: with 405 if the path exists with other methods, else with 404.
+ * For requests that match no route: 405 if the path has other methods, otherwise 404.
  *
- * @returns the methods of each path; routes that are added later are included
+ * @returns the methods of each path, including routes that are added later
  */
 function answerUnrouted(app: FastifyInstance): ReadonlyMap<string, ReadonlySet<string>> {
   const methodsOf = new Map<string, Set<string>>();
@@ -283,7 +284,7 @@ function answerUnrouted(app: FastifyInstance): ReadonlyMap<string, ReadonlySet<s
   return methodsOf;
 }
 
-/** Sends the responses to errors of hooks, parsers, validators and Fastify itself. */
+/** Handles errors of hooks, parsers, validators and Fastify itself. */
 function answerError(error: FastifyError, request: FastifyRequest, reply: FastifyReply): void {
   sendError(reply, invalidRequestOf(error, request) ?? error);
 }

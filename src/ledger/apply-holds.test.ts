@@ -30,12 +30,10 @@ import type { EndUserState } from './state.ts';
 const BOUGHT = oneTime({ start: daysAgo(2) });
 const MONTHLY = recurring({ start: daysAgo(1) });
 const LAPSE = NOW + 60_000;
-/** A posting that holds 10 of the 100 credits of `BOUGHT`. */
 const HOLD = holding(BOUGHT, 10, { at: NOW, until: LAPSE });
 const HELD = apply(stateOf(BOUGHT, MONTHLY), HOLD);
 const SPENT = drawing(BOUGHT, 30, NOW);
 
-/** `[remaining, held]` of each cycle. */
 function creditsOf({ cycles }: EndUserState): [remaining: number, held: number][] {
   return cycles.map(({ remaining, held }) => [remaining, held]);
 }
@@ -199,7 +197,6 @@ test('applying a posting to a state with a hold does not modify the old hold obj
   }
 });
 
-/** A posting that is invalid in a state, and the invariant that it violates. */
 type Violation = readonly [what: string, state: EndUserState, posting: Posting, invariant: Invariant];
 
 const FREE = stateOf(BOUGHT);
@@ -227,7 +224,6 @@ const HOLDS: readonly Violation[] = [
   ['a hold on credits that end a millisecond early', FREE, { ...HOLD, expiresAt: BOUGHT.end - 1 }, 4],
 ];
 
-/** The same violations for a capture, a release and a lapse. */
 const CLOSINGS: readonly Violation[] = [CAPTURE, RELEASE, LAPSED].flatMap((posting): Violation[] => {
   const a = `a ${posting.kind}`;
   const { held, expiresAt, amount } = posting;

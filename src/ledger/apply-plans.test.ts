@@ -30,7 +30,6 @@ const DAILY = recurring({ validityDays: 1, rolloverMax: 30 });
 const END = DAILY.end;
 const PLAN: Plan = { amount: 7, validityDays: null, validityMonths: 1, rolloverMax: 2 };
 
-/** A posting that schedules `plan` to follow `cycle`. */
 function scheduling(cycle: Cycle, { plan = PLAN, at = cycle.start, sequence = 99 } = {}): Posting {
   const entry = { transactionId: idAt(at, sequence), kind: 'schedule-plan', createdAt: at, actor: ACTOR } as const;
   const terms: CycleTerms = { type: 'recurring', plan };
@@ -94,7 +93,6 @@ test('an addition has a plan without rollover, in days or in months', () => {
   assert.deepEqual(planOf(add(5, inMonths)), { ...plan, ...inMonths });
 });
 
-/** A posting that is invalid in a state, and the invariant that it violates. */
 type Violation = readonly [what: string, state: EndUserState, posting: Posting, invariant: Invariant];
 
 const ACTIVE = stateOf(DAILY);

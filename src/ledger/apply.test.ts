@@ -106,7 +106,6 @@ test('a cycle can be spent and stopped from its start to a millisecond before it
   }
 });
 
-/** A posting that is invalid in a state, and the invariant that it violates. */
 type Violation = readonly [what: string, state: EndUserState, posting: Posting, invariant: Invariant];
 
 const ADDED = opening(oneTime());
@@ -192,7 +191,6 @@ const STOPS: readonly Violation[] = [
   ['a stop with terms', stateOf(MONTHLY), { ...STOP, terms: STARTED.terms }, 4],
 ];
 
-/** The same posting, created and expiring `ms` milliseconds later. */
 function moved(posting: Posting, ms: number): Posting {
   return { ...posting, createdAt: posting.createdAt + ms, expiresAt: posting.expiresAt + ms };
 }

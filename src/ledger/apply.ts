@@ -1,6 +1,5 @@
-// Applies postings to the state of an end user. Only this file defines the effect of a posting; batches, the journal
-// replay, the audit, the balance history and the charts all call it. A posting that is not possible in the state
-// violates an invariant.
+// Applies postings to the state of an end user. Only this file defines the effect of a posting. A posting that the
+// state does not allow violates an invariant.
 
 import { isAmount } from './amount.ts';
 import {
@@ -19,7 +18,7 @@ import { assertPlan, isSamePlan } from './plan.ts';
 import type { Posting } from './posting.ts';
 import type { EndUserState } from './state.ts';
 
-/** @throws InvariantViolation; `state` itself is never modified */
+/** @throws InvariantViolation, without modifying `state` */
 export function apply(state: EndUserState, posting: Posting): EndUserState {
   return applyAll(state, [posting]);
 }
@@ -33,8 +32,8 @@ export function applyAll(state: EndUserState, postings: readonly Posting[]): End
 }
 
 /**
- * A state under construction. The array of cycles is a private copy, so it can be modified. The array of holds is
- * shared with the earlier state, so it is replaced instead.
+ * A state under construction: `cycles` is a private copy, while `holds` is shared with the earlier state and replaced
+ * on a change.
  */
 interface Draft {
   readonly cycles: Cycle[];
@@ -92,7 +91,6 @@ function open(cycles: Cycle[], posting: Posting): void {
   cycles.push(cycle);
 }
 
-/** When a recurring cycle starts, a canceled cycle that has not ended becomes superseded. */
 function supersede(cycles: Cycle[], { createdAt: now }: Posting): void {
   cycles.forEach((cycle, index) => {
     // A cycle that has ended still counts as active until its renewal is applied.
@@ -101,7 +99,7 @@ function supersede(cycles: Cycle[], { createdAt: now }: Posting): void {
   });
 }
 
-/** Opens the next period, which starts when the current period ends. The cycle moves to the end of the burn order. */
+/** The cycle moves to the end of the burn order. */
 function renew(cycles: Cycle[], posting: Posting): void {
   const { period, amount, held, createdAt, expiresAt, terms } = posting;
   const index = indexOf(cycles, posting);
@@ -125,7 +123,6 @@ function renew(cycles: Cycle[], posting: Posting): void {
   cycles.push(next);
 }
 
-/** The new cycle that a posting opens. */
 function firstPeriodOf({ cycleId, period, amount, held, createdAt, expiresAt, terms }: Posting): Cycle {
   assertInvariant(4, terms !== null, 'a posting that opens a cycle has terms');
   const { type, plan } = terms;
@@ -155,9 +152,7 @@ function schedulePlan(cycles: Cycle[], posting: Posting): void {
   cycles[index] = { ...cycle, next: { id, plan: terms.plan } };
 }
 
-/**
- * Marks the active cycle as superseded when its scheduled plan begins. The caller then opens the cycle of that plan.
- */
+/** The active cycle becomes superseded; the caller opens the cycle of the scheduled plan. */
 function changePlan(cycles: Cycle[], { cycleId, createdAt, terms, reference }: Posting): void {
   const index = cycles.findIndex(renews);
   const ended = cycles[index];
@@ -185,13 +180,13 @@ function stop(cycles: Cycle[], posting: Posting): void {
   cycles[index] = { ...cycle, status: 'canceled', next: null };
 }
 
-/** The first posting of a transaction creates the hold. Each further posting adds credits of another cycle to it. */
+/** The first posting of a transaction creates the hold; each further posting adds credits of another cycle. */
 function hold(draft: Draft, posting: Posting): void {
   const { transactionId: id, cycleId, period, amount, held, expiresAt: end, holdExpiresAt } = posting;
   assertInvariant(1, amount === 0 && isAmount(held), 'a hold only sets credits aside');
   assertInvariant(4, holdExpiresAt !== null && holdExpiresAt > posting.createdAt, 'a hold expires after it is created');
-  // A state may leave out a cycle that has ended since the hold was created. The audit checks that the cycle was
-  // running when the hold was created.
+  // The state may omit a cycle that has ended since the hold was created. The audit checks that the cycle was running
+  // at that time.
   changeIfRunning(draft.cycles, posting);
   const part = { cycleId, period, amount: held, end };
   const existing = draft.holds.find((each) => each.id === id);
@@ -206,7 +201,6 @@ function inserted(hold: Hold, holds: readonly Hold[]): readonly Hold[] {
   return holds.toSpliced(behind + 1, 0, hold);
 }
 
-/** Closes the part of a hold that belongs to one cycle. */
 function closeHold(draft: Draft, posting: Posting): void {
   const { kind, cycleId, period, amount, held, expiresAt, createdAt, reference } = posting;
   if (kind === 'capture')
@@ -228,14 +222,14 @@ function closeHold(draft: Draft, posting: Posting): void {
     if (kind === 'lapse')
       assertInvariant(4, posting.transactionId === lapseId(hold), 'the id of a lapse is derived from its hold');
     const parts = hold.parts.filter((each) => each !== part);
-    // The rest of the hold lapses at the same instant as before, so the hold keeps its position in the list.
+    // The rest of the hold lapses at the same instant, so the hold keeps its position in the list.
     draft.holds =
       parts.length === 0
         ? draft.holds.filter((each) => each !== hold)
         : draft.holds.map((each) => (each === hold ? { ...hold, parts } : each));
   }
   if (held === 0) change(draft.cycles, posting, runningIndexOf(draft.cycles, posting));
-  // As in `hold`, the state may leave out a cycle that has ended.
+  // The state may omit a cycle that has ended.
   else if (!changeIfRunning(draft.cycles, posting) && expiresAt <= createdAt)
     assertInvariant(1, amount >= held, 'a capture spends only held credits of an ended cycle');
 }
@@ -248,7 +242,7 @@ function refund(cycles: Cycle[], posting: Posting): void {
   else changeIfRunning(cycles, posting);
 }
 
-/** @returns false if the period of the posting has ended or is not in the state; the posting then changes nothing */
+/** @returns false if the period of the posting has ended or is not in the state */
 function changeIfRunning(cycles: Cycle[], posting: Posting): boolean {
   const { cycleId, period, createdAt, expiresAt } = posting;
   assertInvariant(4, posting.terms === null, 'only a posting that opens a cycle has terms');
@@ -271,9 +265,7 @@ function change(cycles: Cycle[], { amount, held }: Posting, index: number): void
   cycles[index] = after;
 }
 
-/**
- * The index of the cycle that a posting touches. Asserts that the posting belongs to the current period of that cycle.
- */
+/** Asserts that the posting belongs to the current period of its cycle. */
 function runningIndexOf(cycles: readonly Cycle[], posting: Posting): number {
   const index = indexOf(cycles, posting);
   const { period, start, end } = cycles[index] as Cycle;

@@ -30,9 +30,7 @@ const DAILY = recurring({ validityDays: 1 }, 3);
 const [ADDED, GIVEN, STARTED] = [BOUGHT, GIFT, DAILY].map(opening) as [Posting, Posting, Posting];
 const CYCLE = `cycle ${BOUGHT.id}`;
 
-/** A posting that holds 10 of the 100 credits of `BOUGHT`. */
 const HELD = holding(BOUGHT, 10, { until: LAPSE });
-/** A posting that holds 10 credits until a day after their cycle ends. */
 const KEPT = holding(BOUGHT, 10, { until: END + DAY_MS });
 
 function stillOpen({ transactionId }: Posting): Found {
@@ -103,7 +101,6 @@ const OVER = holding(BOUGHT, 101, { until: LAPSE });
 const DRAWN = drawing(BOUGHT, 30, NOW);
 const UNDATED = { ...HELD, holdExpiresAt: null };
 
-/** The finding for a stored hold that differs from its posting. */
 function wrong(hold: Hold): Found {
   const id = HELD.transactionId;
   return [1, `hold ${id} is stored as ${JSON.stringify(hold)}; its postings say ${JSON.stringify(holdOf(HELD))}`];

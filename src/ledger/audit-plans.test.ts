@@ -231,7 +231,6 @@ test('the audit detects a wrong plan in a schedule only through the change of pl
   );
 });
 
-/** Changes to the stored cycle that has a scheduled plan. */
 const STORED: readonly (readonly [what: string, change: (cycle: Cycle) => Partial<Cycle>, said: string])[] = [
   ['is missing', () => ({ next: null }), 'is stored with the scheduled plan null'],
   [
@@ -263,7 +262,6 @@ for (const [what, change, said] of STORED) {
   });
 }
 
-/** A stored history in which `edit` has removed, inserted or changed postings. */
 function edited(edit: (postings: Writable<Posting>[]) => void, history = HISTORY): Stored {
   const stored = written(history);
   edit(stored.postings);

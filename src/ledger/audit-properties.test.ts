@@ -42,7 +42,6 @@ const deltas = fc.oneof(
 );
 const strangers = fc.integer({ min: 1_000, max: 2_000 }).map((sequence) => idAt(NOW, sequence));
 
-/** Generates a value that differs from the current one. */
 type Other<Row, Field extends keyof Row> = (row: Row, all: Stored) => fc.Arbitrary<Row[Field]>;
 
 function otherThan<Value>(value: Value, values: readonly Value[]): fc.Arbitrary<Value> {
@@ -54,7 +53,6 @@ const otherId = (id: string, { cycles }: Stored) =>
 
 const DAILY: Plan = { amount: 1, validityDays: 1, validityMonths: null, rolloverMax: 0 };
 
-/** Generates a plan that differs in one property. A validity in days may become a validity in months. */
 function otherPlan(plan: Plan): fc.Arbitrary<Plan> {
   const { amount, validityDays, validityMonths, rolloverMax } = plan;
   return fc.oneof(
@@ -145,7 +143,6 @@ const POSTING_FIELDS: { readonly [Field in PostingField]: Other<Posting, Field> 
         ),
 };
 
-/** Whether the audit can detect this change to a field of a posting. */
 function isFound(field: PostingField, posting: Posting, changed: Posting, all: Stored): boolean {
   switch (field) {
     case 'amount':
@@ -162,7 +159,6 @@ function isFound(field: PostingField, posting: Posting, changed: Posting, all: S
   }
 }
 
-/** Whether the refunded transaction spent credits of the same period. */
 function isRefundOf({ reference, cycleId, period, expiresAt }: Posting, { postings }: Stored): boolean {
   return postings.some(
     (other) =>

@@ -1,7 +1,6 @@
 // The audit finds nothing wrong in a ledger that Scrip wrote, and finds any single change to that ledger. Each row of
 // the tables is one change, which the tests make to every cycle, hold or posting in turn, in a ledger with all kinds of
-// transactions. The tests audit-rules, audit-holds and audit-refunds check the exact messages, and audit-properties
-// checks random ledgers.
+// transactions.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -79,14 +78,12 @@ const isInDays = ({ plan }: Cycle) => plan.validityDays !== null;
 const isClamped = ({ end }: Cycle) => end === INSTANT_MAX;
 const otherTail = (id: string) => `${id.slice(0, 24)}cccccccccccc`;
 
-/** The same id with a time that is a millisecond later. */
 function laterId(id: string): string {
   return transactionId({ at: instantOf(id) + 1, sequence: sequenceOf(id), tail: id.slice(24) });
 }
 
 const DAILY: Plan = { amount: 1, validityDays: 1, validityMonths: null, rolloverMax: 0 };
 
-/** The plan with its validity extended by `count` days or months. */
 function lengthened(plan: Plan, count: number): Plan {
   const { validityDays: days, validityMonths: months } = plan;
   return days === null ? { ...plan, validityMonths: Number(months) + count } : { ...plan, validityDays: days + count };
@@ -239,7 +236,6 @@ const POSTING_CHANGES: readonly Change<Posting>[] = [
   ['actor is wrongly an API key', () => ({ actor: 'key:7' }), '4', ({ kind }) => isByTime(kind)],
 ];
 
-/** Changes the last part of a hold. */
 function partChange(change: (part: HoldPart) => Partial<HoldPart>): (hold: Hold) => Partial<Hold> {
   return ({ parts }) => ({
     parts: parts.with(-1, { ...(parts.at(-1) as HoldPart), ...change(parts.at(-1) as HoldPart) }),
@@ -270,7 +266,6 @@ function assertFound(stored: Stored, invariants: string, what: string): void {
   );
 }
 
-/** Makes the change to each row in turn, always in a fresh ledger, and checks that the audit finds the change. */
 function assertEachFound<Row extends object>(rowsOf: (stored: Stored) => Row[], change: Change<Row>): void {
   const [what, changed, invariants, hits = () => true] = change;
   const rows = rowsOf(WRITTEN);

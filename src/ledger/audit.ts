@@ -1,5 +1,5 @@
 // Checks the invariants of one end user: recomputes the cycles and holds from all postings, and compares them with the
-// stored cycles and holds. `scrip verify` runs this for every end user.
+// stored cycles and holds.
 
 import { AMOUNT_MAX } from './amount.ts';
 import { apply } from './apply.ts';
@@ -26,7 +26,6 @@ import { instantOf, type TransactionId } from './transaction-id.ts';
 export interface Finding {
   readonly invariant: Invariant;
   readonly user: EndUserKey;
-  /** A sentence that says what is wrong. */
   readonly message: string;
 }
 
@@ -40,7 +39,7 @@ export interface AuditedEndUser {
   readonly holds: readonly Hold[];
   /** All postings, oldest first. The audit reads each posting once and keeps only refunds in memory. */
   readonly postings: Iterable<Posting>;
-  /** Returns the postings of a transaction of this end user, or none if the transaction does not exist. */
+  /** Returns no postings if the transaction does not exist. */
   readonly find: (id: TransactionId) => readonly Posting[];
 }
 
@@ -61,8 +60,8 @@ export function* audit(audited: AuditedEndUser, now: Instant): Generator<Finding
 }
 
 /**
- * The fold drops ended cycles once it has more cycles than this limit. Otherwise, an end user with thousands of ended
- * cycles would be slow to check.
+ * Above this number of cycles, the audit drops ended cycles. An end user with thousands of ended cycles would otherwise
+ * be slow to check.
  */
 const PRUNED_ABOVE = 32;
 
@@ -76,7 +75,6 @@ class AuditFold {
   readonly #refunds = new Map<TransactionId, Posting[]>();
   #state: EndUserState = EMPTY_STATE;
   #pruneAbove = PRUNED_ABOVE;
-  /** The postings of the current transaction that have been read so far. */
   #transaction: Posting[] = [];
 
   constructor(stored: Map<string, Cycle>, find: AuditedEndUser['find'], now: Instant) {
@@ -99,7 +97,6 @@ class AuditFold {
     if (this.#state.cycles.length > this.#pruneAbove) yield* this.#prune(posting.createdAt);
   }
 
-  /** Reports cycles and holds that are missing, differ from the postings, or should not be stored. */
   *end(holds: readonly Hold[]): Generator<Fault> {
     yield* this.#compare(this.#state.cycles);
     yield* holdDifferences(this.#state.holds, holds);
@@ -145,7 +142,7 @@ class AuditFold {
       yield [4, `has the kind ${kind}, but refers to a transaction`];
     if (posting.holdExpiresAt !== null && kind !== 'hold') yield [4, `has the kind ${kind}, but the expiry of a hold`];
     if (kind === 'hold' && !this.#isRunning(posting)) yield [1, 'holds credits of a period that is not running'];
-    // A capture spends held credits before any others, so its first posting spends held credits.
+    // A capture spends held credits before other credits.
     const isFirst = this.#transaction.length === 0;
     if (kind === 'capture' && isFirst && (posting.held === 0 || posting.amount === 0))
       yield [1, 'captures no held credits'];
@@ -172,7 +169,6 @@ class AuditFold {
 /** The kinds of postings with a `reference`. `apply` checks that the reference is present. */
 const REFERRING: ReadonlySet<PostingKind> = new Set(['capture', 'release', 'lapse', 'refund', 'change-plan']);
 
-/** The actor of each kind of event that time causes. */
 const ACTORS: readonly { readonly kind: PostingKind; readonly actor: Actor }[] = [
   { kind: 'renew', actor: RENEWAL_ACTOR },
   { kind: 'change-plan', actor: CHANGE_ACTOR },
@@ -187,12 +183,10 @@ function* refundFaults(referenced: Referenced, posting: Posting): Generator<Faul
   if (spent !== undefined && spent.expiresAt !== expiresAt) yield [4, 'refunds to a period with another end'];
 }
 
-/** The credits that a refund returns to ended cycles. */
 function expiredIn(refund: readonly Posting[]): number {
   return refund.reduce((sum, { amount, createdAt, expiresAt }) => (expiresAt <= createdAt ? sum + amount : sum), 0);
 }
 
-/** Contradictions between a posting and the earlier postings of the same transaction. */
 function* faultsWithin(before: readonly Posting[], posting: Posting): Generator<Fault> {
   const [first] = before;
   if (first === undefined) return;
@@ -224,7 +218,7 @@ const FIELDS: readonly (readonly [field: keyof Cycle, invariant: Invariant])[] =
   ['end', 4],
 ];
 
-/** @param now `held` is not compared in cycles that have ended at `now`, because it has no meaning there */
+/** @param now cycles that have ended at `now` have no meaningful `held` */
 function* differences(expected: Cycle, stored: Cycle, now: Instant): Generator<Fault> {
   for (const [field, invariant] of FIELDS) {
     if (field === 'held' && hasEnded(expected, now)) continue;

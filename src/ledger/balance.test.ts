@@ -83,7 +83,6 @@ const LAPSE = START + 1_000;
 const BOUGHT = oneTime({ start: START });
 const DAILY = recurring({ start: START, validityDays: 1 }, 3);
 
-/** The held credits of each cycle, as a reader sees them at `at`. */
 function heldOf(state: EndUserState, at: Instant): number[] {
   return cyclesAt(state, at).map(({ held }) => held);
 }

@@ -1,5 +1,4 @@
-// Computes the balance at an instant from cycles and holds. Includes due renewals and lapses that are not stored yet,
-// so that a read never shows a wrong balance.
+// Computes the balance at an instant from cycles and holds. Includes due renewals and lapses that are not stored yet.
 
 import assert from 'node:assert/strict';
 import { AMOUNT_MAX, type Amount } from './amount.ts';
@@ -9,8 +8,8 @@ import type { Instant } from './instant.ts';
 import type { EndUserState } from './state.ts';
 
 /**
- * The cycles that are running at `now`, in burn order, as if every due renewal and lapse were already stored. If `now`
- * is in the future, the result assumes that no request follows until then.
+ * The cycles that are running at `now`, in burn order, with all due renewals and lapses. For a future `now`, assumes
+ * that no request follows until then.
  */
 export function cyclesAt(state: EndUserState, now: Instant): readonly Cycle[] {
   const returned = lapsedBy(state, now);
@@ -28,7 +27,7 @@ export function cyclesAt(state: EndUserState, now: Instant): readonly Cycle[] {
   return inBurnOrder(current);
 }
 
-/** The state of `cycle` at its end, after all holds that lapse before then have returned their credits. */
+/** The state of `cycle` at its end, with the credits of holds that lapse before then. */
 export function atItsEnd(cycle: Cycle, holds: readonly Hold[]): Cycle {
   if (cycle.held === 0) return cycle;
   let { held } = cycle;

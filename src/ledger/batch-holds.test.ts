@@ -126,7 +126,7 @@ test('refunds of earlier batches and of the same batch together never exceed the
   assert.deepEqual(decided.outcomes[1], { refused: 'RefundTooLarge', requested: 4, refundable: 3 });
 });
 
-test('refunds of one transaction do not count for another one of the same end user', () => {
+test('refunds of one transaction do not reduce the refundable credits of another transaction of the same end user', () => {
   const other = drawing(BOUGHT, 40, daysAgo(1), 98);
   const referenced = new Map(
     [SPENT, other].map((posting) => [

@@ -57,7 +57,6 @@ function outcomes(decided: DecidedBatch): (string | null)[] {
   return decided.outcomes.map((outcome) => (outcome === null ? null : (outcome.refused ?? 'accepted')));
 }
 
-/** The number of renewals and of other postings of each end user. */
 function postingCounts({ changes }: DecidedBatch): [index: number, renewals: number, others: number][] {
   return changes.map(({ index, postings }) => {
     const renewals = postings.filter(({ kind }) => kind === 'renew').length;

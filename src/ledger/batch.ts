@@ -1,5 +1,5 @@
-// Decides a batch of commands in order: later commands see the effects of earlier ones, and a refusal does not affect
-// the others. Deciding is pure, so that a store can decide a batch again when it retries a transaction.
+// Decides a batch of commands in order: later commands see the effects of earlier commands. Deciding is pure, so a
+// store can decide a batch again when it retries a transaction.
 
 import assert from 'node:assert/strict';
 import { applyAll } from './apply.ts';
@@ -42,14 +42,12 @@ export interface Batch {
   readonly references: readonly Reference[];
 }
 
-/** A transaction that a command needs, and its end user. */
 export interface Reference {
   /** The index in `users`. */
   readonly user: number;
   readonly transaction: TransactionId;
 }
 
-/** The effect of a batch on one end user. */
 export interface UserChange {
   /** The index in `batch.users`. */
   readonly index: number;
@@ -91,13 +89,12 @@ export function batchOf(commands: readonly Command[]): Batch {
   return { commands, users, names, userOf, recordNames, references };
 }
 
-/** The data that a store has loaded for a batch. */
 export interface LoadedBatch {
   /** One state for each of `batch.users`. */
   readonly states: readonly EndUserState[];
   /** The stored records of the keys in the batch. */
   readonly records: IdempotencyRecords;
-  /** The transactions of `batch.references` that exist, by `referenceName`. */
+  /** The existing transactions of `batch.references`, by `referenceName`. */
   readonly referenced: ReadonlyMap<string, Referenced>;
 }
 
@@ -107,10 +104,7 @@ export function referenceName({ user, transaction }: Reference): string {
   return `${user}/${transaction}`;
 }
 
-/**
- * @param eventsMax the number of postings after which the batch applies no further due events; bounds the duration of a
- * batch
- */
+/** @param eventsMax the number of postings after which the batch applies no further due events */
 export function decideBatch(batch: Batch, loaded: LoadedBatch, moment: Moment, eventsMax: number): DecidedBatch {
   assert(loaded.states.length === batch.users.length, 'every end user of the batch is loaded');
   const records = new Map<string, IdempotencyRecord>();
@@ -147,7 +141,6 @@ function recordOf(command: WriteCommand, outcome: Outcome, { now, recordedAt = n
   return { account, endUser, key, requestId, request: requestOf(command), outcome, recordedAt };
 }
 
-/** The state of an end user before the batch, the current state, and the postings that led to it. */
 interface Progress {
   readonly before: EndUserState;
   state: EndUserState;

@@ -38,7 +38,6 @@ function later(amount: number, change: Partial<StartCycle> = {}): StartCycle {
   return startCycle(amount, { validityDays: 3, onActive: 'at_period_end', ...change });
 }
 
-/** A ledger with a daily cycle of 100 credits. */
 function withDaily(): MemoryLedger {
   const ledger = new MemoryLedger();
   ledger.accept(startCycle(100, { validityDays: 1 }));
@@ -103,7 +102,7 @@ test('the posting of a scheduled plan moves no credits, and has the actor and th
   ]);
 });
 
-test('after the change, the new plan renews itself with its own length and credits', () => {
+test('after a change of plan, the new plan renews with its own length and credits', () => {
   const ledger = withDaily();
   ledger.accept(later(1_000, { validityDays: null, validityMonths: 1, rolloverMax: 5 }));
   const start = new Date(END);
@@ -145,7 +144,7 @@ test('a stop cancels the scheduled plan, and its outcome shows the canceled cycl
   assertSound(ledger);
 });
 
-test('a plan that is scheduled at the end of a period begins at the end of the next one', () => {
+test('a plan that is scheduled at the end of a period begins at the end of the next period', () => {
   const ledger = withDaily();
   ledger.now = END;
   const { cycle } = ledger.accept(later(7));
@@ -154,7 +153,7 @@ test('a plan that is scheduled at the end of a period begins at the end of the n
   assert.equal(balanceAt(ledger.state, END + DAY_MS).balance, 7);
 });
 
-test('the credits of the old plan can be held before the change, and captured after it', () => {
+test('credits of the old plan can be held before a change of plan, and captured after it', () => {
   const ledger = withDaily();
   const transactionId = ledger.transact(hold(60, { expiresInSeconds: 2 * 86_400 }));
   ledger.accept(later(7));
@@ -172,7 +171,7 @@ test('added credits outlast a change of plan', () => {
   assert.equal(balanceAt(ledger.state, END).balance, 16);
 });
 
-test('a stop after the change stops the new cycle, and never finds the old one', () => {
+test('a stop after a change of plan stops the new cycle, never the old cycle', () => {
   const ledger = withDaily();
   ledger.accept(later(7));
   ledger.now = END;
@@ -216,10 +215,8 @@ for (const days of [1, 2, 4, 7, 8, 3_000]) {
   });
 }
 
-/** The expected properties of the active cycle. */
 interface Expected {
   readonly plan: Plan;
-  /** The start of the first period. */
   readonly created: Instant;
   readonly period: number;
   readonly next: Plan | null;
@@ -231,7 +228,6 @@ function planOf({ amount, validityDays, validityMonths = null, rolloverMax = 0 }
 
 const started = (plan: Plan, created: Instant): Expected => ({ plan, created, period: 0, next: null });
 
-/** The expected active cycle at `now`, if there is no request until then. */
 function atInstant(active: Expected | null, now: Instant): Expected | null {
   if (active === null) return null;
   const end = endOf(active.created, active.plan, active.period + 1);
@@ -274,7 +270,6 @@ const COMMANDS: readonly (readonly [name: string, command: Command])[] = [
 
 const TIMES: readonly Instant[] = [END - 1, END, END + 1];
 
-/** All ascending sequences of times for three commands. */
 const SCHEDULES = TIMES.flatMap((first) =>
   TIMES.filter((second) => second >= first).flatMap((second) =>
     TIMES.filter((third) => third >= second).map((third) => [first, second, third] as const),
@@ -347,7 +342,7 @@ test('each scheduled plan begins as a cycle with its own id, even if the same pl
   assertSound(ledger);
 });
 
-test('a state with a scheduled plan that is due is read in burn order', () => {
+test('a reader sees cycles in burn order if a scheduled plan is due', () => {
   const ledger = withDaily();
   ledger.accept(later(7));
   ledger.now = END - 1;

@@ -1,5 +1,5 @@
-// The commands of the ledger and their outcomes. A refusal is returned, not thrown: a rule forbids the command, and
-// nothing changes.
+// The commands of the ledger and their outcomes. A rule that forbids a command leads to a refusal, which is returned
+// and not thrown.
 
 import type { Amount } from './amount.ts';
 import type { Cycle } from './cycle.ts';
@@ -30,7 +30,6 @@ export function isSameEndUser(a: EndUserKey, b: EndUserKey): boolean {
   return a.endUser === b.endUser && a.account === b.account;
 }
 
-/** An idempotency key, which makes it safe to retry a request. */
 export interface Idempotency {
   /** 1 … 255 characters. */
   readonly key: string;
@@ -40,12 +39,12 @@ export interface Idempotency {
 
 interface Request extends EndUserKey {
   readonly actor: Actor;
-  /** If null or absent, the request takes effect each time that it is sent. */
+  /** If null or absent, each repetition of the request takes effect. */
   readonly idempotency?: Idempotency | null;
   readonly note?: Note | null;
 }
 
-/** A request that grants credits for a number of days or of months. The other number is null. */
+/** A grant of credits; either the days or the months are null. */
 interface Grant extends Request {
   readonly amount: Amount;
   readonly validityDays: number | null;
@@ -63,14 +62,14 @@ export interface Subtract extends Request {
 
 export interface StartCycle extends Grant {
   readonly kind: 'start-cycle';
-  /** The maximum number of unused credits that roll over at a renewal; 0 if absent. */
+  /** The maximum number of unused credits that roll over; 0 if absent. */
   readonly rolloverMax?: Amount | 0;
   readonly onActive: OnActive;
 }
 
 /**
- * What a start does if a recurring cycle is active: refuse the request, stop the active cycle and start the new one at
- * once, or start the new one when the current period ends.
+ * What to do if a recurring cycle is active: refuse, replace the active cycle at once, or start when the current period
+ * ends.
  */
 export type OnActive = 'refuse' | 'replace' | 'at_period_end';
 
@@ -106,19 +105,19 @@ export interface Refund extends Request {
   readonly validityDays: number | null;
 }
 
-/** A write that a client or a user of the console can request. */
+/** A write by a client or by a user of the console. */
 export type WriteCommand = Add | Subtract | StartCycle | StopCycle | Hold | Capture | Release | Refund;
 
-/** Applies the due events of an end user; sent by the renewal job, for example. */
+/** Applies the due events of an end user. */
 export interface Settle extends EndUserKey {
   readonly kind: 'settle';
 }
 
 export type Command = WriteCommand | Settle;
 
-/** The data that a store must load to decide a command, besides the live cycles and the due holds of the end user. */
+/** What a store must load for a command, besides the live cycles and the due holds of the end user. */
 export interface Needs {
-  /** The idempotency key: if it has a record, the record determines the outcome. Null for a command without a key. */
+  /** If this key has a record, the record determines the outcome; null without a key. */
   readonly idempotencyKey: string | null;
   /** Whether the command can store data for an end user that has none yet. */
   readonly canCreate: boolean;
@@ -149,7 +148,7 @@ export type Refusal =
   /** The transaction is neither a subtraction nor a capture. */
   | { readonly refused: 'NotRefundable' }
   | { readonly refused: 'RefundTooLarge'; readonly requested: Amount | null; readonly refundable: Amount }
-  /** The idempotency key was already used for a different request. */
+  /** The key was already used for a different request. */
   | { readonly refused: 'IdempotencyKeyReused' };
 
 /** A hold that was created or closed. */
@@ -158,9 +157,7 @@ export interface HoldResult {
   readonly createdAt: Instant;
   readonly expiresAt: Instant;
   readonly status: 'open' | Exclude<HoldEnd, 'lapsed'>;
-  /** The credits that were held. */
   readonly amount: Amount;
-  /** The credits that were spent. */
   readonly captured: Amount;
   /** The credits that returned to running cycles. */
   readonly returned: Amount;
@@ -169,9 +166,9 @@ export interface HoldResult {
 }
 
 export interface RefundResult {
-  /** Credits that can be spent again. */
+  /** Credits that the end user can spend again. */
   readonly restored: Amount;
-  /** Credits that are lost because their cycles have ended. */
+  /** Lost because their cycles have ended. */
   readonly expired: Amount;
 }
 
@@ -179,13 +176,13 @@ export interface Accepted {
   readonly refused: null;
   /** Null if nothing was recorded, for example when a canceled cycle is stopped again. */
   readonly transactionId: TransactionId | null;
-  /** The cycle that was started or stopped, or that a scheduled plan will follow. */
+  /** The cycle that was started or stopped, or the active cycle if a plan was scheduled. */
   readonly cycle?: Cycle;
   readonly hold?: HoldResult;
   readonly refund?: RefundResult;
 }
 
 export type Outcome = (Accepted | Refusal) & {
-  /** Only for a replay: the id of the first request with this idempotency key. */
+  /** Only in a replay: the id of the first request with this idempotency key. */
   readonly replayOf?: string;
 };

@@ -242,7 +242,6 @@ function validMonths(validityMonths: number): Pick<Cycle, 'plan'> {
 
 const NEXT = { id: idAt(NOW, 9), plan: MONTHLY.plan };
 
-/** Each change breaks exactly the listed rules. */
 const BROKEN: readonly (readonly [what: string, change: Partial<Cycle>, ...rules: Rule[]])[] = [
   ['of no credits', { amount: 0, remaining: 0 }, AMOUNT, GRANT],
   ['of 100.5 credits', { amount: 100.5 }, AMOUNT, GRANT],

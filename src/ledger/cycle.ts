@@ -1,5 +1,5 @@
-// A cycle: a time span [start, end) with an amount of credits. A one-time cycle has one period. A recurring cycle has
-// consecutive periods, one of which is the current one.
+// A cycle: a time span [start, end) with an amount of credits. A recurring cycle has consecutive periods, one of which
+// is the current one.
 //
 //   one-time:   active ──end──▶ ended
 //   recurring:  active ──end──▶ active, in its next period
@@ -25,8 +25,8 @@ import { instantOf, renewalId, type TransactionId } from './transaction-id.ts';
 export type CycleType = 'one-time' | 'recurring';
 
 /**
- * A canceled cycle becomes `superseded` when another recurring cycle starts. Responses show the superseded cycle as
- * canceled, but a second stop does not find it. An active cycle becomes `superseded` when its scheduled plan begins.
+ * A canceled cycle becomes `superseded` when another recurring cycle starts, and an active cycle when its scheduled
+ * plan begins. Responses show a superseded cycle as canceled, but a second stop does not find it.
  */
 export type CycleStatus = 'active' | 'canceled' | 'superseded';
 
@@ -55,7 +55,6 @@ export function createdAt(cycle: Cycle): Instant {
   return instantOf(cycle.id);
 }
 
-/** The credits that can be spent. */
 export function spendable({ remaining, held }: Cycle): Amount {
   return remaining - held;
 }
@@ -87,7 +86,7 @@ export function isLive(cycle: Cycle, now: Instant): boolean {
  */
 export function periodsMissed(cycle: Cycle, now: Instant): number {
   if (!renews(cycle) || !hasEnded(cycle, now)) return 0;
-  // No period begins at `INSTANT_MAX`, since that period would have no duration.
+  // A period that begins at `INSTANT_MAX` would have no duration.
   const until = Math.min(now, LAST_INSTANT);
   const { validityDays, validityMonths } = cycle.plan;
   return validityMonths === null
@@ -97,9 +96,9 @@ export function periodsMissed(cycle: Cycle, now: Instant): number {
 
 /**
  * The cycle `count` periods later, if no credits are spent until then. `cycle` must be in the state that it has at its
- * end. The unused credits of each period roll over to the next one, up to `rolloverMax`, and the rest expire. So after
- * k periods, the amount is k times the credits of the plan plus the credits that are unused now, but at most the
- * credits of one plan plus `rolloverMax`.
+ * end. The unused credits of each period roll over to the next one, up to `rolloverMax`, and the rest expire. After k
+ * periods, the amount is k times the credits of the plan plus the unused credits, but at most the credits of one plan
+ * plus `rolloverMax`.
  */
 export function periodAfter(cycle: Cycle, count: number): Cycle {
   const { plan } = cycle;
@@ -110,9 +109,7 @@ export function periodAfter(cycle: Cycle, count: number): Cycle {
   return { ...cycle, period, amount, remaining: amount, held: 0, start, end };
 }
 
-/**
- * The cycle that begins with a scheduled plan. The id of the cycle is derived, so every process computes the same id.
- */
+/** The id is derived, so every process computes the same id. */
 export function scheduledCycle({ end: start }: Cycle, { id, plan }: ScheduledPlan): Cycle {
   return newCycle(renewalId(id, start), 'recurring', plan);
 }
@@ -125,10 +122,7 @@ export function newCycle(id: TransactionId, type: CycleType, plan: Plan): Cycle 
   return { id, period: 0, type, status: 'active', amount, remaining: amount, held: 0, start, end, plan, next: null };
 }
 
-/**
- * The period that is current at `now`, either of `cycle` or of its scheduled plan. `cycle` must be in the state that it
- * has at its end.
- */
+/** The period at `now`, of `cycle` or of its scheduled plan. `cycle` must be in the state that it has at its end. */
 export function periodAt(cycle: Cycle, now: Instant): Cycle {
   if (!renews(cycle) || !hasEnded(cycle, now)) return cycle;
   return cycle.next === null
@@ -138,8 +132,7 @@ export function periodAt(cycle: Cycle, now: Instant): Cycle {
 
 /**
  * The order in which credits are spent: by the start of the cycle or period, then by cycle id, which is the order of
- * creation. If a cycle starts at the same instant as a new period of an older cycle, the older cycle comes first. The
- * order is total, so every store spends in the same order.
+ * creation. The order is total, so every store spends in the same order.
  */
 export function burnOrder(a: Cycle, b: Cycle): number {
   return a.start - b.start || (a.id < b.id ? -1 : a.id > b.id ? 1 : 0);
@@ -196,7 +189,7 @@ export function brokenRules(cycle: Cycle): (readonly [invariant: Invariant, sent
   return CYCLE_RULES.filter(([, , holds]) => !holds(cycle)).map(([invariant, sentence]) => [invariant, sentence]);
 }
 
-/** Asserts all rules. Called when a cycle or a period is opened. */
+/** Call this when a cycle or a period is opened. */
 export function assertCycle(cycle: Cycle): void {
   for (const [invariant, sentence, holds] of CYCLE_RULES) assertInvariant(invariant, holds(cycle), sentence);
 }

@@ -28,7 +28,6 @@ import { DAY_MS, INSTANT_MAX, VALIDITY_DAYS_MAX } from './instant.ts';
 import { settle } from './settle.ts';
 import type { EndUserState } from './state.ts';
 
-/** A recurring cycle that started `days` days ago, with 40 of its 100 credits left. */
 function cycle(days: number, change: CycleChange = {}): Cycle {
   return recurring({ start: daysAgo(days), remaining: 40, ...change });
 }
@@ -57,7 +56,6 @@ function startedAs(cycle: Cycle): Outcome {
   return { refused: null, transactionId: cycle.id, cycle };
 }
 
-/** @param transactionId null if the cycle was already stopped */
 function stoppedAs(cycle: Cycle, transactionId: string | null = idAt(NOW)): Outcome {
   return { refused: null, transactionId, cycle };
 }
@@ -124,7 +122,6 @@ test('a replacement stops the active cycle and starts a new one, and the old cre
   assert.deepEqual(cyclesAfter([added, old], decision), [added, { ...old, status: 'superseded' }, started]);
 });
 
-/** Each start is accepted with `available` credits. A start with one more credit is refused and changes nothing. */
 const ROOMS: readonly (readonly [why: string, cycles: readonly Cycle[], available: number])[] = [
   ['an unknown end user has room for 2^53−1', [], AMOUNT_MAX],
   ['credits that were added count', [bought(1, { amount: AMOUNT_MAX, remaining: AMOUNT_MAX - 5 })], 5],

@@ -33,7 +33,6 @@ import { settle } from './settle.ts';
 const SECOND_MS = 1_000;
 const NO_HOLD = idAt(NOW, 90);
 
-/** The balance and the held credits, as a reader sees them. */
 function balanceOf({ state, now }: MemoryLedger): [number, number] {
   return [activeBalance(cyclesAt(state, now), now), heldAt(state.holds, now)];
 }
@@ -43,7 +42,6 @@ function held(ledger: MemoryLedger, amount: number, seconds = 900): string {
   return ledger.accept(hold(amount, { expiresInSeconds: seconds })).hold?.id as string;
 }
 
-/** A ledger with one end user, who has 10 credits that are valid for a day and 10 that are valid for ten days. */
 function ledgerOfTwoCycles(): MemoryLedger {
   const ledger = new MemoryLedger();
   ledger.run(add(10, { validityDays: 1 }));
@@ -203,7 +201,7 @@ test('credits that are released after a renewal do not return to the new period'
   assert.deepEqual(balanceOf(ledger), [100, 0]);
 });
 
-test('a hold that lapses at the end of a period returns nothing to the next one', () => {
+test('a hold that lapses at the end of a period returns no credits to the next period', () => {
   const ledger = new MemoryLedger();
   ledger.run(startCycle(100, { validityDays: 1 }));
   held(ledger, 30, 86_400);
@@ -323,7 +321,7 @@ test('every posting of a hold and of its closing has the actor and the note of i
   ]);
 });
 
-test('a capture that spends nothing of a part records that its credits return, without a negative zero', () => {
+test('if a capture spends no credits from one cycle of its hold, the posting for that cycle has the amount 0, not −0', () => {
   const ledger = ledgerOfTwoCycles();
   const id = held(ledger, 15);
   const transactionId = ledger.transact(capture(id, 10));

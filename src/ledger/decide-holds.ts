@@ -1,5 +1,4 @@
-// Decides holds, captures and releases. A hold sets credits aside; a capture spends them or a release returns them once
-// the cost is known.
+// Decides holds, captures and releases.
 
 import assert from 'node:assert/strict';
 import { activeBalance } from './balance.ts';
@@ -44,10 +43,7 @@ export function hold(state: EndUserState, command: HoldCommand, moment: Moment):
   return accepted(entry.transactionId, postings, { hold: result });
 }
 
-/**
- * If a hold outlasts the current period, the credits that it holds of this period count in addition to the credits of
- * the next period, and both must fit within 2^53−1.
- */
+/** A hold that outlasts the current period counts in addition to the next period, and both must fit within 2^53−1. */
 function refuseWithoutRoom(state: EndUserState, draws: readonly Draw[], expiresAt: Instant): Refusal | null {
   const renewing = state.cycles.find(renews);
   if (renewing === undefined || expiresAt <= renewing.end) return null;
@@ -58,8 +54,8 @@ function refuseWithoutRoom(state: EndUserState, draws: readonly Draw[], expiresA
 }
 
 /**
- * Spends held credits, oldest first, and returns the rest. If the amount exceeds the hold, draws the difference from the
- * balance.
+ * Spends held credits, oldest first, and returns the rest. If the amount exceeds the hold, draws the difference from
+ * the balance.
  */
 export function capture({ cycles, holds }: EndUserState, command: Capture, moment: Moment): Decision {
   const hold = holds.find(({ id }) => id === command.holdId);

@@ -28,7 +28,6 @@ function spend(ledger: MemoryLedger, amount: number): string {
   return ledger.transact(subtract(amount));
 }
 
-/** An end user with 10 credits in each of three cycles, which end after one, two and three days. */
 function ledgerOfThreeCycles(): MemoryLedger {
   const ledger = new MemoryLedger();
   for (const validityDays of [1, 2, 3]) ledger.run(add(10, { validityDays }));

@@ -1,5 +1,4 @@
-// Decides refunds: credits of a subtraction or a capture return to the cycles that they came from, as if less had been
-// spent.
+// Decides refunds, which return credits of a subtraction or a capture to the cycles that they came from.
 
 import type { Amount } from './amount.ts';
 import type { Refund } from './command.ts';
@@ -9,7 +8,6 @@ import { type PeriodKey, type Posting, postingOn } from './posting.ts';
 import { refuseTooLarge } from './room.ts';
 import type { EndUserState } from './state.ts';
 
-/** The transaction that a refund refers to, with its earlier refunds. */
 export interface Referenced {
   /** In the order in which the postings were written. */
   readonly postings: readonly Posting[];
@@ -17,7 +15,6 @@ export interface Referenced {
   readonly refunds: readonly Posting[];
 }
 
-/** The credits of a period that were spent and not yet refunded. */
 interface Refundable extends PeriodKey {
   readonly amount: Amount;
 }
@@ -33,14 +30,10 @@ export function refundableIn(referenced: Referenced, { cycleId, period }: Postin
   return same?.amount ?? 0;
 }
 
-/**
- * The periods that a transaction spent credits of, with the credits that are still refundable. The period that was
- * spent last comes first.
- */
+/** The periods that the transaction spent from, the last one first, with the credits that are still refundable. */
 function refundablePeriods({ postings, refunds }: Referenced): readonly Refundable[] {
   const refunded = new Map<string, Amount>();
-  // A posting with which a refund opens a cycle has no effect here, since the refunded transaction spent nothing of
-  // that cycle.
+  // A cycle that a refund opens is not refundable, since the refunded transaction spent nothing of it.
   for (const { cycleId, period, amount } of refunds) {
     const name = `${cycleId}/${period}`;
     refunded.set(name, (refunded.get(name) ?? 0) + amount);

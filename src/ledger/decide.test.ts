@@ -38,7 +38,6 @@ function cyclesAfter(cycles: readonly Cycle[], { postings }: Decision): readonly
   return applyAll(stateOf(...cycles), postings).cycles;
 }
 
-/** The remaining credits of each cycle after a subtraction of `amount`. */
 function left(cycles: readonly Cycle[], amount: number): number[] {
   const decision = subtract(cycles, amount);
   assert.deepEqual(decision.outcome, ACCEPTED);
@@ -82,12 +81,10 @@ function active(days: number, change: CycleChange = {}): Cycle {
   return recurring({ start: daysAgo(days), ...change });
 }
 
-/** A cycle of 31 days that ends `ms` milliseconds from now. */
 function endingIn(ms: number, amount = 100): Cycle {
   return bought(31, { amount, start: daysAgo(31) + ms });
 }
 
-/** Each addition is accepted with `available` credits and refused with one credit more. */
 const ROOMS: readonly (readonly [why: string, cycles: readonly Cycle[], validityDays: number, available: number])[] = [
   ['an end user without credits has room for 2^53−1', [], 31, AMOUNT_MAX],
   ['existing credits count', [bought(1, { amount: FULL_BUT_30 })], 31, 30],
@@ -150,8 +147,6 @@ test('an addition fails an assertion if the next renewal would already exceed 2^
   const cycles = [active(1, { amount: FULL_BUT_30, remaining: 0 }), bought(0, { amount: 31 })];
   assert.throws(() => add(cycles, 1, 32), { name: 'AssertionError' });
 });
-
-// Subtractions.
 
 test('a subtraction drains the cycle that started first, then the next', () => {
   assert.deepEqual(left([bought(3), bought(2), bought(1)], 150), [0, 50, 100]);

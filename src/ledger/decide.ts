@@ -1,5 +1,5 @@
-// Decides commands on the settled state of an end user. A decision is an outcome and the postings to store; `apply.ts`
-// defines the effect of postings. `decide` is pure, so that every store and every retry makes the same decision.
+// Decides commands on the settled state of an end user. The outcome and the postings of a decision depend only on the
+// arguments, so every store and every retry makes the same decision.
 
 import assert from 'node:assert/strict';
 import { activeBalance } from './balance.ts';
@@ -16,7 +16,7 @@ import type { EndUserState } from './state.ts';
 
 /**
  * @param state of the command's end user, settled at `moment.now`
- * @param referenced the transaction that a refund refers to; null if it does not exist, and for other commands
+ * @param referenced null unless the command is a refund of an existing transaction
  */
 export function decide(
   state: EndUserState,

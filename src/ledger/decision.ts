@@ -17,7 +17,7 @@ export interface Decision {
 /** The instant of a decision, and a source of ascending transaction ids. */
 export interface Moment {
   readonly now: Instant;
-  /** The creation time of new idempotency records, from which their retention counts; `now` if absent. */
+  /** The creation time of new idempotency records; `now` if absent. */
   readonly recordedAt?: Instant;
   readonly nextId: () => TransactionId;
 }
@@ -44,7 +44,6 @@ export function planOf(command: Add | StartCycle): Plan {
   return { amount, validityDays, validityMonths, rolloverMax };
 }
 
-/** Returns the cycle that a transaction opens, and the posting that opens it. */
 export function opened(type: CycleType, plan: Plan, entry: Entry): { cycle: Cycle; opening: Posting } {
   assert(isInRange(plan), 'amounts are validated at the API');
   const cycle = newCycle(entry.transactionId, type, plan);

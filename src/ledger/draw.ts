@@ -1,4 +1,4 @@
-// Draws credits from cycles, oldest first. Held credits cannot be drawn.
+// Draws credits from cycles, oldest first.
 
 import assert from 'node:assert/strict';
 import type { Amount } from './amount.ts';

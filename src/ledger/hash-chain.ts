@@ -1,7 +1,6 @@
 // The hash chain over the postings of one end user. Each transaction is hashed together with the previous hash, so the
-// last hash covers all transactions and their order. Changing, removing or inserting a posting changes all later
-// hashes. The chain contains no secret, so it reveals tampering only if you compare it with a digest that is stored
-// elsewhere.
+// last hash covers all transactions and their order. The chain contains no secret, so it reveals tampering only if you
+// compare it with a digest that is stored elsewhere.
 
 import { hash } from 'node:crypto';
 import type { EndUserKey } from './command.ts';
@@ -10,15 +9,13 @@ import { type Posting, termsText } from './posting.ts';
 /** A SHA-256 hash in base64url, 43 characters; for an end user without postings, a text that names the end user. */
 export type ChainHash = string;
 
-/** Different for each end user, so that moving postings to another end user changes the hashes. */
+/** Differs between end users, so that moving postings to another end user changes the hashes. */
 export function emptyHashChain({ account, endUser }: EndUserKey): ChainHash {
   return `scrip ${account} ${endUser}`;
 }
 
 /**
- * Adds whole transactions to a hash chain.
- *
- * @param postings oldest first; the postings of a transaction are adjacent, in the order in which they were written
+ * @param postings oldest first, the postings of each transaction adjacent and in the order in which they were written
  */
 export function extendHashChain(previous: ChainHash, postings: readonly Posting[]): ChainHash {
   let current = previous;
@@ -39,10 +36,7 @@ function linked(previous: ChainHash, transaction: readonly Posting[]): ChainHash
   return hash('sha256', text, 'base64url');
 }
 
-/**
- * The text to hash. It is unambiguous: only the last two fields can contain spaces, and the text includes their
- * lengths.
- */
+/** Unambiguous: only the last two fields can contain spaces, and the text includes their lengths. */
 function encoded(posting: Posting): string {
   const { transactionId, cycleId, period, kind, amount, held, createdAt, expiresAt, actor, note, terms } = posting;
   const opens = terms === null ? '-' : termsText(terms);

@@ -35,7 +35,6 @@ function days(count: number): Instant {
   return NOW + count * DAY_MS;
 }
 
-/** The state after the last transaction at or before `at`. */
 function stateAt(postings: readonly Posting[], at: Instant): EndUserState {
   return applyAll(
     EMPTY_STATE,
@@ -43,16 +42,11 @@ function stateAt(postings: readonly Posting[], at: Instant): EndUserState {
   );
 }
 
-/**
- * The balance and the held credits at a past instant, computed from the state after the last transaction up to that
- * instant.
- */
 function past({ postings }: MemoryLedger, at: Instant): [balance: number, held: number] {
   const { balance, held } = balanceAt(stateAt(postings, at), at);
   return [balance, held];
 }
 
-/** The balance and the held credits at a future instant, computed from the current state. */
 function future({ state }: MemoryLedger, at: Instant): [balance: number, held: number] {
   const { balance, held } = balanceAt(state, at);
   return [balance, held];
@@ -79,13 +73,11 @@ test('an end user without credits has a balance of zero at any instant', () => {
 
 type Expected = readonly [balance: number, held: number];
 
-/** A change of the balance: its value a millisecond before an instant, and from that instant on. */
 type Step = readonly [what: string, ledger: MemoryLedger, day: number, before: Expected, after: Expected];
 
 const BOUGHT = [0, () => add(100, { validityDays: 10 })] as const;
 const DAILY = [0, () => startCycle(50, { validityDays: 1 })] as const;
 
-/** Steps that a request causes. All of them are in the past at the end of the history. */
 const BY_REQUEST: readonly Step[] = [
   ['an addition', ledgerOf(BOUGHT), 0, [0, 0], [100, 0]],
   ['a start', ledgerOf(DAILY), 0, [0, 0], [50, 0]],
@@ -103,7 +95,6 @@ const BY_REQUEST: readonly Step[] = [
   ],
 ];
 
-/** Steps that time alone causes. A step is in the past or in the future, depending on the clock of the ledger. */
 const BY_TIME: readonly Step[] = [
   ['the end of a cycle', ledgerOf(BOUGHT), 10, [100, 0], [0, 0]],
   ['the lapse of a hold', ledgerOf(BOUGHT, [2, holdFor(30, 3)]), 5, [70, 30], [100, 0]],

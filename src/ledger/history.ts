@@ -1,5 +1,5 @@
-// The balance of an end user at an instant, past or future. A store provides the state after the last posting up to
-// that instant; this file computes the renewals, expiries and lapses that follow.
+// The balance of an end user at an instant, past or future. A store provides the state after the last posting; this
+// file computes the renewals, expiries and lapses that follow.
 
 import assert from 'node:assert/strict';
 import type { Amount } from './amount.ts';
@@ -8,7 +8,6 @@ import { heldAt } from './hold.ts';
 import { addMonths, DAY_MS, HOUR_MS, INSTANT_MAX, type Instant } from './instant.ts';
 import type { EndUserState } from './state.ts';
 
-/** The maximum number of points in a history. */
 export const POINTS_MAX = 1_000;
 
 export const INTERVALS = ['hour', 'day', 'month'] as const;

@@ -11,7 +11,6 @@ import { instantOf, renewalId, sequenceOf } from './transaction-id.ts';
 
 const [FIRST, SECOND] = [oneTime(), oneTime({}, 3)];
 
-/** A hold on 10 credits of one cycle and 5 credits of another. */
 function holdUntil(until: Instant, sequence = 99): Hold {
   return holdOf(holding(FIRST, 10, { until, sequence }), holding(SECOND, 5, { until, sequence }));
 }
@@ -65,7 +64,7 @@ test('a hold can lapse at the last instant of the year 9999', () => {
   assert.equal(instantOf(lapseId(holdUntil(INSTANT_MAX))), INSTANT_MAX);
 });
 
-test('a hold lasts 15 minutes if a client does not say otherwise, and at most 30 days', () => {
+test('a hold lasts 15 minutes by default, and at most 30 days', () => {
   assert.equal(HOLD_SECONDS_DEFAULT, 15 * 60);
   assert.equal(HOLD_SECONDS_MAX * 1_000, 30 * DAY_MS);
 });

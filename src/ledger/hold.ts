@@ -1,5 +1,4 @@
-// A hold sets credits aside for work whose cost is not known yet. A client captures or releases it; otherwise it lapses
-// at its `expiresAt`.
+// A hold sets credits aside for work whose cost is not known yet.
 //
 //   open ──capture──▶ captured: the cost is spent, and the rest returns to the cycles that it came from
 //        ──release──▶ released: all credits return
@@ -17,17 +16,15 @@ export const HOLD_SECONDS_DEFAULT = 900;
 /** 30 days. */
 export const HOLD_SECONDS_MAX = 2_592_000;
 
-/** The credits of one cycle that a hold sets aside. */
 export interface HoldPart {
   readonly cycleId: TransactionId;
-  /** The period that the credits belong to. They never return to a later period of the cycle. */
+  /** The credits never return to a later period of the cycle. */
   readonly period: number;
   readonly amount: Amount;
   /** The end of the period. */
   readonly end: Instant;
 }
 
-/** An open hold. */
 export interface Hold {
   /** The id of the transaction that created the hold. */
   readonly id: TransactionId;
@@ -36,7 +33,6 @@ export interface Hold {
   readonly parts: readonly HoldPart[];
 }
 
-/** The ways in which a hold can end. */
 export type HoldEnd = 'captured' | 'released' | 'lapsed';
 
 export function heldBy({ parts }: Hold): Amount {
@@ -58,9 +54,7 @@ export function lapseId({ id, expiresAt }: Hold): TransactionId {
   return transactionId({ at: expiresAt, sequence: LAPSE_SEQUENCE, tail: id.slice(24) });
 }
 
-/**
- * Compares holds by the order in which they lapse. The order is total: holds differ in the last digits of their ids.
- */
+/** The order in which holds lapse. No two holds are equal, since their ids differ in the last digits. */
 export function lapseOrder(a: Hold, b: Hold): number {
   if (a.expiresAt !== b.expiresAt) return a.expiresAt - b.expiresAt;
   // At the same instant, the ids of lapses differ only in their tails.

@@ -31,7 +31,6 @@ function keyed(key: string, requestId = `request-${key}`) {
   return { idempotency: { key, requestId } };
 }
 
-/** Decides commands of end users that all have the same state, by default without credits. */
 function decideAll(
   commands: readonly Command[],
   stored: readonly IdempotencyRecord[] = [],
@@ -43,7 +42,6 @@ function decideAll(
   return decideBatch(batch, { states, records, referenced: NO_REFERENCED }, momentAt(NOW), EVENTS_MAX);
 }
 
-/** The outcome of the command with this index in a batch, if all earlier commands were accepted. */
 function acceptedAs(index: number): Outcome {
   return { refused: null, transactionId: idAt(NOW, FIRST_SEQUENCE + index) };
 }

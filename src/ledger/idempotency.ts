@@ -12,7 +12,6 @@ import {
 } from './command.ts';
 import type { Instant } from './instant.ts';
 
-/** The outcome of the first request with a key. */
 export interface IdempotencyRecord extends EndUserKey, Idempotency {
   /** The text from `requestOf`, which shows whether a later request with the same key is a different request. */
   readonly request: string;
@@ -34,7 +33,6 @@ export function recordName(user: string, key: string): string {
   return `${user}/${key}`;
 }
 
-/** The `recordName` of a record. */
 export function nameOf(record: IdempotencyRecord): string {
   return recordName(endUserText(record), record.key);
 }
@@ -45,7 +43,7 @@ export function nameOf(record: IdempotencyRecord): string {
  */
 export function requestOf(command: WriteCommand): string {
   const terms = termsOf(command);
-  // The text contains only a hash of the note, so that the note is not stored twice.
+  // A hash, so that the note is not stored twice.
   return command.note == null ? terms : `${terms} ${hash('sha256', command.note, 'base64url')}`;
 }
 
@@ -74,7 +72,6 @@ function validityText({ validityDays, validityMonths }: Add | StartCycle): strin
   return validityDays === null ? `${validityMonths}m` : `${validityDays}d`;
 }
 
-/** The outcome of a request with a key that was used before. */
 export function replayedOutcome(record: IdempotencyRecord, command: WriteCommand): Outcome {
   if (record.request !== requestOf(command)) return { refused: 'IdempotencyKeyReused' };
   return { ...record.outcome, replayOf: record.requestId };

@@ -128,7 +128,7 @@ for (const [from, months, to] of MONTHS) {
   });
 }
 
-test('months after the last instant are later than it, so that no history has a point there', () => {
+test('adding months to the last instant gives a later instant, so no history has a point there', () => {
   assert(addMonths(INSTANT_MAX, 1) > INSTANT_MAX);
   assert(addMonths(INSTANT_MAX, 1_000) > INSTANT_MAX);
 });

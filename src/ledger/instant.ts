@@ -1,5 +1,5 @@
-// Time in the ledger: milliseconds since 1970 in UTC, and days of exactly 24 hours. Only the stores read a clock; the
-// ledger gets every instant as an argument.
+// Time in the ledger, with days of exactly 24 hours. The ledger gets every instant as an argument; only the stores read
+// a clock.
 
 /** Milliseconds since 1970-01-01T00:00:00Z, an integer from 0 to `INSTANT_MAX`. */
 export type Instant = number;
@@ -27,10 +27,7 @@ export function isInstant(value: number): boolean {
   return Number.isSafeInteger(value) && value >= 0 && value <= INSTANT_MAX;
 }
 
-/**
- * The number of whole calendar months from `from` to `to`: the most that `addMonths` can add to `from` without passing
- * `to`.
- */
+/** The most that `addMonths` can add to `from` without passing `to`. */
 export function monthsBetween(from: Instant, to: Instant): number {
   const [first, last] = [new Date(from), new Date(to)];
   const years = last.getUTCFullYear() - first.getUTCFullYear();

@@ -1,6 +1,5 @@
 // Cycles with periods of calendar months. Every period ends on the day of the month on which the cycle was created, or
-// on the last day of a shorter month, and the ends do not drift. Renewing once after years of downtime gives the same
-// periods as renewing one period at a time.
+// on the last day of a shorter month, and the ends do not drift.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -88,7 +87,6 @@ test('a monthly cycle from May 31 renews on June 30 and on July 31, not on July 
 
 const TWENTY_YEARS = 240;
 
-/** Settles at the end of each period, one renewal at a time. */
 function oneByOne(state: EndUserState, now: Instant): { state: EndUserState; postings: Posting[] } {
   let current = state;
   const postings: Posting[] = [];

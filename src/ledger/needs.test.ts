@@ -29,7 +29,6 @@ const KEYED = { idempotency: { key: 'order-4711', requestId: 'request-1' } } as 
 
 const HOLD_ID = idAt(NOW, 7);
 
-/** `allHolds` and `transaction` are the same with and without an idempotency key. */
 type Row = readonly [what: string, command: WriteCommand, canCreate: boolean, allHolds: boolean, transaction?: string];
 
 const COMMANDS: readonly Row[] = [

@@ -1,5 +1,5 @@
 // The next event of an end user: the renewal of the active cycle at the end of its period, or the lapse of the hold
-// that expires first. The tests in apply-plans cover the start of a scheduled plan.
+// that expires first.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

@@ -1,5 +1,4 @@
-// The next event that happens to an end user without a request: the renewal of a cycle, the start of a scheduled plan,
-// or the lapse of a hold.
+// The next event of an end user that needs no request: a renewal, the start of a scheduled plan, or a lapse of a hold.
 
 import { type Cycle, periodAfter, renews, scheduledCycle } from './cycle.ts';
 import { type Hold, lapseId } from './hold.ts';
@@ -36,10 +35,7 @@ export function isSettled(state: EndUserState, now: Instant): boolean {
   return nextEventAt(state) > now;
 }
 
-/**
- * The posting that opens a period. The transaction id is derived from the cycle and the instant, so every process
- * computes the same id.
- */
+/** The transaction id is derived, so every process computes the same id. */
 export function renewalOf(period: Cycle): Posting {
   const transactionId = renewalId(period.id, period.start);
   return openingOf(period, { transactionId, kind: 'renew', actor: RENEWAL_ACTOR, note: null });
@@ -52,7 +48,7 @@ export function changeOf(ended: Cycle, scheduled: ScheduledPlan): Posting {
   return openingOf(cycle, { ...entry, reference: scheduled.id });
 }
 
-/** The postings with which a hold lapses and returns its credits. The transaction id is derived from the hold. */
+/** A lapse returns the credits of the hold; its transaction id is derived from the hold. */
 export function lapseOf(hold: Hold): readonly [Posting, ...Posting[]] {
   const entry = { transactionId: lapseId(hold), kind: 'lapse', createdAt: hold.expiresAt, actor: LAPSE_ACTOR } as const;
   const postings = hold.parts.map(({ cycleId, period, end, amount }) =>
@@ -62,7 +58,6 @@ export function lapseOf(hold: Hold): readonly [Posting, ...Posting[]] {
       { ...entry, note: null, reference: hold.id },
     ),
   );
-  // A hold has at least one part.
   return postings as [Posting, ...Posting[]];
 }
 

@@ -1,5 +1,5 @@
-// A plan says how many credits each period of a recurring cycle starts with, how long each period lasts, and how many
-// unused credits roll over to the next period. A one-time cycle also has a plan, but only one period.
+// A plan: how many credits each period starts with, how long it lasts, and how many unused credits roll over. A
+// one-time cycle has a plan, too, but only one period.
 
 import { AMOUNT_MAX, type Amount, isAmount } from './amount.ts';
 import { addMonths, DAY_MS, INSTANT_MAX, type Instant, VALIDITY_DAYS_MAX } from './instant.ts';
@@ -17,7 +17,7 @@ export interface Validity {
 export interface Plan extends Validity {
   /** The credits that each period starts with, not including those that roll over. */
   readonly amount: Amount;
-  /** The maximum number of unused credits that roll over to the next period; 0 if none do. */
+  /** The maximum number of unused credits that roll over. */
   readonly rolloverMax: Amount;
 }
 
@@ -29,8 +29,8 @@ export interface ScheduledPlan {
 }
 
 /**
- * The end of the last of `periods` consecutive periods, the first of which begins at `start`. Months are counted from
- * `start`, so that period ends do not drift: monthly periods from 31 May end on 30 June and on 31 July.
+ * The end of the last of `periods` consecutive periods from `start`. Months are counted from `start`: monthly periods
+ * from 31 May end on 30 June and on 31 July.
  */
 export function endOf(start: Instant, { validityDays, validityMonths }: Validity, periods = 1): Instant {
   const end =
@@ -71,16 +71,16 @@ export function planText({ amount, validityDays, validityMonths, rolloverMax }: 
   return rolloverMax === 0 ? `${amount}/${validity}` : `${amount}/${validity}/${rolloverMax}`;
 }
 
-/** A cache of parsed plans by text. An account has few plans, but many cycles with the same plan. */
+/** An account has few plans, but many cycles with the same plan. */
 const PARSED = new Map<string, Plan>();
 const PARSED_MAX = 1_000;
 
 const PLAN_TEXT = /^([1-9]\d*)\/([1-9]\d*)([dm])(?:\/([1-9]\d*))?$/;
 
-/** A plan that breaks the rules, so that checks detect a malformed text like any other wrong value. */
+/** Breaks the rules of a plan, so that all checks detect a malformed text. */
 const UNREADABLE: Plan = { amount: Number.NaN, validityDays: Number.NaN, validityMonths: null, rolloverMax: 0 };
 
-/** The inverse of `planText`. Does not check the rules of a plan; returns `UNREADABLE` for a text in another format. */
+/** The inverse of `planText`; does not check the rules, and returns `UNREADABLE` for another format. */
 export function planOfText(text: string): Plan {
   const known = PARSED.get(text);
   if (known !== undefined) return known;

@@ -26,7 +26,6 @@ const LATER_ID = transactionId({ at: NOW, sequence: 2, tail: 'bbbbbbbbbbbb' });
 
 const PLAN: Plan = { amount: 100, validityDays: 1, validityMonths: null, rolloverMax: 0 };
 
-/** The third period of a daily cycle. */
 const CYCLE: Cycle = {
   id: ID,
   period: 2,

@@ -7,10 +7,9 @@ import { type Plan, planOfText, planText } from './plan.ts';
 import type { TransactionId } from './transaction-id.ts';
 
 /**
- * What a posting records. `schedule-plan`, `stop-cycle`, `hold`, `release` and `lapse` neither grant nor spend credits.
- * They record what happened, when and by which actor, and are not listed among the transactions. `change-plan` starts a
- * scheduled plan. `renew`, `change-plan` and `lapse` are caused by time. The document of the API lists the kinds in this
- * order.
+ * `schedule-plan`, `stop-cycle`, `hold`, `release` and `lapse` neither grant nor spend credits, and are not listed
+ * among the transactions. Time causes `renew`, `change-plan` and `lapse`; `change-plan` starts a scheduled plan. The
+ * OpenAPI document lists the kinds in this order.
  */
 export const POSTING_KINDS = [
   'add',
@@ -30,7 +29,7 @@ export type PostingKind = (typeof POSTING_KINDS)[number];
 
 /**
  * What caused a transaction: `key:<id>` for an API key, `user:<id>` for a user of the console, `import:<id>` for an
- * imported file, `renewal`, `change` or `lapse` for an event that time causes.
+ * imported file; `renewal`, `change` or `lapse` for time.
  */
 export type Actor = string;
 
@@ -64,8 +63,8 @@ export interface Posting {
   readonly held: number;
   readonly createdAt: Instant;
   /**
-   * The end of the period. From then on, the posting does not affect the balance. `createdAt` is not before this
-   * instant if the posting closes a hold or refunds credits after the end of the period.
+   * The end of the period. From then on, the posting does not affect the balance. A posting that closes a hold or
+   * refunds credits may have a later `createdAt`.
    */
   readonly expiresAt: Instant;
   readonly actor: Actor;
@@ -73,10 +72,7 @@ export interface Posting {
   readonly note: Note | null;
   /** Null unless the posting opens a cycle or a period, or schedules a plan. */
   readonly terms: CycleTerms | null;
-  /**
-   * The id of the hold that is closed, of the transaction that is refunded, or of the transaction that scheduled the
-   * plan that begins; otherwise null.
-   */
+  /** The closed hold, the refunded transaction, or the transaction that scheduled the plan; otherwise null. */
   readonly reference: TransactionId | null;
   /** The instant at which the hold lapses, if the posting creates a hold; otherwise null. */
   readonly holdExpiresAt: Instant | null;
@@ -96,7 +92,6 @@ export interface Entry extends Pick<Posting, 'transactionId' | 'kind' | 'created
   readonly holdExpiresAt?: Instant | null;
 }
 
-/** Identifies a period of a cycle in a posting. */
 export type PeriodKey = Pick<Posting, 'cycleId' | 'period' | 'expiresAt'>;
 
 /** A posting that changes `cycle` by `amount`. */
@@ -136,7 +131,7 @@ export function isOpening({ terms, kind }: Pick<Posting, 'terms' | 'kind'>): boo
   return terms !== null && kind !== 'schedule-plan';
 }
 
-/** Whether postings of this kind are listed among the transactions. */
+/** Whether the API lists postings of this kind among the transactions. */
 export function isListed(kind: PostingKind): boolean {
   return !UNLISTED.has(kind);
 }
@@ -148,7 +143,7 @@ export function isByTime(kind: PostingKind): boolean {
 
 const UNLISTED: ReadonlySet<PostingKind> = new Set(['schedule-plan', 'stop-cycle', 'hold', 'release', 'lapse']);
 
-/** The sum of the postings of one accepted request, renewal or change of plan. */
+/** The sum of the postings of one request, renewal or change of plan. */
 export interface Transaction {
   readonly id: TransactionId;
   readonly kind: PostingKind;
@@ -160,13 +155,11 @@ export interface Transaction {
   readonly note: Note | null;
 }
 
-/** The fields of a posting that a list of transactions needs. */
 export type ListedPosting = Pick<
   Posting,
   'transactionId' | 'kind' | 'amount' | 'createdAt' | 'expiresAt' | 'actor' | 'note'
 >;
 
-/** Sums up the postings of one transaction. */
 export function transactionOf(postings: readonly [ListedPosting, ...ListedPosting[]]): Transaction {
   let amount = 0;
   let expiresAt = 0;

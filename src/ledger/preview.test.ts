@@ -25,7 +25,6 @@ function later(amount: number, change: Partial<StartCycle> = {}): StartCycle {
   return startCycle(amount, { validityDays: 3, onActive: 'at_period_end', ...change });
 }
 
-/** A ledger with a daily cycle of 100 credits, of which 40 are left. */
 function withDaily(...commands: readonly Command[]): MemoryLedger {
   const ledger = new MemoryLedger();
   for (const command of [startCycle(100, { validityDays: 1, rolloverMax: 50 }), subtract(60), ...commands])
@@ -33,7 +32,6 @@ function withDaily(...commands: readonly Command[]): MemoryLedger {
   return ledger;
 }
 
-/** The numbers of a preview. */
 function numbersOf({ startsAt, balance, balanceAtStart, expiring }: Preview): readonly number[] {
   return [startsAt, balance, balanceAtStart, expiring];
 }

@@ -1,4 +1,4 @@
-// Previews the start of a cycle: computes the cycles and balances that the request would lead to, and stores nothing.
+// Previews the start of a cycle, without storing anything.
 
 import type { Amount } from './amount.ts';
 import { applyAll } from './apply.ts';

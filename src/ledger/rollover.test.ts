@@ -35,7 +35,6 @@ function daily(rolloverMax: number, remaining: number, amount = 100): Cycle {
   return { ...recurring({ amount, validityDays: 1, rolloverMax }), remaining };
 }
 
-/** The credits after `count` renewals, computed one renewal at a time. */
 function naive({ plan, remaining }: Cycle, count: number): number {
   let unused = remaining;
   for (let renewal = 0; renewal < count; renewal++) unused = plan.amount + Math.min(plan.rolloverMax, unused);
@@ -102,7 +101,7 @@ for (const rolloverMax of CAPS) {
   }
 }
 
-test('credits that rolled over roll over again with the others, but never more than the maximum in all', () => {
+test('credits that rolled over roll over again with the others, but never more than the maximum in total', () => {
   const ledger = new MemoryLedger();
   ledger.run(startCycle(100, { validityDays: 1, rolloverMax: 30 }));
   const spent = [90, 0, 125, 105, 0];
@@ -136,7 +135,6 @@ test('the formula for rollover is exact for credits up to 2^53−1', () => {
   );
 });
 
-/** A ledger with a daily cycle of 100 credits and a rollover of 60; 30 credits were spent, and 50 are held. */
 function withHold(seconds: number): { ledger: MemoryLedger; holdId: string } {
   const ledger = new MemoryLedger();
   ledger.run(startCycle(100, { validityDays: 1, rolloverMax: 60 }));
@@ -144,7 +142,6 @@ function withHold(seconds: number): { ledger: MemoryLedger; holdId: string } {
   return { ledger, holdId: ledger.transact(hold(50, { expiresInSeconds: seconds })) };
 }
 
-/** Asserts that `at` has this balance and these held credits, both before and after the due events are stored. */
 function assertBalances(ledger: MemoryLedger, at: number, balance: number, held: number): void {
   assert.deepEqual(balanceAt(ledger.state, at), { at, balance, held }, 'before it is stored');
   const due = [...dueRenewals(ledger.state, at)].reverse();
@@ -239,7 +236,7 @@ test('of several holds, only the credits of those that lapse before the end of t
   assertBalances(ledger, END, 100 + 69 + 4 + 8, 1 + 16);
 });
 
-test('a hold of an earlier period that lapses during this one returns nothing to it, so nothing of it rolls over', () => {
+test('a hold of an earlier period that lapses during the current period returns no credits to it, so none of them roll over', () => {
   const ledger = new MemoryLedger();
   ledger.run(startCycle(100, { validityDays: 1, rolloverMax: 1_000 }));
   ledger.accept(hold(50, { expiresInSeconds: DAY_S + 3_600 }));
@@ -249,7 +246,7 @@ test('a hold of an earlier period that lapses during this one returns nothing to
   assertBalances(ledger, END + DAY_MS, 190, 60);
 });
 
-test('credits that were held in the first period and added otherwise do not roll over in the second one', () => {
+test('credits held since an earlier period, and added credits, do not roll over', () => {
   const ledger = new MemoryLedger();
   ledger.run(add(7, { validityDays: 9 }));
   ledger.run(startCycle(100, { validityDays: 1, rolloverMax: 5 }));

@@ -23,7 +23,6 @@ import { settle } from './settle.ts';
 
 const END = NOW + DAY_MS;
 
-/** Asserts that `available + 1` credits are refused, and that `available` credits are accepted. */
 function assertRoom(ledger: MemoryLedger, commandOf: (amount: number) => Command, available: number): void {
   const before = ledger.state;
   const requested = available + 1;
@@ -32,7 +31,6 @@ function assertRoom(ledger: MemoryLedger, commandOf: (amount: number) => Command
   if (available > 0) ledger.accept(commandOf(available));
 }
 
-/** Asserts that the credits stay within 2^53−1 at many instants, whether or not the due events are stored. */
 function assertWithin(ledger: MemoryLedger): void {
   for (let days = 0; days <= 400; days++) {
     for (const offset of [-1, 0, 1]) {
@@ -90,7 +88,7 @@ test('an addition that outlasts the period leaves room for the plan and its roll
   for (const each of [ledger, short]) assertWithin(each);
 });
 
-test('credits that rolled over take the room that was kept for them, and no more', () => {
+test('credits that rolled over count only once towards the maximum balance, now and at later renewals', () => {
   const ledger = new MemoryLedger();
   ledger.accept(rolling(100, 60));
   ledger.now = END;
@@ -197,7 +195,7 @@ test('a refund to another cycle leaves room for the scheduled plan', () => {
   assertWithin(ledger);
 });
 
-test('after a change of plan, the room is that of the new plan', () => {
+test('after a change of plan, additions leave room for the new plan instead of the old one', () => {
   const ledger = new MemoryLedger();
   ledger.accept(rolling(100, 60));
   ledger.accept(scheduled(10, 5));

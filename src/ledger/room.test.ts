@@ -29,7 +29,6 @@ import type { EndUserState } from './state.ts';
 
 const END = NOW + DAY_MS;
 
-/** The most credits that can be added with an expiry at `end`. */
 function roomOf(state: EndUserState, end: Instant, now = NOW): number {
   const refusal = refuseTooLarge(state, { amount: AMOUNT_MAX + 1, end }, now);
   assert(refusal?.refused === 'BalanceTooLarge');
@@ -46,7 +45,6 @@ function roomOf(state: EndUserState, end: Instant, now = NOW): number {
 const BOUGHT = oneTime({ validityDays: 1 }, 3);
 const DAILY = recurring({ validityDays: 1 }, 4);
 
-/** Each hold sets 10 credits aside until `until`. */
 const ROOMS: readonly (readonly [what: string, until: Instant, now: Instant, room: number])[] = [
   ['held credits of a running cycle count once', END + 1, NOW, 100],
   ['held credits count after the end of their cycle', END + 1, END, 10],
@@ -69,10 +67,7 @@ test('added credits that outlast a period leave room for the next period and for
   assert.equal(roomOf(long, END), AMOUNT_MAX - 100, 'the new credits end with the period');
 });
 
-/**
- * A ledger with an active daily cycle, and with other credits for two days. The next renewal leaves room for 10
- * credits.
- */
+/** The next renewal leaves room for 10 credits. */
 function almostFull(): MemoryLedger {
   const ledger = new MemoryLedger();
   ledger.accept(startCycle(50, { validityDays: 1 }));

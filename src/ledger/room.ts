@@ -1,6 +1,6 @@
 // Keeps the credits of an end user, including held credits, within 2^53−1: now and at the next renewal of the active
-// cycle. A renewal cannot be refused, so grants must leave room for it. Later renewals need no check: without further
-// grants, the other credits can only expire.
+// cycle. Grants must leave room for the renewal, since Scrip cannot refuse it. Later renewals need no check: without
+// further grants, the other credits can only expire.
 
 import assert from 'node:assert/strict';
 import { AMOUNT_MAX, type Amount } from './amount.ts';
@@ -10,11 +10,10 @@ import type { Instant } from './instant.ts';
 import type { Plan } from './plan.ts';
 import type { EndUserState } from './state.ts';
 
-/** Credits that a command would grant, and the instant at which they would expire. */
 interface Wanted {
   readonly amount: Amount;
   readonly end: Instant;
-  /** How many of these credits can roll over, in addition to `amount` new credits of the next period; 0 if absent. */
+  /** How many of these credits can roll over to the next period; 0 if absent. */
   readonly rolloverMax?: Amount;
 }
 
@@ -40,8 +39,7 @@ export function refuseTooLargePlan(state: EndUserState, renewing: Cycle, plan: P
 
 /**
  * The number of credits that can be added without exceeding 2^53−1 at the next renewal. Reserves the full
- * `rolloverMax`, so that later renewals have room, too. The credits of the current period that do not roll over expire
- * at the renewal.
+ * `rolloverMax`, so that later renewals have room, too.
  */
 export function roomAtRenewal(state: EndUserState, renewing: Cycle): Amount {
   const { plan } = renewing.next ?? renewing;

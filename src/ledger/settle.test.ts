@@ -30,7 +30,6 @@ import { renewalId } from './transaction-id.ts';
 const MONTHLY = recurring({ remaining: 40 });
 const { id: ID, end: END } = MONTHLY;
 
-/** The monthly cycle in a later period, unspent. */
 function inPeriod(period: number): Cycle {
   const start = NOW + period * 31 * DAY_MS;
   return { ...MONTHLY, period, remaining: 100, start, end: start + 31 * DAY_MS };
@@ -174,7 +173,6 @@ test('due transactions are listed latest first', () => {
   assert.equal(dueCount(EMPTY_STATE, now), 0);
 });
 
-/** A state as a store loads it, and an instant, often at a cycle boundary or a millisecond before or after it. */
 interface Loaded {
   readonly state: EndUserState;
   readonly now: number;
@@ -204,7 +202,6 @@ const anyCycles: fc.Arbitrary<Loaded> = fc
     return { state: stateOf(...[...bought, cycle].sort(burnOrder)), now };
   });
 
-/** The state of an end user after a random history, some time after the last command. */
 const anyHistory: fc.Arbitrary<Loaded> = fc
   .tuple(histories, fc.nat({ max: 30 }), offset)
   .map(([{ state, now }, days, offset]) => ({ state, now: Math.max(now, now + days * DAY_MS + offset) }));

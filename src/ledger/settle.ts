@@ -1,6 +1,5 @@
-// Settles an end user: applies the events that are due. A writer settles an end user before it decides a command.
-// Readers compute the same result without storing it, so that they never show a wrong balance before a renewal is
-// stored.
+// Settles an end user: applies the events that are due. Writers settle an end user before each command; readers compute
+// the same result without storing it, so that they never show a wrong balance.
 
 import { applyAll } from './apply.ts';
 import { atItsEnd } from './balance.ts';
@@ -18,8 +17,8 @@ export interface Settled {
 }
 
 /**
- * Applies the events that are due at `now`, the oldest first, until there are at least `eventsMax` postings. A lapse
- * has one posting for each cycle of its hold and is never applied in part, so it can exceed `eventsMax`.
+ * Applies due events, the oldest first, until there are at least `eventsMax` postings. A lapse is never applied in
+ * part, so it can exceed `eventsMax`.
  */
 export function settle(state: EndUserState, now: Instant, eventsMax: number): Settled {
   let current = state;

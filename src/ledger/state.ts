@@ -1,5 +1,4 @@
-// The state of an end user: the cycles and the open holds on which decisions are based. The state can always be
-// recomputed from the postings.
+// The state of an end user: its cycles and open holds, which follow from the postings.
 
 import { type Cycle, isLive } from './cycle.ts';
 import type { Hold } from './hold.ts';
@@ -33,10 +32,7 @@ export interface CycleChanges {
   readonly changed: readonly { readonly before: Cycle; readonly after: Cycle }[];
 }
 
-/**
- * An unchanged cycle is the same object in both states, usually at the same index, so only a few cycles are looked up
- * by id.
- */
+/** An unchanged cycle is the same object in both states, usually at the same index, which avoids most look-ups. */
 export function cycleChanges({ cycles: before }: EndUserState, { cycles: after }: EndUserState): CycleChanges {
   const opened: Cycle[] = [];
   const changed: { before: Cycle; after: Cycle }[] = [];

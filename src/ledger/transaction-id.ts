@@ -6,7 +6,7 @@
 //
 // The sequence orders the transactions within a millisecond. Renewals and changes of plan have sequence 0, and lapses
 // of holds have sequence 1, so they sort before all requests of the same instant. Their tails are derived from the
-// cycle, the transaction that scheduled the plan, or the hold, so every process computes the same ids.
+// cycle, the plan or the hold, so every process computes the same ids.
 
 import assert from 'node:assert/strict';
 import { INSTANT_MAX, type Instant } from './instant.ts';
@@ -62,12 +62,10 @@ export interface IdRange {
   readonly last: TransactionId;
 }
 
-/** The smallest possible id of an instant. */
 export function firstIdAt(at: Instant): TransactionId {
   return transactionId({ at, sequence: 0, tail: '0'.repeat(12) });
 }
 
-/** The largest possible id of an instant. */
 export function lastIdAt(at: Instant): TransactionId {
   return transactionId({ at, sequence: SEQUENCE_COUNT - 1, tail: 'f'.repeat(12) });
 }
@@ -82,7 +80,6 @@ export function instantOf(id: TransactionId): Instant {
   return Number.parseInt(id.slice(0, 8), 16) * 2 ** 16 + Number.parseInt(id.slice(9, 13), 16);
 }
 
-/** The sequence of an id within its instant. */
 export function sequenceOf(id: TransactionId): number {
   const high = Number.parseInt(id.slice(15, 18), 16);
   const low = Number.parseInt(id.slice(19, 23), 16) & SEQUENCE_LOW_MASK;

@@ -1,13 +1,19 @@
-// The tables of accounts, API keys, imports and users of the web console, the same in both stores. Instants are
-// milliseconds since 1970. Passwords are stored only as argon2id hashes, and secrets and tokens only as SHA-256 hashes.
+// The tables of accounts, API keys, imports, webhooks and users of the web console, the same in both stores. Instants
+// are milliseconds since 1970. Passwords are stored only as argon2id hashes, secrets of API keys and tokens only as
+// SHA-256 hashes, and secrets of webhooks only encrypted.
 
 import { KEY_NAME_CHARACTERS_MAX } from '../accounts/api-key.ts';
+import { EXPIRING_DAYS_DEFAULT, EXPIRING_DAYS_MAX } from './event-log.ts';
 
 /** Each table comes after the tables that it refers to. */
 export const ACCOUNT_TABLES = [
   'accounts',
   'api_keys',
   'imports',
+  'thresholds',
+  'webhook_endpoints',
+  'webhook_pending',
+  'webhook_deliveries',
   'console_users',
   'console_sessions',
   'console_password_resets',
@@ -27,7 +33,10 @@ export const accountSchema = ({ instant, options }: { readonly instant: string; 
 CREATE TABLE accounts (
   account INTEGER PRIMARY KEY,
   name TEXT NOT NULL UNIQUE CHECK (length(name) BETWEEN 1 AND 200),
-  created_at ${instant} NOT NULL
+  created_at ${instant} NOT NULL,
+  -- How many days before credits expire the event credits.expiring happens.
+  expiring_days INTEGER NOT NULL DEFAULT ${EXPIRING_DAYS_DEFAULT}
+    CHECK (expiring_days BETWEEN 1 AND ${EXPIRING_DAYS_MAX})
 ) ${options};
 
 CREATE TABLE api_keys (
@@ -58,6 +67,75 @@ CREATE TABLE imports (
   updated_at ${instant} NOT NULL,
   UNIQUE (account, rows_sha256)
 ) ${options};
+
+-- The thresholds of the event balance.low: an amount, such as '20', or a percentage of the latest grant, such as '20%'.
+CREATE TABLE thresholds (
+  account INTEGER NOT NULL REFERENCES accounts,
+  below TEXT NOT NULL,
+  created_at ${instant} NOT NULL,
+  PRIMARY KEY (account, below)
+) ${options};
+
+CREATE TABLE webhook_endpoints (
+  endpoint_id INTEGER PRIMARY KEY,
+  account INTEGER NOT NULL REFERENCES accounts,
+  url TEXT NOT NULL,
+  -- The types of events that the endpoint receives, separated by commas; empty for all types.
+  types TEXT NOT NULL,
+  -- Encrypted; see src/events/webhooks/secrets.ts. The previous secret also signs until it expires.
+  secret TEXT NOT NULL,
+  previous_secret TEXT,
+  previous_secret_expires_at ${instant} CHECK ((previous_secret_expires_at IS NULL) = (previous_secret IS NULL)),
+  created_at ${instant} NOT NULL,
+  created_by TEXT NOT NULL CHECK (created_by <> ''),
+  -- Null unless the endpoint is paused. The reason is a sentence.
+  paused_at ${instant},
+  paused_because TEXT CHECK ((paused_because IS NULL) = (paused_at IS NULL)),
+  -- Every event up to this position was delivered or is in webhook_pending. Null until the first delivery: then the
+  -- endpoint receives the events that were recorded since it was created.
+  position TEXT,
+  -- Counts the changes that the process which delivers to the endpoint must see.
+  revision INTEGER NOT NULL DEFAULT 0,
+  -- The process that delivers to the endpoint, until its lease ends.
+  leased_by TEXT,
+  leased_until ${instant} NOT NULL DEFAULT 0
+) ${options};
+CREATE INDEX webhook_endpoints_of_account ON webhook_endpoints (account);
+
+-- Events whose delivery has failed, and the later events of the same end users, which must not overtake them.
+CREATE TABLE webhook_pending (
+  endpoint_id INTEGER NOT NULL REFERENCES webhook_endpoints ON DELETE CASCADE,
+  -- The order in which the events of an end user are delivered.
+  place ${instant} NOT NULL,
+  event_id TEXT NOT NULL,
+  type TEXT NOT NULL,
+  end_user_id TEXT NOT NULL,
+  -- The body of the request.
+  body TEXT NOT NULL,
+  attempts INTEGER NOT NULL CHECK (attempts >= 0),
+  first_attempt_at ${instant},
+  next_attempt_at ${instant} NOT NULL,
+  PRIMARY KEY (endpoint_id, place)
+) ${options};
+
+-- The latest attempts to deliver events, for the console.
+CREATE TABLE webhook_deliveries (
+  delivery_id TEXT PRIMARY KEY,
+  endpoint_id INTEGER NOT NULL REFERENCES webhook_endpoints ON DELETE CASCADE,
+  event_id TEXT NOT NULL,
+  type TEXT NOT NULL,
+  body TEXT NOT NULL,
+  -- 1 for the first attempt.
+  attempt INTEGER NOT NULL CHECK (attempt >= 1),
+  at ${instant} NOT NULL,
+  duration_ms INTEGER NOT NULL CHECK (duration_ms >= 0),
+  -- Null if there was no HTTP response; then the error says why.
+  status INTEGER,
+  error TEXT,
+  -- The beginning of the response body.
+  answer TEXT NOT NULL
+) ${options};
+CREATE INDEX webhook_deliveries_of_endpoint ON webhook_deliveries (endpoint_id, at);
 
 CREATE TABLE console_users (
   id TEXT PRIMARY KEY,

@@ -1,4 +1,4 @@
-// Computes the points of a balance history from states, for the API and the console.
+// Computes the points of a balance history.
 
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type BalancePoint, balanceAt } from '../ledger/history.ts';

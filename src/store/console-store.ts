@@ -1,5 +1,5 @@
-// The port through which the console reads. Each read is bounded and concerns one account. A cursor comes from a
-// browser, so it is checked before it reaches a database.
+// What the console reads from a store. Each read is bounded and concerns one account. Cursors come from browsers, so
+// they are checked before they reach a database.
 
 import assert from 'node:assert/strict';
 import { DAY_MS, HOUR_MS, type Instant } from '../ledger/instant.ts';
@@ -12,7 +12,6 @@ import { PAGE_ROWS_MAX } from './transaction-history.ts';
 
 export const OVERVIEW_DAYS_MAX = 366;
 
-/** The latest transaction of an end user of the account. */
 export interface AccountTransaction extends Transaction {
   readonly endUser: string;
 }
@@ -33,9 +32,9 @@ export interface OverviewDay {
   readonly transactions: number;
 }
 
-/** Derived from the feed, so the latest second or two of the ledger may be missing. */
+/** May lack the latest second or two of the ledger, since it is derived from the feed. */
 export interface Overview {
-  /** Everything up to this instant is counted. */
+  /** Everything up to this instant counts. */
   readonly asOf: Instant;
   /** Accurate to the hour: credits that expire within the current hour count until the hour is over. */
   readonly outstanding: bigint;
@@ -54,11 +53,9 @@ export interface ActorTotal {
 }
 
 export interface OverviewRequest {
-  /** The number of days: 1 to `OVERVIEW_DAYS_MAX`. */
+  /** 1 to `OVERVIEW_DAYS_MAX`. */
   readonly days: number;
-  /**
-   * If present, the totals of each day include only this actor, and no expired credits, because an expiry has no actor.
-   */
+  /** If present, each day counts only this actor and no expired credits, because an expiry has no actor. */
   readonly actor?: Actor | undefined;
 }
 
@@ -92,7 +89,7 @@ type StoredDaily = Omit<DailyTotal, 'account'>;
 type StoredExpiry = Pick<ExpiryTotal, 'hour' | 'credits'>;
 
 /**
- * @param totals the totals of one account from `overviewStart` on, in any order; a day and kind may have several rows
+ * @param totals of one account from `overviewStart` on, in any order; a day and kind may have several rows
  * @param now not before any event in the totals
  */
 export function overviewOf(

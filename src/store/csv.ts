@@ -1,4 +1,4 @@
-// Formats lines of CSV for spreadsheets and other programs.
+// CSV as RFC 4180 defines it.
 
 /** RFC 4180: lines end with CRLF, and a field with a comma, quote or line break is quoted. */
 export function csvLine(fields: readonly (string | number | null)[]): string {

@@ -1,6 +1,6 @@
 // Filters, sorts and pages the lists of end users. Every list is a range of one index of the summaries, and a page
-// begins after the last row of the previous page, so page 10,000 is as fast as page 1. A cursor comes from a browser,
-// so it is checked before it reaches a database.
+// begins after the last row of the previous page, so page 10,000 is as fast as page 1. Cursors come from browsers, so
+// they are checked before they reach a database.
 
 import assert from 'node:assert/strict';
 import type { Amount } from '../ledger/amount.ts';
@@ -42,7 +42,7 @@ export interface ListRequest {
 }
 
 export interface EndUserPage {
-  /** Everything up to this instant is counted. */
+  /** Everything up to this instant counts. */
   readonly asOf: Instant;
   readonly endUsers: readonly ListedEndUser[];
   /** The cursor for the next page; null if there is none. */
@@ -105,7 +105,7 @@ export function cursorBehind(endUser: ListedEndUser, { by }: EndUserList): PageC
   return SORTINGS[by].columns.map((column) => COLUMNS[column](endUser)).join('.');
 }
 
-/** @param found the rows that were found, up to one more than `limit` */
+/** @param found up to one row more than `limit` */
 export function pageOf(
   found: readonly ListedEndUser[],
   { list, limit }: ListRequest,
@@ -164,11 +164,7 @@ export function isUuid(text: string): boolean {
   return UUID.test(text);
 }
 
-/**
- * The first and the last UUID that begin with `prefix`.
- *
- * @returns null if there is none
- */
+/** @returns the first and the last UUID with this prefix; null if there is none */
 export function uuidsWithPrefix(prefix: string): { readonly first: string; readonly last: string } | null {
   const digits = prefix.toLowerCase().replaceAll('-', '');
   if (!/^[0-9a-f]{0,32}$/.test(digits)) return null;

@@ -1,10 +1,8 @@
-// A summary is one row with the data of an end user that lists show, so that a page of a list can be read from an
-// index. Summaries are updated from the feed, not within a write: an end user is summarized again after new postings,
-// and after the expiry of some of its credits. `scrip verify` compares the summaries with the postings, and `scrip
-// migrate --totals` rebuilds them.
+// Summaries: one row per end user for the lists, so that a page of a list can be read from an index. They are updated
+// from the feed, not within a write.
 //
-// Renewals and lapses are postings, so the feed reports them. The expiry of credits is not a posting, so the end user
-// is also summarized again at `expiresAt`.
+// Renewals and lapses are postings, so the feed reports them; credits expire without a posting, so the end user is
+// summarized again at `expiresAt`.
 
 import type { Amount } from '../ledger/amount.ts';
 import { cyclesAt } from '../ledger/balance.ts';
@@ -19,7 +17,6 @@ export interface Summary {
   readonly expiresAt: Instant | null;
 }
 
-/** The number of end users of an account. */
 export interface EndUserCounts {
   readonly endUsers: number;
   readonly withCredits: number;
@@ -27,7 +24,7 @@ export interface EndUserCounts {
 
 export interface SummaryKeeper {
   /**
-   * Summarizes some of the end users that have new postings or expired credits.
+   * Summarizes some end users with new postings or expired credits.
    *
    * @returns whether there may be more
    * @throws StoreFault
@@ -80,12 +77,10 @@ function expires(cycle: Cycle): boolean {
   return cycle.remaining > 0 && !renews(cycle) && cycle.end < INSTANT_MAX;
 }
 
-/** A message for the operator. */
 export function summaryFault(account: number, what: string): string {
   return `the summaries of account ${account} are wrong: ${what}; \`scrip migrate --totals\` rebuilds them`;
 }
 
-/** Adds up the changes to the counts of each account. */
 export class CountChanges {
   readonly #changes = new Map<number, { endUsers: number; withCredits: number }>();
 

@@ -1,6 +1,6 @@
-// The feed delivers committed postings to consumers at least once, in order for each end user. Each consumer has a
-// position in the feed. The position is stored in the same transaction as the result of the consumer, so that each part
-// of the feed counts exactly once. A write never waits for a consumer.
+// The feed delivers committed postings to consumers at least once, in order for each end user. A consumer stores its
+// position in the same transaction as its results, so that each posting counts exactly once. A write never waits for a
+// consumer.
 
 import type { EndUserKey } from '../ledger/command.ts';
 import type { Posting } from '../ledger/posting.ts';
@@ -14,7 +14,7 @@ export interface FeedPosting {
 export interface FeedConsumer {
   /** The name under which the position is stored. */
   readonly name: 'totals';
-  /** Must be pure, since it is called again with the same postings after a failure. */
+  /** Must be pure, since it may be called again with the same postings. */
   derive(postings: Iterable<FeedPosting>): Totals;
 }
 
@@ -23,7 +23,7 @@ export interface LedgerFeed {
    * Passes the next part of the feed to a consumer.
    *
    * @returns whether there may be more
-   * @throws StoreFault, or what the consumer throws; the next call passes the same part again
+   * @throws StoreFault, or an error of the consumer; the next call passes the same part again
    */
   consume(consumer: FeedConsumer): Promise<boolean>;
 }

@@ -1,4 +1,4 @@
-// The port for API keys and the accounts that own them. Other processes on the same store see a change within a second.
+// API keys and the accounts that own them. Other processes on the same store see a change within a second.
 
 import { randomBytes } from 'node:crypto';
 import { type ApiKey, apiKeySecret, type Scope, SECRET_BYTES } from '../accounts/api-key.ts';
@@ -31,7 +31,7 @@ export interface AccountKey {
 }
 
 interface NamedAccount {
-  /** The name of the account, which is created if it does not exist. */
+  /** The account is created if it does not exist. */
   readonly accountName: string;
 }
 
@@ -44,13 +44,11 @@ export interface KeyStore {
   /** @param account all accounts if absent */
   list(account?: number): Promise<readonly ListedKey[]>;
   /**
-   * Returns false if the key does not exist. Revoking a key twice is not an error.
+   * @returns false if the key does not exist; revoking a key twice is not an error
    *
-   * @param account the account that must own the key, and the user of the console who revokes it; if absent, the
-   * operator can revoke any key
+   * @param account the owner of the key, and the user of the console; if absent, the operator revokes any key
    */
   revoke(id: number, account?: { readonly account: number; readonly by: Actor }): Promise<boolean>;
-  /** Records that these keys were used now. */
   recordUses(ids: readonly number[]): Promise<void>;
   /** The key with this hash; null if there is none or it is revoked. */
   find(hash: string): Promise<ApiKey | null>;
@@ -59,7 +57,7 @@ export interface KeyStore {
 /**
  * Creates an API key, and its account if no account has that name.
  *
- * @returns the secret, which is not stored and cannot be read again
+ * @returns the secret, which is not stored
  */
 export async function createApiKey(
   keys: KeyStore,

@@ -1,5 +1,5 @@
-// The port for serving: write, load, list, and the feed of committed postings. A store loads, locks, writes and
-// commits; all rules are in the ledger. All writes of credits except imports go through group commit to `write`.
+// The store as the service uses it: write, load, list, and the feed of committed postings. All rules are in the ledger,
+// not in the stores. All writes of credits except imports go through group commit to `write`.
 
 import type { Command, EndUserKey, Outcome } from '../ledger/command.ts';
 import type { Referenced } from '../ledger/decide-refund.ts';
@@ -11,7 +11,7 @@ import type { LedgerFeed } from './feed.ts';
 import type { LoadedEndUser, PageCursor } from './loaded-end-user.ts';
 import type { HistoryPage, HistoryRequest } from './transaction-history.ts';
 
-/** The state contains at least the cycle that renews, so that the caller can compute the due renewals. */
+/** The state has at least the cycle that renews, from which the caller computes the due renewals. */
 export interface TransactionPage extends LoadedEndUser {
   /** The stored transactions, latest first. The caller adds the renewals that are due but not stored yet. */
   readonly transactions: readonly Transaction[];
@@ -30,8 +30,8 @@ export interface PageRequest {
 export interface StatesAt {
   readonly now: Instant;
   /**
-   * One state for each given instant: the state after the last stored transaction at or before the instant; for `now`
-   * and later, the current stored state. The reader computes the renewals, expiries and lapses that follow.
+   * For each instant, the state after the last transaction up to it; for `now` and later, the stored state. The reader
+   * computes the renewals, expiries and lapses that follow.
    */
   readonly states: readonly EndUserState[];
 }
@@ -59,16 +59,16 @@ export interface LedgerStore {
   /**
    * Decides the commands in order, and stores their effects in one transaction. Resolves with one outcome for each
    * command, once the transaction is on stable storage. An outcome is null if more events are due than fit into the
-   * batch: the command must then be sent again.
+   * batch; send the command again.
    *
-   * @param onDecided called once the store can take the next batch of the lane. The current batch may not be on stable
-   * storage yet: the next batch then sees the effects of the current one, or fails with it and is retried
+   * @param onDecided called once the store can take the next batch of the lane, possibly before this batch is on stable
+   * storage; the next batch then sees the effects of this batch, or fails with it and is retried
    * @throws StoreFault, which applies to all of the commands
    */
   write(commands: readonly Command[], onDecided: () => void): Promise<readonly (Outcome | null)[]>;
   /**
-   * Loads an end user. Once a read has shown a due renewal, no write can be ordered before that renewal: a write in
-   * flight is ordered after the renewal, or the read waits for the write. This applies to all reads of one end user.
+   * Once a read has shown a due renewal, no write can be ordered before it: writes in flight come later, or the read
+   * waits for them. This applies to all reads of one end user.
    *
    * @throws StoreFault, like the reads below
    */
@@ -80,14 +80,14 @@ export interface LedgerStore {
    * @throws InvalidCursor (rejects)
    */
   history(user: EndUserKey, request: HistoryRequest): Promise<HistoryPage>;
-  /** @param instants in ascending order, at most `POINTS_MAX` */
+  /** @param instants ascending, at most `POINTS_MAX` */
   statesAt(user: EndUserKey, instants: readonly Instant[]): Promise<StatesAt>;
   /** A transaction of the end user, of any kind; null if there is none with this id. */
   find(user: EndUserKey, id: TransactionId): Promise<Referenced | null>;
   /** Some of the end users with due events, the longest overdue first. */
   due(limit: number): Promise<readonly EndUserKey[]>;
   /**
-   * Deletes some of the idempotency records that are older than their retention, in a short step.
+   * Deletes some expired records, in a short step.
    *
    * @returns whether there may be more
    */

@@ -1,4 +1,4 @@
-// The types that all reads of an end user share: the loaded state, and the position of a page.
+// Types that all reads of an end user share.
 
 import type { Instant } from '../ledger/instant.ts';
 import type { EndUserState } from '../ledger/state.ts';
@@ -10,5 +10,5 @@ export interface LoadedEndUser {
   readonly state: EndUserState;
 }
 
-/** The position at which a page begins. Only the store that returned a cursor can read it. */
+/** Where a page begins; readable only by the store that returned the cursor. */
 export type PageCursor = string;

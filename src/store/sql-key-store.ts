@@ -1,5 +1,4 @@
-// API keys and accounts, in SQL that runs on both stores. Keys and accounts are few and change rarely, so only one
-// transaction at a time assigns their numbers.
+// API keys and accounts, in SQL that runs on both stores.
 
 import { type ApiKey, hashOf, hintOf, type Scope } from '../accounts/api-key.ts';
 import type { Instant } from '../ledger/instant.ts';
@@ -14,9 +13,7 @@ export type KeyRow = readonly Value[];
 /** Runs one statement. `values` are the values of its parameters `$1`, `$2` and so on. */
 export type RunStatement = (sql: string, values: readonly Value[]) => Promise<readonly KeyRow[]>;
 
-/** The operations that a store provides for its keys. */
 export interface KeyDatabase {
-  /** The schema that the tables are in. */
   readonly schema: string;
   readonly run: RunStatement;
   /** Runs `work` in one transaction; transactions that assign account or key numbers run one at a time. */
@@ -108,8 +105,7 @@ export class SqlKeyStore implements KeyStore {
 }
 
 /**
- * Returns the next free number. This is a separate query, because Citus does not allow a subquery in the VALUES of an
- * INSERT.
+ * Returns the next free number. A separate query, because Citus does not allow a subquery in the VALUES of an INSERT.
  */
 async function next(column: string, table: string, run: RunStatement): Promise<number> {
   const [row] = await run(`SELECT coalesce(max(${column}), 0) + 1 FROM ${table}`, []);

@@ -30,7 +30,6 @@ test('The text of a state includes cycles that are due for renewal', () => {
   assert.deepEqual(stateOfText(stateText(stateOf(due), NOW)), stateOf(due));
 });
 
-/** Counts how many of `count` transactions are followed by a snapshot if the end user has `cycles` cycles. */
 function dueAmong(count: number, cycles: number): number {
   const state = stateOf(...Array.from({ length: cycles }, (_, index) => oneTime({}, index + 2)));
   let due = 0;

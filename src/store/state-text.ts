@@ -1,5 +1,5 @@
-// Snapshots: the text format in which states of end users are stored, and after which transactions they are stored. A
-// state can always be computed from all postings; a snapshot only reduces the number of postings to apply.
+// Snapshots of the states of end users: their text format, and the transactions after which they are stored. A snapshot
+// only reduces the number of postings to apply.
 
 import { type Cycle, type CycleStatus, type CycleType, isLive } from '../ledger/cycle.ts';
 import type { Hold, HoldPart } from '../ledger/hold.ts';
@@ -14,30 +14,30 @@ import type { EndUserState } from '../ledger/state.ts';
  */
 const TRANSACTIONS = 128;
 
-/** An end user with more cycles has fewer snapshots, so that snapshots never take more space than postings. */
+/** Snapshots never take more space than postings, so end users with more cycles have fewer snapshots. */
 const CYCLES_AT_FULL_RATE = 16;
 
 /**
- * Whether a waypoint is stored after these postings of an end user. A waypoint is a snapshot without a state, and is
- * used only to find older postings. Whenever a snapshot is due, a waypoint is due, too. Therefore, call this function
- * first: it nearly always returns false.
+ * Whether a waypoint is stored after these postings. A waypoint is a snapshot without a state, used to find older
+ * postings. Whenever a snapshot is due, a waypoint is due, too, so call this function first: it nearly always returns
+ * false.
  */
 export function isWaypointDue(postings: readonly Posting[]): boolean {
   return isOneOf(TRANSACTIONS, postings);
 }
 
 /**
- * Whether a snapshot is stored after these postings of an end user. The random digits of the transaction ids decide
- * this, so transactions need not be counted. Always false after a renewal, a change of plan or a lapse: these may be
- * stored late, and the state then lacks cycles that have ended meanwhile.
+ * Whether a snapshot is stored after these postings. The random digits of the transaction ids decide this, so
+ * transactions need not be counted. Always false after a renewal, a change of plan or a lapse: these may be stored
+ * late, and the state then lacks cycles that have ended.
  */
 export function isSnapshotDue(postings: readonly Posting[], { cycles, holds }: EndUserState): boolean {
   return isOneOf(TRANSACTIONS * Math.ceil((cycles.length + holds.length + 1) / CYCLES_AT_FULL_RATE), postings);
 }
 
 /**
- * Whether a transaction is selected by the random digits of its id, with a chance of 1 in `transactions`. False after a
- * renewal, a change of plan or a lapse.
+ * The random digits of the transaction id select 1 in `transactions`. False after a renewal, a change of plan or a
+ * lapse.
  */
 function isOneOf(transactions: number, postings: readonly Posting[]): boolean {
   const latest = postings.at(-1);
@@ -68,7 +68,7 @@ function cycleText(cycle: Cycle): readonly unknown[] {
   return cycle.next === null ? values.slice(0, -1) : values;
 }
 
-/** @param at cycles that are not live at this instant are left out */
+/** @param at cycles that are not live at this instant are omitted */
 export function stateText({ cycles, holds }: EndUserState, at: Instant): string {
   const live = cycles.filter((cycle) => isLive(cycle, at)).map(cycleText);
   return JSON.stringify(holds.length === 0 ? [live] : [live, holds.map(holdValues)]);
@@ -104,7 +104,7 @@ function holdOf([id, expiresAt, parts]: HoldText): Hold {
   return { id, expiresAt, parts: parts.map(partOf) };
 }
 
-/** The parts of a hold, as text in the format of `stateText`. */
+/** The parts of a hold in the format of `stateText`. */
 export function partsText(parts: readonly HoldPart[]): string {
   return JSON.stringify(parts.map(partValues));
 }

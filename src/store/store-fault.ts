@@ -1,5 +1,4 @@
-// The errors of a store. A fault is thrown; a refusal by the rules of the ledger is a returned value
-// (`ledger/command.ts`).
+// The errors of a store, which are thrown, unlike refusals (`ledger/command.ts`).
 
 /**
  * `StoreUnavailable`: nothing was changed. `OutcomeUnknown`: COMMIT failed, so the write may or may not have happened.

@@ -1,10 +1,10 @@
-// How stores save idempotency records: the outcome as JSON, and which of the two retentions applies.
+// How stores save idempotency records.
 
 import type { Outcome } from '../ledger/command.ts';
 import type { IdempotencyRecord } from '../ledger/idempotency.ts';
 import type { TransactionId } from '../ledger/transaction-id.ts';
 
-/** An outcome in stored form. Most requests are accepted, and the outcome is only a transaction id. */
+/** Most requests are accepted, and their outcome is only a transaction id. */
 export interface StoredOutcome {
   /** Null if there is no transaction. */
   readonly transactionId: TransactionId | null;
@@ -25,7 +25,7 @@ export function outcomeOf({ transactionId, outcome }: StoredOutcome): Outcome {
   return stored.refused === null ? { ...stored, transactionId } : stored;
 }
 
-/** Whether the request was for a grant. Records of grants are kept longer. */
+/** Whether the request was for a grant, whose record is kept longer. */
 export function isGrant({ request }: Pick<IdempotencyRecord, 'request'>): boolean {
   return request.startsWith('add ') || request.startsWith('start-cycle ');
 }

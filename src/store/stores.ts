@@ -1,7 +1,8 @@
-// The ports that a store opens so that a server can serve one ledger.
+// What a store opens for a server.
 
 import type { ConsoleStore } from './console-store.ts';
 import type { SummaryKeeper } from './end-user-summaries.ts';
+import type { EventLog } from './event-log.ts';
 import type { KeyStore } from './key-store.ts';
 import type { LedgerStore } from './ledger-store.ts';
 import type { TestClock } from './test-clock.ts';
@@ -12,6 +13,7 @@ export interface Stores {
   readonly keys: KeyStore;
   readonly console: ConsoleStore;
   readonly summaries: SummaryKeeper;
+  readonly events: EventLog;
   /** Null if other processes can grant credits themselves. */
   readonly imports: ImportGranter | null;
   /** Null for a ledger without a test clock. */

@@ -1,16 +1,14 @@
-// The port for a test clock: the clock of a ledger that was created for tests. A test clock stands still until it is
-// moved, and moves only forwards.
+// The test clock of a ledger that was created for tests. It stands still until it is moved, and moves only forwards.
 
 import { DAY_MS, type Instant, LAST_INSTANT } from '../ledger/instant.ts';
 
-/** How a test clock moves: by whole days, or to an instant. */
 export type TestClockMove = { readonly days: number } | { readonly to: Instant };
 
 export interface TestClock {
   now(): Promise<Instant>;
   /**
-   * Resolves with the new instant once the instant is on stable storage and all later reads and writes use it. If the
-   * instant is before the current one or after `LAST_INSTANT`, does not move the clock, and resolves with null.
+   * Resolves with the new instant once it is on stable storage and all later reads and writes use it. Resolves with
+   * null, without moving the clock, if the instant is before the current one or after `LAST_INSTANT`.
    *
    * @throws StoreFault
    */
@@ -24,7 +22,7 @@ export function movedTo(now: Instant, move: TestClockMove): Instant | null {
 }
 
 /**
- * Returns the reason why a ledger must not be opened; null if the ledger may be opened.
+ * Returns why a ledger must not be opened; null if it may be opened.
  *
  * @param wanted whether the operator passed --test-clock
  */

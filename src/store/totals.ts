@@ -1,6 +1,5 @@
 // Totals of the postings of each account, so that an overview does not have to read all postings. The totals are
-// computed from the feed. `scrip verify` computes them again and compares them, and `scrip migrate --totals` rebuilds
-// them.
+// computed from the feed.
 
 import type { EndUserKey } from '../ledger/command.ts';
 import { DAY_MS, HOUR_MS } from '../ledger/instant.ts';
@@ -17,7 +16,7 @@ export interface DailyTotal {
   transactions: number;
 }
 
-/** The total of the credits that are left in cycles when they end, for all cycles that end in one hour. */
+/** The credits that are left in cycles at their end, for all cycles that end in one hour. */
 export interface ExpiryTotal {
   readonly account: number;
   /** Hours since 1970. */
@@ -43,7 +42,6 @@ export function dayOf(instant: number): number {
   return Math.floor(instant / DAY_MS);
 }
 
-/** Adds up postings to totals. */
 export class TotalsSum {
   readonly #daily = new Map<string, DailyTotal>();
   readonly #expiries = new Map<string, ExpiryTotal>();
@@ -63,7 +61,7 @@ export class TotalsSum {
     const day = dayOf(posting.createdAt);
     const hour = hourOf(posting.expiresAt);
     this.addDaily({ account, day, kind, actor, credits: BigInt(movedBy(posting)), transactions: isFirst ? 1 : 0 });
-    // Count postings to ended cycles, too: captured credits did not expire, and refunded credits have expired.
+    // Postings to ended cycles count, too: captured credits did not expire, and refunded credits have expired.
     this.addExpiry({ account, hour, credits: BigInt(posting.amount) });
   }
 
@@ -77,7 +75,7 @@ export class TotalsSum {
   }
 
   /**
-   * Must be called after all postings were added and all stored totals were subtracted. Returns one sentence for each
+   * Call this after all postings were added and all stored totals were subtracted. It returns one sentence for each
    * wrong stored total.
    */
   faults(): string[] {

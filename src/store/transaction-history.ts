@@ -1,5 +1,4 @@
-// The history of an end user for the API and the console: pages of transactions with all recorded details, including
-// transactions that moved no credits.
+// Pages of the transactions of an end user with all details, for the API and the console.
 
 import type { Amount } from '../ledger/amount.ts';
 import { type Referenced, refundableOf } from '../ledger/decide-refund.ts';
@@ -12,16 +11,14 @@ import type { LoadedEndUser, PageCursor } from './loaded-end-user.ts';
 export const PAGE_ROWS_MAX = 100;
 /** The maximum number of postings that are searched for one page. */
 export const HISTORY_POSTINGS_MAX = 5_000;
-/** The maximum number of cycles that a page names for one transaction. A transaction can touch thousands of cycles. */
+/** A transaction can touch thousands of cycles, and a page names only the first ones. */
 export const NAMED_CYCLES_MAX = 10;
 const NAMED_PER_PAGE_MAX = 200;
 
 export interface HistoryTransaction extends Transaction {
   /** The changes to each cycle and period that the transaction touched. */
   readonly postings: readonly Pick<Posting, 'cycleId' | 'period' | 'amount' | 'held'>[];
-  /**
-   * The hold that the transaction closes, the transaction that it refunds, or the transaction that scheduled its plan.
-   */
+  /** The closed hold, the refunded transaction, or the transaction that scheduled the plan. */
   readonly reference: TransactionId | null;
   /** The credits of a subtraction or a capture that can still be refunded; null for all other kinds. */
   readonly refundable: Amount | null;
@@ -30,9 +27,9 @@ export interface HistoryTransaction extends Transaction {
 }
 
 export interface HistoryFilter {
-  /** The range of transaction ids; all if absent. */
+  /** All ids if absent. */
   readonly within?: IdRange;
-  /** The kinds of transactions; all if absent. */
+  /** All kinds if absent. */
   readonly kinds?: readonly PostingKind[] | undefined;
   /** Only transactions whose notes begin with this text; all transactions if absent. */
   readonly notePrefix?: string | undefined;
@@ -46,9 +43,8 @@ export interface HistoryRequest extends HistoryFilter {
 }
 
 /**
- * The caller adds the events that are due but not stored yet, as with `LedgerStore.transactions`. For this purpose, the
- * state of the first page contains all live cycles and all holds, and the state of a later page contains at least the
- * renewing cycle.
+ * The caller adds the events that are due but not stored yet. The state of the first page therefore has all live cycles
+ * and all holds, and that of a later page at least the renewing cycle.
  */
 export interface HistoryPage extends LoadedEndUser {
   /**
@@ -79,7 +75,7 @@ export function heldChange({ postings }: Pick<HistoryTransaction, 'postings'>): 
   return postings.reduce((sum, { held }) => sum + held, 0);
 }
 
-/** Whether a transaction passes a filter. Does not check `within`. */
+/** Does not check `within`. */
 export function passes(
   { kind, note }: Pick<Transaction, 'kind' | 'note'>,
   { kinds, notePrefix }: HistoryFilter,
@@ -95,8 +91,6 @@ export function cyclesToName(transactions: readonly HistoryTransaction[]): reado
 }
 
 /**
- * Groups postings by transaction.
- *
  * @param postings the postings of each transaction must be adjacent
  * @param idOf returns the id of the transaction of a posting
  */

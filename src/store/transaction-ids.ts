@@ -1,5 +1,4 @@
-// Issues transaction ids in ascending order. An id consists of the instant of a batch, a sequence number within that
-// instant, and a random tail. Random bytes come from the operating system, 4 KiB at a time.
+// Issues transaction ids in ascending order.
 
 import assert from 'node:assert/strict';
 import { randomFillSync } from 'node:crypto';
@@ -16,7 +15,7 @@ const TAIL_BYTES = 6;
 const pool = Buffer.alloc(TAIL_BYTES * 683);
 let offset = pool.length;
 
-/** The position of the last issued id. The next id comes after it. */
+/** The position of the last issued id. */
 export interface IdPosition {
   readonly at: Instant;
   /** Below `FIRST_SEQUENCE` if no id was issued at `at` yet. */
@@ -33,7 +32,7 @@ export class TransactionIds {
   #sequence: number;
   readonly #nextTail: () => string;
 
-  /** @param tails another source of tails of 12 hexadecimal digits, for reproducible tests */
+  /** @param tails replaces the random tails of 12 hexadecimal digits, for reproducible tests */
   constructor({ at, sequence }: IdPosition, tails: () => string = nextTail) {
     this.#at = at;
     this.#sequence = sequence;

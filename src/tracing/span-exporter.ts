@@ -1,6 +1,6 @@
-// Sends spans to an OpenTelemetry collector as OTLP/JSON over HTTP, in the background. The queue is bounded: spans
-// beyond the bound, and batches that the collector does not accept, are dropped and counted. Requests never wait for a
-// span. Protocol: https://opentelemetry.io/docs/specs/otlp/
+// Sends spans to an OpenTelemetry collector as OTLP/JSON over HTTP, in the background. Spans beyond the bound of the
+// queue, and batches that the collector does not accept, are dropped and counted. Requests never wait for a span. See
+// https://opentelemetry.io/docs/specs/otlp/.
 
 import type { TraceContext } from './trace-context.ts';
 
@@ -41,13 +41,9 @@ export class SpanExporter {
   readonly #timer: NodeJS.Timeout;
   #queue: Span[] = [];
   #sending: Promise<void> | null = null;
-  /** Whether the last batch could not be sent. */
   #isFailing = false;
 
-  /**
-   * @param onFailure called with the reason when sending starts to fail, but not again for each further batch that
-   * fails
-   */
+  /** @param onFailure called with the reason when sending starts to fail, but not for each further failure */
   constructor(settings: ExporterSettings, onFailure: (reason: string) => void) {
     this.#settings = settings;
     this.#onFailure = onFailure;
@@ -63,7 +59,6 @@ export class SpanExporter {
     if (this.#queue.length === BATCH_SPANS_MAX) void this.flush();
   }
 
-  /** Sends all queued spans, one batch after another. */
   flush(): Promise<void> {
     this.#sending ??= this.#sendAll().finally(() => {
       this.#sending = null;

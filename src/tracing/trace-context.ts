@@ -1,5 +1,4 @@
-// W3C Trace Context: parses the header `traceparent`, and generates the IDs of traces and spans.
-// https://www.w3.org/TR/trace-context/
+// W3C Trace Context: the header `traceparent`, and the IDs of traces and spans. https://www.w3.org/TR/trace-context/
 
 import { randomBytes } from 'node:crypto';
 

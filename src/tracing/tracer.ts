@@ -1,29 +1,28 @@
-// Creates a span for each request and each batch, applies sampling, and hands finished spans to the exporter. Spans
-// contain no client input except the trace ID.
+// Creates a span for each request and each batch, and applies sampling. Spans contain no client input except the trace
+// ID.
 
 import { type ExporterSettings, SpanExporter } from './span-exporter.ts';
 import { newContext, parentOf, type TraceContext } from './trace-context.ts';
 
 export interface TracingSettings extends ExporterSettings {
-  /** The fraction of traces to record, 0 to 1. Applies unless the sampling decision of the caller applies. */
+  /** The fraction of traces to record, 0 to 1, unless the sampling decision of the caller applies. */
   readonly ratio: number;
   /** Whether the caller's sampling decision applies to a trace that the caller started. */
   readonly followsParent: boolean;
 }
 
-/** The open span of a request. */
 export interface RequestTrace extends TraceContext {
   readonly parentSpanId: string | null;
   /** When the request arrived, by `performance.now`. */
   readonly startedMs: number;
 }
 
-/** A finished batch. Its times are from `performance.now`. */
+/** A finished batch, with times from `performance.now`. */
 export interface TracedBatch {
   readonly startedMs: number;
   readonly endedMs: number;
   readonly commands: number;
-  /** The code of the store fault with which the batch failed; null if the batch succeeded. */
+  /** The code of the store fault; null if the batch succeeded. */
   readonly fault: string | null;
 }
 
@@ -33,7 +32,7 @@ const SERVER_ERROR = 500;
 export class Tracer {
   readonly #exporter: SpanExporter;
   readonly #settings: TracingSettings;
-  /** The span of the batch whose commands are being answered. Requests that end meanwhile link to this span. */
+  /** Requests that end while the commands of this batch are answered link to this span. */
   #batch: TraceContext | null = null;
 
   /** @param onFailure called with the reason when sending spans starts to fail */
@@ -73,7 +72,7 @@ export class Tracer {
     });
   }
 
-  /** Links requests that end from now on to the span of this batch; null stops linking. */
+  /** Requests that end from now on link to the span of this batch; null stops linking. */
   answering(batch: TracedBatch | null): void {
     this.#batch = null;
     if (batch === null || !this.#isSampled()) return;
@@ -93,7 +92,6 @@ export class Tracer {
     this.#batch = context;
   }
 
-  /** Sends the queued spans, and stops the exporter. */
   stop(): Promise<void> {
     return this.#exporter.stop();
   }

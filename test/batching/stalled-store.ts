@@ -1,5 +1,4 @@
-// Helpers for the tests of group commit: a store in which each batch waits until the test finishes it, and a function
-// that starts group commit and records every result.
+// For the tests of group commit: a store in which each batch waits until the test finishes it.
 
 import assert from 'node:assert/strict';
 import { type CommitResult, GroupCommit } from '../../src/batching/group-commit.ts';
@@ -52,15 +51,12 @@ export class StalledStore {
   }
 }
 
-/** @param store the methods of `LedgerStore` that the test needs */
 export function ledgerStoreOf(store: Partial<LedgerStore>): LedgerStore {
   return store as LedgerStore;
 }
 
-/** Starts group commit on a stalled store. */
 export function begin(limits?: QueueLimits, store = new StalledStore()) {
   const commit = new GroupCommit(ledgerStoreOf(store), limits);
-  /** The results in the order in which they arrived. */
   const results: [amount: number, result: string][] = [];
   const submit = (amount: number, endUser = USER, onResult: () => void = () => {}) =>
     submitOf(1, amount, endUser, onResult);

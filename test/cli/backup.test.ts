@@ -1,5 +1,4 @@
-// Runs `scrip backup` while a server is running, kills and interrupts backups, and runs `scrip restore`. Both commands
-// fail on PostgreSQL.
+// Runs `scrip backup` while a server is running, kills and interrupts backups, and runs `scrip restore`.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -26,12 +25,10 @@ async function makeLarge(t: Parameters<typeof openFor>[0], file: string): Promis
   await ledger.close();
 }
 
-/** Lists the other files in the same folder that begin with the name of `file`. */
 function siblingsOf(file: string): string[] {
   return readdirSync(dirname(file)).filter((name) => name.startsWith(basename(file)) && name !== basename(file));
 }
 
-/** Adds 1 credit at a time and counts the acknowledged requests. */
 class Writer {
   readonly endUser = randomUUID();
   acknowledged = 0;

@@ -31,7 +31,6 @@ after(() => server.remove());
 
 const endUser = (index: number) => `00000000-0000-4000-8000-${String(index).padStart(12, '0')}`;
 
-/** Writes a file with two rows for each end user. Each end user gets a different number of credits. */
 function balances(count: number, name = 'balances.csv'): string {
   const path = join(temporaryFolder(), name);
   const rows = Array.from({ length: count }, (_, index) => `${endUser(index >> 1)},${index + 1},400`);
@@ -149,7 +148,6 @@ describe('scrip import', { ...options, concurrency: COMMANDS_AT_ONCE }, () => {
   });
 });
 
-/** For each signal, starts the import and sends it the signal. Then runs the import to the end. */
 async function interruptedImport(path: string, environment: Environment, signals: readonly NodeJS.Signals[]) {
   const ended: string[] = [];
   for (const signal of signals) {
@@ -164,7 +162,6 @@ async function interruptedImport(path: string, environment: Environment, signals
   return { ended, code, stdout };
 }
 
-/** Asserts that each row of the file was granted once. */
 async function assertImported(url: string, secret: string, file: string, count: number): Promise<void> {
   const audited = await auditAt(`file:${file}`);
   assert.deepEqual([problemsOf(audited), audited.postings], [[], count]);
@@ -257,7 +254,6 @@ describe('interrupted imports', options, () => {
     await assertImported((await serve(t, file)).url, secret, file, count);
   });
 
-  /** Starts a server and an import into its ledger file, and waits until some rows are granted. */
   async function startedImport(t: TestContext) {
     const file = temporaryFile();
     const secret = await createKey(file);

@@ -23,7 +23,6 @@ export interface Ended {
 
 export type Environment = Record<string, string>;
 
-/** Runs a command until it exits. */
 export function scrip(args: readonly string[], environment: Environment = {}): Promise<Ended> {
   return new Running(args, environment).ended;
 }
@@ -32,7 +31,6 @@ export function ledgerAt(file: string): Environment {
   return { DATABASE_URL: `file:${file}` };
 }
 
-/** Runs `scrip key create` and returns the secret. */
 export async function createKey(file: string, ...args: string[]): Promise<string> {
   const { code, stdout, stderr } = await scrip(['key', 'create', '--account', 'Lovelace Ltd', ...args], ledgerAt(file));
   assert.deepEqual([code, stderr], [0, '']);
@@ -110,7 +108,7 @@ export interface Server extends Running {
   readonly url: string;
 }
 
-/** Starts `scrip serve` on a free port and waits until it listens. The server is killed at the end of the test. */
+/** Starts `scrip serve` on a free port and waits until it listens. */
 export async function serve(
   t: TestContext,
   file: string,

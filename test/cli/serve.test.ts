@@ -95,7 +95,6 @@ describe('scrip serve', { concurrency: COMMANDS_AT_ONCE }, () => {
   });
 });
 
-/** Sends the headers of a request and a part of the body. */
 async function halfSent(
   url: string,
   secret: string,

@@ -25,7 +25,6 @@ before(async () => {
 });
 after(() => server.remove());
 
-/** For each store, a function that returns the DATABASE_URL of a new ledger. */
 const PLACES = [
   ['SQLite', async () => `file:${temporaryFile()}`],
   ['PostgreSQL', () => server.createDatabase()],
@@ -61,7 +60,6 @@ async function call(at: Server, key: string, path: string, body?: object): Promi
   return fields;
 }
 
-/** Grants credits in a ledger that is served without a test clock. */
 async function grantInRealTime(t: TestContext, url: string, key: string): Promise<void> {
   const granting = await serve(t, '', [], environmentAt(url));
   await call(granting, key, '/add', { end_user_id: USER, amount: 1 });

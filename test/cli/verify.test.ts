@@ -151,7 +151,7 @@ describe('long output', () => {
     byHand(broken, 'UPDATE balances SET remaining = remaining - 1 WHERE remaining > 0');
   });
 
-  /** Runs a line of bash. The variable `$SCRIP` contains the `scrip` command. */
+  /** The variable `$SCRIP` contains the `scrip` command. */
   async function shell(line: string) {
     const main = join(import.meta.dirname, '../../src/main.ts');
     const child = spawn('bash', ['--norc', '-c', `set -o pipefail; ${line}`], {

@@ -58,7 +58,7 @@ async function text(stream: Readable): Promise<string> {
   return whole;
 }
 
-/** Kills the program after it has written some words. @returns the text that the user has seen */
+/** @returns the text that the user has seen */
 async function killInTheMiddle(jobs: string): Promise<string> {
   const program = start(jobs);
   let seen = '';

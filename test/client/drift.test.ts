@@ -47,7 +47,6 @@ test('the generated types change with the OpenAPI document, and the generator fa
 
 type Method = (fields: Readonly<Record<string, unknown>>) => Promise<unknown>;
 
-/** Returns a value for each field of the request. */
 function fieldsOf({ operation }: Described): Record<string, unknown> {
   const body = operation.requestBody?.content['application/json']?.schema as { properties?: object } | undefined;
   const names = body ? Object.keys(body.properties ?? {}) : (operation.parameters ?? []).flatMap(queryName);

@@ -1,5 +1,5 @@
-// The checks that the client must pass in every runtime: Node, Deno, Bun and workers. The checks
-// use only the runtime features that the client uses. The caller then checks which requests the servers received.
+// The checks that the client must pass in every runtime: Node, Deno, Bun and workers. The checks use only the runtime
+// features that the client uses.
 
 import type * as Client from '../../client/src/scrip.ts';
 
@@ -15,7 +15,6 @@ export interface Servers {
   readonly silent: string;
 }
 
-/** @throws {Error} that names the failed check */
 export async function testEssentials(client: typeof Client, servers: Servers): Promise<void> {
   const scrip = new client.Scrip({ baseUrl: servers.url, apiKey: servers.key });
   await movesCredits(client, scrip);
@@ -23,6 +22,7 @@ export async function testEssentials(client: typeof Client, servers: Servers): P
   await iteratesOverPages(scrip);
   await survivesNetworkFailures(client, servers);
   await stopsOnAbort(scrip);
+  await verifiesWebhooks(client);
 }
 
 async function movesCredits(client: typeof Client, scrip: Client.Scrip): Promise<void> {
@@ -94,6 +94,24 @@ async function stopsOnAbort(scrip: Client.Scrip): Promise<void> {
     left instanceof Error && left.message === 'the user has left',
     'an aborted call rejects with the abort reason of its signal',
   );
+}
+
+async function verifiesWebhooks({ verifyWebhook, WebhookVerificationError }: typeof Client): Promise<void> {
+  const secret = `whsec_${btoa('a secret of twenty-four bytes')}`;
+  const body = new TextEncoder().encode('{"id":"evt_1","type":"webhook.test","data":{"endpoint_id":1}}');
+  const timestamp = Math.floor(Date.now() / 1_000);
+  const signed = new TextEncoder().encode(`evt_1.${timestamp}.${new TextDecoder().decode(body)}`);
+  const raw = new TextEncoder().encode('a secret of twenty-four bytes');
+  const key = await crypto.subtle.importKey('raw', raw, { name: 'HMAC', hash: 'SHA-256' }, false, ['sign']);
+  const signature = new Uint8Array(await crypto.subtle.sign('HMAC', key, signed));
+  const headers = new Headers({
+    'webhook-id': 'evt_1',
+    'webhook-timestamp': String(timestamp),
+    'webhook-signature': `v1,${btoa(String.fromCharCode(...signature))}`,
+  });
+  check((await verifyWebhook(headers, body, secret)).type === 'webhook.test', 'a signed webhook is verified');
+  const refused = await errorOf(verifyWebhook(headers, '{}', secret));
+  check(refused instanceof WebhookVerificationError, 'a webhook with another body is refused');
 }
 
 function errorOf(call: Promise<unknown>): Promise<unknown> {

@@ -1,5 +1,5 @@
-// A server that imitates Scrip behind a bad network, behind proxies, or while failing. Tests choose the response to
-// each request. The server applies a write once per idempotency key and records the requests.
+// A server that imitates Scrip behind a bad network, behind proxies, or while failing. The server applies a write once
+// per idempotency key and records the requests.
 
 import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
@@ -15,7 +15,7 @@ export interface Received {
   readonly canceled: Promise<boolean>;
 }
 
-/** Responds to a request. The server has already applied the request if it is a write. */
+/** The server has already applied the request if it is a write. */
 export type Behaviour = (response: ServerResponse, fields: Readonly<Record<string, unknown>>) => void;
 
 export const END_USER = '5f2b1c9e-3a70-4d2e-9b61-0c8f4e7a1d23';
@@ -56,7 +56,6 @@ function sendJson(response: ServerResponse, status: number, fields: unknown, hea
 
 export class HostileScrip {
   readonly received: Received[] = [];
-  /** The idempotency keys of the writes that were applied. */
   readonly applied: string[] = [];
   #behaviours: readonly Behaviour[] = [];
   readonly #server = createServer((request, response) => void this.#receive(request, response));

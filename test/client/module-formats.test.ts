@@ -13,10 +13,17 @@ import { pathWithoutNodeModules, runNode, TSC, TSC_5 } from './client-package.ts
 import { unpackClient } from './unpacked-client.ts';
 
 const PROGRAM = `
-import { type Balance, createdAt, InsufficientFunds, Scrip } from 'scrip-client';
+import { type Balance, createdAt, InsufficientFunds, Scrip, verifyWebhook, type WebhookEvent } from 'scrip-client';
 
 declare const console: { log(text: string): void };
 declare const process: { env: Record<string, string>; versions: { node: string } };
+
+function leftOf(event: WebhookEvent): number {
+  if (event.type === 'webhook.test') return event.data.endpoint_id;
+  // @ts-expect-error only the events about the balance have this field
+  event.data.previous_balance;
+  return event.type === 'balance.low' ? event.data.previous_balance - event.data.balance : event.data.balance;
+}
 
 async function run(): Promise<void> {
   const { SCRIP_URL = '', SCRIP_KEY = '', END_USER = '' } = process.env;
@@ -32,6 +39,7 @@ async function run(): Promise<void> {
     const balance: Balance = await scrip.getActiveBalance({ end_user_id: END_USER });
     // @ts-expect-error a field that the API does not have
     balance.balance_now;
+    verifyWebhook(new Headers(), '{}', []).then(leftOf, () => {});
     console.log([process.versions.node, available, isSame, balance.active_balance].join(' '));
   }
 }

@@ -9,6 +9,7 @@ import { after, before, test } from 'node:test';
 import { type Scrip, someone, startScrip } from '../http/running-service.ts';
 import { CLIENT, runNode } from './client-package.ts';
 import { unpackClient } from './unpacked-client.ts';
+import { VECTOR, VECTOR_HEADERS } from './webhook-vector.ts';
 
 /** Loads the modules of the package in a context with only the globals listed here. */
 const BARE = `
@@ -16,8 +17,8 @@ import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { createContext, SourceTextModule } from 'node:vm';
 
-const { fetch, AbortController, crypto, URL, URLSearchParams, setTimeout, clearTimeout } = globalThis;
-const context = createContext({ fetch, AbortController, crypto, URL, URLSearchParams, setTimeout, clearTimeout });
+const { fetch, AbortController, crypto, URL, URLSearchParams, TextEncoder, TextDecoder, atob, setTimeout, clearTimeout } = globalThis;
+const context = createContext({ fetch, AbortController, crypto, URL, URLSearchParams, TextEncoder, TextDecoder, atob, setTimeout, clearTimeout });
 const modules = new Map();
 const load = (path) => {
   if (!modules.has(path)) modules.set(path, new SourceTextModule(readFileSync(path, 'utf8'), { context, identifier: path }));
@@ -26,7 +27,7 @@ const load = (path) => {
 const entry = load(join(import.meta.dirname, 'node_modules/scrip-client/dist/scrip.js'));
 await entry.link((specifier, { identifier }) => load(join(dirname(identifier), specifier)));
 await entry.evaluate();
-const { InsufficientFunds, Scrip, TimedOut } = entry.namespace;
+const { InsufficientFunds, Scrip, TimedOut, verifyWebhook } = entry.namespace;
 
 const { SCRIP_URL, SCRIP_KEY, END_USER } = process.env;
 const scrip = new Scrip({ baseUrl: SCRIP_URL, apiKey: SCRIP_KEY });
@@ -35,7 +36,8 @@ const error = await scrip.subtract({ end_user_id: END_USER, amount: 130 }).catch
 const neverResponding = (input, init) => new Promise((_, reject) => init.signal.addEventListener('abort', () => reject(init.signal.reason)));
 const impatient = new Scrip({ baseUrl: SCRIP_URL, apiKey: SCRIP_KEY, timeoutMs: 20, retries: 1, fetch: neverResponding });
 const late = await impatient.getActiveBalance({ end_user_id: END_USER }).catch((error) => error);
-console.log(error instanceof InsufficientFunds, error.available, late instanceof TimedOut);
+const { test } = await verifyWebhook(${JSON.stringify(VECTOR_HEADERS)}, '${VECTOR.body}', '${VECTOR.secret}', { now: new Date(${VECTOR.timestamp * 1_000}) });
+console.log(error instanceof InsufficientFunds, error.available, late instanceof TimedOut, test);
 `;
 
 let folder: string;
@@ -51,11 +53,11 @@ after(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-test('the client needs no globals except fetch, AbortController, crypto, URL, URLSearchParams and timers', async () => {
+test('the client needs no globals except fetch, AbortController, crypto, URL, URLSearchParams, TextEncoder, TextDecoder, atob and timers', async () => {
   await writeFile(join(user, 'bare.mjs'), BARE);
   const env = { SCRIP_URL: scrip.url, SCRIP_KEY: scrip.writeKey, END_USER: someone() };
   const output = await runNode({ cwd: user, env }, '--experimental-vm-modules', '--no-warnings', 'bare.mjs');
-  assert.equal(output, 'true 100 true\n');
+  assert.equal(output, 'true 100 true 2432232314\n');
 });
 
 test('the client has no dependencies, and its sources import only each other', async () => {

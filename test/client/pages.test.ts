@@ -16,7 +16,6 @@ before(async () => {
 });
 after(() => service.stop());
 
-/** Creates an end user with additions of 1, 2, 3 … credits, one addition per second. */
 async function endUserWithTransactions(): Promise<string> {
   const end_user_id = someone();
   for (let amount = 1; amount <= COUNT; amount += 1) {

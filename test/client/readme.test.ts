@@ -23,7 +23,13 @@ const STORIES = ['monthly-rollover.ts', 'plan-changes.ts', 'trial-to-plan.ts'];
 
 test('the README of the client shows each example verbatim, except the stories that use the test clock', () => {
   const files = globSync('*.ts', { cwd: join(CLIENT, 'examples') }).filter((file) => !STORIES.includes(file));
-  assert.deepEqual(files.map((file) => basename(file, '.ts')).sort(), ['ai-usage', 'bundles', 'subscription', 'trial']);
+  assert.deepEqual(files.map((file) => basename(file, '.ts')).sort(), [
+    'ai-usage',
+    'bundles',
+    'subscription',
+    'trial',
+    'webhook-receiver',
+  ]);
   const shown = new Set(PROGRAMS);
   for (const file of files)
     assert(shown.has(readFileSync(join(CLIENT, 'examples', file), 'utf8')), `the README shows ${file}`);
@@ -36,7 +42,7 @@ test('the examples of the client compile in strict mode', async () => {
 
 test('the methods and errors that the README of the client lists exist', () => {
   const methods = [...README.matchAll(/^\| `(\w+)\(/gm)].map(([, name]) => name as string);
-  assert.equal(methods.length, 14);
+  assert.equal(methods.length, 17);
   for (const name of methods) assert(name in client.Scrip.prototype, name);
   const rows = [...README.matchAll(/^\| ((?:`[A-Z]\w+`(?:, )?)+) /gm)].flatMap(([, names]) => names?.split(', ') ?? []);
   assert(rows.length >= 16, `${rows.length} errors`);

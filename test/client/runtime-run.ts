@@ -54,7 +54,6 @@ console.log(${JSON.stringify(OUTPUT)});
     return path;
   }
 
-  /** @param output the standard output of the program */
   async assertPassed(output: string): Promise<void> {
     assert.equal(output.trim(), OUTPUT);
     const keys = this.#dropping.received.map(({ headers }) => headers['idempotency-key']);

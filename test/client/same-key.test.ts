@@ -1,5 +1,5 @@
 // Retries against the real service: if the response to a write is lost, the client retries the write with the same
-// idempotency key, and the service applies the write once. A custom `fetch` loses the responses.
+// idempotency key, and the service applies the write once.
 
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
@@ -20,9 +20,6 @@ before(async () => {
 });
 after(() => service.stop());
 
-/**
- * Creates a client that loses the first `lost` responses and records the `Idempotent-Replayed` headers of the others.
- */
 function client(lost: number, options: Partial<ScripOptions> = {}): { scrip: Scrip; replayed: (string | null)[] } {
   const replayed: (string | null)[] = [];
   let seen = 0;

@@ -1,5 +1,4 @@
 // Installs the client into an empty folder as npm would: builds and packs a copy of the client and unpacks the package.
-// A program in the folder can then import the package by name.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -10,10 +9,7 @@ import { CLIENT, REPOSITORY } from './client-package.ts';
 
 const PACK_MS_MAX = 120_000;
 
-/**
- * @param folder an empty folder
- * @returns the folder in which a program can import 'scrip-client'
- */
+/** @returns the folder in which a program can import 'scrip-client' */
 export async function unpackClient(folder: string): Promise<string> {
   const clone = join(folder, 'clone');
   await cp(CLIENT, join(clone, 'client'), { recursive: true, filter: (path) => !path.endsWith('/dist') });
@@ -25,7 +21,7 @@ export async function unpackClient(folder: string): Promise<string> {
   const packed = await promisify(execFile)('npm', args, { cwd: clone, env, timeout: PACK_MS_MAX });
   const [{ filename, files }] = JSON.parse(packed.stdout) as [{ filename: string; files: { path: string }[] }];
   const paths = files.map(({ path }) => path).sort();
-  const modules = ['errors', 'exchange', 'generated', 'queries', 'scrip', 'test-clock'].flatMap((name) => [
+  const modules = ['errors', 'exchange', 'generated', 'queries', 'scrip', 'test-clock', 'webhooks'].flatMap((name) => [
     `${name}.d.ts`,
     `${name}.js`,
   ]);

@@ -1,4 +1,4 @@
-// Runs essentials.ts in a worker thread and in a Node process. `npm run client:runtimes` runs it in Bun and Deno.
+// Runs essentials.ts in a worker thread and in a Node process.
 
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';

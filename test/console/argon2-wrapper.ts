@@ -5,7 +5,7 @@ import crypto from 'node:crypto';
 import { syncBuiltinESMExports } from 'node:module';
 
 const { argon2 } = crypto;
-/** The smallest parameters that argon2id accepts. The unit of memory is KiB. */
+/** The smallest parameters that argon2id accepts. */
 const CHEAP = { memory: 8, passes: 1 };
 let isCheap = false;
 let computed = 0;
@@ -16,10 +16,7 @@ crypto.argon2 = (algorithm, parameters, callback) => {
 };
 syncBuiltinESMExports();
 
-/**
- * Makes all further hashes of this process cheap. The encoded hashes still name the full parameters, so only this
- * process can verify them.
- */
+/** The encoded hashes still name the full parameters, so only this process can verify them. */
 export function makeHashesCheap(): void {
   isCheap = true;
 }

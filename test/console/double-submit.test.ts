@@ -12,7 +12,7 @@ import { decode, newOwner, Visitor } from './visitor.ts';
 const END_USER = '5f2b1c9e-3a70-4d2e-9b61-0c8f4e7a1d23';
 const PATH = `/console/end-users/${END_USER}`;
 
-/** The name and fields of each form, and the balance after it. Scrip accepts all forms in this order. */
+/** The name and fields of each form, and the balance after it. */
 const FORMS = [
   ['add', { amount: '100', validity: '31', unit: 'days', note: 'Sent twice' }, '100'],
   ['subtract', { amount: '30', note: 'Sent twice' }, '70'],
@@ -27,7 +27,6 @@ interface LoadedForm {
   readonly idempotencyKey: string;
 }
 
-/** Loads the page that contains the form: the page of the end user or, for a refund or release, of a transaction. */
 async function load(visitor: Visitor, form: string): Promise<LoadedForm> {
   const button = { refund: 'Refund', release: 'Release' }[form];
   const page = await visitor.get(PATH);
@@ -40,7 +39,7 @@ async function load(visitor: Visitor, form: string): Promise<LoadedForm> {
   return { path, idempotencyKey };
 }
 
-/** Creates a hold if the form releases one. The default API key belongs to the account of the first owner. */
+/** The default API key belongs to the account of the first owner. */
 async function holdFor(form: string, scrip: Scrip, key = scrip.writeKey): Promise<void> {
   if (form !== 'release') return;
   const { status } = await scrip.post('/hold', { end_user_id: END_USER, amount: 40 }, { key });
@@ -51,7 +50,6 @@ function balanceIn(text: string): string | undefined {
   return /class="large-number">([\d,]+)</.exec(text)?.[1];
 }
 
-/** Creates a visitor that sends requests to another process in the session of `visitor`. */
 function sameSessionAt(scrip: Scrip, visitor: Visitor): Visitor {
   const other = new Visitor(scrip);
   for (const [name, value] of visitor.cookies) other.cookies.set(name, value);

@@ -1,6 +1,5 @@
 // Password hashing: the parameters, and how many hashes each request computes. Hashing takes most of the time of a
 // request, so response times do not reveal which addresses have accounts if the number of hashes is always the same.
-// The tests count hashes, because measured response times vary too much.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -9,8 +8,9 @@ import { type Identity, openIdentity } from '../../src/console/identity/identity
 import { PasswordHasher, PasswordHasherBusy } from '../../src/console/identity/password-hasher.ts';
 import { byInvitation } from '../../src/console/identity/registration.ts';
 import type { Credentials } from '../../src/console/identity/users.ts';
-import { openConsoleDatabase } from '../../src/open-store.ts';
+import { openAccountDatabase } from '../../src/open-store.ts';
 import { openTools } from '../../src/open-tools.ts';
+import type { AccountDatabase } from '../../src/store/account-database.ts';
 import { PostgresServer } from '../store/postgres/postgres-server.ts';
 import { temporaryFile } from '../store/temporary-ledger.ts';
 import { countHashes } from './argon2-wrapper.ts';
@@ -19,16 +19,17 @@ import { OTHER_PASSWORD, PASSWORD } from './visitor.ts';
 const registered = { email: 'ada@example.com', password: PASSWORD };
 const unknown = { email: 'eve@example.com', password: PASSWORD };
 
-/** @param newUrl creates an empty database or chooses a new file, and returns its URL */
 function hashCountTests(newUrl: () => Promise<string>): void {
   let identity: Identity;
+  let database: AccountDatabase;
   const signUp = (credentials: Credentials) =>
     identity.registrations.register(credentials, { by: 'sign-up', accountName: 'Acme', claimed: null });
   before(async () => {
     const ledger = databaseOf({ DATABASE_URL: await newUrl() });
     await (await openTools(ledger)).tools.close();
+    database = await openAccountDatabase(ledger);
     identity = openIdentity({
-      database: await openConsoleDatabase(ledger),
+      database,
       signUp: 'open',
       mailer: null,
       now: Date.now,
@@ -36,7 +37,10 @@ function hashCountTests(newUrl: () => Promise<string>): void {
     });
     await signUp(registered);
   });
-  after(() => identity.close());
+  after(async () => {
+    await identity.close();
+    await database[Symbol.asyncDispose]();
+  });
 
   test('signing in computes one hash, whether or not the address and the password are correct', async () => {
     const wrong = { ...registered, password: OTHER_PASSWORD };

@@ -33,7 +33,6 @@ function noticeIn(text: string): string | undefined {
   return /class="notice" role="status">([^<]+)</.exec(text)?.[1];
 }
 
-/** Sends a form on the page of the transaction, with these fields changed. @returns the next page */
 async function send(
   console: MemoryConsole,
   { id, action, ...fields }: { id: string; action: 'refund' | 'release' } & Record<string, string>,

@@ -17,13 +17,14 @@ interface TwoAccounts {
   readonly keyId: string;
   readonly memberId: string;
   readonly secret: string;
+  /** The path of a paused endpoint with a waiting event and a delivery. */
+  readonly endpoint: string;
 }
 
 function endUserAt(index: number): string {
   return `5f2b1c9e-3a70-4d2e-9b61-${String(index).padStart(12, '0')}`;
 }
 
-/** Creates an account whose lists have several pages, and an empty account that Eve owns. */
 async function twoAccounts({ scrip, sql }: Started): Promise<TwoAccounts> {
   const [owner, eve] = [await newOwner(scrip, 'Victim Ltd'), await newOwner(scrip, 'Eve')];
   const member = await newMember(scrip, owner);
@@ -39,11 +40,26 @@ async function twoAccounts({ scrip, sql }: Started): Promise<TwoAccounts> {
   await add(endUser, CREDITS);
   await Promise.all(Array.from({ length: TRANSACTIONS }, () => add(endUser, 1)));
   await Promise.all(Array.from({ length: END_USERS }, (_, index) => add(endUserAt(index + 1), 1)));
-  return { owner, eve, endUser, keyId, memberId: String(row.id), secret };
+  const endpoint = await victimEndpoint(owner, sql);
+  return { owner, eve, endUser, keyId, memberId: String(row.id), secret, endpoint };
+}
+
+/** Adds a webhook endpoint and a threshold to the victim's account. */
+async function victimEndpoint(owner: Visitor, sql: Started['sql']): Promise<string> {
+  const added = await owner.post('/console/webhooks', { url: 'https://victim.example/hooks' });
+  const endpoint = linkIn(added, /href="(\/console\/webhooks\/\d+)"/);
+  await owner.post(`${endpoint}/pause`);
+  await owner.post(`${endpoint}/test`);
+  await owner.post('/console/thresholds', { below: '4242' });
+  await sql(`INSERT INTO webhook_deliveries
+    (delivery_id, endpoint_id, event_id, type, body, attempt, at, duration_ms, status, error, answer)
+    VALUES ('dlv_1', ${endpoint.split('/').at(-1)}, 'evt_1', 'balance.low', '{"data":{"end_user_id":"Victim"}}', 1, 0, 0, 500, 'x', '')
+    RETURNING delivery_id`);
+  return endpoint;
 }
 
 function assertRevealsNothing({ text }: Reply, what: string): void {
-  assert.doesNotMatch(decode(text), /4,242|4,302|Secret name|Victim|9b61-0{9}\d[1-9]</, what);
+  assert.doesNotMatch(decode(text), /4,242|4242|4,302|Secret name|Victim|victim|9b61-0{9}\d[1-9]</, what);
 }
 
 function linkIn({ text }: Reply, pattern: RegExp): string {
@@ -55,7 +71,7 @@ function linkIn({ text }: Reply, pattern: RegExp): string {
 onBothStores('Isolation of accounts', (start) => {
   test('a user who knows IDs and links of another account can neither see nor change anything in that account', async () => {
     const started = await start();
-    const { owner, eve, endUser, keyId, memberId, secret } = await twoAccounts(started);
+    const { owner, eve, endUser, keyId, memberId, secret, endpoint } = await twoAccounts(started);
     const page = `/console/end-users/${endUser}`;
     const older = linkIn(await owner.get(page), /href="([^"]+\?page=[^"]+)"/).replace(/#.*/, '');
     const hasNext = async () => / rel="next"/.test((await owner.get('/console/end-users')).text);
@@ -85,6 +101,13 @@ onBothStores('Isolation of accounts', (start) => {
       next.replace('end-users', 'end-users.csv'),
       '/console/api-keys',
       `/console/api-keys/${keyId}/revoke`,
+      '/console/webhooks',
+      endpoint,
+      `${endpoint}?before=dlv_9`,
+      `${endpoint}/rotate`,
+      `${endpoint}/remove`,
+      `${endpoint}/deliveries/dlv_1`,
+      '/console/thresholds',
       '/console/members',
       `/console/members/${memberId}/remove`,
     ])
@@ -102,10 +125,19 @@ onBothStores('Isolation of accounts', (start) => {
       await eve.post(`${spent}/refund`, { amount: '1' }),
       await eve.post(`${held}/release`),
     );
+    const range = { from: '2020-01-01T00:00', to: '2100-01-01T00:00' };
+    for (const form of ['types', 'pause', 'resume', 'test', 'resend', 'rotate', 'remove', 'deliveries/dlv_1/resend'])
+      foreign.push(await eve.post(`${endpoint}/${form}`, range));
     for (const reply of foreign) {
       assert.equal(reply.status, 404);
       assertRevealsNothing(reply, 'a refusal');
     }
+    await eve.post('/console/thresholds/remove', { below: '4242' });
+    assert.match((await owner.get('/console/thresholds')).text, /4,242 credits/);
+    const endpointPage = (await owner.get(endpoint)).text;
+    assert.match(endpointPage, />Paused</);
+    assert.match(endpointPage, /<dt>Waiting events<\/dt><dd>1/);
+    assert.doesNotMatch(endpointPage, /Previous secret/);
     const unknown = await eve.get('/console/api-keys/999999/revoke');
     assert.equal(
       unknown.text,

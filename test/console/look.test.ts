@@ -58,6 +58,10 @@ test('at common window widths, tables do not scroll horizontally', async () => {
       'end-user-plan',
       'transaction-subtraction',
       'api-keys',
+      'webhooks',
+      'webhook',
+      'webhook-paused',
+      'thresholds',
       'members',
     ]) {
       await open(visited, name);
@@ -70,7 +74,7 @@ test('at common window widths, tables do not scroll horizontally', async () => {
   await visited.close();
 });
 
-/** A script that finds table cells in which text wraps or is cut off. Notes may wrap. */
+/** A script that finds table cells in which text wraps or is cut off. */
 const WRAPPED = `[...document.querySelectorAll('.table.stack td')].flatMap((cell) => {
   const walker = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT);
   const found = [];
@@ -96,6 +100,8 @@ test('at window and tablet widths, no text in a table wraps or is cut off', asyn
       'end-user-plan',
       'transaction-subtraction',
       'api-keys',
+      'webhook',
+      'thresholds',
       'members',
     ]) {
       await open(visited, name);

@@ -45,7 +45,6 @@ before(async () => {
 });
 after(() => new Promise<void>((resolve) => server.close(resolve)));
 
-/** Waits for `count` mails to an address and asserts that there are no more. */
 async function mailsTo(email: string, count: number): Promise<readonly Mail[]> {
   const found = (): Mail[] => mails.filter(({ to }) => to === email);
   await eventually(() => found().length >= count, `${count} mails to ${email}`);

@@ -12,15 +12,14 @@ import { apiKeyRoutes } from '../../src/console/routes/api-keys.ts';
 import { endUserRoutes } from '../../src/console/routes/end-user/end-user.ts';
 import { endUserListRoutes } from '../../src/console/routes/end-users.ts';
 import { overviewRoutes } from '../../src/console/routes/overview.ts';
+import { SecretBox } from '../../src/events/webhooks/secrets.ts';
 import type { EndUserKey } from '../../src/ledger/command.ts';
 import type { AccountKey, ListedKey } from '../../src/store/key-store.ts';
 import type { StoreFault } from '../../src/store/store-fault.ts';
 import { type CommandWithout, MemoryStore } from './memory-store.ts';
 
-/** The end user of account 1 whose commands `MemoryConsole.run` runs. */
 export const END_USER = '5f2b1c9e-3a70-4d2e-9b61-0c8f4e7a1d23';
 
-/** A console context in which each account has one member. A request header names the account. */
 class MemoryContext extends ConsoleContext {
   override async viewerOf({ headers }: FastifyRequest): Promise<Viewer> {
     return viewerOf(Number(headers['x-account'] ?? 1));
@@ -62,11 +61,7 @@ export class MemoryConsole {
     this.ledger.now += milliseconds;
   }
 
-  /**
-   * Runs a command for the end user `END_USER`, as a backend with an API key would.
-   *
-   * @returns the id of the transaction
-   */
+  /** @returns the id of the transaction */
   run(command: CommandWithout<keyof EndUserKey | 'actor'>): string {
     return this.ledger.transact({ account: 1, endUser: END_USER, actor: 'key:1', ...command });
   }
@@ -105,6 +100,10 @@ export class MemoryConsole {
       now: () => this.ledger.now,
       settings: { publicUrl: 'http://127.0.0.1:8080', signUp: 'closed', mail: null },
       openDatabase: () => Promise.reject(new Error('there is no console database')),
+      webhooks: {
+        openSecrets: () => new SecretBox('0'.repeat(64)),
+        rules: { allowPrivate: false, allowLoopback: true },
+      },
       listeningUrl: () => 'http://127.0.0.1:8080',
       logger: this.app.log,
     };

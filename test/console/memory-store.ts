@@ -1,5 +1,4 @@
-// An in-memory store for the account pages. The rules of the ledger decide commands, as in the real stores, and every
-// read is computed from the postings.
+// An in-memory store for the account pages.
 
 import assert from 'node:assert/strict';
 import { applyAll } from '../../src/ledger/apply.ts';
@@ -49,10 +48,8 @@ import {
   wholeTransactions,
 } from '../../src/store/transaction-history.ts';
 
-/** No test settles more due events than this. */
 const EVENTS_MAX = 10_000;
 
-/** A command without the fields that a test adds to each of its commands. */
 export type CommandWithout<Field extends keyof WriteCommand, Each = WriteCommand> = Each extends unknown
   ? Omit<Each, Field>
   : never;
@@ -61,7 +58,6 @@ type LedgerReads = Pick<LedgerStore, 'load' | 'history' | 'statesAt' | 'find'>;
 
 export class MemoryStore implements ConsoleStore, LedgerReads {
   now: Instant;
-  /** All postings, oldest first. */
   readonly #postings: FeedPosting[] = [];
   readonly #states = new Map<string, EndUserState>();
   readonly #records = new Map<string, IdempotencyRecord>();
@@ -90,11 +86,7 @@ export class MemoryStore implements ConsoleStore, LedgerReads {
     return outcomes[0] as Outcome;
   }
 
-  /**
-   * Runs a command that must be accepted and create a transaction.
-   *
-   * @returns the id of the transaction
-   */
+  /** @returns the id of the transaction */
   transact(command: WriteCommand): string {
     const outcome = this.submit(command);
     assert(outcome.refused === null && outcome.transactionId !== null, `${command.kind} is accepted`);
@@ -105,7 +97,6 @@ export class MemoryStore implements ConsoleStore, LedgerReads {
     return Promise.resolve({ now: this.now, state: this.#stateOf(user) });
   }
 
-  /** Returns all transactions of an account, latest first. */
   transactions(account: number): AccountTransaction[] {
     return this.#endUsers(account)
       .flatMap((endUser) => this.#transactionsOf({ account, endUser }).map((one) => ({ ...one, endUser })))
@@ -183,7 +174,6 @@ export class MemoryStore implements ConsoleStore, LedgerReads {
     return liveState(this.#states.get(endUserText(user)) ?? EMPTY_STATE, this.now);
   }
 
-  /** Returns the UUIDs in ascending order. */
   #endUsers(account: number): string[] {
     const ofAccount = this.#postings.filter(({ user }) => user.account === account);
     return [...new Set(ofAccount.map(({ user }) => user.endUser))].sort();

@@ -15,7 +15,6 @@ function add(console: MemoryConsole, amount: number, { account = 1, endUser = US
   console.ledger.submit({ kind: 'add', account, endUser, actor: 'key:1', amount, validityDays: days });
 }
 
-/** Returns all transactions of the viewer's account, latest first. */
 function transactionsOf(console: MemoryConsole): AccountTransaction[] {
   return console.ledger.transactions(1);
 }

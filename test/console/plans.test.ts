@@ -21,7 +21,6 @@ function schedule(console: MemoryConsole, amount: number, rolloverMax = 0): stri
   return console.run({ kind: 'start-cycle', amount, ...MONTHLY, rolloverMax, onActive: 'at_period_end' });
 }
 
-/** Returns the text of a page without tags. */
 function textOf(page: string): string {
   return page
     .replaceAll(/<[^>]+>/g, ' ')
@@ -33,14 +32,12 @@ async function textAt(console: MemoryConsole, path = PATH): Promise<string> {
   return textOf((await console.get(path)).text);
 }
 
-/** Sends the form that changes the plan. @returns the next page */
 async function sendChange(console: MemoryConsole, fields: Record<string, string>): Promise<string> {
   const { status, text } = await console.post(`${PATH}/start-cycle`, { idempotency_key: randomUUID(), ...fields });
   assert.equal(status, 200);
   return text;
 }
 
-/** Confirms the change of plan that a page previews. @returns the next page */
 async function confirm(console: MemoryConsole, page: string): Promise<string> {
   const inputs = [...page.matchAll(/<input type="hidden" name="([^"]+)" value="([^"]*)">/g)];
   const sent = await console.post(

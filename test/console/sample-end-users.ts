@@ -27,9 +27,7 @@ function nameOf(actor: Actor): ActorView {
   return actor === 'user:u1' ? MEMBER : { kind: 'time' };
 }
 
-/** A ledger in memory that runs the commands of one end user at times in the past. */
 export class SampleLedger extends MemoryStore {
-  /** @returns the id of the transaction */
   run(daysAgo: number, command: CommandWithout<keyof EndUserKey>): string {
     this.now = NOW - Math.round(daysAgo * DAY_MS);
     return this.transact({ ...USER, ...command });
@@ -58,7 +56,6 @@ ledger.run(0.39, { ...byKey, kind: 'capture', holdId: captured, amount: 31 });
 ledger.run(0.1, { ...byKey, kind: 'subtract', amount: 12 });
 const open = ledger.run(0.004, { ...byKey, kind: 'hold', amount: 60, expiresInSeconds: 900, note: 'Render 8812' });
 
-/** An end user with the largest possible numbers. */
 const rich = new SampleLedger(NOW);
 const many = 9_007_199_254_738_000;
 rich.run(349, { ...byKey, kind: 'start-cycle', amount: 1_000, validityDays: 31, onActive: 'refuse' });
@@ -104,7 +101,6 @@ export function endUserView(change: Partial<EndUserView> = {}): EndUserView {
 
 export const RICH_END_USER: EndUserView = { ...(await viewOf(rich)), older: null };
 
-/** An end user who never had credits. */
 export const NEW_END_USER: EndUserView = { ...(await viewOf(new SampleLedger(NOW))), older: null };
 
 function transactionView(id: string, change: Partial<TransactionView> = {}): TransactionView {

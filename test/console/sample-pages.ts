@@ -25,6 +25,10 @@ import { transactionPage } from '../../src/console/pages/end-user/transaction.ts
 import { endUsersPage } from '../../src/console/pages/end-users.ts';
 import { membersPage, removeMemberPage } from '../../src/console/pages/members.ts';
 import { overviewPage } from '../../src/console/pages/overview.ts';
+import { deliveryPage } from '../../src/console/pages/webhooks/delivery.ts';
+import { endpointPage, removeEndpointPage, rotateSecretPage } from '../../src/console/pages/webhooks/endpoint.ts';
+import { endpointSecretPage, endpointsPage } from '../../src/console/pages/webhooks/endpoints.ts';
+import { thresholdsPage } from '../../src/console/pages/webhooks/thresholds.ts';
 import { endUserView, NEW_END_USER, NOW, RICH_END_USER, TRANSACTIONS } from './sample-end-users.ts';
 import { PLAN_CHANGES, PLANNED_END_USER } from './sample-plans.ts';
 import {
@@ -38,6 +42,15 @@ import {
   SECRET,
   VIEWER,
 } from './sample-views.ts';
+import {
+  DELIVERIES,
+  endpointsView,
+  endpointView,
+  NEW_ENDPOINT,
+  PAUSED_ENDPOINT,
+  SIGNING_SECRET,
+  thresholdsView,
+} from './sample-webhooks.ts';
 
 const POLICY = Object.entries(CONTENT_SECURITY_POLICY)
   .map(([name, sources]) => `${name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)} ${sources.join(' ')}`)
@@ -136,6 +149,50 @@ export const SAMPLE_PAGES: Readonly<Record<string, string>> = {
   'api-keys-none': apiKeysPage(apiKeysView({ keys: [] }), CONTEXT),
   'key-created': keyCreatedPage({ name: 'Production backend', scope: 'write', secret: SECRET, apiUrl: API }, VIEWER),
   'revoke-key': revokeKeyPage(FIRST_KEY, NOW, VIEWER),
+  webhooks: endpointsPage(endpointsView(), { ...CONTEXT, notice: 'Endpoint removed.' }),
+  'webhooks-none': endpointsPage(endpointsView({ endpoints: [] }), CONTEXT),
+  'webhooks-refused': endpointsPage(
+    endpointsView({
+      state: {
+        values: { url: 'http://lumen.example', types: 'balance.low,hold.lapsed' },
+        errors: { url: 'The URL must begin with https://.' },
+      },
+    }),
+    CONTEXT,
+  ),
+  'webhook-added': endpointSecretPage(
+    { id: 1, url: endpointView().endpoint.url, secret: SIGNING_SECRET, previousSecretUntil: null },
+    VIEWER,
+  ),
+  'webhook-rotated': endpointSecretPage(
+    { id: 1, url: endpointView().endpoint.url, secret: SIGNING_SECRET, previousSecretUntil: NOW },
+    VIEWER,
+  ),
+  webhook: endpointPage(endpointView(), CONTEXT),
+  'webhook-paused': endpointPage(PAUSED_ENDPOINT, CONTEXT),
+  'webhook-new': endpointPage(NEW_ENDPOINT, { ...CONTEXT, notice: 'Event types saved.' }),
+  'webhook-rotate': rotateSecretPage(endpointView().endpoint, 'key-8', VIEWER),
+  'webhook-remove': removeEndpointPage(PAUSED_ENDPOINT.endpoint, 12_345, VIEWER),
+  ...Object.fromEntries(
+    Object.entries(DELIVERIES).map(([name, delivery]) => [
+      `delivery-${name}`,
+      deliveryPage(PAUSED_ENDPOINT.endpoint, delivery, VIEWER),
+    ]),
+  ),
+  thresholds: thresholdsPage(thresholdsView(), CONTEXT),
+  'thresholds-none': thresholdsPage(thresholdsView({ thresholds: [] }), { ...CONTEXT, notice: 'Threshold removed.' }),
+  'thresholds-refused': thresholdsPage(
+    thresholdsView({
+      refused: {
+        form: 'below',
+        state: {
+          values: { below: '20,5' },
+          errors: { below: 'Enter credits, such as 20, or a percentage from 1% to 100%.' },
+        },
+      },
+    }),
+    CONTEXT,
+  ),
   members: membersPage(membersView(), CONTEXT),
   'members-invited': membersPage(membersView({ newInvitationUrl: `${API}/console/join/${TOKEN}` }), CONTEXT),
   'remove-member': removeMemberPage(FIRST_MEMBER, VIEWER),

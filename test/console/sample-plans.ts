@@ -11,7 +11,6 @@ import { byKey, byMember, END_USER, NOW, SampleLedger, USER, viewOf } from './sa
 
 const MONTHLY = { validityDays: null, validityMonths: 1 };
 
-/** An end user whose plan has changed once, whose cycle has renewed since, and whose plan will change again. */
 const ledger = new SampleLedger(NOW);
 ledger.run(130, { ...byKey, kind: 'start-cycle', amount: 1_000, ...MONTHLY, onActive: 'refuse' });
 const later = { kind: 'start-cycle', onActive: 'at_period_end' } as const;

@@ -1,5 +1,4 @@
-// Sample data for the pages that do not show an end user: an account in use and a new account. The data is fixed, so
-// that pages look the same in every run.
+// Sample data for the pages that do not show an end user: an account in use and a new account.
 
 import type { Page } from '../../src/console/layout.ts';
 import type { AccountView } from '../../src/console/pages/account.ts';
@@ -57,7 +56,6 @@ export function overviewView(change: Partial<OverviewView> = {}): OverviewView {
   };
 }
 
-/** An overview with huge numbers, and one day on which a huge amount was added. */
 export const RICH_OVERVIEW: OverviewView = overviewView({
   outstanding: 9_007_199_254_740_991_000n,
   counts: { endUsers: 1_000_000, withCredits: 894_976 },

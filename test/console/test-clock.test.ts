@@ -22,7 +22,6 @@ async function startOnPostgres(): Promise<Scrip> {
   return startScrip({ testClock: true, database: await newDatabaseOn(server) });
 }
 
-/** The time that the banner of a page shows; null if the page has no banner. */
 function bannerOf({ text }: Reply): string | null {
   return /<strong>Test clock: <time datetime="([^"]+)"/.exec(text)?.[1] ?? null;
 }

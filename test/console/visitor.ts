@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { after, before, describe } from 'node:test';
+import { after, afterEach, before, describe } from 'node:test';
 import type { ConsoleSettings } from '../../src/console/console-context.ts';
 import { MovableClock, type Reply, type Scrip, startScrip } from '../http/running-service.ts';
 import { PostgresServer } from '../store/postgres/postgres-server.ts';
@@ -20,7 +20,6 @@ export class Visitor {
   readonly #scrip: Scrip;
   readonly #headers: Headers;
 
-  /** @param headers sent with every request */
   constructor(scrip: Scrip, headers: Headers = {}) {
     this.#scrip = scrip;
     this.#headers = headers;
@@ -35,8 +34,13 @@ export class Visitor {
   }
 
   post(path: string, fields: Fields = {}, headers: Headers = {}): Promise<Reply> {
+    return this.postBody(path, String(new URLSearchParams(fields)), headers);
+  }
+
+  /** @param body the form, which may repeat fields */
+  postBody(path: string, body: string, headers: Headers = {}): Promise<Reply> {
     const form = { 'content-type': 'application/x-www-form-urlencoded' };
-    return this.#send('POST', path, String(new URLSearchParams(fields)), { ...form, ...headers });
+    return this.#send('POST', path, body, { ...form, ...headers });
   }
 
   signUp(fields: Fields): Promise<Reply> {
@@ -76,7 +80,7 @@ export function someEmail(): string {
   return `${randomUUID()}@example.com`;
 }
 
-/** Signs up the owner of a new account. The first owner gets the account that already exists. */
+/** The first owner gets the account that already exists. */
 export async function newOwner(scrip: Scrip, name = 'Lovelace Ltd'): Promise<Visitor & { readonly email: string }> {
   const visitor = Object.assign(new Visitor(scrip), { email: someEmail() });
   assertGoesTo(await visitor.signUp({ email: visitor.email, name }), '/console/overview');
@@ -91,7 +95,6 @@ export async function invite(owner: Visitor, role: string): Promise<string> {
   return new URL(link).pathname;
 }
 
-/** Creates a new member of the owner's account, and signs the member in. */
 export async function newMember(
   scrip: Scrip,
   owner: Visitor,
@@ -107,7 +110,6 @@ export function assertGoesTo({ status, headers, text }: Reply, path: string): vo
   assert.deepEqual([status, headers.location], [303, path], text);
 }
 
-/** Decodes the character references that ghtml emits. */
 export function decode(text: string): string {
   return text.replaceAll(/&#(\d+);/g, (_, code) => String.fromCodePoint(Number(code)));
 }
@@ -131,13 +133,13 @@ after(async () => {
   await (await server)?.remove();
 });
 
-/** Defines the same tests for SQLite and for PostgreSQL. Stops the services that the tests start. */
+/** Defines the same tests for SQLite and for PostgreSQL. */
 export function onBothStores(name: string, define: (start: Start) => void): void {
   makeHashesCheap();
   const started: Scrip[] = [];
   const stopAll = async () => void (await Promise.all(started.splice(0).map((scrip) => scrip.stop())));
   describe(`${name} (SQLite)`, () => {
-    after(stopAll);
+    afterEach(stopAll);
     define(async (settings = {}) => {
       const { temporaryFile } = await import('../store/temporary-ledger.ts');
       const { DatabaseSync } = await import('node:sqlite');
@@ -161,7 +163,7 @@ export function onBothStores(name: string, define: (start: Start) => void): void
   });
   describe(`${name} (PostgreSQL)`, () => {
     before(postgres);
-    after(stopAll);
+    afterEach(stopAll);
     define(async (settings = {}) => {
       const server = await postgres();
       const clock = new MovableClock(new Date().toISOString());
@@ -169,7 +171,7 @@ export function onBothStores(name: string, define: (start: Start) => void): void
       const scrip = await startScrip({ clock, database, console: settings });
       started.push(scrip);
       const sql: Started['sql'] = async (text) => {
-        const qualified = text.replaceAll(/(?<!TO )\b(console_\w+|accounts)\b/g, 'scrip.$1');
+        const qualified = text.replaceAll(/(?<!\bTO )\b(console_\w+|webhook_\w+|accounts)\b/g, 'scrip.$1');
         return (await server.query(qualified, new URL(database.url).pathname.slice(1))).rows;
       };
       return { scrip, clock, sql };

@@ -1,5 +1,5 @@
 // Clients that send all kinds of writes, several requests at a time, with and without idempotency keys, and record the
-// responses. Each client has its own socket.
+// responses.
 
 import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -10,7 +10,6 @@ const REQUESTS_AT_ONCE_MAX = 16;
 /** The pause after a failed request, so that a failing store does not get a thousand requests per second. */
 const PAUSE_MS = 5;
 
-/** All requests to one ledger, in the order in which they were sent. */
 export class Requests {
   readonly all: Sent[] = [];
   readonly known = new KnownTransactions();
@@ -21,7 +20,7 @@ export class Requests {
     this.#random = random;
   }
 
-  /** Creates IDs of end users. All further writes are for these end users. */
+  /** Creates end users; all further writes are for them. */
   newEndUsers(count: number): readonly string[] {
     this.#endUsers = Array.from({ length: count }, () => crypto.randomUUID());
     return this.#endUsers;
@@ -43,7 +42,6 @@ export interface Address {
   readonly secret: string;
 }
 
-/** Repeatedly sends a few requests at once and waits for the responses, until the socket closes. */
 export async function runClient(address: Address, requests: Requests, random: Random, isStopped = () => false) {
   const connection = new Connection(address);
   while (!isStopped() && !connection.isClosed) {
@@ -55,7 +53,7 @@ export async function runClient(address: Address, requests: Requests, random: Ra
   connection.close();
 }
 
-/** Repeats requests one at a time, as after a lost response. @returns the new responses in the order of the requests */
+/** @returns the new responses in the order of the requests */
 export async function sendAgain(address: Address, sent: readonly Sent[]): Promise<(Answered | null)[]> {
   const again = sent.map((one) => ({ ...one, answer: null }));
   const connection = new Connection(address);
@@ -85,7 +83,6 @@ class Connection {
     });
   }
 
-  /** Resolves when every request has a response, or the connection is closed. */
   exchange(sent: readonly Sent[]): Promise<void> {
     if (this.isClosed) return Promise.resolve();
     this.#waiting = [...sent];

@@ -14,15 +14,12 @@ import { auditProblems } from '../load/server-process.ts';
 import { EndUser } from '../store/temporary-ledger.ts';
 import { commandOf, END_USERS, isAddition, type JournalLine, kindOf } from './recorded-commands.ts';
 
-/** How many of the last commands the test repeats. */
 const SENT_AGAIN = 24;
 
-/** The content of the recorded journal up to the crash. */
 export class Known {
   isOpen = false;
   readonly batches: (readonly number[])[] = [];
   readonly answers = new Map<number, string>();
-  /** The ID of the transaction that each acknowledged command created; null if the command created no transaction. */
   readonly made = new Map<number, TransactionId | null>();
   readonly #named = new Map<number, TransactionId>();
 
@@ -53,13 +50,12 @@ export class Known {
   }
 }
 
-/** A sentence for each problem. A control, which has a deliberate bug, counts as caught if `lost` is not empty. */
+/** A control, which has a deliberate bug, counts as caught if `lost` is not empty. */
 export interface Faults {
   readonly lost: string[];
   readonly broken: string[];
 }
 
-/** Writes the files to an empty folder and opens the ledger in it, as a restart after the crash does. */
 export async function faultsOfImage(files: ReadonlyMap<string, Buffer>, known: Known, folder: string): Promise<Faults> {
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
@@ -90,7 +86,6 @@ export async function faultsOfImage(files: ReadonlyMap<string, Buffer>, known: K
 }
 
 interface Effects {
-  /** How often the transaction of each command is stored. */
   readonly times: ReadonlyMap<number, number>;
   readonly ids: ReadonlyMap<number, TransactionId>;
 }
@@ -117,7 +112,6 @@ async function effectsOf(ledger: LedgerStore): Promise<Effects> {
   return { times, ids };
 }
 
-/** @returns how often the transaction of each command is stored */
 async function compare(
   ledger: LedgerStore,
   known: Known,
@@ -155,10 +149,7 @@ function batchFaults({ batches, answers }: Known, times: ReadonlyMap<number, num
   return faults;
 }
 
-/**
- * Repeats the last commands that have idempotency keys. A repeated command has an effect only if the effect of the
- * first attempt is not stored.
- */
+/** A repeated command has an effect only if the effect of the first attempt is not stored. */
 async function sendAgain(
   ledger: LedgerStore,
   known: Known,

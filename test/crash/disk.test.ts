@@ -21,7 +21,6 @@ function write(disk: Disk, file: RecordedFile, offset: number, text: string): vo
   change.isDone = true;
 }
 
-/** Collects the contents that the file may have after a power loss. */
 function outcomes(disk: Disk, survives: readonly Survives[] = SURVIVES): Set<string | undefined> {
   const random = randomFrom(1);
   const found = survives.flatMap((one) =>

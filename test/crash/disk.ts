@@ -10,14 +10,10 @@
 import assert from 'node:assert/strict';
 import { below, type Random } from './randomness.ts';
 
-/** A disk usually writes a sector completely or not at all; `tornApplied` simulates a sector that is torn. */
 const SECTOR_BYTES = 512;
 
 export const SURVIVES = ['nothing', 'prefix', 'sectors', 'everything'] as const;
-/**
- * Which changes in flight survive: none, the earliest (possibly only a part of the last of these), random sectors, or
- * all.
- */
+/** The changes in flight that survive a power loss: none, the earliest ones, random sectors, or all. */
 export type Survives = (typeof SURVIVES)[number];
 
 interface Bytes {
@@ -38,7 +34,6 @@ export class RecordedFile {
   underWay: Change[] = [];
   doomed: Bytes[] = [];
 
-  /** Compares interrupted changes with the content of the file, and drops those that did not take effect. */
   settle(content: Buffer): void {
     this.underWay = this.underWay.filter((change) => {
       if (change.isDone) return true;
@@ -48,7 +43,6 @@ export class RecordedFile {
     });
   }
 
-  /** Returns the changes that an fsync would cover if it started now. */
   written(): ReadonlySet<Change> {
     return new Set(this.underWay.filter(({ isDone }) => isDone));
   }
@@ -73,10 +67,6 @@ export class RecordedFile {
     this.underWay = this.underWay.filter((change) => !written.has(change));
   }
 
-  /**
-   * Removes the doomed bytes that the change overwrites or cuts off, because it no longer matters whether they are
-   * stable.
-   */
   #forgetDoomed(change: Change): void {
     const from = change.kind === 'truncate' ? change.size : change.offset;
     const to = change.kind === 'truncate' ? Number.POSITIVE_INFINITY : change.offset + change.bytes.length;
@@ -93,7 +83,6 @@ export class RecordedFile {
 
 export class Disk {
   #order = 0;
-  /** The files by name, as running processes see them. */
   readonly names = new Map<string, RecordedFile>();
   #stableNames = new Map<string, RecordedFile>();
   #namings: Naming[] = [];
@@ -110,7 +99,6 @@ export class Disk {
     return change;
   }
 
-  /** @param file the file that gets the name; null removes the name */
   name(name: string, file: RecordedFile | null): void {
     if (file === null) this.names.delete(name);
     else this.names.set(name, file);
@@ -122,7 +110,6 @@ export class Disk {
     this.#namings = [];
   }
 
-  /** Returns files that the disk might contain after a power loss. */
   afterPowerLoss(survives: Survives, random: Random): Map<string, Buffer> {
     const until = survives === 'prefix' ? below(this.#order + 1 - this.#firstUnderWay(), random) : 0;
     const last = this.#firstUnderWay() + until;
@@ -144,7 +131,6 @@ export class Disk {
   }
 }
 
-/** @param last if the earliest changes survive, the order of the first change that is lost completely */
 function contentOf(
   { stable, underWay, doomed }: RecordedFile,
   survives: Survives,
@@ -174,7 +160,6 @@ function applied(content: Buffer, change: Change): Buffer {
     : Buffer.concat([content, Buffer.alloc(change.size - content.length)]);
 }
 
-/** Applies a write up to a random byte. The rest of that sector may get random content. */
 function tornApplied(content: Buffer, change: Change, random: Random): Buffer {
   if (change.kind === 'truncate') return random() < 0.5 ? applied(content, change) : content;
   const length = below(change.bytes.length + 1, random);
@@ -186,10 +171,6 @@ function tornApplied(content: Buffer, change: Change, random: Random): Buffer {
   return withBytes(content, { offset: change.offset, bytes: torn });
 }
 
-/**
- * Applies random sectors of a write. Even if its new sectors are lost, the file may grow to its new size, filled with
- * zeros or random bytes.
- */
 function sectorsApplied(content: Buffer, { offset, bytes }: Bytes, share: number, random: Random): Buffer {
   let result = content;
   const end = offset + bytes.length;

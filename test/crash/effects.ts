@@ -1,13 +1,10 @@
 // Reads a ledger over HTTP to find out which writes of the clients are stored. The note of a transaction is the number
-// of its write. Also checks that holds, refunds and the transactions to which they refer are consistent.
+// of its write.
 
 import type { Kind, Sent } from './requests.ts';
 
-/** The effects of all writes. */
 export interface Effects {
-  /** How often the transaction of each write is stored. The keys are those that `nameOf` returns. */
   readonly times: ReadonlyMap<string, number>;
-  /** The IDs of all transactions, including those without a note. */
   readonly ids: ReadonlySet<string>;
   /**
    * The milliseconds from the creation of each lapsed hold to its lapse, by the number of the write that made the hold.
@@ -15,7 +12,6 @@ export interface Effects {
   readonly lapses: ReadonlyMap<number, number>;
   /** Why reads of an end user failed, by end user. A server refuses to read an end user with corrupt rows. */
   readonly unread: ReadonlyMap<string, string>;
-  /** A sentence for each contradiction between holds, refunds and the transactions to which they refer. */
   readonly wrong: readonly string[];
 }
 
@@ -37,12 +33,10 @@ interface Entry {
   readonly cycles: readonly { readonly amount: number }[];
 }
 
-/** Kinds that are read with a request each. Of these, the list of transactions contains only refunds by default. */
 const OTHER_KINDS = ['schedule-plan', 'hold', 'release', 'lapse', 'stop-cycle', 'refund'] as const;
 
 const END_USERS_AT_ONCE = 32;
 
-/** @param headers the headers of each request, with the API key */
 export async function effectsOf(
   url: string,
   headers: Readonly<Record<string, string>>,
@@ -85,9 +79,7 @@ export async function effectsOf(
 
 class Unread extends Error {}
 
-/**
- * Adds a transaction to the effects. Renewals, plan changes and lapses have no note, so no write is counted for them.
- */
+/** Renewals, plan changes and lapses have no note, so no write is counted for them. */
 function add(
   { times, ids, lapses }: { times: Map<string, number>; ids: Set<string>; lapses: Map<number, number> },
   { transaction_id: id, kind, note, reference, created_at }: Entry,
@@ -103,7 +95,6 @@ function add(
   if (hold !== undefined) lapses.set(Number(hold.note), Date.parse(created_at) - Date.parse(hold.created_at));
 }
 
-/** @param open the IDs of the holds that were open, read before `all` */
 function* contradictions(all: readonly Entry[], open: ReadonlySet<string>): Generator<string> {
   const ends = new Map<string, string[]>();
   for (const { kind, reference = '' } of all)
@@ -128,10 +119,7 @@ function* contradictions(all: readonly Entry[], open: ReadonlySet<string>): Gene
   }
 }
 
-/**
- * Whether the hold lapsed exactly when its request said. Also true for a hold that has not lapsed, and for any other
- * write.
- */
+/** Whether the hold lapsed exactly when its request said. */
 export function lapsedInTime({ number, fields }: Sent, { lapses }: Effects): boolean {
   const ms = lapses.get(number);
   return ms === undefined || ms === 1_000 * Number(fields.expires_in_seconds);

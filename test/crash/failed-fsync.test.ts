@@ -1,6 +1,5 @@
 // After a failed fsync, processes can still read data that never reached the disk. So when Scrip opens a ledger, it
-// must not assume that the data in the log is durable. `npm run power-loss` found this problem: it recorded a process,
-// killed it, recorded the next process, and cut the power.
+// must not assume that the data in the log is durable.
 
 import assert from 'node:assert/strict';
 import { copyFileSync, existsSync, statSync } from 'node:fs';

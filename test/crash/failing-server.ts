@@ -18,16 +18,13 @@ const END_USERS = 12;
 const PATIENCE_MS = 30_000;
 const LOOK_EVERY_MS = 10;
 
-/** Breaks the disk of a process. @returns a function that repairs the disk */
+/** @returns a function that repairs the disk */
 export type BreakDisk = (server: Running) => Promise<() => Promise<void>>;
 
 export interface Failure {
   readonly name: string;
   readonly breakDisk: BreakDisk;
-  /**
-   * The disk is repaired after this time. If `mustFail`, the repair also waits until a write has failed and /readyz has
-   * reported the failure.
-   */
+  /** The shortest time until the disk is repaired. */
   readonly lastsMs: number;
   readonly mustFail: boolean;
 }
@@ -110,7 +107,7 @@ export class FailingServer {
     return { answers: answersOf(sent()), ...during, lost: findings.lost, wrong, backMs };
   }
 
-  /** Creates an end user with credits. The clients send no writes for this end user. */
+  /** The clients send no writes for this end user. */
   async #idleEndUser(): Promise<string> {
     const endUser = randomUUID();
     const headers = { authorization: `Bearer ${this.#secret}`, 'content-type': 'application/json' };

@@ -5,11 +5,8 @@ import { type Effects, effectsOf, lapsedInTime, nameOf } from './effects.ts';
 import type { Answered, Sent } from './requests.ts';
 
 export interface Findings {
-  /** The number of acknowledged writes that are missing in the ledger. */
   lost: number;
-  /** The number of requests with an unknown outcome that turned out to have an effect. */
   unansweredDone: number;
-  /** A sentence for each other problem. */
   readonly wrong: string[];
 }
 
@@ -35,7 +32,6 @@ export async function findingsOf(
   return findings;
 }
 
-/** Compares the content of the server with the responses that the clients got. */
 export function compared(effects: Effects, sent: readonly Sent[]): Findings {
   const findings: Findings = { lost: 0, unansweredDone: 0, wrong: [] };
   const known = new Set(sent.flatMap(namesOf));
@@ -68,7 +64,6 @@ export function isAcknowledged({ answer }: Pick<Sent, 'answer'>): boolean {
   return answer?.status === 200;
 }
 
-/** Whether the outcome is unknown to the client. */
 export function isUnknown({ answer }: Pick<Sent, 'answer'>): boolean {
   return answer === null || answer.error === 'OutcomeUnknown';
 }
@@ -96,10 +91,7 @@ function compare(one: Sent, effects: Effects, findings: Findings): void {
   if (!lapsedInTime(one, effects)) findings.wrong.push(`${name} did not lapse exactly when its request said`);
 }
 
-/**
- * Repeats requests. Each response must match the ledger, and a request that got a response before must get the same
- * response again.
- */
+/** Each response must match the ledger, and a request that got a response before must get the same response again. */
 async function repeat(
   address: Address,
   endUsers: readonly string[],

@@ -1,5 +1,5 @@
-// Tests a server under load while its disk is full for a while. One test only limits the size of files, because any
-// user may set this limit for their own processes. If the tests run as root, another test fills a small file system.
+// Tests a server under load while its disk is full for a while. Only root can fill a small file system, so other users
+// run only the test that limits the size of files.
 
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
@@ -18,7 +18,6 @@ const LASTS_MS = 1_500;
 const NO_PRLIMIT = spawnSync('prlimit', ['--version']).status !== 0 && 'prlimit (util-linux) is not installed';
 const NOT_ROOT = (process.platform !== 'linux' || process.getuid?.() !== 0) && 'only root may mount a file system';
 
-/** Limits the size of each file of the server process to slightly more than the current size of the log. */
 function filesMayNotGrow(file: string): Failure {
   const limit = (pid: number, bytes: string) => execFileSync('prlimit', ['--pid', String(pid), `--fsize=${bytes}:`]);
   return {
@@ -32,7 +31,6 @@ function filesMayNotGrow(file: string): Failure {
   };
 }
 
-/** Fills the file system with another file; the repair deletes this file. */
 function diskIsFull(folder: string): Failure {
   return {
     name: 'a full disk',

@@ -7,7 +7,6 @@ import { type Kills, killRepeatedly, summaryOf } from './killing.ts';
 import { randomFrom } from './randomness.ts';
 
 const KILLS = 20;
-/** The maximum number of kills of a control. The test of a control ends as soon as it has caught the control. */
 const CONTROL_KILLS_MAX = 40;
 const SEED = Number(process.env.SEED ?? Date.now() % 1_000_000);
 

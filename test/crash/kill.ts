@@ -5,7 +5,6 @@ import { parseArgs } from 'node:util';
 import { type Kills, killRepeatedly, summaryOf } from './killing.ts';
 import { randomFrom } from './randomness.ts';
 
-/** The maximum number of kills of a control. The test of a control ends as soon as it has caught the control. */
 const CONTROL_KILLS_MAX = 40;
 const SHOWN = 10;
 /** A run takes minutes, so it prints an interim result after this many kills. */

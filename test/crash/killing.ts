@@ -14,7 +14,6 @@ import type { Sent } from './requests.ts';
 
 const WEAKENED = join(import.meta.dirname, 'weakened-writer.ts');
 
-/** The status that writes get after the server has found an invariant violation and stopped writing. */
 const STOPPED_STATUS = 500;
 
 const CLIENTS = 8;
@@ -28,7 +27,6 @@ const KILLS_A_LEDGER = 20;
 
 export interface Kills {
   kills: number;
-  /** The number of kills after which a request with an unknown outcome turned out to have an effect. */
   betweenCommitAndAnswer: number;
   startsKilled: number;
   acknowledged: number;
@@ -91,7 +89,6 @@ class KilledLedger {
   #server: Running | null = null;
   #starts = 0;
   #lost = 0;
-  /** The file in which the running server records its batches. */
   #record = '';
 
   constructor(folder: string, random: Random, weakness: string | null, total: Kills) {
@@ -174,7 +171,6 @@ class KilledLedger {
     total.wrong.push(...findings.wrong, ...(await auditProblems(`file:${this.#file}`)));
   }
 
-  /** Checks that writes acknowledged before a kill survive all later kills. */
   async #compareAll(address: Address): Promise<void> {
     const { all } = this.#requests;
     const endUsers = new Set(all.map(({ endUser }) => endUser));
@@ -197,7 +193,6 @@ class KilledLedger {
   }
 }
 
-/** Returns a summary in one line. */
 export function summaryOf(kills: Kills): string {
   const starts = kills.startsMs.toSorted((a, b) => a - b);
   const at = (share: number) => Math.round(starts[Math.min(starts.length - 1, Math.floor(starts.length * share))] ?? 0);

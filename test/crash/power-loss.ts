@@ -21,7 +21,6 @@ const WEAKENED = join(import.meta.dirname, 'weakened-sqlite.ts');
 /** Small enough that the log is checkpointed and restarted many times in one recording. */
 const CHECKPOINT_PAGES = 60;
 const TURNS = 60;
-/** Each process of a recording gets its own range of serial numbers. */
 const SERIALS_A_SESSION = 5_000;
 const RECORDING_MS_MAX = 120_000;
 const FAULTS_SHOWN = 5;
@@ -32,10 +31,6 @@ const IMAGE_FOLDER = mkdtempSync(join(existsSync('/dev/shm') ? '/dev/shm' : tmpd
 process.once('exit', () => rmSync(IMAGE_FOLDER, { recursive: true, force: true }));
 
 interface Session {
-  /**
-   * The error that strace injects, in the syntax of strace: `when=5+` means the fifth call of each thread and all later
-   * calls.
-   */
   readonly failing?: string;
 }
 
@@ -43,13 +38,10 @@ interface Recording {
   readonly name: string;
   /** The processes, which run one after the other. Each process kills itself at the end. */
   readonly sessions: readonly Session[];
-  /** The log is checkpointed after this many pages. */
   readonly checkpointPages?: number;
   readonly synchronous?: 'NORMAL' | 'OFF';
   readonly isFsyncIgnored?: boolean;
-  /** Whether opening the ledger skips the checkpoint that truncates the log. */
   readonly isLogBelieved?: boolean;
-  /** Whether the power losses must lose acknowledged writes. */
   readonly isControl: boolean;
 }
 
@@ -85,7 +77,7 @@ const RECORDINGS: readonly Recording[] = [
   },
   {
     name: 'some writes fail',
-    sessions: [{ failing: 'pwrite64:error=ENOSPC:when=200+61' }, plain],
+    sessions: [{ failing: 'pwrite64:error=ENOSPC:when=400+61' }, plain],
     isControl: false,
   },
   {
@@ -106,7 +98,6 @@ const RECORDINGS: readonly Recording[] = [
   { name: 'control: a disk that ignores fsync', sessions: [plain], isFsyncIgnored: true, isControl: true },
 ];
 const EXAMINED = RECORDINGS.filter(({ isControl }) => !isControl).length;
-/** The maximum number of images that are made from one recording. */
 const IMAGES_A_RECORDING = 250;
 const CONTROL_IMAGES = 100;
 /**
@@ -153,7 +144,6 @@ async function examine(recording: Recording, wanted: number): Promise<Tally> {
   return tally;
 }
 
-/** The system calls of one process, and the files that it left behind. */
 interface Recorded {
   readonly trace: string;
   readonly left: ReadonlyMap<string, Buffer>;
@@ -192,7 +182,6 @@ function filesIn(folder: string): Map<string, Buffer> {
   return new Map(names.map((name) => [name, readFileSync(join(folder, name))]));
 }
 
-/** Replays the recording and simulates power losses at random moments. */
 async function replay(
   recording: Recording,
   folder: string,
@@ -213,7 +202,6 @@ async function replay(
       for (const line of lines) known.learn(line);
       disk.follow(part);
       if (!isStep(part, folder)) continue;
-      // `left` power losses remain, and each of the remaining moments is equally likely.
       for (; left > 0 && random() < left / steps; left--) await lose(disk, known, random, tally);
       steps -= 1;
     }
@@ -223,7 +211,6 @@ async function replay(
   tally.acknowledged += known.acknowledged;
 }
 
-/** Whether the power may be cut now: a system call on the ledger or the journal has just begun or ended. */
 function isStep({ call }: TracePart, folder: string): boolean {
   return call.name !== 'close' && call.args.includes(`<${folder}/`);
 }

@@ -13,7 +13,6 @@ export function randomFrom(seed: number): Random {
   };
 }
 
-/** Returns a whole number from 0 to `count - 1`. */
 export function below(count: number, random: Random): number {
   return Math.floor(random() * count);
 }

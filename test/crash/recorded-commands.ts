@@ -1,6 +1,4 @@
-// Makes commands from serial numbers. The note of a command is its serial number, which identifies its transaction. A
-// serial number makes the same command in every process, except for the ID of the hold or transaction to which the
-// command refers.
+// Makes commands from serial numbers. The note of a command is its serial number, which identifies its transaction.
 
 import type { OnActive, WriteCommand } from '../../src/ledger/command.ts';
 import type { TransactionId } from '../../src/ledger/transaction-id.ts';
@@ -15,18 +13,14 @@ const ADDITION = 1_000_000;
 const AMOUNT_MAX = 1_000;
 /** Some of these holds lapse during the recording, others before the ledger is opened again. */
 const HOLD_SECONDS = [1, 1, 5, 3_600];
-/** A command refers only to holds and transactions of this many preceding commands. */
 const NAMED_BACK_MAX = 80;
 const UNKNOWN_ID: TransactionId = '019bc0de-0000-4000-8000-000000000000';
 
 export type JournalLine =
   | { readonly open: true }
-  /** `named` maps the serial number of a command to the ID of the hold or transaction that the command refers to. */
   | { readonly batch: readonly number[]; readonly named: Readonly<Record<number, TransactionId>> }
-  /** `id` is the ID of the transaction that the command made, if any. */
   | { readonly answered: number; readonly answer: string; readonly id?: TransactionId | null };
 
-/** Returns the end user and the kind of a command, and the random numbers for its other fields. */
 function shapeOf(serial: number) {
   const random = randomFrom(serial);
   const user = below(END_USERS, random);
@@ -38,10 +32,6 @@ export function kindOf(serial: number): WriteCommand['kind'] {
   return shapeOf(serial).kind;
 }
 
-/**
- * @returns the serial number of the command that makes the hold or transaction to which this command refers; null if
- *   there is none
- */
 export function namedBy(serial: number): number | null {
   const { user, kind, random } = shapeOf(serial);
   if (kind !== 'capture' && kind !== 'release' && kind !== 'refund') return null;
@@ -54,7 +44,6 @@ export function namedBy(serial: number): number | null {
   return candidates[below(Math.max(1, candidates.length), random)] ?? null;
 }
 
-/** @param named the ID of the hold or transaction to which the command refers, if this ID is known */
 export function commandOf(serial: number, named: TransactionId = UNKNOWN_ID): WriteCommand {
   const { user, kind, random } = shapeOf(serial);
   const idempotency = random() < 0.5 ? { key: `key ${serial}`, requestId: `request ${serial}` } : null;

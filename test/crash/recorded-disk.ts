@@ -23,7 +23,6 @@ export class RecordedDisk {
   failedFsyncs = 0;
   writes = 0;
 
-  /** @param isFsyncIgnored whether the disk reports that an fsync succeeded although nothing is durable */
   constructor(folder: string, { isFsyncIgnored = false } = {}) {
     this.#folder = folder;
     this.#isFsyncIgnored = isFsyncIgnored;
@@ -43,8 +42,7 @@ export class RecordedDisk {
   }
 
   /**
-   * Finishes the replay of a killed process. The files that the process left behind show which unfinished calls took
-   * effect, and whether the replay is correct.
+   * The files that the process left behind show which unfinished calls took effect, and whether the replay is correct.
    *
    * @param found the files that the process left behind, by name
    */

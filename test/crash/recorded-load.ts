@@ -1,6 +1,6 @@
 // The process whose system calls are recorded: `node recorded-load.ts LEDGER JOURNAL SEED TURNS FIRST`. It writes to a
 // ledger file through group commit, and appends a line of JSON to JOURNAL for each batch that it begins and each
-// outcome that it gets. So the recording also shows when each batch began and when each outcome arrived.
+// outcome that it gets.
 
 import { openSync, writeSync } from 'node:fs';
 import { type CommitResult, GroupCommit } from '../../src/batching/group-commit.ts';
@@ -27,9 +27,7 @@ const [file, journal, seed, turns, first] = process.argv.slice(2) as [string, st
 const descriptor = openSync(journal, 'a');
 const random = randomFrom(Number(seed));
 const numbers = new WeakMap<Command, number>();
-/** The ID of the transaction that each command made, by serial number. */
 const made = new Map<number, TransactionId>();
-/** The ID of the hold or transaction to which each command refers, by serial number. */
 const named = new Map<number, TransactionId>();
 let serial = Number(first);
 let faults = 0;
@@ -69,10 +67,6 @@ function answerOf(result: CommitResult): { answer: string; id?: TransactionId | 
   return { answer: 'acknowledged', id: result.transactionId };
 }
 
-/**
- * Wraps the methods of a store that group commit uses, to record each batch in the journal before the store gets the
- * batch.
- */
 function noting(store: LedgerStore): LedgerStore {
   const noted: Pick<LedgerStore, 'lanes' | 'write'> = {
     lanes: store.lanes,

@@ -9,10 +9,8 @@ export interface Sent {
   readonly number: number;
   readonly kind: Kind;
   readonly endUser: string;
-  /** The fields of the body, except the end user and the note. */
   readonly fields: Readonly<Record<string, string | number>>;
   readonly key: string | null;
-  /** Null if the client has got no response. */
   answer: Answered | null;
 }
 
@@ -20,7 +18,6 @@ export interface Answered {
   readonly status: number;
   readonly error: string | null;
   readonly isReplayed: boolean;
-  /** The ID of the transaction that the request made; null if it made no transaction. */
   readonly transactionId: string | null;
   readonly text: string;
 }
@@ -33,7 +30,6 @@ export function answered(head: string, text: string): Answered {
   return { status: Number(head.split(' ')[1]), error, isReplayed, transactionId, text };
 }
 
-/** Returns the request as HTTP text. */
 export function requestText({ number, kind, endUser, fields, key }: Sent, secret: string): string {
   const body = JSON.stringify({ end_user_id: endUser, ...fields, note: String(number) });
   const header = key === null ? '' : `Idempotency-Key: ${key}\r\n`;
@@ -45,7 +41,6 @@ const ADDITION = 1_000_000;
 const AMOUNT_MAX = 1_000;
 /** Some of these holds lapse while a test runs. */
 const HOLD_SECONDS = [1, 1, 5, 3_600];
-/** Writes refer only to the latest holds and transactions of an end user, at most this many of each. */
 const REMEMBERED = 8;
 
 interface KnownIds {
@@ -53,7 +48,6 @@ interface KnownIds {
   readonly spent: string[];
 }
 
-/** The IDs that clients learned from responses, by end user. */
 export class KnownTransactions {
   readonly #known = new Map<string, KnownIds>();
 
@@ -64,10 +58,7 @@ export class KnownTransactions {
     if (kind === 'subtract' || kind === 'capture') known.spent.push(answer.transactionId);
   }
 
-  /**
-   * Makes a random write. If the wanted write needs a hold or transaction and none is known, makes a write that creates
-   * one instead.
-   */
+  /** If the wanted write needs a hold or transaction and none is known, makes a write that creates one instead. */
   draw(wanted: Kind, endUser: string, random: Random): Pick<Sent, 'kind' | 'fields'> {
     const { holds, spent } = this.#of(endUser);
     const amount = 1 + Math.floor(random() * AMOUNT_MAX);
@@ -113,7 +104,6 @@ function recent(ids: readonly string[], random: Random): string | undefined {
   return ids.at(-1 - Math.floor(random() * Math.min(REMEMBERED, ids.length)));
 }
 
-/** The share of each kind among the writes. */
 const SHARES: readonly (readonly [Kind, number])[] = [
   ['add', 0.44],
   ['subtract', 0.16],

@@ -4,7 +4,6 @@
 import { createReadStream } from 'node:fs';
 import { createInterface } from 'node:readline';
 
-/** All system calls that change, sync, name or delete files, or that open or close descriptors. */
 export const TRACED =
   'openat,open,creat,close,dup,dup2,dup3,write,writev,pwrite64,pwritev,pwritev2,copy_file_range,sendfile,splice,' +
   'fsync,fdatasync,sync,syncfs,sync_file_range,truncate,ftruncate,fallocate,' +
@@ -17,7 +16,6 @@ export interface Call {
   readonly name: string;
   /** The arguments as strace prints them, except that paths are decoded. */
   readonly args: string;
-  /** The strings among the arguments, in order. */
   readonly strings: readonly Buffer[];
 }
 

@@ -3,7 +3,8 @@
 
 import { openSync, writeSync } from 'node:fs';
 import type { Command } from '../../src/ledger/command.ts';
-import { Writer as ShippedWriter, type Written } from '../../src/store/sqlite/writer/writer.ts';
+import { Writer as ShippedWriter } from '../../src/store/sqlite/writer/writer.ts';
+import type { Written } from '../../src/store/sqlite/writer/written.ts';
 
 export * from '../../src/store/sqlite/writer/writer.ts';
 

@@ -1,5 +1,4 @@
-// Tests the TypeScript blocks in the documents. Each block in the README is part of an example program of the client;
-// other tests compile and run these programs. Each block under docs is a complete program, which these tests run
+// Tests the TypeScript blocks in the documents. Each block under docs is a complete program, which these tests run
 // against a real Scrip; it must print the output shown below the block.
 
 import assert from 'node:assert/strict';
@@ -16,7 +15,6 @@ import { documents, REPOSITORY, textOf } from './documents.ts';
 interface Block {
   readonly document: string;
   readonly code: string;
-  /** The output shown below the code; empty if there is none. */
   readonly shown: string;
 }
 

@@ -1,5 +1,4 @@
-// Functions for the tests of the documents: they read a document, find its shell examples with the output shown below
-// each, and mask the parts of an output that differ between runs.
+// Helpers for the tests of the documents: they list the documents and their shell examples.
 
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -24,13 +23,11 @@ export interface Example {
   readonly shown: string;
 }
 
-/** Returns the shell blocks of a document, in order. */
 export function examplesIn(document: string): Example[] {
   const blocks = textOf(document).matchAll(/^```sh\n([\s\S]*?)^```\n(?:```(?:json)?\n([\s\S]*?)^```\n)?/gm);
   return [...blocks].map(([, command = '', shown = '']) => ({ document, command, shown }));
 }
 
-/** The parts of any output that differ between runs. */
 const VOLATILE: readonly (readonly [pattern: RegExp, mask: string])[] = [
   [/scrip_(write|read)_[0-9A-Za-z_]+/g, '<key>'],
   [/\d{4}-\d\d-\d\dT[\d:.]+/g, '<instant>'],

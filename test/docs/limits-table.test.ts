@@ -5,12 +5,17 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { REPOSITORY, textOf } from './documents.ts';
 
-/** The modules that export the constants. */
 const MODULES = [
   'accounts/rate-limit',
   'batching/group-commit',
   'batching/queue-space',
   'config',
+  'events/webhooks/addresses',
+  'events/webhooks/deliveries',
+  'events/webhooks/endpoint-sender',
+  'events/webhooks/endpoints',
+  'events/webhooks/request',
+  'events/webhooks/sending-gate',
   'http/auth/authenticator',
   'http/api/calls/transactions',
   'http/api/list-source',

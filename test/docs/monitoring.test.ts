@@ -12,7 +12,6 @@ const FOLDER = join(import.meta.dirname, '..', '..', 'docs', 'operating');
 const read = (name: string): string => readFileSync(join(FOLDER, name), 'utf8');
 
 let scrip: Scrip;
-/** The names of the labels of each metric, by the name of the metric. */
 const samples = new Map<string, Set<string>>();
 const families = new Set<string>();
 
@@ -33,11 +32,7 @@ after(() => scrip.stop());
 /** Labels that Prometheus adds when it scrapes. */
 const ADDED = new Set(['instance', 'job']);
 
-/**
- * Asserts that the metrics and labels of a PromQL expression exist.
- *
- * @returns the number of metrics in the expression
- */
+/** @returns the number of metrics in the expression */
 function assertExpression(expression: string): number {
   const metrics = [...expression.matchAll(/\b((?:scrip|process|nodejs)_\w+)(?:\{([^}]*)\})?/g)];
   const grouped = [...expression.matchAll(/\bby \(([^)]*)\)/g)].flatMap(([, list = '']) => list.split(/, */));

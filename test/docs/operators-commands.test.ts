@@ -1,5 +1,5 @@
 // Runs the commands for operators in the documents, with temporary folders. Each command must print the output shown
-// below it; paths, numbers and times may differ. Commands that these tests cannot run are listed with the reason.
+// below it; paths, numbers and times may differ.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -66,7 +66,6 @@ let scrip: Scrip;
 before(async () => {
   folder = await mkdtemp(join(tmpdir(), 'scrip-operator-'));
   for (const name of ['served', 'backups', 'elsewhere', 'bin']) await mkdir(join(folder, name));
-  // The command `scrip` is on the PATH, as in the container.
   const command = `#!/bin/sh\nexec '${process.execPath}' '${join(REPOSITORY, 'src/main.ts')}' "$@"\n`;
   await writeFile(join(folder, 'bin/scrip'), command);
   await chmod(join(folder, 'bin/scrip'), 0o755);
@@ -82,10 +81,7 @@ after(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-/**
- * Runs a command of an example, with temporary folders instead of the folders in the example. A server is running
- * meanwhile.
- */
+/** Runs a command of an example, with temporary folders instead of the folders in the example. */
 async function run(command: string): Promise<{ stdout: string; stderr: string }> {
   const here = command
     .replaceAll('/backups', join(folder, 'backups'))
@@ -99,6 +95,7 @@ async function run(command: string): Promise<{ stdout: string; stderr: string }>
 
 const NUMBERS_AND_PATHS: readonly (readonly [pattern: RegExp, mask: string])[] = [
   [/<instant>Z/g, '<instant>'],
+  [/\bwhsec_[A-Za-z0-9+/]+/g, '<secret>'],
   [/\S*\/(backups\/)/g, '/$1'],
   [/\b\d+\b(?!-)/g, '<number>'],
   [/ %$/g, '%'],
@@ -118,14 +115,15 @@ function headerOf(table: string): string | undefined {
 }
 
 /**
- * Asserts that the output matches the document. The number of progress lines depends on how long the command takes, so
- * the document only has to contain each progress line that the command prints.
+ * The number of progress lines depends on how long the command takes, so the document only has to contain each progress
+ * line that the command prints.
  */
 function assertPrintsAsShown(
   { document, command, shown }: Example,
   { stdout, stderr }: Record<'stdout' | 'stderr', string>,
 ) {
-  if (command.includes('key list')) return assert.equal(headerOf(stdout), headerOf(shown), document);
+  if (/^scrip (?:key|webhook|threshold) list/.test(command))
+    return assert.equal(headerOf(stdout), headerOf(shown), document);
   const lines = linesOf(shown);
   const progress = lines.filter((line) => PROGRESS.test(line));
   assert.deepEqual(

@@ -3,7 +3,6 @@
 
 export interface Fields {
   readonly endUser: string;
-  /** Null if the body has no amount. */
   readonly amount: number | null;
 }
 
@@ -109,7 +108,6 @@ function isWithin(source: string, max: bigint | null): boolean {
   return max === null || (power <= 16 && digits * 10n ** BigInt(power) <= max);
 }
 
-/** @returns the parsed value; null if the bytes are not valid JSON */
 function parse(bytes: Uint8Array): Json | null {
   let text: string;
   try {

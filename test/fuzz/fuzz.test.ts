@@ -1,6 +1,5 @@
-// A short run of the fuzzer; `npm run fuzz` runs longer. The fuzzer finds 5xx responses, a 200 for an invalid request,
-// refused requests that move credits, and requests that get no response. Each control is a server with one of these
-// faults.
+// A short run of the fuzzer; `npm run fuzz` runs longer. Each control is a server with a fault that the fuzzer must
+// find.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -31,7 +30,6 @@ test(`2,000 hostile requests get correct responses, and only accepted requests m
   await scrip.assertConsistent();
 });
 
-/** The fault of each control, and the finding that the fuzzer must report. */
 const CAUGHT: readonly (readonly [fault: Fault, description: string, finding: RegExp])[] = [
   ['coerces', 'converts invalid values', /^status 200 for an invalid request/],
   ['changes', 'executes a subtraction and then refuses it', /^the balance changed without an accepted write/],

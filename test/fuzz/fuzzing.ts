@@ -1,5 +1,5 @@
-// Sends hostile requests on a few connections and checks every response. After each exchange, compares the credits of
-// the end user with the responses. The same seed makes the same requests, except for the IDs that come from responses.
+// Sends hostile requests on a few connections and checks every response. The same seed makes the same requests, except
+// for the IDs that come from responses.
 
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
@@ -20,7 +20,6 @@ export interface Target {
 export interface Fault {
   readonly what: string;
   readonly bytes: Buffer;
-  /** Earlier requests about the same end user. */
   readonly before: readonly Buffer[];
 }
 
@@ -40,7 +39,6 @@ const LINES = 8;
 const REQUESTS_PER_USER = 40;
 const CREDITS = 1_000;
 const FAULTS_MAX = 20;
-/** The number of earlier exchanges that are reported with a fault. */
 const BEFORE = 1;
 
 export async function fuzz(target: Target, seed: number, requests: number): Promise<Fuzzed> {
@@ -69,7 +67,6 @@ export async function fuzz(target: Target, seed: number, requests: number): Prom
   return { requests: sent, statuses, faults };
 }
 
-/** The errors with which the ledger may refuse a valid request. */
 const LEDGER_REFUSALS = new Set([
   'InsufficientFunds',
   'CycleNotFound',
@@ -91,7 +88,6 @@ const MOVES_NOTHING: ReadonlySet<Operation> = new Set(['stop-cycle', 'hold', 're
 const READS: ReadonlySet<Operation> = new Set(['read', 'preview-change']);
 const SPENDS: ReadonlySet<Operation> = new Set(['subtract', 'capture']);
 
-/** An end user, and the credits that this end user should have according to the responses. */
 class Subject {
   readonly user: string;
   readonly #target: Target;
@@ -104,7 +100,6 @@ class Subject {
     transaction_id: [],
   };
   #balanceText = '';
-  /** The expected credits, including held credits. */
   #credits = CREDITS;
   #transactions = 1;
   readonly #sent: Buffer[] = [];
@@ -165,7 +160,6 @@ class Subject {
     this.#control.close();
   }
 
-  /** @returns what is wrong with the response; null if it is right */
   #judge(request: HostileRequest, answer: Answer | null): string | null {
     const { verdict, fields, operation } = request;
     this.#statuses.set(answer?.status ?? 0, (this.#statuses.get(answer?.status ?? 0) ?? 0) + 1);
@@ -192,7 +186,6 @@ class Subject {
     return status === 200 && isRight ? null : `a valid request returned ${status} ${answer.body}`;
   }
 
-  /** Compares the credits of the end user with the responses. */
   async #compare(
     batch: readonly HostileRequest[],
     answers: readonly Answer[],
@@ -232,7 +225,6 @@ class Subject {
     this.#credits = now;
   }
 
-  /** Records the IDs of holds and transactions, so that later requests can use them. */
   #learn(operation: Operation, { head, body }: Answer): void {
     const id = /\r\ntransaction-id: ([0-9a-f-]{36})/i.exec(head)?.[1];
     if (operation === 'hold') this.known.hold_id.push(JSON.parse(body).hold_id);
@@ -256,13 +248,11 @@ class Subject {
   }
 }
 
-/** Returns the held credits of a balance, and the sum of its available and held credits. */
 function creditsIn(balanceText: string): { readonly held: number; readonly all: number } {
   const [, active, held = 0] = /"active_balance":(\d+)(?:,"held":(\d+))?}$/.exec(balanceText) ?? [];
   return { held: Number(held), all: Number(active) + Number(held) };
 }
 
-/** @returns what is wrong with a problem document; null if it is right */
 function wrongProblem({ head, body, status }: Answer): string | null {
   if (!/\r\ncontent-type: application\/problem\+json/i.test(head)) return 'not a problem document';
   let problem: Record<string, unknown>;
@@ -278,10 +268,6 @@ function wrongProblem({ head, body, status }: Answer): string | null {
   return null;
 }
 
-/**
- * How an exchange ended: the connection stayed open, the server closed the connection, or an expected response or close
- * did not arrive in time.
- */
 type End = 'open' | 'closed' | 'silent';
 
 /** Longer than any response takes, and shorter than the timeouts of the server. */

@@ -5,7 +5,6 @@ import { gzipSync } from 'node:zlib';
 import type { Random } from '../load/random.ts';
 import type { Operation } from './contract.ts';
 
-/** A field of an operation in the OpenAPI document. */
 export interface FieldSchema {
   readonly name: string;
   readonly isRequired: boolean;
@@ -15,7 +14,6 @@ export interface FieldSchema {
   readonly allowed?: readonly unknown[];
 }
 
-/** The IDs of some holds and transactions of an end user. */
 export interface KnownIds {
   readonly hold_id: readonly string[];
   readonly transaction_id: readonly string[];
@@ -23,7 +21,6 @@ export interface KnownIds {
 
 export type Schemas = ReadonlyMap<Operation, readonly FieldSchema[]>;
 
-/** A member of a JSON object, as text. */
 type Member = readonly [name: string, value: string];
 
 const NUMBERS = [
@@ -145,17 +142,14 @@ export class HostileBodies {
     this.#schemas = schemas;
   }
 
-  /** Sets the IDs of the holds and transactions to which later requests refer. */
   know(ids: KnownIds): void {
     this.#known = ids;
   }
 
-  /** Makes a body that is usually valid, formatted as by most clients. */
   plain(operation: Operation, user: string): Buffer {
     return Buffer.from(this.#written(this.#validMembers(operation, user), false));
   }
 
-  /** Makes a body that is usually invalid. */
   hostile(operation: Operation, user: string): Buffer {
     const random = this.#random;
     const members = random.chance(0.4) ? this.#atBounds(operation, user) : this.#mutated(operation, user);
@@ -195,7 +189,6 @@ export class HostileBodies {
     }
   }
 
-  /** Makes a body in which the value of one field is at a bound, one beyond a bound, of the wrong type, or missing. */
   #atBounds(operation: Operation, user: string): Member[] {
     const random = this.#random;
     const members = this.#validMembers(operation, user);
@@ -298,7 +291,6 @@ export class HostileBodies {
   }
 }
 
-/** Reads the fields of the operations from the OpenAPI document. */
 export function schemasOf(document: {
   // biome-ignore lint/suspicious/noExplicitAny: a JSON document
   readonly paths: Readonly<Record<string, any>>;

@@ -310,7 +310,6 @@ export class HostileRequests {
     draft.isCutShort = true;
   }
 
-  /** Makes the request that submits a form on the console page of the end user. */
   #form(user: string): HostileRequest {
     const random = this.#random;
     const operation = random.pick(['add', 'subtract', 'start-cycle', 'stop-cycle'] as const);

@@ -27,7 +27,6 @@ const BODIES = {
 const TEXT = Symbol('the body as received');
 type Raw = IncomingMessage & { [TEXT]?: string };
 
-/** @returns the port on which the proxy listens, and a function that stops the proxy */
 export async function loosenedFront(scrip: Scrip, fault: Fault): Promise<{ port: number; close(): Promise<void> }> {
   const app = Fastify({ forceCloseConnections: true, ajv: { customOptions: { strict: false } } });
   app.removeAllContentTypeParsers();

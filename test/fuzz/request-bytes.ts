@@ -14,7 +14,6 @@ export interface Draft {
   headers: [name: string, value: string][];
   body: Buffer;
   framing: 'length' | 'chunked' | 'none';
-  /** The expected response if a change outside of the body determines it; null if it depends only on the body. */
   verdict: Verdict | null;
   isCutShort: boolean;
 }

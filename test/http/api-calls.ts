@@ -19,10 +19,12 @@ export const READS: readonly string[] = [
   '/get-all-user-transactions',
 ];
 
+/** The paths of reads of a whole account, without an end user. */
+export const ACCOUNT_READS: readonly string[] = ['/get-events'];
+
 /** The paths of POST requests that write nothing. */
 export const PREVIEWS: readonly string[] = ['/preview-change'];
 
-/** The required fields of each POST request besides `end_user_id`, with valid values. */
 const REQUIRED: Readonly<Record<string, () => Readonly<Record<string, unknown>>>> = {
   '/add': () => ({ amount: 1 }),
   '/subtract': () => ({ amount: 1 }),
@@ -35,10 +37,7 @@ const REQUIRED: Readonly<Record<string, () => Readonly<Record<string, unknown>>>
   '/release': () => ({ hold_id: randomUUID() }),
 };
 
-/**
- * Returns a valid request with only the required fields. The hold or transaction that the request refers to does not
- * exist.
- */
+/** The hold or transaction that the request refers to does not exist. */
 export function fieldsOf(path: string, endUser: string): Readonly<Record<string, unknown>> {
   return { end_user_id: endUser, ...REQUIRED[path.replace(/^\/v1/, '')]?.() };
 }

@@ -7,7 +7,6 @@ import type { Body, Scrip } from './running-service.ts';
 
 export interface RawReply {
   readonly status: number;
-  /** The headers, with names in lower case. */
   readonly headers: ReadonlyMap<string, string>;
   readonly text: string;
   readonly body: Body;
@@ -16,7 +15,6 @@ export interface RawReply {
 /** How long a test waits for a response. Hundreds of connections can take 20 s on a busy machine. */
 const PATIENCE_MS = 60_000;
 
-/** A connection that parses the received bytes as responses with a `Content-Length`. */
 export class RawConnection {
   readonly socket: Socket;
   #unread: Buffer = Buffer.alloc(0);
@@ -107,7 +105,6 @@ export class RawConnection {
   }
 }
 
-/** Sends the bytes on a new connection and reads one response. */
 export async function sendRaw(scrip: Scrip, bytes: string | Uint8Array): Promise<RawReply> {
   const connection = await RawConnection.open(scrip);
   connection.send(bytes);

@@ -105,7 +105,6 @@ export interface Call {
   readonly headers?: Readonly<Record<string, string | string[]>>;
 }
 
-/** A clock that a test can move. */
 export class MovableClock {
   #now: number;
   readonly wall = (): number => this.#now;
@@ -133,22 +132,19 @@ export interface Scrip {
   readonly port: number;
   readonly writeKey: string;
   readonly readKey: string;
-  /** The lines of the log. */
   readonly log: readonly string[];
   createKey(accountName: string, scope: Scope): Promise<string>;
   call(method: string, path: string, call?: Call): Promise<Reply>;
   post(path: string, fields: unknown, call?: Omit<Call, 'body'>): Promise<Reply>;
-  /** Sends a GET with the fields in the query string. */
   get(path: string, fields?: Readonly<Record<string, string>>, call?: Omit<Call, 'body'>): Promise<Reply>;
   balance(endUser: string): Promise<Body>;
   transactions(endUser: string): Promise<readonly TransactionBody[]>;
   /** Audits the ledger as `scrip verify` does, while the service is running. */
   audit(): Promise<Audited>;
-  /** Asserts that the audit finds no problems. */
   assertConsistent(): Promise<void>;
   /** Calls `release` when the service stops, so that open connections of a failed test do not delay the stop. */
   atStop(release: () => void): void;
-  /** Stops the service. Stopping twice is not an error. */
+  /** Stopping twice is not an error. */
   stop(): Promise<void>;
 }
 
@@ -156,13 +152,11 @@ export interface ScripOptions {
   readonly clock?: MovableClock;
   /** The ledger file. By default a new one, which `stop` removes. */
   readonly file?: string;
-  /** A database that is used instead of a ledger file. */
   readonly database?: Database;
   /** Settings of the console. By default, sign-up is open and there is no mail server. */
   readonly console?: Partial<ConsoleSettings>;
   readonly rateLimit?: RateLimitSettings;
   readonly limits?: Partial<ServerLimits>;
-  /** Whether the ledger has a test clock. */
   readonly testClock?: boolean;
 }
 
@@ -173,7 +167,8 @@ export async function startScrip(options: ScripOptions = {}): Promise<Scrip> {
   const ledger = database ?? ({ kind: 'file', path: file ?? join(folder, 'ledger.db') } as const);
   const service = await startService(
     {
-      ...readConfig({}),
+      // Without this key, services on PostgreSQL would create a file in the working directory.
+      ...readConfig({ WEBHOOK_KEY: '0'.repeat(64) }),
       port: 0,
       database: ledger,
       testClock,
@@ -255,12 +250,10 @@ async function replyOf(incoming: IncomingMessage): Promise<Reply> {
   return { status, headers, text, body: isJson && text !== '' ? JSON.parse(text) : {} };
 }
 
-/** Returns the ID of a new end user. */
 export function someone(): string {
   return randomUUID();
 }
 
-/** Asserts that a response is a problem document (RFC 9457) with this name and status. */
 export function assertProblem(reply: Reply, error: string, status: number): void {
   const { body } = reply;
   assert.equal(`${reply.status} ${body.error}`, `${status} ${error}`, reply.text);
@@ -276,7 +269,6 @@ export function assertProblem(reply: Reply, error: string, status: number): void
   assert.match(body.timestamp, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
 }
 
-/** Asserts that a request is refused because of a field, and that the response names the field. */
 export function assertFieldRefused(reply: Reply, path: string): void {
   assertProblem(reply, 'InvalidField', 422);
   assert(
@@ -285,7 +277,6 @@ export function assertFieldRefused(reply: Reply, path: string): void {
   );
 }
 
-/** Waits until background work makes the condition true. */
 export async function eventually(
   holds: () => boolean | Promise<boolean>,
   what: string,

@@ -5,11 +5,10 @@ import { eventually, type Scrip } from './running-service.ts';
 
 export interface StalledWrites {
   resume(): void;
-  /** Resolves when at least `count` commands wait for the stalled store. */
   waiting(count: number): Promise<void>;
 }
 
-/** Stalls the writes. They are resumed when the test ends. */
+/** The writes are resumed when the test ends. */
 export function stallWrites(test: TestContext, scrip: Scrip): StalledWrites {
   const { ledger: store } = scrip.service.stores;
   const write = store.write.bind(store);

@@ -6,19 +6,16 @@ import { findingsOf, type StoredEndUser } from './ledger-builders.ts';
 
 export type Found = readonly [invariant: number, message: string];
 
-/** A ledger, and everything that the audit finds in it. */
 export type Row = readonly [what: string, stored: StoredEndUser, ...found: Found[]];
 
 export function findings(stored: StoredEndUser): Found[] {
   return findingsOf(stored).map(({ invariant, message }) => [invariant, message]);
 }
 
-/** The same cycle with `remaining` credits left, of which `held` are held. */
 export function left(cycle: Cycle, remaining: number, held = 0): Cycle {
   return { ...cycle, remaining, held };
 }
 
-/** The message about the transaction of a posting. */
 export function by({ transactionId }: Posting, message: string): string {
   return `transaction ${transactionId} ${message}`;
 }

@@ -33,10 +33,8 @@ export const NOW: Instant = Date.UTC(2026, 0, 15, 9, 30, 0, 123);
 export const ADA = { account: 1, endUser: '5f0c6f7e-0000-4000-8000-000000000001' };
 export const ACTOR = 'key:7';
 const MINUTE_MS = 60_000;
-/** A limit above the number of due events in any test. */
 export const EVENTS_MAX = 100_000;
 
-/** The id of a transaction that a request makes. */
 export function idAt(at: Instant, sequence = FIRST_SEQUENCE): string {
   assert(sequence >= FIRST_SEQUENCE, 'lower sequences belong to renewals and lapses');
   return transactionId({ at, sequence, tail: `aaaa${sequence.toString(16).padStart(8, '0')}` });
@@ -52,7 +50,6 @@ export function daysAgo(days: number): Instant {
   return NOW - days * DAY_MS;
 }
 
-/** The properties of a cycle and of its plan that differ from the defaults. */
 export type CycleChange = Partial<Cycle & Omit<Plan, 'amount'>>;
 
 /** An active, unspent cycle in its first period: by default 100 credits for 31 days from `NOW`. */
@@ -89,7 +86,6 @@ export function stateOf(...cycles: readonly Cycle[]): EndUserState {
   return Object.freeze({ cycles: Object.freeze(cycles), holds: Object.freeze([]) });
 }
 
-/** The posting that opened the current period of a cycle. */
 export function opening(cycle: Cycle): Posting {
   const { id, period, start, type } = cycle;
   const by =
@@ -99,7 +95,6 @@ export function opening(cycle: Cycle): Posting {
   return Object.freeze(openingOf(cycle, { ...by, note: null }));
 }
 
-/** The posting of a subtraction from `cycle`. */
 export function drawing(cycle: Cycle, amount: number, at = cycle.start, sequence = 99): Posting {
   return Object.freeze(postingTo(cycle, -amount, entryAt('subtract', at, sequence)));
 }
@@ -120,7 +115,7 @@ export function holding(cycle: Cycle, amount: number, when: When & { readonly un
   return Object.freeze({ ...posting, held: amount });
 }
 
-/** The open hold that these postings create. They must all have the same transaction id. */
+/** All postings must have the same transaction id. */
 export function holdOf(...postings: readonly [Posting, ...Posting[]]): Hold {
   const [{ transactionId: id, holdExpiresAt }] = postings;
   assert(holdExpiresAt !== null);
@@ -141,7 +136,6 @@ export function releasing(held: Posting, { at = held.createdAt, sequence = 100 }
   return closing(held, 0, entryAt('release', at, sequence));
 }
 
-/** The posting of the lapse of the hold posting `held`. */
 export function lapsing(held: Posting): Posting {
   const [posting] = lapseOf(holdOf(held));
   assert(posting);
@@ -154,13 +148,11 @@ function closing(held: Posting, amount: number, entry: Entry): Posting {
   return Object.freeze(postingOn(held, change, { ...entry, reference: held.transactionId }));
 }
 
-/** The posting that refunds `amount` credits of the posting `spent`; by default all of them. */
 export function refunding(spent: Posting, amount = -spent.amount, { at = spent.createdAt, sequence = 101 }: When = {}) {
   const entry = { ...entryAt('refund', at, sequence), reference: spent.transactionId };
   return Object.freeze(postingOn(spent, { amount, held: 0 }, entry));
 }
 
-/** The posting with which a refund of `spent` opens a new cycle. */
 export function reopening(spent: Posting, cycle: Cycle): Posting {
   return Object.freeze({ ...opening(cycle), kind: 'refund' as const, reference: spent.transactionId });
 }
@@ -205,10 +197,8 @@ export function settling(user = ADA): Settle {
   return { ...user, kind: 'settle' };
 }
 
-/** Everything that is stored about the end user `ADA`. */
 export interface StoredEndUser {
   readonly cycles: readonly Cycle[];
-  /** By default none. */
   readonly holds?: readonly Hold[];
   /** Oldest first. */
   readonly postings: readonly Posting[];
@@ -246,14 +236,12 @@ export function isPlanChecked({ kind, transactionId: id }: Posting, { cycles, po
   );
 }
 
-/** An in-memory store for the end user `ADA`. Keeps all postings, but only the latest period of each cycle. */
+/** Keeps all postings, but only the latest period of each cycle. */
 export class MemoryLedger {
   now: Instant;
   /** All cycles, including ended ones, in the order in which they were opened. */
   cycles: readonly Cycle[] = [];
-  /** The open holds. */
   holds: readonly Hold[] = [];
-  /** Oldest first. */
   readonly postings: Posting[] = [];
   #sequence = FIRST_SEQUENCE;
 
@@ -261,29 +249,22 @@ export class MemoryLedger {
     this.now = now;
   }
 
-  /** The state that a store loads to decide a command at `now`. */
   get state(): EndUserState {
     const { cycles, holds } = liveState({ cycles: this.cycles, holds: this.holds }, this.now);
     return { ...stateOf(...cycles.toSorted((a, b) => a.start - b.start || (a.id < b.id ? -1 : 1))), holds };
   }
 
-  /** The postings of one transaction. */
   find(id: string): Posting[] {
     return this.postings.filter(({ transactionId }) => transactionId === id);
   }
 
-  /** Runs a command that must be accepted. */
   accept(command: Command): Accepted {
     const outcome = this.run(command);
     assert(outcome.refused === null, `accepted, not ${JSON.stringify(outcome)}`);
     return outcome;
   }
 
-  /**
-   * Runs a command that must be accepted and create a transaction.
-   *
-   * @returns the id of the transaction
-   */
+  /** @returns the id of the transaction */
   transact(command: Command): string {
     const { transactionId } = this.accept(command);
     assert(transactionId !== null, 'the command creates a transaction');

@@ -19,7 +19,6 @@ import {
   subtract,
 } from './ledger-builders.ts';
 
-/** Creates a command just before it is run, so that the command can refer to existing holds and transactions. */
 type CommandFor = (ledger: MemoryLedger) => Command;
 
 const days = fc.oneof({ weight: 9, arbitrary: fc.integer({ min: 1, max: 4 }) }, fc.constant(2_932_897));
@@ -29,7 +28,6 @@ const validities = fc.oneof(
   { weight: 1, arbitrary: fc.constantFrom(1, 2).map((validityMonths) => ({ validityDays: null, validityMonths })) },
 );
 const onActive = fc.constantFrom('refuse' as const, 'replace' as const, 'at_period_end' as const);
-/** The position of an id, counted back from the latest id. */
 const places = fc.nat({ max: 7 });
 
 function commandsOf(amounts: fc.Arbitrary<number>): fc.Arbitrary<CommandFor> {
@@ -78,7 +76,6 @@ function latestHold({ holds }: MemoryLedger, place: number): string {
   return latestId(ids, place);
 }
 
-/** The id of the subtraction or capture at `place`, counted back from the latest. */
 function latestSpent({ postings }: MemoryLedger, place: number): string {
   const spent = postings.filter(({ kind }) => kind === 'subtract' || kind === 'capture');
   const ids = spent.map(({ transactionId }) => transactionId);
@@ -102,16 +99,12 @@ const pauses: fc.Arbitrary<(ledger: MemoryLedger) => number> = fc.oneof(
   fc.constantFrom(-1, 0, 0, 1).map((offset) => (ledger: MemoryLedger) => untilNextEvent(ledger, offset)),
 );
 
-/** The time until `offset` after the next renewal, change of plan or lapse. */
 function untilNextEvent({ state, now }: MemoryLedger, offset: number): number {
   const at = nextEventAt(state);
   return at === NEVER ? 0 : Math.max(0, at + offset - now);
 }
 
-/**
- * Random commands at random instants. The clock also advances after the last command, so renewals may be due at the
- * end.
- */
+/** The clock also advances after the last command, so renewals may be due at the end. */
 export function historiesOf(amounts: fc.Arbitrary<number>): fc.Arbitrary<MemoryLedger> {
   return fc.array(fc.tuple(commandsOf(amounts), pauses), { minLength: 1, maxLength: 30, size: 'max' }).map((steps) => {
     const ledger = new MemoryLedger();

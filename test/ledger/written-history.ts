@@ -1,4 +1,4 @@
-// A stored history with transactions of all kinds. Tests change copies of the stored data.
+// A stored history with transactions of all kinds.
 
 import assert from 'node:assert/strict';
 import type { Command } from '../../src/ledger/command.ts';
@@ -22,16 +22,13 @@ import {
 
 export type Writable<Row> = { -readonly [Field in keyof Row]: Row[Field] };
 
-/** The stored data of a history, which a test may change. */
 export interface Stored extends StoredEndUser {
   cycles: Writable<Cycle>[];
   holds: Writable<Hold>[];
-  /** Oldest first. */
   postings: Writable<Posting>[];
   now: number;
 }
 
-/** Commands with the days on which they are sent. Days are counted from `NOW`. */
 export type History = readonly (readonly [day: number, command: Command | ((ledger: MemoryLedger) => Command)])[];
 
 export function holdFor(amount: number, expiresInDays: number): Command {
@@ -40,13 +37,11 @@ export function holdFor(amount: number, expiresInDays: number): Command {
 
 const latestHold = ({ holds }: MemoryLedger) => holds.at(-1)?.id as string;
 
-/** The id of the latest subtraction or capture that spent `amount` credits of one cycle. */
 function latestSpent({ postings }: MemoryLedger, amount: number): string {
   const spent = postings.findLast((each) => each.amount === -amount);
   return spent?.transactionId as string;
 }
 
-/** Commands of all kinds. */
 const HISTORY: History = [
   [0, add(100, { validityDays: 10 })],
   [0, startCycle(50, { validityDays: 1 })],
@@ -99,7 +94,6 @@ function run(history: History): Stored {
 
 export const WRITTEN = run(HISTORY);
 
-/** A copy that a test may change. */
 export function written(history?: History): Stored {
   return structuredClone(history === undefined ? WRITTEN : run(history));
 }

@@ -23,7 +23,6 @@ export class AnswerReader {
     this.#onAnswer = onAnswer;
   }
 
-  /** The bytes of the incomplete last response. */
   get rest(): string {
     return this.#rest;
   }

@@ -16,7 +16,6 @@ export class Random {
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
   }
 
-  /** Returns a whole number from 0 to `bound - 1`. */
   below(bound: number): number {
     return Math.floor(this.next() * bound);
   }
@@ -29,7 +28,6 @@ export class Random {
     return values[this.below(values.length)] as Value;
   }
 
-  /** Returns a version 4 UUID. */
   uuid(): string {
     const hex = Array.from({ length: 32 }, () => this.below(16).toString(16)).join('');
     return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-4${hex.slice(13, 16)}-a${hex.slice(17, 20)}-${hex.slice(20)}`;

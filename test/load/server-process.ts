@@ -77,7 +77,6 @@ export class ServerProcess {
     }
   }
 
-  /** Sends a signal to the server and waits until it has exited. */
   async end(signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
     if (!this.isRunning) return;
     const ended = once(this.#child, 'exit');
@@ -94,7 +93,6 @@ export async function newKey(databaseUrl: string, accountName = 'Acme'): Promise
   return secret;
 }
 
-/** Returns a sentence for each problem that `scrip verify` would report. */
 export async function auditProblems(databaseUrl: string): Promise<readonly string[]> {
   const { tools } = await openTools(databaseOf({ DATABASE_URL: databaseUrl }), { create: false });
   return auditOf(tools)

@@ -1,15 +1,11 @@
 // Drafts of commands, which the generator of random histories makes. A draft can contain a placeholder, for example for
-// the whole balance or for an open hold. The placeholder is replaced when the command is sent.
+// the whole balance or for an open hold.
 
 import { MOST } from './model-end-user.ts';
 import type { ModelCommand, ModelUser, ModelValidity } from './model-types.ts';
 import type { ReferenceLedger } from './reference-model.ts';
 
-/**
- * A number of credits, or the name of a limit that is computed when the command is sent: the whole balance, the credits
- * that can still be added, the `available` of the last refusal, the credits of the hold, the credits of the hold plus
- * the balance, or the refundable credits.
- */
+/** A number of credits, or a limit that is computed when the command is sent, such as the whole balance. */
 export type Wanted = number | { readonly what: Limit; readonly more: 0 | 1 };
 
 type Limit = 'balance' | 'room' | 'available' | 'held' | 'held and balance' | 'refundable';
@@ -47,12 +43,9 @@ export type Draft = { readonly note: string | null } & (
 
 const UNKNOWN = '019bc0de-0000-4000-8000-000000000000';
 
-/** Makes commands from drafts. */
 export class Drafts {
   readonly #model: ReferenceLedger;
-  /** The ids of the transactions that commands made for any end user, oldest first. */
   readonly #ids: string[] = [];
-  /** The `available` of the last refusal of each end user. */
   readonly #available = new Map<ModelUser, number>();
 
   constructor(model: ReferenceLedger) {
@@ -67,7 +60,6 @@ export class Drafts {
     this.#ids.push(id);
   }
 
-  /** The id of a transaction of any end user, or an id that no transaction has. */
   someId(which: Which): string {
     return this.#ids.at(-1 - (which % (this.#ids.length + 1))) ?? UNKNOWN;
   }

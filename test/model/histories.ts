@@ -133,7 +133,6 @@ const readHistory = fc
       ),
   );
 
-/** A typical use of a hold: a hold, a pause, a capture or release, and sometimes a refund. */
 const job = fc
   .record({
     who,
@@ -162,9 +161,6 @@ const job = fc
       }),
   );
 
-/**
- * A typical change of plan: a preview, the change, another write, and a pause until the end of the period or beyond.
- */
 const change = fc
   .record({
     who,
@@ -192,10 +188,6 @@ const change = fc
 const CROWD = 1_001;
 const CROWD_ONE_IN = 20;
 
-/**
- * Tries to create one hold more than the maximum number of open holds. This step is rare, because many holds slow down
- * the rest of the history.
- */
 const crowd = fc.tuple(who, fc.nat({ max: CROWD_ONE_IN - 1 }), expiresInSeconds).map(
   ([who, chance, expiresInSeconds]) =>
     new Step(`user ${who}: ${chance > 0 ? 'no ' : ''}crowd of holds for ${expiresInSeconds} s`, async (both) => {
@@ -207,7 +199,6 @@ const crowd = fc.tuple(who, fc.nat({ max: CROWD_ONE_IN - 1 }), expiresInSeconds)
     }),
 );
 
-/** Advances the clock beyond the time of the ledger, even if the clock was set back earlier. */
 const forwards = (step: fc.Arbitrary<number>) =>
   step.map((ms) => new Step(`${ms} ms pass`, (both) => both.setWall(both.model.peek() + ms)));
 
@@ -220,9 +211,6 @@ const toBoundary = fc.tuple(fc.nat({ max: 4 }), fc.constantFrom(-1, 0, 0, 1)).ma
     }),
 );
 
-/**
- * Advances the clock to one of the last days of a month, so that cycles with periods of months can start on that day.
- */
 const toMonthEnd = fc.tuple(fc.constantFrom(28, 29, 30, 31, 31), fc.constantFrom(0, 1, DAY / 2, DAY - 1)).map(
   ([day, msOfDay]) =>
     new Step(`until day ${day} of a month, ${msOfDay} ms`, (both) => {
@@ -239,7 +227,6 @@ const toLeapDay = fc.constantFrom(0, DAY / 2).map(
     }),
 );
 
-/** Advances the clock by whole months, so that some renewals are due at exactly the new time. */
 const absence = fc.tuple(fc.integer({ min: 1, max: 20 }), fc.integer({ min: -1, max: 1 })).map(
   ([months, ms]) =>
     new Step(`${months} months and ${ms} ms pass`, (both) => {

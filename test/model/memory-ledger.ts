@@ -1,5 +1,4 @@
-// An in-memory ledger on the simulated store, without faults. In the time in which a real store runs hundreds of
-// histories, this ledger runs thousands.
+// An in-memory ledger on the simulated store, without faults.
 
 import type { Instant } from '../../src/ledger/instant.ts';
 import { StoreFault } from '../../src/store/store-fault.ts';

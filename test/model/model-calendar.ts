@@ -6,14 +6,12 @@ const MONTH_LENGTHS = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31] as const;
 const FIRST_YEAR = 1970;
 const LAST_YEAR = 10_020;
 
-/** For each year from 1970 on, the number of days from 1 January 1970 to 1 January of the year. */
 const YEAR_STARTS: number[] = [0];
 for (let year = FIRST_YEAR; year < LAST_YEAR; year++)
   YEAR_STARTS.push((YEAR_STARTS.at(-1) as number) + (isLeap(year) ? 366 : 365));
 
 export interface ModelDate {
   readonly year: number;
-  /** From 1 to 12. */
   readonly month: number;
   readonly day: number;
   readonly msOfDay: number;
@@ -59,10 +57,6 @@ export function monthsAfter(instant: number, count: number): number {
   return instantOfDate({ ...date, year, month, day: Math.min(date.day, daysOf(year, month)) });
 }
 
-/**
- * Returns the next instant after `instant` with this day of the month, at this time of the day, and in this month if it
- * is given.
- */
 export function nextDay(instant: number, day: number, msOfDay: number, month: number | null = null): number {
   let { year, month: each } = dateOf(instant);
   for (;;) {

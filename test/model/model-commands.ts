@@ -1,5 +1,4 @@
-// The commands of the reference model. Each function applies a command to an end user and returns the outcome. The
-// caller has already applied all due events.
+// The commands of the reference model.
 
 import {
   type EndUser,
@@ -16,7 +15,6 @@ import {
 } from './model-end-user.ts';
 import type { ModelCommand, ModelCycle, ModelHoldResult, ModelOutcome, ModelPlan } from './model-types.ts';
 
-/** The instant of a command, and the id of its transaction. */
 export interface Moment {
   readonly now: number;
   readonly id: string;
@@ -47,7 +45,6 @@ export function decide(user: EndUser, command: ModelCommand, moment: Moment): Mo
 
 type Of<Kind extends ModelCommand['kind']> = Extract<ModelCommand, { kind: Kind }>;
 
-/** The fields that the transactions of all commands share. */
 function entryOf({ kind, actor, note = null }: ModelCommand, { now: createdAt, id }: Moment) {
   return { id, kind, createdAt, actor, note, reference: null } as const;
 }
@@ -104,7 +101,7 @@ function startCycle(user: EndUser, command: Of<'start-cycle'>, moment: Moment): 
   return { refused: null, transactionId: id, cycle: cycleOf(user, grant) };
 }
 
-/** Schedules a plan for the end of the current period. The plan replaces any plan that was scheduled earlier. */
+/** The plan replaces any plan that was scheduled earlier. */
 function schedule(user: EndUser, active: Grant, plan: ModelPlan, command: ModelCommand, moment: Moment): ModelOutcome {
   const { now, id } = moment;
   const available = Math.max(user.roomWithoutCycle(now, active.end) - plan.rolloverMax, 0);
@@ -213,7 +210,7 @@ function closed(
   return { id, createdAt, expiresAt, status, amount: sumOf(pieces), ...change };
 }
 
-/** Refunds the credits that were drawn last first. */
+/** Refunds the spent credits in the reverse order of spending. */
 function refund(user: EndUser, command: Of<'refund'>, moment: Moment): ModelOutcome {
   const { transactionId, validityDays } = command;
   const { now, id } = moment;

@@ -25,17 +25,13 @@ export interface Grant {
   /** The credits that can be spent, which excludes held credits. */
   left: number;
   canceled: boolean;
-  /** Whether the next period has begun. */
   followed: boolean;
   /** The position of the recurring cycle among those of the end user, counted from 1; 0 for one-time cycles. */
   readonly started: number;
-  /** The id of the cycle: the id of the transaction that opened it. */
   readonly cycle: string;
-  /** Counted from 0. */
   readonly period: number;
 }
 
-/** Credits of one grant that a hold sets aside, or that a transaction spent. */
 export interface Piece {
   readonly grant: Grant;
   readonly amount: number;
@@ -49,12 +45,10 @@ export interface OpenHold {
   readonly pieces: readonly Piece[];
 }
 
-/** The credits of one grant that a transaction spent, and how many of these were refunded. */
 interface Spent extends Piece {
   refunded: number;
 }
 
-/** The change that a transaction made to one period of a cycle. */
 export interface Touched {
   readonly cycle: string;
   readonly period: number;
@@ -67,13 +61,10 @@ export interface Turned {
   readonly isChange: boolean;
   readonly ended: Grant;
   readonly begun: Grant;
-  /** How many earlier renewals and changes of plan were applied in the same call of `passTime`. */
   readonly missed: number;
-  /** The credits of the ended period that were still held at its end. */
   readonly held: number;
 }
 
-/** A transaction of any kind. */
 export interface Happened {
   /** Null for the stop of a replaced cycle, because no response contains its id. */
   readonly id: string | null;
@@ -96,17 +87,11 @@ const UNLISTED = ['schedule-plan', 'hold', 'release', 'lapse', 'stop-cycle'];
 export class EndUser {
   /** In order of creation. Ended grants are removed when time advances. */
   grants: Grant[] = [];
-  /** In order of creation. */
   holds: OpenHold[] = [];
-  /** In order of creation. */
   happened: Happened[] = [];
-  /** For each transaction id, the credits that the transaction spent, in the order in which they were drawn. */
   readonly spent = new Map<string, Spent[]>();
-  /** The number of recurring cycles started so far. */
   starts = 0;
-  /** The latest instant to which time has advanced. */
   passedTo = 0;
-  /** All renewals and changes of plan. A copy starts without any. */
   readonly turns: Turned[] = [];
 
   /** Returns an independent copy, in which `spent` and `turns` are empty. */
@@ -153,7 +138,7 @@ export class EndUser {
     return undefined;
   }
 
-  /** Returns the next hold to lapse. The last digits of the ids order holds that lapse at the same instant. */
+  /** Holds that lapse at the same instant are in the order of the last digits of their ids. */
   nextToLapse(): OpenHold | undefined {
     let next: OpenHold | undefined;
     for (const hold of this.holds) {
@@ -185,7 +170,7 @@ export class EndUser {
     return begun;
   }
 
-  /** Starts the scheduled plan as a new cycle. No credits of the ended cycle roll over. */
+  /** No credits of the ended cycle roll over. */
   #change({ end: start }: Grant, { id: scheduledBy, plan }: NonNullable<Grant['next']>): Grant {
     this.starts += 1;
     const cycle = idOfTime(start, 0, scheduledBy);
@@ -233,19 +218,16 @@ export class EndUser {
     return this.holds.reduce((sum, { pieces }) => sum + sumOf(pieces), 0);
   }
 
-  /** The held credits of one grant. */
   heldOf(grant: Grant): number {
     return sumOf(this.holds.flatMap(({ pieces }) => pieces.filter((piece) => piece.grant === grant)));
   }
 
-  /** All credits that count towards the maximum of an end user. */
   total(now: number): number {
     const total = this.balance(now) + this.held();
     if (total > MOST) throw new Error(`the model has ${total} credits with those that are held`);
     return total;
   }
 
-  /** The active recurring cycle at `now`. */
   active(now: number): Grant | undefined {
     return this.valid(now).find((grant) => grant.type === 'recurring' && !grant.canceled);
   }
@@ -345,7 +327,6 @@ export class EndUser {
     return MOST - user.total(then);
   }
 
-  /** The transactions that the API lists, in order of creation. */
   listed(): Happened[] {
     return this.happened.filter(({ kind, amount }) => !UNLISTED.includes(kind) && amount !== 0);
   }

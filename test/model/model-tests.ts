@@ -18,7 +18,6 @@ const SEED = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 31));
 export const RUNS_JUDGED = 150;
 /** Short histories find hardly any bugs. With the default `size` of fast-check, the mean would be 5. */
 const COMMANDS_MEAN_MIN = 80;
-/** The time for shrinking a failed history, in addition to the time limit of all runs. */
 const SHRINK_MS_MAX = 60_000;
 
 const SECOND = 1_000;
@@ -28,16 +27,13 @@ const LAST_INSTANT = Date.UTC(9999, 11, 31, 23, 59, 59, 999);
 const ONE_DAY = { validityDays: 1, validityMonths: null };
 
 export interface ModelledStore extends ComparedStore {
-  /** The test file, for the command that repeats a failure. */
   readonly file: string;
-  /** The number of histories if `RUNS` is not set. */
   readonly runs: number;
   readonly runMsMax: number;
   /** Cases that cannot occur with this store. */
   readonly unseen?: readonly string[];
 }
 
-/** @param name the name of the store in test titles */
 export function modelTests(name: string, store: ModelledStore): void {
   test(`A ledger on ${name} has the same outcomes as the reference model`, (t) => runHistories(t, store));
 
@@ -104,10 +100,8 @@ export function modelTests(name: string, store: ModelledStore): void {
   });
 }
 
-/** A faulty store must differ from the reference model within this number of histories. */
 const CONTROL_RUNS_MAX = 300;
 
-/** @param fault the fault of the store, as it is named in the title of the test */
 export function modelControl(fault: string, store: ComparedStore): void {
   test(`control: the histories catch a store that ${fault}`, async (t) => {
     let runs = 0;
@@ -126,7 +120,6 @@ export function modelControl(fault: string, store: ComparedStore): void {
   });
 }
 
-/** @returns the number of steps */
 async function compareHistory(store: ComparedStore, steps: History): Promise<number> {
   const both = await SideBySide.open(store);
   try {

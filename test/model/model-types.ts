@@ -15,7 +15,6 @@ export interface ModelValidity {
 
 export interface ModelPlan extends ModelValidity {
   readonly amount: number;
-  /** The maximum number of unused credits that roll over into the next period. */
   readonly rolloverMax: number;
 }
 
@@ -39,7 +38,6 @@ export interface ModelCycle {
   readonly type: 'one-time' | 'recurring';
   readonly status: 'active' | 'canceled';
   readonly amount: number;
-  /** The credits of the cycle that can be spent. */
   readonly spendable: number;
   readonly held: number;
   readonly createdAt: number;
@@ -48,11 +46,9 @@ export interface ModelCycle {
   /** Null if the validity of the cycle is in days. */
   readonly validityMonths: number | null;
   readonly rolloverMax: number;
-  /** The plan that begins at the end of the period; null if none is scheduled. */
   readonly next: (ModelPlan & { readonly startsAt: number }) | null;
 }
 
-/** The effects that starting a cycle would have. */
 export interface ModelPreview {
   readonly refused: null;
   readonly startsAt: number;
@@ -62,7 +58,6 @@ export interface ModelPreview {
   readonly expiring: number;
 }
 
-/** A hold in the response to the command that creates or closes the hold. */
 export interface ModelHoldResult {
   readonly id: string;
   readonly createdAt: number;
@@ -112,6 +107,5 @@ export interface ModelBalance {
   readonly held: number;
   /** Oldest first. */
   readonly entries: readonly ModelCycle[];
-  /** Oldest first. */
   readonly holds: readonly ModelOpenHold[];
 }

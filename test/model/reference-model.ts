@@ -1,6 +1,5 @@
 // A second, slow and simple implementation of the ledger. It shares no code with the real implementation: if both have
-// the same outcome, the outcome is probably right. For past balances, the model stores a copy of the end user after
-// each command.
+// the same outcome, the outcome is probably right.
 
 import { cycleOf, decide } from './model-commands.ts';
 import { EndUser, type Happened, LAST_INSTANT, sumOf, type Turned } from './model-end-user.ts';
@@ -18,7 +17,7 @@ export type StartCommand = Extract<ModelCommand, { kind: 'start-cycle' }>;
 
 interface Known {
   readonly user: EndUser;
-  /** For each instant at which a command changed the end user, a copy of the end user after the command. */
+  /** Copies of the end user, each taken after a command that changed the end user. */
   readonly past: { readonly at: number; readonly user: EndUser }[];
 }
 
@@ -30,14 +29,12 @@ export class ReferenceLedger {
   readonly #users = new Map<string, Known>();
   /** Caches the end user of the last call, because the next call is usually for the same end user. */
   #latestUser: { readonly of: ModelUser; readonly known: Known } | null = null;
-  /** The ids of all transactions that commands have made. */
   readonly #ids = new Set<string>();
 
   constructor(wall: number) {
     this.wall = wall;
   }
 
-  /** Returns the time of the ledger without advancing it. */
   peek(): number {
     return Math.max(this.#latest, this.wall);
   }
@@ -75,7 +72,6 @@ export class ReferenceLedger {
     return this.previewAt(command, this.#now());
   }
 
-  /** The stored renewals and changes of plan of an end user. */
   turnsOf(of: ModelUser): readonly Turned[] {
     return this.#find(of)?.user.turns ?? [];
   }
@@ -84,7 +80,6 @@ export class ReferenceLedger {
     return this.balanceAt(of, this.#now());
   }
 
-  /** Newest first. */
   transactions(of: ModelUser): Happened[] {
     return this.transactionsAt(of, this.#now());
   }
@@ -139,37 +134,30 @@ export class ReferenceLedger {
     this.#now();
   }
 
-  /** The number of end users with a history. */
   endUsers(): number {
     return [...this.#users.values()].filter(({ user }) => user.happened.length > 0).length;
   }
 
-  /** The current balance of an end user, without advancing the time of the ledger. */
   peekBalance(of: ModelUser): ModelBalance {
     return this.balanceAt(of, this.peek());
   }
 
-  /** The refundable credits of a transaction; null if it is not a subtraction or capture of the end user. */
   refundable(of: ModelUser, id: string): number | null {
     return this.#find(of)?.user.refundable(id) ?? null;
   }
 
-  /** The ids of all subtractions and captures of an end user, oldest first. */
   spentBy(of: ModelUser): readonly string[] {
     return [...(this.#find(of)?.user.spent.keys() ?? [])];
   }
 
-  /** The ids of the transactions of an end user, oldest first, except those that no response contains. */
   idsOf(of: ModelUser): readonly string[] {
     return this.#find(of)?.user.happened.flatMap(({ id }) => id ?? []) ?? [];
   }
 
-  /** The instants of the commands that changed an end user. */
   instantsOf(of: ModelUser): readonly number[] {
     return this.#find(of)?.past.map(({ at }) => at) ?? [];
   }
 
-  /** The instant of the next renewal or change of plan of an end user; null if there is none. */
   renewalOf(of: ModelUser): number | null {
     return this.#view(of, this.peek()).renewing()?.end ?? null;
   }

@@ -1,5 +1,5 @@
 // Runs random histories on the ledger rules with an in-memory store and on the reference model, and compares every
-// outcome. An in-memory store is much faster than a real store. A difference is a bug in the rules or in the model.
+// outcome. An in-memory store is much faster than a real store.
 
 import { BROKEN_STORES } from '../simulation/controls.ts';
 import { newMemoryLedger } from './memory-ledger.ts';
@@ -9,7 +9,6 @@ const file = 'test/model/rules.test.ts';
 
 modelTests('the simulated store', { file, runs: RUNS_JUDGED, runMsMax: 1_000, newLedger: newMemoryLedger() });
 
-/** The faults of stores that renew cycles or change plans incorrectly. */
 const FAULTS = [
   'lets more credits roll over than the maximum',
   'lets no credits roll over',

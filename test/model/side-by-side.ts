@@ -16,7 +16,6 @@ import { instantIn, type ModelRequest, type ModelResponse, Stack } from './stack
 
 export const BEGIN = Date.UTC(2026, 0, 15, 9, 30, 0, 123);
 
-/** The maximum number of instants in one request for past or future balances. */
 const POINTS_MAX = 1_000;
 
 const UUID_VERSION_4 = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
@@ -33,7 +32,6 @@ export type DraftRequest = readonly [who: number, draft: Draft, key: number | nu
 
 interface Kept extends Idempotency {
   readonly command: ModelCommand;
-  /** The part of the command that must be equal in a repeated request. */
   readonly asked: object;
   readonly outcome: ModelOutcome;
 }
@@ -47,7 +45,6 @@ export interface ComparedStore {
   readonly isDueFoundLate?: boolean;
 }
 
-/** The real ledger and its reference model. */
 export class SideBySide {
   readonly model: ReferenceLedger;
   readonly real: Stack;
@@ -55,11 +52,8 @@ export class SideBySide {
   steps = 0;
   readonly #drafts: Drafts;
   readonly #listed = new Map<ModelUser, readonly { readonly id: string }[]>();
-  /** For each end user, the balances that were read, by instant. */
   readonly #answered = new Map<ModelUser, Map<number, ModelBalance>>(USERS.map((user) => [user, new Map()]));
-  /** For each hold id, the instant at which the hold lapses, or would have lapsed if it had stayed open. */
   readonly #lapses = new Map<string, number>();
-  /** The first request with each key of an end user, oldest first. */
   readonly #kept: Kept[] = [];
   #requests = 0;
 
@@ -99,7 +93,6 @@ export class SideBySide {
     saw('a COMMIT fails');
   }
 
-  /** @param nth the request to repeat, counted back from the latest in `#kept` */
   async sendAgain(nth: number): Promise<void> {
     const kept = this.#kept.at(-1 - nth);
     if (kept !== undefined) await this.#run([{ ...kept.command, idempotency: this.#idempotency(kept.key) }]);
@@ -116,8 +109,7 @@ export class SideBySide {
   }
 
   /**
-   * Returns the expected response. A request that repeats an earlier request with the same key has the outcome of the
-   * first request.
+   * A request that repeats an earlier request with the same key has the outcome of the first request.
    *
    * @param response the response of the real ledger; only its transaction id is used
    */
@@ -138,7 +130,6 @@ export class SideBySide {
     return outcome;
   }
 
-  /** The outcome of the model. */
   #decided(command: ModelCommand, id: string): ModelOutcome {
     const { account, endUser } = command;
     const user = USERS.find((each) => each.account === account && each.endUser === endUser) as ModelUser;
@@ -169,7 +160,6 @@ export class SideBySide {
     this.#answered.get(user)?.set(now, balance);
   }
 
-  /** Compares the previews of starting a cycle. */
   async comparePreview(user: ModelUser, draft: StartDraft): Promise<void> {
     const command = this.#drafts.startOf(user, draft);
     const { now, preview } = await this.real.preview(command);
@@ -234,7 +224,6 @@ export class SideBySide {
     this.#listed.set(user, all);
   }
 
-  /** @param which selects a transaction to look up by its id */
   async compareHistory(user: ModelUser, { limit, filter, which }: HistoryStep): Promise<void> {
     const { kinds, notePrefix, last } = filter;
     const until = this.model.peek();
@@ -282,10 +271,8 @@ export class SideBySide {
   }
 }
 
-/** Selects an instant close to now, an earlier read, a command or a boundary. */
 export interface Point {
   readonly from: 'now' | 'answered' | 'command' | 'boundary';
-  /** The index of the instant, counted backwards from the latest, or, for boundaries, forwards from the earliest. */
   readonly nth: number;
   readonly ms: number;
 }
@@ -293,7 +280,6 @@ export interface Point {
 export interface HistoryStep {
   readonly limit: number;
   readonly filter: Pick<HistoryFilter, 'kinds' | 'notePrefix'> & {
-    /** How many milliseconds before now the history begins. By default, it begins with the first transaction. */
     readonly last?: number | undefined;
   };
   readonly which: number;

@@ -90,15 +90,12 @@ export function saw(sight: Sight): void {
   sights.set(sight, (sights.get(sight) ?? 0) + 1);
 }
 
-/** The state of the model right before a command. */
 export interface Before {
   readonly now: number;
   readonly balance: ModelBalance;
-  /** The instant at which the hold in the command lapses or lapsed; null if the command has no hold. */
   readonly lapsesAt: number | null;
 }
 
-/** Counts the cases that the outcome of a command shows. */
 export function sawOutcome(command: ModelCommand, outcome: ModelOutcome, before: Before, after: ModelBalance): void {
   const { kind } = command;
   saw(`${kind}: ${outcome.refused ?? 'accepted'}` as Sight);
@@ -152,7 +149,6 @@ function sawStart(onActive: string, outcome: ModelOutcome, before: ModelBalance)
     );
 }
 
-/** Returns the cases that a renewal or a change of plan shows. */
 export function* sightsOfTurn(turn: Turned, previous: Turned | undefined): Generator<Sight> {
   const { isChange, ended, begun, missed, held } = turn;
   yield* sightsOfMonths(begun);

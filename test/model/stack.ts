@@ -37,7 +37,6 @@ import type {
 
 type ModelStart = Extract<ModelCommand, { kind: 'start-cycle' }>;
 
-/** A command with an optional idempotency key. */
 export type ModelRequest = ModelCommand & { readonly idempotency?: Idempotency | null };
 
 /** @property replayOf the id of the first request with the same key, if the outcome of that request is replayed */
@@ -51,7 +50,6 @@ export class Stack {
   readonly ledger: TestLedger;
   commit!: GroupCommit;
   renewals!: RenewalJob;
-  /** The errors of failed rounds of the renewal job. */
   readonly troubles: unknown[] = [];
 
   static async open(make: NewLedger, wall: Instant): Promise<Stack> {
@@ -105,7 +103,6 @@ export class Stack {
     await this.ledger.write([{ kind: 'settle', account: 404, endUser: '00000000-0000-4000-8000-000000000404' }]);
   }
 
-  /** Returns the balance, and whether it includes a renewal or a lapse that is not stored yet. */
   async balance(
     user: ModelUser,
   ): Promise<ModelBalance & { now: Instant; ahead: { renewal: boolean; lapse: boolean } }> {
@@ -133,7 +130,6 @@ export class Stack {
     return { now, balances: states.map((state, index) => balanceOf(state, instants[index] as Instant)) };
   }
 
-  /** All transactions, read in pages of `limit` as in `http/api/transaction-list.ts`. */
   async transactions(user: ModelUser, limit: number): Promise<{ all: Transaction[]; isAhead: boolean }> {
     let page = await this.ledger.transactions(user, { limit });
     const due = [...dueTransactions(page.state, page.now)];
@@ -150,7 +146,6 @@ export class Stack {
     return { all, isAhead: due.length > 0 };
   }
 
-  /** All transactions that match the filter, including due events, read in pages of `limit`. */
   async history(
     user: ModelUser,
     limit: number,
@@ -172,7 +167,6 @@ export class Stack {
     return { all: all.map(historyEntryOf), isAhead: due.some(({ kind }) => kind === 'lapse') };
   }
 
-  /** The refundable credits of a transaction; null if no transaction has this id. */
   async refundable(user: ModelUser, id: string): Promise<number | null> {
     const found = await this.ledger.store.find(user, id);
     return found === null ? null : refundableOf(found);
@@ -195,7 +189,6 @@ export class Stack {
   }
 }
 
-/** The instant in the leading 48 bits of an id. */
 export function instantIn(id: string): number {
   return Number.parseInt(id.replaceAll('-', '').slice(0, 12), 16);
 }
@@ -207,7 +200,6 @@ function responseOf(outcome: Outcome): ModelResponse {
   return cycle === undefined ? others : { ...others, cycle: cycleOf(cycle) };
 }
 
-/** The balance at `at`, without the holds that have lapsed by then. */
 function balanceOf(state: EndUserState, at: Instant): ModelBalance {
   const { balance, held } = balanceAt(state, at);
   const open = state.holds.filter(({ expiresAt }) => expiresAt > at);

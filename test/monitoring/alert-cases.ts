@@ -78,6 +78,24 @@ export const ALERT_CASES: readonly AlertCase[] = [
     firingAt: '3m',
   },
   {
+    alert: 'ScripEventsLate',
+    series: { [`scrip_event_lag_seconds{${JOB}}`]: '0+15x60' },
+    quietAt: '8m',
+    firingAt: '10m',
+  },
+  {
+    alert: 'ScripWebhooksLate',
+    series: { [`scrip_webhook_oldest_event_seconds{${JOB}}`]: '800+15x60' },
+    quietAt: '6m',
+    firingAt: '8m',
+  },
+  {
+    alert: 'ScripWebhookPaused',
+    series: { [`scrip_webhook_paused_endpoints{${JOB}}`]: '1x60' },
+    quietAt: '4m',
+    firingAt: '6m',
+  },
+  {
     alert: 'ScripEventLoopLag',
     series: { [`nodejs_eventloop_lag_p99_seconds{${JOB}}`]: '0.3x40' },
     quietAt: '4m',
@@ -97,7 +115,7 @@ export const ALERT_CASES: readonly AlertCase[] = [
   },
 ];
 
-/** Returns the cases as a file for `promtool test rules`. The file is JSON, which is valid YAML. */
+/** The file is JSON, which is valid YAML. */
 export function alertTests(rulesFile: string): string {
   const tests = ALERT_CASES.map(({ alert, series, quietAt, firingAt }) => {
     const isUpGiven = Object.keys(series).some((name) => name.startsWith('up{'));

@@ -65,7 +65,6 @@ class Prometheus {
     return data;
   }
 
-  /** @returns how many series the expression returns now */
   async query(expression: string): Promise<number> {
     const found = await this.#get(`/api/v1/query?${new URLSearchParams({ query: expression })}`);
     return (found as { result: unknown[] }).result.length;
@@ -104,7 +103,6 @@ function assertInstalled(): void {
   }
 }
 
-/** Sends an addition, a subtraction, a subtraction that is refused, a start of a cycle, and a read. */
 async function callEverything(url: string, key: string): Promise<void> {
   const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
   const end_user_id = randomUUID();

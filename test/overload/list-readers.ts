@@ -1,5 +1,5 @@
 // Measures how fast other requests get responses while clients read long lists. The other requests are single requests,
-// each on a new connection, and subtractions in a closed loop. The first measurement is without readers.
+// each on a new connection, and subtractions in a closed loop.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { percentile } from './open-loop.ts';
@@ -7,7 +7,6 @@ import { generatorFor, type Loaded, readOf, requestOf, sendAll, watchMemory } fr
 import { gather, type ReadingCrowd } from './reading-crowd.ts';
 
 const WRITERS = 16;
-/** How many requests are sent at once, so that a history is written quickly. */
 const AT_ONCE = 5_000;
 
 export interface Reading {
@@ -24,7 +23,6 @@ export const READINGS: readonly Reading[] = [
   { clients: 200, lists: 20, transactions: 20_000, pace: 'at full speed' },
 ];
 
-/** @returns a line with the result without readers, then a line for each group of readers */
 export async function* besideReaders(
   loaded: Loaded,
   readings: readonly Reading[],

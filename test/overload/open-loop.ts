@@ -9,7 +9,6 @@ import { AnswerReader } from '../load/answer-reader.ts';
 
 export interface LoadTarget {
   readonly port: number;
-  /** Returns the bytes of the next request. */
   readonly request: () => string;
 }
 
@@ -18,7 +17,6 @@ export interface Outcome {
   readonly sent: number;
   /** Requests that were due while no connection was free. They show the limit of the generator, not of the server. */
   readonly unsent: number;
-  /** Requests that got a 200 before the end of the measurement. */
   readonly doneInTime: number;
   /** The number of responses by status; 0 stands for a connection that ended without a response. */
   readonly answers: ReadonlyMap<number, number>;
@@ -32,7 +30,6 @@ interface Line {
   isBusy: boolean;
 }
 
-/** How long to wait for responses after the last request. */
 const REST_MS_MAX = 15_000;
 const OPENING_MAX = 512;
 /**
@@ -68,7 +65,6 @@ export class Generator {
     await sleep(ACCEPTING_MS);
   }
 
-  /** Runs a closed loop: each connection waits for its response before it sends the next request. */
   async closedLoop(connections: number, seconds: number): Promise<Outcome> {
     await this.connect(connections);
     this.#reset();
@@ -89,7 +85,6 @@ export class Generator {
     return this.#outcome(started, sent, 0);
   }
 
-  /** Runs an open loop: `rate` requests a second, each sent at its scheduled time. */
   async openLoop(rate: number, seconds: number): Promise<Outcome> {
     this.#reset();
     const started = performance.now();
@@ -200,7 +195,6 @@ export class Generator {
   }
 }
 
-/** @returns the milliseconds within which this share of the requests got a response; 0 if there were no requests */
 export function percentile(latencies: readonly number[] | undefined, share: number): number {
   if (latencies === undefined || latencies.length === 0) return 0;
   return latencies[Math.min(latencies.length - 1, Math.floor(latencies.length * share))] as number;

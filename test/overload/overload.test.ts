@@ -14,7 +14,6 @@ const TEST_MS_MAX = 120_000;
 /** How many requests in flight an account may have while no other account has any. */
 const AT_ONCE_MAX = SERVER_LIMITS.inFlightMax / 2;
 const STORM = { times: 10, seconds: 2, connections: 1_024, connectionsMax: 2_000 };
-/** Enough for the load and for the other requests. */
 const MAX_CONNECTIONS = '3000';
 
 const scriptOf = (name: string) => join(import.meta.dirname, name);
@@ -27,7 +26,6 @@ async function loaded(t: test.TestContext, script: string | null): Promise<Loade
   return { ...(await fund(server, key)), url };
 }
 
-/** Returns how many credits were subtracted from all end users in total. */
 async function taken({ server, key, endUsers }: Loaded): Promise<number> {
   const headers = { authorization: `Bearer ${key}` };
   let sum = 0;

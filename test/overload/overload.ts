@@ -33,10 +33,7 @@ const SLOW_SERVER = join(import.meta.dirname, 'slow-server.ts');
 const REFUSING_SERVER = join(import.meta.dirname, 'refusing-server.ts');
 /** Requests per second: more than any server on two cores can respond to. */
 const GENERATOR_RATE = 180_000;
-/**
- * The maximum number of connections of the load generator. The limit of the server, `CONNECTIONS_SERVED`, is higher, so
- * that other requests can connect.
- */
+/** The limit of the server, `CONNECTIONS_SERVED`, is higher, so that other requests can connect. */
 const CONNECTIONS_MAX = 2_000;
 const CONNECTIONS_SERVED = 3_100;
 
@@ -76,7 +73,6 @@ function report(
   print(`  recovered within ${recoveredMs} ms; afterwards ${afterwards}/s`);
 }
 
-/** Measures the limits of the generator: how many requests it can send, and the shortest times that it can measure. */
 async function measureGenerator(): Promise<void> {
   const server = await ServerProcess.start('', {}, REFUSING_SERVER);
   try {

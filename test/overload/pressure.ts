@@ -25,7 +25,6 @@ export function readOf(key: string, path: string, endUser: string): string {
   return `GET ${path}?end_user_id=${endUser} HTTP/1.1\r\nHost: scrip\r\nAuthorization: Bearer ${key}\r\n\r\n`;
 }
 
-/** Creates end users with more credits than the load subtracts. */
 export async function fund(server: ServerProcess, key: string): Promise<Loaded> {
   const endUsers = Array.from({ length: END_USERS }, () => crypto.randomUUID());
   const { answers } = await sendAll(
@@ -39,7 +38,6 @@ export async function fund(server: ServerProcess, key: string): Promise<Loaded> 
 /** A server processes the requests of a socket one at a time, so a batch contains at most one request per socket. */
 const SOCKETS = 250;
 
-/** Sends all requests at once, spread over the given number of sockets. */
 export async function sendAll(
   server: ServerProcess,
   requests: readonly string[],
@@ -84,9 +82,6 @@ export function generatorFor({ server, key, endUsers }: Loaded, connectionsMax: 
 
 const MEMORY_EVERY_MS = 100;
 
-/**
- * @returns a function that stops the measurement and returns the memory in MiB: the peak, and a value for every second
- */
 export function watchMemory(server: ServerProcess): () => { most: number; bySecond: number[] } {
   const samples = [server.memoryMib];
   const timer = setInterval(() => samples.push(server.memoryMib), MEMORY_EVERY_MS);
@@ -109,7 +104,6 @@ export interface UnderOverload {
   readonly peak: number;
   readonly goodput: number;
   readonly afterwards: number;
-  /** All requests that got a 200, including those before and after the overload. */
   readonly done200: number;
   /** Requests per second: planned, and actually sent. */
   readonly meant: number;
@@ -209,7 +203,6 @@ export function faultsOf({ answers, peak, done, offered }: UnderOverload, atOnce
 /** How many times slower the server may become, because it shares the machine with the load generator. */
 const PATIENCE = 3;
 
-/** A group of open sockets. */
 export class Crowd {
   readonly sockets: Socket[] = [];
   closed = 0;

@@ -8,7 +8,6 @@ import { isMainThread, parentPort, Worker, workerData } from 'node:worker_thread
 export interface ReadingCrowd {
   readonly port: number;
   readonly clients: number;
-  /** The requests that each client sends, all in one write. */
   readonly bytes: string;
   readonly pace: 'nothing' | 'slowly' | 'at full speed';
 }

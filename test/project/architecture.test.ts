@@ -31,6 +31,7 @@ const LAYERS: readonly RegExp[] = [
   /^(store\/(sqlite|postgres)\/tools\/|http\/)/,
   /^(store\/|(config|version)\.ts$)/,
   /^(open-store|open-tools)\.ts$/,
+  /^open-webhooks\.ts$/,
   /^service\.ts$/,
   /^cli\//,
   /^main\.ts$/,

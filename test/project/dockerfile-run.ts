@@ -1,6 +1,5 @@
-// Builds a Dockerfile without a container engine. Each stage gets a folder as its root directory, and its instructions
-// run there in order. An instruction or a flag that needs BuildKit is an error. Absolute paths in commands are replaced
-// with paths in the folder of the stage, so commands must spell out absolute paths.
+// Builds a Dockerfile without a container engine. Absolute paths in commands are replaced with paths in a folder, so
+// commands must spell out absolute paths.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -15,7 +14,6 @@ export interface Image {
   readonly environment: Readonly<Record<string, string>>;
   /** The user of the last `USER` instruction; null for root. */
   readonly user: { readonly uid: number; readonly gid: number } | null;
-  /** The text of each remaining instruction, such as `ENTRYPOINT`, by name. */
   readonly settings: ReadonlyMap<string, string>;
 }
 
@@ -30,15 +28,12 @@ interface Stage {
 
 const STEP_MS_MAX = 180_000;
 const SETTINGS = new Set(['VOLUME', 'EXPOSE', 'HEALTHCHECK', 'STOPSIGNAL', 'ENTRYPOINT', 'CMD']);
-/** The beginning of an absolute path. */
 const ROOT_PATH = /(?<=^|[\s=:"'])\/(?=\w)/g;
 
-/** Replaces the absolute paths in a text with paths in the folder of a stage. */
 export function inRoot(text: string, root: string): string {
   return text.replaceAll(ROOT_PATH, `${root}/`);
 }
 
-/** @returns the instructions of a Dockerfile without comments and line continuations */
 export function instructionsOf(dockerfile: string): readonly (readonly [name: string, text: string])[] {
   assert.doesNotMatch(dockerfile, /^# *syntax *=/im, 'a syntax directive needs BuildKit');
   const lines = dockerfile
@@ -76,7 +71,6 @@ export async function buildDockerfile(context: string, folder: string): Promise<
   return stages.at(-1) ?? assert.fail('there is no stage');
 }
 
-/** Begins a stage that is based on the Node.js image: a folder with the Node.js binary of this process. */
 function begin(text: string, root: string): Stage {
   const [, name = ''] = /^node:\S+(?: AS (\w+))?$/.exec(text) ?? assert.fail(`not a Node.js image: ${text}`);
   const commands = join(root, 'usr/local/bin');
@@ -135,9 +129,7 @@ function copy(
   }
 }
 
-/**
- * Whether a file is in the build context. The `.dockerignore` file excludes everything except the names that it lists.
- */
+/** The `.dockerignore` file excludes everything except the names that it lists. */
 function isIncluded(context: string, source: string): boolean {
   const [first, ...names] = readFileSync(join(context, '.dockerignore'), 'utf8').trim().split('\n');
   assert.equal(first, '*');

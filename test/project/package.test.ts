@@ -1,6 +1,5 @@
 // Packs the npm package, installs it in an empty folder without development dependencies, and runs it as users do. Also
-// checks that the Dockerfile, compose.yaml and the systemd unit set only variables that exist. For a build of the
-// Docker image, see dockerfile.test.ts.
+// checks that the Dockerfile, compose.yaml and the systemd unit set only variables that exist.
 
 import assert from 'node:assert/strict';
 import { type ChildProcessByStdio, execFile, spawn } from 'node:child_process';
@@ -76,7 +75,6 @@ function ended(child: Child): Promise<number | null> {
   return new Promise((resolve) => child.once('close', resolve));
 }
 
-/** Waits until the output of the process matches, and returns all output up to that point. */
 async function outputOf(child: Child, expected: RegExp): Promise<string> {
   let text = '';
   return new Promise((resolve, reject) => {
@@ -186,19 +184,17 @@ describe('the npm package', options, () => {
 
 const read = (name: string): string => readFileSync(join(ROOT, name), 'utf8');
 
-/** The deployment files, each with a pattern for the environment variables that it sets. */
 const DEPLOYMENTS: readonly (readonly [file: string, names: RegExp])[] = [
   ['Dockerfile', /^(?:ENV| {4}) ?([A-Z][A-Z_]+)=/gm],
   ['compose.yaml', /^ {6}([A-Z][A-Z_]+):/gm],
   ['docs/operating/scrip.service', /^Environment=([A-Z_]+)=/gm],
 ];
 
-/** Variables in these files that other programs read. */
 const FOREIGN = /^(POSTGRES_|PG|SQLITE_TMPDIR$|NODE_ENV$)/;
 
 /**
- * Matches commands that would fetch a wrong package from the npm registry: the unrelated `scrip`, or a package under a
- * name of this project, whose packages are not published there.
+ * Matches commands that would fetch a wrong package from the npm registry, because the packages of this project are not
+ * published there.
  */
 const FROM_REGISTRY =
   /\bnpx (?!--no-install)(?:-\S+ )*scrip\b|\bnpm (?:install|i|add|exec)(?: -\S+)* scrip(?:-ledger|-client)?(?![\w.-])/;

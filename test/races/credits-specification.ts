@@ -4,7 +4,6 @@
 
 import type { Specification } from './linearizability.ts';
 
-/** `id` identifies the transaction or hold that the call created; empty if the call created none. */
 export type CreditsInput =
   | { readonly call: 'add' | 'start'; readonly amount: number }
   | { readonly call: 'subtract'; readonly amount: number; readonly id: string }
@@ -14,7 +13,6 @@ export type CreditsInput =
   | { readonly call: 'refund'; readonly of: string; readonly amount: number }
   | { readonly call: 'stop' | 'balance' };
 
-/** The part of a response that depends on the state. */
 export type CreditsOutput =
   | { readonly answer: 'done' | 'no cycle' | 'no hold' }
   | { readonly answer: 'insufficient'; readonly available: number }
@@ -23,11 +21,9 @@ export type CreditsOutput =
   | { readonly answer: 'too large'; readonly refundable: number }
   | { readonly answer: 'balance'; readonly text: string };
 
-/** An entry of `State.cycles`, which lists the oldest cycle first. */
 export interface HeldCycle {
   readonly kind: 'one-time' | 'active' | 'canceled';
   readonly amount: number;
-  /** The credits that can be spent. */
   readonly left: number;
 }
 
@@ -39,7 +35,6 @@ interface Part {
 
 interface State {
   readonly cycles: readonly HeldCycle[];
-  /** Open holds by id. */
   readonly holds: ReadonlyMap<string, readonly Part[]>;
   /** Spent credits that are not refunded yet, by transaction id, in the order in which they were drawn. */
   readonly spent: ReadonlyMap<string, readonly Part[]>;
@@ -161,7 +156,6 @@ function release(state: State, { hold }: Of<'release'>): Step {
   return [taken(closed(state, hold), parts, -1), { answer: 'closed', amount, returned: amount }];
 }
 
-/** Refunds the credits that were drawn last first. */
 function refund(state: State, { of, amount }: Of<'refund'>): Step {
   const parts = state.spent.get(of) ?? [];
   const refundable = sumOf(parts);

@@ -1,6 +1,5 @@
 // Sends a thousand requests at once for an end user with a hundred credits, and counts how many succeed. Depending on
-// the race, each request is for one credit, or all requests are for the same hold or subtraction. The requests are
-// pipelined on a few sockets, so that many share a batch, or sent on many sockets, so that their order varies.
+// the race, each request is for one credit, or all requests are for the same hold or subtraction.
 
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
@@ -13,7 +12,6 @@ export const MANY_SOCKETS = 1_000;
 
 const ANSWERS_MS_MAX = 30_000;
 
-/** For each race: the number of requests that must succeed, the status of the other requests, and the final balance. */
 export const RACES = {
   'subtract one credit each': { granted: CREDITS, refused: 402, left: 0 },
   'hold one credit each': { granted: CREDITS, refused: 402, left: 0 },
@@ -30,7 +28,7 @@ interface Line {
   readonly reader: AnswerReader;
 }
 
-/** Sockets to all processes of a service. The sockets stay open between rounds. */
+/** The sockets stay open between rounds. */
 export class Spenders {
   readonly #lines: Line[];
   readonly #key: string;
@@ -59,7 +57,6 @@ export class Spenders {
     });
   }
 
-  /** @returns the number of responses by status, and the balance of the end user afterwards */
   async run(race: Race, user: string): Promise<{ statuses: ReadonlyMap<number, number>; left: number }> {
     const one = (path: string, fields: object) =>
       this.#one(requestOf(path, this.#key, { end_user_id: user, ...fields }));
@@ -105,10 +102,6 @@ export class Spenders {
   }
 }
 
-/**
- * Creates the hold or the subtraction that the requests of a race refer to, and returns the path and the fields of
- * these requests.
- */
 async function prepared(
   race: Race,
   one: (path: string, fields: object) => Promise<Answer>,
@@ -132,7 +125,6 @@ async function prepared(
   }
 }
 
-/** @param fields null for a GET */
 function requestOf(path: string, key: string, fields: object | null): string {
   const method = fields === null ? 'GET' : 'POST';
   const begin = `${method} ${path} HTTP/1.1\r\nHost: scrip\r\nAuthorization: Bearer ${key}\r\n`;
@@ -146,11 +138,9 @@ export interface DoubleSpends {
   readonly requests: number;
   /** The number of requests that succeeded although the credits were already spent or returned. */
   readonly overGrants: number;
-  /** A description of each round whose result differs from `RACES`. */
   readonly faults: readonly string[];
 }
 
-/** @param spenders each of them runs all rounds, one race after another */
 export async function doubleSpends(
   spenders: readonly Spenders[],
   rounds: number,

@@ -1,6 +1,5 @@
 // The control for the list test: makes a server whose reads show due renewals without waiting for running writes. This
-// module is loaded before all others (`NODE_OPTIONS=--import=…`). It makes the store find no due event, so that reads
-// have nothing to wait for.
+// module is loaded before all others (`NODE_OPTIONS=--import=…`).
 
 import { substitute } from '../load/substituted-module.ts';
 

@@ -8,7 +8,6 @@ import { checkLinearizable, type Operation, type Specification } from './lineari
 
 type Access = { readonly write: number } | 'read';
 
-/** The specification of a variable with the initial value 0. */
 const VARIABLE: Specification<number, Access, number> = {
   initial: 0,
   nameOf: String,
@@ -199,7 +198,6 @@ function soundHistory(random: Random, count: number): Operation<CreditsInput, Cr
 
 type State = (typeof CREDITS)['initial'];
 
-/** Returns the only output that the specification allows, and the state after the call. */
 function outputOf(state: State, input: CreditsInput): readonly [State, CreditsOutput] {
   const total = state.cycles.reduce((sum, { left }) => sum + left, 0);
   const held = [...state.holds.values()].flat().reduce((sum, { amount }) => sum + amount, 0);

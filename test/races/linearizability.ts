@@ -1,7 +1,7 @@
-// Checks whether a history of concurrent operations is linearizable: whether some sequential order, in which no
-// operation comes before another that had returned before its call, explains all outputs. Uses the search by Wing and
-// Gong with the cache by Lowe, as Porcupine does. An operation with an unknown outcome may have taken effect at any
-// time after its call, or never.
+// Checks whether a history of concurrent operations is linearizable: whether some sequential order explains all
+// outputs. The order must keep two operations in sequence if the first returned before the second was called. Uses the
+// search by Wing and Gong with the cache by Lowe, as Porcupine does. An operation with an unknown outcome may have
+// taken effect at any time after its call, or never.
 //
 // https://www.cs.ox.ac.uk/people/gavin.lowe/LinearizabiltyTesting/paper.pdf
 
@@ -17,8 +17,6 @@ export interface Operation<Input, Output> {
 export interface Specification<State, Input, Output> {
   readonly initial: State;
   /**
-   * Computes the state after the operation.
-   *
    * @param output null if any output is possible
    * @returns null if the operation cannot have this output in this state
    */
@@ -29,7 +27,6 @@ export interface Specification<State, Input, Output> {
 
 export type Verdict<Input, Output> =
   | { readonly isLinearizable: true }
-  /** `stuckAt` is the latest return that the search reached: no order explains the history up to this return. */
   | { readonly isLinearizable: false; readonly stuckAt: Operation<Input, Output> };
 
 /** The call or the return of an operation, as an entry in a linked list ordered by time. */
@@ -43,7 +40,6 @@ interface End<Input, Output> {
   after: End<Input, Output> | null;
 }
 
-/** The search fails after this many steps. */
 const STEPS_MAX = 5_000_000;
 
 /** @throws if the search takes too long */
@@ -104,7 +100,6 @@ function isNew(seen: Set<string>, name: string): boolean {
   return true;
 }
 
-/** @returns a sentinel that precedes the first entry of the list */
 function listOf<Input, Output>(history: readonly Operation<Input, Output>[]): End<Input, Output> {
   const ends: { readonly at: number; readonly end: End<Input, Output> }[] = [];
   history.forEach((operation, index) => {
@@ -138,7 +133,6 @@ function listOf<Input, Output>(history: readonly Operation<Input, Output>[]): En
   return head;
 }
 
-/** Removes a call and its return from the list. */
 function lift<Input, Output>(call: End<Input, Output>): void {
   for (const end of [call, call.matching]) {
     if (end === null) continue;
@@ -147,7 +141,6 @@ function lift<Input, Output>(call: End<Input, Output>): void {
   }
 }
 
-/** Reverts the latest `lift`. */
 function putBack<Input, Output>(call: End<Input, Output>): void {
   for (const end of [call.matching, call]) {
     if (end === null) continue;

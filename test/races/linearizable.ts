@@ -1,6 +1,5 @@
-// Records histories of concurrent clients of a real service, and checks whether they are linearizable. With SQLite, the
-// service is one process. With PostgreSQL, it is three processes, and random processes and database connections are
-// killed.
+// Records histories of concurrent clients of a real service, and checks whether they are linearizable. With PostgreSQL,
+// the service is three processes, and random processes and database connections are killed.
 
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -21,11 +20,9 @@ export interface Size {
 export const SIZE: Size = { endUsers: 4, clients: 12, calls: 40 };
 
 export interface Findings {
-  /** A description of each problem. */
   readonly faults: readonly string[];
   readonly histories: number;
   readonly operations: number;
-  /** The number of operations whose outcome remained unknown. */
   readonly unknown: number;
   readonly repeated: number;
   readonly processesKilled: number;
@@ -114,7 +111,6 @@ async function rounded(rounds: number, record: () => Promise<RecordedClients>): 
   return { faults, histories, operations, unknown, repeated };
 }
 
-/** Kills processes and connections until `end` is called. */
 class Faults {
   processesKilled = 0;
   connectionsKilled = 0;
@@ -149,7 +145,6 @@ class Faults {
     }
   }
 
-  /** Kills a random process and starts another on another port. */
   async #killProcess(): Promise<void> {
     const index = this.#random.below(this.#servers.length);
     await this.#servers[index]?.end('SIGKILL');

@@ -1,6 +1,5 @@
 // Lists the transactions of end users on a real server during writes to the same end users. The server's clock jumps
-// forward by half a day many times a second, so that cycles renew during writes. Once listed, a transaction must keep
-// its position.
+// forward by half a day many times a second, so that cycles renew during writes.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Random } from '../load/random.ts';
@@ -10,7 +9,7 @@ const END_USERS = 8;
 const WRITERS_AN_END_USER = 3;
 const JUMP_MS = 43_200_000;
 const JUMP_EVERY_MS = 60;
-/** The maximum length of a list. Each list is compared with the previous list. */
+/** The maximum length of a list. */
 const LISTED = 500;
 
 export interface Renewing {
@@ -25,7 +24,6 @@ export interface Lists {
   readonly faults: string[];
 }
 
-/** @param isFaultEnough whether to stop at the first problem */
 export async function listAcrossRenewals(
   server: Renewing,
   random: Random,

@@ -1,5 +1,5 @@
 // Tests that concurrent calls for an end user are linearizable, and that no credit is spent twice. The controls are
-// ledgers that break these rules. `npm run races` runs longer tests.
+// ledgers that break these rules.
 
 import assert from 'node:assert/strict';
 import { join } from 'node:path';

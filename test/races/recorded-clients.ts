@@ -1,7 +1,7 @@
 // Clients that send concurrent calls for a few end users over HTTP, and record the time and the response of each call.
-// These histories are checked for linearizability. Half of the clients send their writes with idempotency keys and
-// retry them, on any process, until the outcome is known. The other clients send no keys: at the end, the outcomes of
-// their calls without a response are looked up in the list of transactions, where every amount is unique.
+// Half of the clients send their writes with idempotency keys and retry them, on any process, until the outcome is
+// known. The other clients send no keys: at the end, the outcomes of their calls without a response are looked up in
+// the list of transactions, where every amount is unique.
 
 import assert from 'node:assert/strict';
 import { Agent, request } from 'node:http';
@@ -25,13 +25,11 @@ export interface RecordedRun {
   readonly random: Random;
   readonly endUsers: number;
   readonly clients: number;
-  /** The number of calls by each client. */
   readonly calls: number;
 }
 
 interface HttpReply {
   readonly status: number;
-  /** The id of the transaction that the request made, or an empty string. */
   readonly transactionId: string;
   // biome-ignore lint/suspicious/noExplicitAny: any response document of the API
   readonly body: any;
@@ -45,13 +43,10 @@ export class RecordedClients {
   readonly histories = new Map<string, History>();
   /** The number of calls whose response says that nothing happened. The histories do not contain these calls. */
   turnedAway = 0;
-  /** The number of retries with the same idempotency key. */
   repeated = 0;
   readonly #run: RecordedRun;
   readonly #agent = new Agent({ keepAlive: true });
-  /** The amounts that are already used, by end user. */
   readonly #amounts = new Map<string, Set<number>>();
-  /** The ids in responses, by end user: of holds, and of transactions that spent credits. */
   readonly #holds = new Map<string, string[]>();
   readonly #spent = new Map<string, string[]>();
   #serial = 0;
@@ -82,7 +77,6 @@ export class RecordedClients {
     this.#agent.destroy();
   }
 
-  /** Returns a description of the problem for each end user whose history is not linearizable. */
   faults(): string[] {
     return [...this.histories].flatMap(([user, history]) => {
       const verdict = checkLinearizable(CREDITS, history);
@@ -231,7 +225,7 @@ export class RecordedClients {
   }
 }
 
-/** The kinds of calls. Each entry is chosen with the same probability. */
+/** Each entry is chosen with the same probability. */
 const CALLS = [
   ...(['add', 'add', 'subtract', 'subtract', 'subtract', 'start', 'stop'] as const),
   ...(['hold', 'hold', 'capture', 'capture', 'release', 'refund', 'refund'] as const),
@@ -256,12 +250,10 @@ const PATHS = {
   refund: '/refund',
 } as const;
 
-/** An entry of a list with details. */
 interface ListedEntry {
   readonly transaction_id: string;
   readonly kind: string;
   readonly amount: number;
-  /** The change of the held credits; absent if there is none. */
   readonly held?: number;
 }
 

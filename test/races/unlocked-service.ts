@@ -1,6 +1,5 @@
-// The control for the double-spending test: a service that stores credits in PostgreSQL the naive way. It takes no lock
-// while it reads the balance, checks that the balance is sufficient, and writes the new balance. Concurrent requests
-// can therefore spend credits twice, close a hold twice, and refund credits twice.
+// The control for the double-spending test: a service that stores credits in PostgreSQL the naive way. It takes no
+// lock, so concurrent requests can spend credits twice, close a hold twice, and refund credits twice.
 
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import pg from 'pg';
@@ -60,7 +59,6 @@ async function take({ end_user_id, amount = 0 }: Asked, response: ServerResponse
   response.writeHead(200, { 'transaction-id': id }).end(JSON.stringify({ hold_id: id }));
 }
 
-/** @param amount null for all remaining credits */
 async function giveBack(
   { end_user_id }: Asked,
   id: string | undefined,

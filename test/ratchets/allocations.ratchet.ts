@@ -1,6 +1,5 @@
 // Counts the bytes that V8 allocates on the main thread for one request, from reading the request to writing the
-// response. To make the count repeatable, optimization is off and requests are sent one at a time. Both optimized code
-// and requests that share a batch allocate less.
+// response. To make the count repeatable, optimization is off and requests are sent one at a time.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -30,8 +29,7 @@ const allocated = () => (getHeapStatistics() as HeapInfo & { total_allocated_byt
 
 for (const { what, workload, bytesMax } of BOUNDS) {
   test(`${what} allocates a bounded number of bytes on the main thread`, async (t) => {
-    // Timers are mocked, so that they start no background jobs. On a slower machine, more allocations by these jobs
-    // would be counted.
+    // Timers are mocked, so that they start no background jobs.
     t.mock.timers.enable({ apis: ['setInterval', 'setTimeout'] });
     const scrip = await startScrip();
     t.after(() => scrip.stop());

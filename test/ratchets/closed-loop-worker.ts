@@ -1,5 +1,4 @@
-// A client in a worker thread, so that its allocations are not counted as allocations of the server. It uses one
-// connection and sends one request at a time.
+// A client in a worker thread, so that its allocations are not counted as allocations of the server.
 
 import { once } from 'node:events';
 import { connect } from 'node:net';

@@ -67,11 +67,9 @@ function add(number: number, amount = 1): Command {
 interface FundedLedger {
   readonly ledger: LedgerStore;
   readonly file: string;
-  /** Advances the clock by a millisecond. Otherwise, the clock stands still. */
   readonly tick: () => void;
 }
 
-/** Creates a ledger in which every end user has credits. The writer of the ledger runs in this thread. */
 async function fundedLedger(t: TestContext): Promise<FundedLedger> {
   const file = temporaryFile();
   let now = NOON;

@@ -1,13 +1,11 @@
 // A load generator that runs as a separate process: it pipelines writes on many connections as fast as the server reads
-// them, and counts the responses by status. It notifies its parent process when the flood has begun. To any message
-// from the parent, it replies with the counts and exits.
+// them, and counts the responses by status.
 
 import { randomUUID } from 'node:crypto';
 import { connect } from 'node:net';
 
 const [port = '', key = '', connections = '', pipelined = ''] = process.argv.slice(2);
 
-/** The number of responses by status. */
 const counts: Record<string, number> = {};
 
 /** By this many responses, all connections are open and have requests in the queue. */

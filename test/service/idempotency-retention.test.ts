@@ -1,5 +1,4 @@
-// Tests how long the service keeps idempotency records with the default settings. The test moves the clock by hours and
-// days.
+// Tests how long the service keeps idempotency records with the default settings.
 
 import assert from 'node:assert/strict';
 import { mock, test } from 'node:test';
@@ -7,7 +6,6 @@ import { readConfig } from '../../src/config.ts';
 import { DAY_MS, HOUR_MS } from '../../src/ledger/instant.ts';
 import { eventually, MovableClock, type Scrip, someone, startScrip } from '../http/running-service.ts';
 
-/** Moves the clock and waits until the service has deleted all expired idempotency records. */
 async function moveTo(scrip: Scrip, clock: MovableClock, instant: number): Promise<void> {
   const sweep = mock.method(scrip.service.stores.ledger, 'deleteExpiredRecords');
   clock.set(instant);

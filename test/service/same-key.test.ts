@@ -26,7 +26,7 @@ after(() => postgres.remove());
 interface Service {
   readonly secret: string;
   readonly users: readonly string[];
-  /** The running servers. A new server replaces a killed one. */
+  /** A new server replaces a killed one. */
   servers: Server[];
   start(): Promise<Server>;
 }
@@ -48,7 +48,6 @@ interface Sent {
   readonly answer: string | null;
 }
 
-/** @param keyed whether the request has an idempotency key */
 async function send({ servers, secret, users }: Service, index: number, keyed: boolean): Promise<Sent> {
   const number = index % KEYS;
   const headers: Record<string, string> = { authorization: `Bearer ${secret}`, 'content-type': 'application/json' };
@@ -68,7 +67,7 @@ async function send({ servers, secret, users }: Service, index: number, keyed: b
   }
 }
 
-/** Sends all requests. After half of the requests, kills a server and starts another. */
+/** After half of the requests, kills a server and starts another. */
 async function sendAll(service: Service): Promise<Sent[]> {
   const sent: Sent[] = [];
   let next = 0;

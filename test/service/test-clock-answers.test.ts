@@ -15,7 +15,6 @@ const UUID = /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/g;
 interface Step {
   readonly path: string;
   readonly fields: Readonly<Record<string, unknown>>;
-  /** How far the clock moves before the request. */
   readonly days: number;
 }
 
@@ -47,7 +46,6 @@ function someSteps(random: Random): Step[] {
   });
 }
 
-/** Sends the requests, and returns all responses, with everything that the ledger then shows of the end users. */
 async function answersOf(scrip: Scrip, steps: readonly Step[], advance: (days: number) => Promise<void>) {
   const answers: string[] = [];
   const note = ({ status, text }: Reply) => answers.push(`${status} ${text}`);

@@ -1,5 +1,5 @@
 // Tests a ledger with a test clock on both stores: the time of the ledger stands still until a request moves the test
-// clock. All credits follow the test clock. API keys and idempotency keys follow the machine's clock.
+// clock. Credits follow the test clock; API keys and idempotency keys follow the machine's clock.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -233,7 +233,6 @@ for (const [store, start] of [
 }
 
 describe('the retention of idempotency keys on a ledger with a test clock', () => {
-  /** Sends the same subtraction again. */
   async function isReplayed(scrip: Scrip, end_user_id: string): Promise<boolean> {
     const headers = { 'idempotency-key': 'once' };
     const { status, text, headers: got } = await scrip.post('/subtract', { end_user_id, amount: 1 }, { headers });

@@ -1,7 +1,5 @@
-// Checks every response of a simulation. The auditor learns which commands the store committed, when and in which
-// order, but does not use their outcomes: it runs the commands on the reference model to predict every response. If a
-// response says that nothing happened, no commit may contradict it. If the outcome is unknown, the commits show what
-// happened.
+// Checks every response of a simulation. The auditor runs the committed commands on the reference model, in the order
+// of their commits, to predict every response.
 
 import assert from 'node:assert/strict';
 import { isDeepStrictEqual } from 'node:util';
@@ -15,6 +13,7 @@ import { requestText } from './bodies.ts';
 import type { Reply } from './connection.ts';
 import type { Disk } from './disk.ts';
 import { faultsOfDisk } from './disk-audit.ts';
+import { faultsOfEvents } from './events-audit.ts';
 import { differenceFromModel, faultsOfHolds } from './holds-audit.ts';
 import type { Operation } from './operation.ts';
 import { comparableFor, predictedBy, type Read, UNPREDICTED } from './predicted-reads.ts';
@@ -25,33 +24,26 @@ import type { Witness, WitnessedRead } from './simulated-store.ts';
 export interface Attempt {
   readonly operation: Operation;
   readonly watched: Watched;
-  /** The command that the server submitted for the request; null until then. */
   command: Command | null;
   decided: Decided | null;
-  /** Whether the response said that nothing happened. */
   isDenied: boolean;
-  /** The number of reads of the end user before the request was sent. */
   readonly readsBefore: number;
 }
 
 interface Decided {
   readonly outcome: ModelOutcome | { readonly refused: 'IdempotencyKeyReused' };
-  /** The record of an earlier request with the same key; null if there is none. */
   readonly replayOf: Recorded | null;
   readonly record: Recorded | null;
 }
 
-/** The expected idempotency record of a key. */
 interface Recorded {
   readonly request: string;
   readonly outcome: ModelOutcome;
   readonly requestId: string;
   readonly expiresAt: number;
-  /** The body of the first response; null until then. */
   body: string | null;
 }
 
-/** The time at which a batch was decided, on the clock of the ledger and in virtual time. */
 interface Loaded {
   readonly now: number;
   readonly loadedAt: number;
@@ -60,29 +52,22 @@ interface Loaded {
 class Watched {
   readonly ledger = new ReferenceLedger(0);
   readonly reads: Read[] = [];
-  /** The start commands that clients preview. */
   readonly previewed = new Set<StartCommand>();
-  /** The instant of the latest read. */
   readAt = 0;
-  /** The instant of the latest due event that a read showed, possibly before the event was stored. */
   dueShown = 0;
   latestId = '';
 }
 
-/** The id that the model gets if the store made no transaction. */
 const NO_TRANSACTION = 'no transaction';
 
 const UUID_VERSION_4 = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
 export class Auditor implements Witness {
-  /** The first violation. */
   violation: string | null = null;
   readonly outcomes = new Map<string, number>();
   readonly #users = new Map<string, Watched>();
-  /** The entries of `#users` by object, for a fast lookup: clients always use the same object for an end user. */
   readonly #asked = new Map<ModelUser, Watched>();
   readonly #records = new Map<string, Recorded>();
-  /** Deleted records, with the virtual time of the deletion. */
   readonly #deleted = new Map<string, { readonly record: Recorded; readonly at: number }>();
   /** The requests whose commands may still be committed. */
   readonly #attempts = new Map<Command, Attempt>();
@@ -123,7 +108,6 @@ export class Auditor implements Witness {
     }
   }
 
-  /** @param committed the outcome from the store; only its transaction id is used */
   #decide(attempt: Attempt, command: Command, committed: Outcome, { now, loadedAt }: Loaded): void {
     const { operation, watched } = attempt;
     if (attempt.decided !== null) this.#fail(`operation ${operation.number} is committed twice by one request`);
@@ -165,10 +149,6 @@ export class Auditor implements Witness {
     this.#trace(`operation ${number} ${what}`);
   }
 
-  /**
-   * Counts, for all end users, the renewals with rollover, the changes of plan and the periods whose end depends on the
-   * length of a month.
-   */
   #countTurns(): void {
     for (const [name, { ledger }] of this.#users) {
       const turns = ledger.turnsOf(endUserOf(name));
@@ -219,7 +199,6 @@ export class Auditor implements Witness {
     }
   }
 
-  /** Returns the record of a key as of the time at which the batch was loaded. */
   #recordAt(name: string, loadedAt: number): Recorded | undefined {
     const deleted = this.#deleted.get(name);
     return this.#records.get(name) ?? (deleted !== undefined && deleted.at > loadedAt ? deleted.record : undefined);
@@ -292,7 +271,6 @@ export class Auditor implements Witness {
     assert.fail(`expected ${expected}`);
   }
 
-  /** Checks the whole disk at the end: the invariants of the ledger, the idempotency records and the totals. */
   judgeDisk(disk: Disk): void {
     const [finding] = faultsOfDisk(disk);
     if (finding !== undefined) this.#fail(`the audit finds: ${finding}`);
@@ -311,6 +289,8 @@ export class Auditor implements Witness {
     for (const entry of disk.feed) counted.add(entry);
     if (!isDeepStrictEqual(textsOf(disk.totals), textsOf(counted)))
       this.#fail('the totals differ from the sums of the postings');
+    const [wrong] = faultsOfEvents(disk);
+    if (wrong !== undefined) this.#fail(wrong);
   }
 
   fail(what: string): void {
@@ -332,7 +312,6 @@ export class Auditor implements Witness {
   }
 }
 
-/** Returns the totals as sorted texts, without the hours in which no credits expire. */
 function textsOf(sum: TotalsSum): string[] {
   const { daily, expiries } = sum.totals();
   const texts = [...daily, ...expiries.filter(({ credits }) => credits !== 0n)].map((total) =>

@@ -17,7 +17,6 @@ export function bodyOf(command: ModelCommand, inCapitals: boolean): string {
   return text + end;
 }
 
-/** A null value stands for the default: the field is sent as null or omitted. */
 function fieldsOf(
   command: ModelCommand,
   shown: (id: string) => string,
@@ -58,7 +57,6 @@ function isOdd(amount: number): boolean {
   return amount % 2 === 1;
 }
 
-/** Bodies that are invalid for every write. */
 export const INVALID_BODIES: readonly ((endUser: string) => string)[] = [
   (end_user_id) => JSON.stringify({ end_user_id, amount: 0 }),
   (end_user_id) => JSON.stringify({ end_user_id, amount: '5' }),

@@ -28,7 +28,6 @@ export class LetsHoldsLapseLate extends SimulatedStore {
 
 const LATE_MS = 500;
 
-/** Lets subtractions spend held credits. */
 export class SpendsHeldCredits extends SimulatedStore {
   protected override loadBatch(batch: Batch, now: Instant): LoadedBatch {
     const loaded = super.loadBatch(batch, now);
@@ -40,7 +39,6 @@ export class SpendsHeldCredits extends SimulatedStore {
   }
 }
 
-/** Ignores earlier refunds of a transaction. */
 export class RefundsTwice extends SimulatedStore {
   protected override loadBatch(batch: Batch, now: Instant): LoadedBatch {
     const loaded = super.loadBatch(batch, now);

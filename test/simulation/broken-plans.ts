@@ -9,7 +9,6 @@ import type { LoadedEndUser } from '../../src/store/loaded-end-user.ts';
 import { withStates } from './broken-holds.ts';
 import { SimulatedStore, type WitnessedRead } from './simulated-store.ts';
 
-/** Changes each loaded cycle whose renewal or change of plan is due. */
 abstract class ChangesDueCycles extends SimulatedStore {
   protected abstract changed(cycle: Cycle): Cycle;
 
@@ -21,7 +20,6 @@ abstract class ChangesDueCycles extends SimulatedStore {
   }
 }
 
-/** Lets all unused credits roll over, regardless of the maximum. */
 export class CarriesLeftoversOver extends ChangesDueCycles {
   protected override changed(cycle: Cycle): Cycle {
     const rolloverMax = Math.max(cycle.plan.rolloverMax, cycle.remaining - cycle.held);
@@ -29,28 +27,24 @@ export class CarriesLeftoversOver extends ChangesDueCycles {
   }
 }
 
-/** Lets no credits roll over. */
 export class ForgetsRollover extends ChangesDueCycles {
   protected override changed(cycle: Cycle): Cycle {
     return { ...cycle, remaining: cycle.held };
   }
 }
 
-/** Lets held credits roll over, although they are still held. */
 export class RollsHeldCreditsOver extends ChangesDueCycles {
   protected override changed(cycle: Cycle): Cycle {
     return { ...cycle, remaining: Math.min(cycle.remaining + cycle.held, cycle.amount) };
   }
 }
 
-/** Renews a cycle although another plan is scheduled. */
 export class ForgetsScheduledPlans extends ChangesDueCycles {
   protected override changed(cycle: Cycle): Cycle {
     return { ...cycle, next: null };
   }
 }
 
-/** Changes the cycles that a batch stores. */
 abstract class ChangesStoredCycles extends SimulatedStore {
   protected abstract changed(after: Cycle, before: Cycle | undefined): Cycle;
 
@@ -65,7 +59,6 @@ abstract class ChangesStoredCycles extends SimulatedStore {
   }
 }
 
-/** Counts a month as 30 days. */
 export class CountsThirtyDays extends ChangesStoredCycles {
   protected override changed(cycle: Cycle): Cycle {
     const { validityMonths } = cycle.plan;
@@ -96,7 +89,6 @@ function drifted(cycle: Cycle): Cycle {
   return { ...cycle, end: Math.min(addMonths(cycle.start, validityMonths), INSTANT_MAX) };
 }
 
-/** Keeps a scheduled plan when another plan replaces it. */
 export class KeepsTheFirstSchedule extends ChangesStoredCycles {
   protected override changed(after: Cycle, before: Cycle | undefined): Cycle {
     return after.next !== null && before?.next != null ? { ...after, next: before.next } : after;

@@ -20,7 +20,6 @@ export class Chance {
     return this.#next() / 2 ** 32;
   }
 
-  /** Returns an integer from `least` to `most`, inclusive. */
   between(least: number, most: number): number {
     return least + Math.floor(this.share() * (most - least + 1));
   }
@@ -39,7 +38,6 @@ export class Chance {
     return -Math.log(1 - this.share()) * meanMs;
   }
 
-  /** 12 hexadecimal digits. */
   tail(): string {
     const digits = (this.#next() >>> 8).toString(16).padStart(6, '0');
     return digits + (this.#next() >>> 8).toString(16).padStart(6, '0');
@@ -49,7 +47,6 @@ export class Chance {
     return Uint8Array.from({ length: count }, () => this.#next() >>> 24);
   }
 
-  /** Selects each item with probability one half, and keeps the order of the items. */
   half<Item>(items: readonly Item[]): Item[] {
     return items.filter(() => this.share() < 0.5);
   }

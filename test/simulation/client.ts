@@ -1,7 +1,5 @@
 // A client that retries as the documentation of the service recommends. It repeats reads, and writes with an
-// idempotency key, until the outcome is known. It repeats other writes only if it knows that nothing happened. Before a
-// retry, it waits as long as `Retry-After` says; without this header, it waits for a backoff that doubles with each
-// retry. It sends one request at a time.
+// idempotency key, until the outcome is known. It repeats other writes only if it knows that nothing happened.
 
 import type { Attempt } from './auditor.ts';
 import type { Chance } from './chance.ts';
@@ -9,16 +7,11 @@ import type { Reply } from './connection.ts';
 import type { Operation } from './operation.ts';
 import type { VirtualTime } from './virtual-time.ts';
 
-/**
- * The result of a request for the client: the response, `refused` if the request never reached a server, or `cut` if no
- * response arrived.
- */
 export type Heard = Reply | 'refused' | 'cut';
 
 export interface ClientPorts {
   readonly time: VirtualTime;
   readonly chance: Chance;
-  /** Returns null if there are no more operations. */
   nextOperation(client: Client): Operation | null;
   attempt(operation: Operation): Attempt;
   send(attempt: Attempt, hear: (heard: Heard) => void): void;
@@ -35,7 +28,6 @@ const PATIENCE_MS = 4_000;
 export class Client {
   readonly number: number;
   isDone = false;
-  /** The number of requests sent, and the number of operations abandoned with an unknown outcome. */
   readonly counts = { requests: 0, unknown: 0 };
   readonly #ports: ClientPorts;
 
@@ -69,7 +61,6 @@ export class Client {
     this.#ports.send(attempt, hear);
   }
 
-  /** Whether the client is done with the operation. */
   #isAnswer({ sent }: Operation, heard: Heard): boolean {
     const isSafe = sent.method === 'GET' || sent.idempotencyKey !== null;
     if (heard === 'refused') return false;

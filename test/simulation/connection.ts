@@ -21,7 +21,6 @@ export interface Reply {
 /** Replaces a socket that stays open for the next request of the same client. */
 export type OpenSocket = EventEmitter;
 
-/** Replaces `IncomingMessage`. */
 export class ArrivingRequest extends EventEmitter {
   readonly method: string;
   readonly url: string;
@@ -92,7 +91,6 @@ export class DepartingResponse extends EventEmitter {
   #body = '';
   readonly #onReply: (reply: Reply | null) => void;
 
-  /** @param onReply called once, with null if the response is aborted */
   constructor(request: ArrivingRequest, onReply: (reply: Reply | null) => void) {
     super();
     this.req = request;

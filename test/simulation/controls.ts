@@ -26,6 +26,7 @@ import {
   RollsHeldCreditsOver,
 } from './broken-plans.ts';
 import type { Lock } from './disk.ts';
+import { LetsTimePassTooEarly, type SimulatedEvents, StoresEventsLast } from './simulated-events.ts';
 import { SimulatedStore, type Staged, type WitnessedRead } from './simulated-store.ts';
 
 type Outcomes = readonly (Outcome | null)[];
@@ -100,7 +101,6 @@ class BelievesTheWallClock extends SimulatedStore {
   }
 }
 
-/** Returns the outcomes of a batch in reverse order. */
 class AnswersInTheWrongOrder extends SimulatedStore {
   override async write(commands: readonly Command[]): Promise<Outcomes> {
     const outcomes = await super.write(commands);
@@ -117,7 +117,6 @@ function canBeWritten({ kind }: Command, outcome: Outcomes[number] | undefined):
   return kind === 'start-cycle' || kind === 'stop-cycle' ? outcome.cycle !== undefined : outcome.hold !== undefined;
 }
 
-/** Spends expired credits if the balance does not cover a subtraction. */
 class SpendsExpiredCredits extends SimulatedStore {
   protected override decide(batch: Batch, loaded: LoadedBatch, moment: Moment): DecidedBatch {
     const decided = super.decide(batch, loaded, moment);
@@ -180,6 +179,17 @@ class CountsTwice extends SimulatedStore {
   }
 }
 
+/** A store with a broken event log. */
+function storeWith(Events: typeof SimulatedEvents): typeof SimulatedStore {
+  return class extends SimulatedStore {
+    static override readonly needsEvents = true;
+
+    protected override eventLog(): SimulatedEvents {
+      return new Events(this.disk, this.owner, this.options);
+    }
+  };
+}
+
 export const BROKEN_STORES = {
   nothing: SimulatedStore,
   'acknowledges before its commit': AcknowledgesBeforeCommit,
@@ -200,6 +210,8 @@ export const BROKEN_STORES = {
   'reports an unknown outcome as if nothing happened': CallsTheUnknownUndone,
   'shows renewals and lapses before an earlier write is stored': ShowsRenewalsTooEarly,
   'counts a part of the feed twice': CountsTwice,
+  'stores the position in the feed before the events': storeWith(StoresEventsLast),
+  'derives events of time before an earlier write is stored': storeWith(LetsTimePassTooEarly),
   'forgets to return the credits of holds that lapse': ForgetsLapses,
   'lets holds lapse late': LetsHoldsLapseLate,
   'spends held credits': SpendsHeldCredits,

@@ -5,7 +5,6 @@ import type { Posting } from '../../src/ledger/posting.ts';
 import type { TransactionId } from '../../src/ledger/transaction-id.ts';
 import type { Disk, UserRows } from './disk.ts';
 
-/** Yields a description of each problem. */
 export function* faultsOfDisk(disk: Disk): Generator<string> {
   const ids = new Set<string>();
   for (const rows of disk.users.values()) {

@@ -16,22 +16,19 @@ import type { IdempotencyRetention } from '../../src/store/ledger-store.ts';
 import { isGrant } from '../../src/store/stored-record.ts';
 import { type Totals, TotalsSum } from '../../src/store/totals.ts';
 import { TransactionIds } from '../../src/store/transaction-ids.ts';
+import { StoredEvents } from './simulated-events.ts';
 import type { Owner } from './virtual-time.ts';
 
 export interface UserRows {
   readonly user: EndUserKey;
-  /** All cycles, each in its latest period. */
   cycles: Cycle[];
   /** The cycles that were live at `liveAt`, so that a load need not scan all ended cycles. */
   live: Cycle[];
   liveAt: Instant;
-  /** The open holds, in the order in which they lapse. */
   holds: readonly Hold[];
-  /** In commit order. */
   readonly postings: Posting[];
 }
 
-/** A requested or granted lock on rows of end users. */
 export interface Lock {
   readonly names: readonly string[];
   readonly owner: Owner;
@@ -48,10 +45,10 @@ export class Disk {
   readonly records = new Map<string, IdempotencyRecord>();
   readonly apiKeys = new Map<string, ApiKey>();
   readonly ids: TransactionIds;
-  /** All postings in commit order. The totals include the first `consumed` postings. */
   readonly feed: FeedPosting[] = [];
   consumed = 0;
   readonly totals = new TotalsSum();
+  readonly events: StoredEvents;
   /** The clock of the machine, which may jump. */
   readonly wall: () => number;
   #latest: Instant = 0;
@@ -60,12 +57,12 @@ export class Disk {
   readonly #held = new Map<string, Lock>();
   #waiting: Lock[] = [];
 
-  constructor(wall: () => number, tails: () => string) {
+  constructor(wall: () => number, tails: () => string, areEventsDerived = false) {
     this.wall = wall;
+    this.events = new StoredEvents(areEventsDerived);
     this.ids = new TransactionIds({ at: 0, sequence: 0 }, tails);
   }
 
-  /** The latest instant of a read or write. */
   get latest(): Instant {
     return this.#latest;
   }
@@ -80,7 +77,6 @@ export class Disk {
     return Math.min(Math.max(this.#latest, Math.floor(this.wall())), LAST_INSTANT);
   }
 
-  /** Returns the state of an end user: the cycles that are live at `now`, and either all holds or only the due ones. */
   load(user: EndUserKey, now: Instant, { allHolds = true } = {}): EndUserState {
     const rows = this.users.get(endUserText(user));
     if (rows === undefined) return EMPTY_STATE;
@@ -98,7 +94,6 @@ export class Disk {
     return this.users.get(endUserText(user))?.postings ?? [];
   }
 
-  /** Makes one atomic commit. */
   commit({ changes, records }: Pick<DecidedBatch, 'changes' | 'records'>): void {
     for (const change of changes) this.#apply(change);
     for (const record of records) {
@@ -124,19 +119,24 @@ export class Disk {
     this.feed.push(...postings.map((posting) => ({ user: rows.user, posting })));
   }
 
-  /** Returns the next postings for the consumer: at most `postingsMax`, plus the rest of the last transaction. */
-  nextPart(postingsMax: number): FeedPosting[] {
-    const { feed, consumed } = this;
+  /** Returns the next postings for a consumer: at most `postingsMax`, plus the rest of the last transaction. */
+  nextPart(postingsMax: number, consumed: number): FeedPosting[] {
+    const { feed } = this;
     let end = Math.min(consumed + postingsMax, feed.length);
     while (end < feed.length && feed[end]?.posting.transactionId === feed[end - 1]?.posting.transactionId) end += 1;
     return feed.slice(consumed, end);
   }
 
-  /** Stores the totals of the next `count` postings of the feed, and advances the position of the consumer. */
   saveTotals({ daily, expiries }: Totals, count: number): void {
     for (const total of daily) this.totals.addDaily(total);
     for (const total of expiries) this.totals.addExpiry(total);
     this.consumed += count;
+  }
+
+  /** Whether all events are stored that have happened so far. */
+  get hasAllEvents(): boolean {
+    const { areDerived, consumed } = this.events;
+    return !areDerived || (consumed === this.feed.length && this.events.due(this.peek()).length === 0);
   }
 
   /** Returns end users with a due renewal or lapse, the longest overdue first. */
@@ -151,7 +151,6 @@ export class Disk {
     return found.slice(0, limit).map(({ user }) => user);
   }
 
-  /** @returns the names of the deleted records, at most `max` */
   deleteExpiredRecords(now: Instant, retention: IdempotencyRetention, max: number): string[] {
     if (this.#recordedFrom + Math.min(retention.grantsMs, retention.othersMs) >= now) return [];
     const expired: string[] = [];
@@ -171,7 +170,6 @@ export class Disk {
     return false;
   }
 
-  /** Returns the instant of the next renewal or lapse for these end users; null if there is none. */
   nextEventOf(names: readonly string[]): Instant | null {
     const now = this.peek();
     let next: Instant | null = null;
@@ -183,7 +181,6 @@ export class Disk {
     return next;
   }
 
-  /** Returns the instants after `now` at which a cycle ends or a hold lapses, soonest first. */
   boundariesAfter(now: Instant): Instant[] {
     const instants = new Set<Instant>();
     for (const { cycles, holds } of this.users.values()) {
@@ -243,7 +240,6 @@ function newRows({ account, endUser }: EndUserKey): UserRows {
   return { user: { account, endUser }, cycles: [], live: [], liveAt: 0, holds: [], postings: [] };
 }
 
-/** @param before the loaded state, which may lack some of the holds */
 function holdsAfter(holds: readonly Hold[], before: EndUserState, after: EndUserState): readonly Hold[] {
   if (before.holds === after.holds) return holds;
   const loaded = new Set(before.holds.map(({ id }) => id));

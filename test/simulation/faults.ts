@@ -3,7 +3,7 @@
 
 import type { Chance } from './chance.ts';
 
-/** The maximum probability of a fault per batch, request or other occasion. Most rates are far lower. */
+/** The maximum probability of a fault per batch, request or other occasion. */
 const RATE_MAX = 0.1;
 
 export const FAULTS = [
@@ -51,7 +51,6 @@ export class Faults {
     this.#rates = new Map(chance.half(FAULTS).map((fault) => [fault, chance.share() ** 2 * RATE_MAX]));
   }
 
-  /** Decides whether the fault happens now, and counts it if it does. */
   strikes(fault: Fault): boolean {
     if (this.#isOver) return false;
     const happens = this.#chance.happens(this.#rates.get(fault) ?? 0);
@@ -59,7 +58,6 @@ export class Faults {
     return happens;
   }
 
-  /** Stops injecting faults. */
   end(): void {
     this.#isOver = true;
   }

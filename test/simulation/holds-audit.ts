@@ -6,13 +6,11 @@ import type { Posting } from '../../src/ledger/posting.ts';
 import type { ModelHistoryEntry } from '../model/model-types.ts';
 import type { UserRows } from './disk.ts';
 
-/** The sums of all postings to one period of a cycle. */
 interface Sum {
   credits: number;
   held: number;
 }
 
-/** Yields a description of each problem. */
 export function* faultsOfHolds({ postings, holds }: UserRows, now: number): Generator<string> {
   const periods = new Map<string, Sum>();
   const open = new Map<string, { readonly parts: Map<string, number>; readonly expiresAt: number }>();
@@ -53,7 +51,6 @@ export function* faultsOfHolds({ postings, holds }: UserRows, now: number): Gene
     if (expiresAt < now - LATE_MS_MAX) yield `the hold ${id} has not lapsed in time`;
 }
 
-/** The kinds of transactions that become due at an instant, without a request. */
 const BY_TIME = ['renew', 'change-plan', 'lapse'];
 
 /** The background job stores lapses about once a second, but the simulated clock may stop for a while. */

@@ -25,7 +25,6 @@ export const BEGINNINGS: readonly Instant[] = [
  */
 const DAYS_MAX = 130;
 const STANDSTILL_MS = 150;
-/** The share of forward jumps that go to one of the last days of a month. */
 const MONTH_END_SHARE = 0.4;
 const BOUNDARIES_NEAR = 4;
 /**
@@ -36,7 +35,6 @@ const FAR_SHARE = 0.4;
 const FAR_MS = 32 * DAY_MS;
 
 export class MachineClock {
-  /** The sum of all forward jumps, in days. */
   days = 0;
   readonly #time: VirtualTime;
   readonly #onJump: (instant: Instant) => void;
@@ -56,7 +54,6 @@ export class MachineClock {
     return this.#offset + Math.max(this.#time.now, this.#standsUntil);
   }
 
-  /** @param standsMs how long the clock is frozen after the jump, so that requests happen at exactly that instant */
   jump(disk: Disk, to: number, standsMs = 0): void {
     const instant = Math.max(0, Math.floor(to));
     this.days += Math.max(0, instant - disk.peek()) / DAY_MS;
@@ -65,7 +62,6 @@ export class MachineClock {
     this.#onJump(instant);
   }
 
-  /** Gives each kind of jump one chance to happen. */
   mayJump(disk: Disk, chance: Chance, faults: Faults): void {
     if (faults.strikes('the clock jumps back')) {
       this.jump(disk, this.now() - chance.pick([1, 1_000, HOUR_MS, DAY_MS, 400 * DAY_MS]) * chance.share());
@@ -84,7 +80,6 @@ export class MachineClock {
     }
   }
 
-  /** Jumps to the next renewal or lapse for these end users, unless the limit on jumps is reached. */
   passTimeOf(names: readonly string[], disk: Disk): void {
     const next = this.days > DAYS_MAX ? null : disk.nextEventOf(names);
     if (next !== null) this.jump(disk, next);

@@ -33,7 +33,6 @@ export const KINDS = [
 
 export type Kind = (typeof KINDS)[number];
 
-/** The relative frequency of each kind that the seed does not disable. */
 const WEIGHTS: Readonly<Record<Kind, number>> = {
   add: 22,
   subtract: 35,
@@ -76,12 +75,9 @@ const UNKNOWN_ID = '019bc0de-0000-4000-8000-000000000000';
 const SECOND = 1_000;
 const HOUR = 3_600 * SECOND;
 const DAY = 24 * HOUR;
-/** The maximum `limit` of a list with details. */
 const DETAILS_MAX = 50;
-/** A client chooses among this many recent transactions. */
 const REMEMBERED = 8;
 
-/** One operation of a client, which may take several requests. */
 export interface Operation {
   readonly number: number;
   readonly kind: Kind;
@@ -89,34 +85,25 @@ export interface Operation {
   /** Null for reads, and for writes that never reach the ledger. */
   readonly command: ModelCommand | null;
   readonly sent: SentRequest;
-  /** The instants for which a read requests balances. */
   readonly instants?: readonly number[];
-  /** The start command that a request previews. */
   readonly previewed?: StartCommand;
-  /** The filter of a list with details. */
   readonly filter?: DetailsFilter;
   /** The status of the response to a write that never reaches the ledger; null for other requests. */
   readonly refusedWith: number | null;
 }
 
-/** API keys, as values of the `Authorization` header. */
 export interface Secrets {
   readonly write: string;
   readonly read: string;
   readonly unknown: string;
-  /** The actor of transactions that are made with the API key `write`. */
   readonly actor: string;
 }
 
-/** The state of the ledger, from which clients choose plausible requests. */
 export interface KnownLedger {
-  /** The committed data of the end user. */
   ledgerOf(user: ModelUser): ReferenceLedger;
-  /** The present instant. */
   now(): number;
 }
 
-/** Draws the operations of one client from the kinds that the seed has enabled. */
 export class Operations {
   readonly #chance: Chance;
   readonly #drawn: readonly Kind[];
@@ -291,7 +278,6 @@ export class Operations {
     return { kind: 'start-cycle', amount: this.#amount(), ...this.#validity(0.4), rolloverMax, onActive } as const;
   }
 
-  /** @param inMonths the probability of a validity in months */
   #validity(inMonths: number): ModelValidity {
     const { happens, pick } = bound(this.#chance);
     if (happens(inMonths)) return { validityDays: null, validityMonths: pick([1, 1, 1, 2, 3, 12, 120]) };
@@ -349,7 +335,6 @@ export class Operations {
 
 const HOLD_SECONDS = [1, 1, 2, 5, 60, 900, 3_600, 86_400, 2 * 86_400, 7 * 86_400, 2_592_000];
 
-/** The final reads for each end user, at the end of a simulation. */
 export const LAST_READS: readonly (Pick<Operation, 'kind' | 'filter'> & { readonly path: string })[] = [
   { kind: 'balance', path: '/get-active-balance?' },
   { kind: 'holds', path: '/get-holds?' },

@@ -16,21 +16,16 @@ import {
   withoutRefundable,
 } from './predicted-replies.ts';
 
-/** The `number` of every final read, at the end of a simulation. */
 export const AT_REST = 0;
 
 type Previews = ReadonlyMap<StartCommand, ModelPreview | ModelRefused>;
 
-/** A read and its expected result. */
 export type Read =
   | { readonly kind: 'balance'; readonly balance: ModelBalance; readonly previews: Previews }
   | { readonly kind: 'balances'; readonly instants: readonly number[]; readonly balances: readonly ModelBalance[] }
   | { readonly kind: 'transactions'; readonly texts: readonly string[] }
   | { readonly kind: 'history'; readonly entries: readonly ModelHistoryEntry[] };
 
-/**
- * @returns the body of the response if the operation made this read; null if the operation cannot have made this read
- */
 export function predictedBy({ kind, user, instants, filter, previewed }: Operation, read: Read): string | null {
   switch (read.kind) {
     case 'balance':
@@ -65,7 +60,6 @@ function previewedBy(user: ModelUser, preview: ModelPreview | ModelRefused | und
   return preview.refused === null ? previewText(user, preview) : JSON.stringify(problemOf(user, preview));
 }
 
-/** The members of a problem document that are not predicted. */
 export const UNPREDICTED: readonly string[] = [
   ...['type', 'title', 'detail', 'message', 'request_id', 'timestamp', 'error_code'],
 ];

@@ -42,7 +42,6 @@ function openMembers({ id, amount, createdAt, expiresAt }: ModelBalance['holds']
   return `"hold_id":"${id}","amount":${amount},"created_at":"${timestamp(createdAt)}","expires_at":"${timestamp(expiresAt)}","status":"open"`;
 }
 
-/** Returns the predicted members of a problem document. */
 export function problemOf(
   user: ModelUser,
   outcome: ModelRefused | { readonly refused: 'IdempotencyKeyReused' },
@@ -117,7 +116,6 @@ export function previewText(user: ModelUser, preview: ModelPreview): string {
   return `{"end_user_id":"${user.endUser}","starts_at":"${timestamp(startsAt)}",${credits},"active_balance_by_cycle":[${cycles}]}`;
 }
 
-/** The member `held` is present only if credits are held. */
 function balanceMembers(balance: number, held: number): string {
   return held === 0 ? `"active_balance":${balance}` : `"active_balance":${balance},"held":${held}`;
 }
@@ -137,7 +135,6 @@ export function balanceHistoryText(
   return `{"end_user_id":"${user.endUser}","points":[${points.join(',')}]}`;
 }
 
-/** A cache for the text of each transaction, which never changes. */
 export type KnownTexts = Map<Happened, string>;
 
 export function transactionTexts(transactions: readonly Happened[], known: KnownTexts): string[] {
@@ -158,18 +155,12 @@ export function listText(user: ModelUser, transactions: readonly string[]): stri
   return `{"end_user_id":"${user.endUser}","transactions":[${transactions.join(',')}]}`;
 }
 
-/** The page size and the filter of a list with details. */
 export interface DetailsFilter {
   readonly limit: number;
   readonly kind: string | null;
   readonly notePrefix: string | null;
 }
 
-/**
- * Returns a page of the list with details, in the form that `comparablePage` returns.
- *
- * @param history all transactions, newest first
- */
 export function pageText(
   user: ModelUser,
   history: readonly ModelHistoryEntry[],

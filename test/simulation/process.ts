@@ -1,6 +1,5 @@
 // A process of the service: the real HTTP server, group commit, background jobs and authenticator on a simulated store.
-// A crash discards everything except the routes of the server, which have no state. Building the routes takes longer
-// than running a whole seed, so they are built once. A route uses the process that owns the running event.
+// A crash discards everything except the routes of the server, which have no state.
 
 import assert from 'node:assert/strict';
 import { EventEmitter } from 'node:events';
@@ -8,17 +7,21 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { FastifyBaseLogger } from 'fastify';
 import { GroupCommit, type Requester, type ResultCallback } from '../../src/batching/group-commit.ts';
 import { idempotencySweep } from '../../src/batching/idempotency-sweep.ts';
+import { IntervalJob } from '../../src/batching/interval-job.ts';
 import type { QueueLimits } from '../../src/batching/queue-space.ts';
 import { RenewalJob } from '../../src/batching/renewal-job.ts';
+import { deriveEvents } from '../../src/events/derive.ts';
 import { totalsJob } from '../../src/events/totals.ts';
 import { PageQueue } from '../../src/http/admission/page-queue.ts';
 import { Authenticator, type LatestKey } from '../../src/http/auth/authenticator.ts';
 import { buildServer, type HttpServer } from '../../src/http/server.ts';
 import type { Command } from '../../src/ledger/command.ts';
+import type { EventLog } from '../../src/store/event-log.ts';
 import type { KeyStore } from '../../src/store/key-store.ts';
 import type { IdempotencyRetention, LedgerStore } from '../../src/store/ledger-store.ts';
 import { StoreFault } from '../../src/store/store-fault.ts';
 import { ArrivingRequest, DepartingResponse, type OpenSocket, type Reply, type SentRequest } from './connection.ts';
+import type { SimulatedEvents } from './simulated-events.ts';
 import type { SimulatedStore } from './simulated-store.ts';
 import type { Owner, VirtualTime } from './virtual-time.ts';
 
@@ -26,11 +29,9 @@ export interface ProcessOptions {
   readonly store: SimulatedStore;
   readonly limits: QueueLimits;
   readonly retention: IdempotencyRetention;
-  /** Called with the text that a real process would log. */
   readonly onTrouble: (what: string) => void;
 }
 
-/** The part of a process that a crash discards. */
 export class Process implements Owner {
   isAlive = true;
   store!: LedgerStore;
@@ -38,11 +39,9 @@ export class Process implements Owner {
   jobs: readonly { start(): void; stop(): Promise<void> }[] = [];
   authenticator!: Authenticator;
   readonly pages = new PageQueue();
-  /** Callbacks of pending commands and reads. A crash calls them with a fault. */
   readonly pending = new Set<(fault: StoreFault) => void>();
   readonly #sockets = new Map<string | null, OpenSocket>();
 
-  /** One open connection for each API key. */
   socketOf({ authorization }: SentRequest): OpenSocket {
     const known = this.#sockets.get(authorization);
     if (known !== undefined) return known;
@@ -60,6 +59,7 @@ export class Process implements Owner {
       new RenewalJob(store, this.commit, () => onTrouble('renewals fail')),
       idempotencySweep(store, retention, () => onTrouble('the sweep fails')),
       totalsJob(store.feed, () => onTrouble('the totals fail')),
+      ...(store.events === null ? [] : [eventsJob(store.events, () => onTrouble('the events fail'))]),
     ];
     this.authenticator = new Authenticator(store.keys as KeyStore);
     for (const job of this.jobs) job.start();
@@ -75,13 +75,20 @@ export class Process implements Owner {
   }
 }
 
+/** Like the event job of the service, but with timers that follow the virtual time. */
+function eventsJob(events: SimulatedEvents, onTrouble: () => void): IntervalJob {
+  return new IntervalJob(async (stopping) => {
+    let isMore = true;
+    while (isMore && !stopping.aborted) isMore = await events.deriveNext(deriveEvents);
+  }, onTrouble);
+}
+
 const CUT = new StoreFault('StoreUnavailable', 'the process has crashed');
 
 /** A slot for a process, which is empty between a crash and the next start. */
 export class Slot {
   process: Process | null = null;
 
-  /** Crashes the process between two turns of its event loop. */
   crash(): void {
     assert(this.process !== null, 'a process runs here');
     const { pending } = this.process;
@@ -97,10 +104,8 @@ export class Slot {
  * shapes: in two measurements, a seed took 73 and 79 ms of CPU time instead of 70 and 71 ms (November 2026).
  */
 export class Routes {
-  /** The virtual time of the running seed. The process that owns the running event handles the request. */
   time: VirtualTime | null = null;
   #server!: HttpServer;
-  /** Called with the command of a request. It is set only while the handler of the request runs. */
   #onSubmit: ((command: Command) => void) | null = null;
 
   static async build(): Promise<Routes> {
@@ -131,8 +136,11 @@ export class Routes {
     } as Pick<Authenticator, 'authenticate'> as Authenticator;
     routes.#server = await buildServer({
       ledger,
+      events: {} as EventLog,
       commit: commit as unknown as GroupCommit,
       renewalJob: { settled: 0, due: 0, lateMs: () => 0 } as unknown as RenewalJob,
+      deriving: { lateMs: () => 0 },
+      webhooks: () => null,
       authenticator,
       logger: SILENT,
       version: 'simulated',
@@ -160,7 +168,6 @@ export class Routes {
     this.#server.app.routing(request as unknown as IncomingMessage, response as unknown as ServerResponse);
   }
 
-  /** The number of requests in flight according to the metrics of the server. */
   async requestsInFlight(): Promise<number> {
     const text = await this.#server.metrics.getSingleMetricAsString('scrip_requests_in_flight');
     return Number(text.split(' ').at(-1));
@@ -188,7 +195,6 @@ export class Routes {
   }
 }
 
-/** Returns the result of `ask`, or rejects if the process crashes first. */
 function waitIn<Value>(process: Process, ask: (process: Process) => Promise<Value>): Promise<Value> {
   const { pending } = process;
   const wanted = ask(process);

@@ -10,9 +10,7 @@ export const CONTROL_OPERATIONS = 300;
 
 export interface Caught {
   readonly control: Control;
-  /** The failed seed; null if the broken store was not caught. */
   readonly result: SeedResult | null;
-  /** The number of seeds that were run. */
   readonly seeds: number;
 }
 
@@ -38,7 +36,6 @@ export class SeedRunner {
     }
   }
 
-  /** Runs a broken store with consecutive seeds, starting with `from`, until a seed fails. */
   async catch(control: Control, from: number): Promise<Caught> {
     for (let seeds = 1; seeds <= CONTROL_SEEDS_MAX; seeds++) {
       const seed = from + seeds - 1;
@@ -48,7 +45,6 @@ export class SeedRunner {
     return { control, result: null, seeds: CONTROL_SEEDS_MAX };
   }
 
-  /** The number of requests that the server has not finished; 0 after a seed. */
   requestsInFlight(): Promise<number> {
     return this.#routes.requestsInFlight();
   }

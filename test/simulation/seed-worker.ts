@@ -5,7 +5,6 @@ import type { Control } from './controls.ts';
 import { type Caught, SeedRunner } from './seed-runner.ts';
 import type { SeedResult } from './world.ts';
 
-/** Seeds of the unmodified product, or a broken store that must be caught. */
 export type Task =
   | { readonly kind: 'seeds'; readonly seeds: readonly number[]; readonly operations: number }
   | { readonly kind: 'control'; readonly control: Control; readonly from: number };

@@ -95,7 +95,6 @@ async function runMany(count: number, threads: number): Promise<number> {
   return tell(tally, { minutes, processorMs, inFlight, caught });
 }
 
-/** Keeps every thread busy until all tasks are done. */
 async function hand(workers: readonly Worker[], tasks: readonly Task[], take: (report: Report) => void): Promise<void> {
   const waiting = tasks.slice();
   const work = (worker: Worker) =>

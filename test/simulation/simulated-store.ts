@@ -37,12 +37,12 @@ import type { HistoryPage, HistoryRequest } from '../../src/store/transaction-hi
 import type { Chance } from './chance.ts';
 import type { Disk, Lock } from './disk.ts';
 import type { Fault, Faults } from './faults.ts';
+import { SimulatedEvents } from './simulated-events.ts';
 import { historyPageOf, referencedOf, statesOf, transactionPageOf } from './stored-reads.ts';
 import type { Owner, VirtualTime } from './virtual-time.ts';
 
 type Outcomes = readonly (Outcome | null)[];
 
-/** Gets a call for every commit, read and deletion at the moment at which it happens. */
 export interface Witness {
   committed(commands: readonly Command[], outcomes: Outcomes, loaded: Staged): void;
   read(read: WitnessedRead, user: EndUserKey, now: Instant): void;
@@ -64,11 +64,8 @@ export interface StoreOptions {
   /** The maximum number of due events that a batch stores. */
   readonly eventsMax: number;
   readonly pageMax: number;
-  /** Whether a batch loads all holds of an end user even if its commands need only the due holds. */
   readonly loadsAllHolds: boolean;
-  /** Moves the clock forward to the next renewal or lapse of one of these end users. */
   readonly passTimeOf: (names: readonly string[]) => void;
-  /** Crashes the process of the store. */
   readonly crash: () => void;
 }
 
@@ -76,7 +73,6 @@ export interface Staged {
   readonly batch: Batch;
   readonly decided: DecidedBatch;
   readonly now: Instant;
-  /** The virtual time at which the batch was loaded. */
   readonly loadedAt: number;
 }
 
@@ -86,12 +82,16 @@ const FEED_PART_MAX = 20;
 const LATER_PAGE_SHARE = 0.1;
 
 export class SimulatedStore implements LedgerStore {
+  /** Whether all seeds derive events. */
+  static readonly needsEvents: boolean = false;
   readonly lanes: Lanes;
   readonly feed: LedgerFeed = { consume: (consumer) => this.#consume(consumer) };
   readonly keys: Pick<KeyStore, 'find' | 'recordUses'> = {
     find: (hash) => this.#find(hash),
     recordUses: () => this.pause(1),
   };
+  /** Null if the seed derives no events. */
+  readonly events: SimulatedEvents | null;
   protected readonly disk: Disk;
   protected readonly owner: Owner;
   protected readonly options: StoreOptions;
@@ -102,6 +102,11 @@ export class SimulatedStore implements LedgerStore {
     this.owner = owner;
     this.options = options;
     this.lanes = options.lanes;
+    this.events = disk.events.areDerived ? this.eventLog() : null;
+  }
+
+  protected eventLog(): SimulatedEvents {
+    return new SimulatedEvents(this.disk, this.owner, this.options);
   }
 
   async write(commands: readonly Command[]): Promise<Outcomes> {
@@ -117,7 +122,6 @@ export class SimulatedStore implements LedgerStore {
     }
   }
 
-  /** @returns null if the batch must run again */
   async #attempt(commands: readonly Command[], lock: Lock): Promise<Outcomes | null> {
     try {
       await this.pause(0.5);
@@ -170,7 +174,6 @@ export class SimulatedStore implements LedgerStore {
     return decideBatch(batch, loaded, moment, this.options.eventsMax);
   }
 
-  /** @returns null if nothing was committed and the batch must run again */
   protected async commit(staged: Staged, lock: Lock): Promise<Outcomes | null> {
     const { outcomes } = staged.decided;
     if (this.#strikes('a commit fails and is not stored')) {
@@ -327,7 +330,7 @@ export class SimulatedStore implements LedgerStore {
     this.#mayFail('the feed cannot be read', 'StoreUnavailable');
     const lock = await this.disk.lock([`consumer ${consumer.name}`], this.owner);
     try {
-      const part = this.disk.nextPart(FEED_PART_MAX);
+      const part = this.disk.nextPart(FEED_PART_MAX, this.disk.consumed);
       const totals = consumer.derive(part);
       await this.pause(0.5);
       this.#mayFail('the position in the feed cannot be saved', 'StoreUnavailable');

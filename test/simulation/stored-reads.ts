@@ -19,10 +19,8 @@ import {
   wholeTransactions,
 } from '../../src/store/transaction-history.ts';
 
-/** All postings of an end user, in commit order. */
 type Postings = readonly Posting[];
 
-/** Whether a transaction comes after the cursor and is within the range of ids. */
 function isWanted(id: TransactionId, { from, within }: Pick<HistoryRequest, 'from' | 'within'>): boolean {
   if (within !== undefined && (id < within.first || id > within.last)) return false;
   return from === null || id < from;

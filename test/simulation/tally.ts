@@ -43,7 +43,6 @@ function increase(counts: Map<string, number>, name: string, by: number): void {
   counts.set(name, (counts.get(name) ?? 0) + by);
 }
 
-/** Returns the command that repeats one seed. */
 export function commandFor({
   seed,
   operations,
@@ -56,7 +55,6 @@ export function commandFor({
   return `npm run simulate -- --seed ${seed} --operations ${operations}${control === null ? '' : ` --control '${control}'`}`;
 }
 
-/** Returns the violation, the command that repeats the seed, and the last lines of the trace. */
 export function failureText(failure: SeedResult, repeat: string): string {
   const tail = failure.traceTail.slice(-TAIL_SHOWN).map((line) => `    ${line}`);
   return [`seed ${failure.seed}: ${failure.violation}`, `  repeat it with: ${repeat}`, ...tail].join('\n');

@@ -1,4 +1,4 @@
-// The trace of a simulation. Keeps a hash of all lines, to compare runs, and the last lines.
+// The trace of a simulation: a hash of all lines, to compare runs, and the last lines.
 
 import { createHash } from 'node:crypto';
 
@@ -14,11 +14,9 @@ export class Trace {
   readonly #hash = createHash('sha256');
   readonly #unhashed = Buffer.allocUnsafe(HASHED_AT_ONCE_BYTES);
   #unhashedBytes = 0;
-  /** The last lines, in a ring buffer. */
   readonly #tail: Line[] = [];
   #lines = 0;
 
-  /** @param onLine called with each line; may be null */
   constructor(onLine: ((line: string) => void) | null) {
     this.#onLine = onLine;
   }
@@ -37,7 +35,6 @@ export class Trace {
     return this.#hash.digest('hex');
   }
 
-  /** The last lines, shortened for reading. */
   tail(): string[] {
     const oldest = this.#lines % TAIL_LINES;
     const lines = [...this.#tail.slice(oldest), ...this.#tail.slice(0, oldest)];

@@ -1,6 +1,6 @@
-// Virtual time passes only when the simulation advances it. All pending work is in one queue of events. After each
-// event, all promise callbacks that are ready run, so the seed determines the order of every step. During a simulation,
-// virtual time replaces the timers, clocks and random numbers of JavaScript.
+// Virtual time passes only when the simulation advances it. After each event, all promise callbacks that are ready run,
+// so the seed determines the order of every step. During a simulation, virtual time replaces the timers, clocks and
+// random numbers of JavaScript.
 
 import assert from 'node:assert/strict';
 
@@ -24,7 +24,6 @@ export interface Event {
   act: (() => void) | null;
 }
 
-/** The maximum duration of a turn of an event loop, in milliseconds. */
 const TURN_MS = 0.05;
 
 export class VirtualTime {
@@ -69,7 +68,6 @@ export class VirtualTime {
     return event;
   }
 
-  /** Advances time until `isOver` returns true or no event is left. */
   passUntil(isOver: () => boolean): Promise<void> {
     return new Promise((resolve, reject) => {
       // Run in a separate turn of the real event loop, because no promise callback can run inside another promise

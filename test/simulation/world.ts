@@ -20,6 +20,7 @@ import { BEGINNINGS, MachineClock } from './machine-clock.ts';
 import { KINDS, LAST_READS, type Operation, Operations, type Secrets } from './operation.ts';
 import { AT_REST } from './predicted-reads.ts';
 import { Process, type Routes, Slot } from './process.ts';
+import { EVENTS_EVERY_SEEDS } from './simulated-events.ts';
 import type { StoreOptions } from './simulated-store.ts';
 import { Trace } from './trace.ts';
 import { VirtualTime } from './virtual-time.ts';
@@ -29,7 +30,6 @@ export interface SeedOptions {
   readonly operations: number;
   /** The store that is broken on purpose; null for the unmodified product. */
   readonly control: Control | null;
-  /** Called with every line of the trace if not null. */
   readonly onTrace: ((line: string) => void) | null;
 }
 
@@ -38,27 +38,22 @@ export interface SeedResult {
   readonly violation: string | null;
   readonly operations: number;
   readonly requests: number;
-  /** The sum of all forward jumps of the machine's clock, in days. */
   readonly days: number;
   readonly faults: ReadonlyMap<Fault, number>;
   readonly outcomes: ReadonlyMap<string, number>;
   readonly traceHash: string;
-  /** The last lines of the trace; empty without a violation. */
   readonly traceTail: readonly string[];
 }
 
-/** The maximum number of processes. */
 const SLOTS_MAX = 3;
 
 const BEFORE_ID = '"request_id":"';
-/** The intervals at which the clock may jump and processes may crash. */
 const CLOCK_LOOK_MS = 200;
 const CRASH_LOOK_MS = 500;
 const RESTART_MS = 300;
 /** The time limit for finishing all work: longer than all stalls and the retries after them. */
 const REST_MS_MAX = 120_000;
 const REST_LOOK_MS = 500;
-/** The clock jumps by one of these durations after the last operation. */
 const ABSENCES_MS = [0, HOUR_MS, 2 * DAY_MS, 40 * DAY_MS, 40 * DAY_MS, 400 * DAY_MS];
 /** The time limit for a whole seed: far longer than all retries take. */
 const LIFE_MS_MAX = 3_600_000;
@@ -98,6 +93,7 @@ export class World {
     this.#disk = new Disk(
       () => this.#clock.now(),
       () => chance.tail(),
+      BROKEN_STORES[options.control ?? 'nothing'].needsEvents || options.seed % EVENTS_EVERY_SEEDS === 0,
     );
     const retentions = [HOUR_MS, DAY_MS, 30 * DAY_MS];
     this.#retention = { grantsMs: chance.pick(retentions), othersMs: chance.pick(retentions) };
@@ -155,7 +151,7 @@ export class World {
     const restBy = this.#time.now + REST_MS_MAX;
     let isAtRest = false;
     this.#time.every(REST_LOOK_MS, () => {
-      isAtRest = this.#isAtRest();
+      isAtRest = this.#unrest() === null;
       if (!isAtRest && this.#time.now > restBy) this.#auditor.fail(`work remains unfinished: ${this.#unrest()}`);
     });
     await this.#time.passUntil(() => isOver() || isAtRest);
@@ -213,7 +209,6 @@ export class World {
     return operation;
   }
 
-  /** Sends a request and its response through the network. */
   #send(attempt: Attempt, hear: (heard: Heard) => void): void {
     const { chance, faults, time } = { chance: this.#chance, faults: this.#faults, time: this.#time };
     if (faults.strikes('a request is lost')) return void time.after(chance.delay(100), () => hear('cut'), null);
@@ -250,7 +245,6 @@ export class World {
     );
   }
 
-  /** The open requests. If a process crashes, the connections of its requests are cut. */
   readonly #cuts = new Map<Attempt, { process: Process; cut: () => void }>();
 
   #start(slot: Slot): void {
@@ -288,10 +282,6 @@ export class World {
     this.#time.after(this.#chance.delay(RESTART_MS), () => this.#start(slot), null);
   }
 
-  #isAtRest(): boolean {
-    return this.#unrest() === null;
-  }
-
   /** Describes the work that is not finished yet; null if all work is finished. */
   #unrest(): string | null {
     const waiting = this.#clients.filter(({ isDone }) => !isDone);
@@ -305,10 +295,10 @@ export class World {
     if (this.#disk.due(1).length > 0) return 'a renewal or a lapse is due';
     if (this.#disk.hasExpiredRecords(this.#retention)) return 'an idempotency record has expired';
     if (this.#disk.consumed < this.#disk.feed.length) return 'a part of the feed is not consumed';
+    if (!this.#disk.hasAllEvents) return 'some events are not stored';
     return null;
   }
 
-  /** Reads the balance, the holds and the transactions of every end user once more. */
   async #readAll(isOver: () => boolean): Promise<void> {
     const secrets = [this.#makeKeys(100), this.#makeKeys(101)];
     let open = 0;
@@ -359,7 +349,6 @@ export class World {
     this.#note(`response to ${operation.number}: ${status} ${headers['idempotent-replayed'] ?? ''} `, known);
   }
 
-  /** Replaces the request id in a problem document with its number. */
   #withKnownId(body: string): string {
     const begin = body.indexOf(BEFORE_ID) + BEFORE_ID.length;
     const end = body.indexOf('"', begin);

@@ -13,7 +13,6 @@ const SERIES = 300;
 
 type Shape = (secondsOfLife: number, noise: () => number) => number;
 
-/** @param lifeMinutes how long each process runs */
 function measured(shape: Shape, random: Random, lifeMinutes = MINUTES): Flatness {
   // The sum of three random numbers has nearly a normal distribution. The noise is between -1 and 1, usually near 0.
   const noise = () => (2 * (random.next() + random.next() + random.next())) / 3 - 1;

@@ -1,11 +1,9 @@
-// Decides whether a series stays flat over a long time. When a server is killed, it frees its memory, so the readings
-// of each process (a "life") are judged separately. The first half of each life is ignored, because caches are still
-// filling.
+// Decides whether a series stays flat over a long time. The readings of each process (a "life") are judged separately,
+// without the first half, in which caches fill.
 //
-// The slope is the median of the slopes between all pairs of points of a life (Theil and Sen). The significance of the
-// slope is computed from the number of rising pairs minus the number of falling pairs (Mann and Kendall), summed over
-// all lives, as Hirsch and Slack do with seasons. Both methods tolerate a few outliers. A series is not flat if its
-// rise is significant and larger than a bound.
+// The slope is the median of the slopes between all pairs of points of a life (Theil and Sen). Its significance is
+// computed with the test of Mann and Kendall, summed over all lives as Hirsch and Slack do with seasons. A series is
+// not flat if its rise is significant and larger than a bound.
 
 import assert from 'node:assert/strict';
 

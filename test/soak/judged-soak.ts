@@ -6,7 +6,6 @@ import { verdictText } from './soak-plot.ts';
 import type { Soak } from './soaking.ts';
 
 export interface Verdict {
-  /** Whether all acknowledged writes are stored and there is no other problem. */
   readonly isWhole: boolean;
   readonly isFlat: boolean;
   readonly series: Readonly<Record<SeriesName, Flatness>>;
@@ -35,7 +34,6 @@ function seriesOf(readings: Readings): Verdict['series'] {
   };
 }
 
-/** Describes the result in lines of text. */
 export function sayings(run: Soak, { isWhole, series }: Verdict): string[] {
   const of = (kind: string) => run.events.filter((event) => event.kind === kind).map(({ ms }) => ms);
   const down = of('kill').map(Math.round);

@@ -1,6 +1,5 @@
 // A clock that a test can move. Loaded into a server and its writer thread before all other modules
-// (`NODE_OPTIONS=--import=…`), it makes `Date.now` return the real time plus the milliseconds in CLOCK_FILE. Timers are
-// not affected.
+// (`NODE_OPTIONS=--import=…`), it makes `Date.now` return the real time plus the milliseconds in CLOCK_FILE.
 
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { isMainThread } from 'node:worker_threads';
@@ -29,7 +28,7 @@ function read(file: string, thread: string): number {
   return aheadMs;
 }
 
-/** Sets how far the clocks of all processes that read `file` are ahead. Replaces the file atomically. */
+/** Sets how far the clocks of all processes that read `file` are ahead. */
 export function setClock(file: string, aheadMs: number): void {
   writeFileSync(`${file}.new`, String(aheadMs));
   renameSync(`${file}.new`, file);

@@ -18,7 +18,6 @@ export type Readings = Record<SeriesName, Reading[]>;
 /** With fewer responses since the previous reading, a 99th percentile would be meaningless. */
 const ANSWERS_MIN = 20;
 
-/** Whether the operating system provides these measurements. */
 export function canMeasure(): boolean {
   return process.platform === 'linux';
 }
@@ -27,7 +26,6 @@ export function noReadings(): Readings {
   return { memory: [], descriptors: [], log: [], median: [], slowest: [] };
 }
 
-/** @param latencies the latencies since the previous reading, ascending */
 export function read(
   { pid, file, life, seconds }: { pid: number; file: string; life: number; seconds: number },
   latencies: readonly number[],

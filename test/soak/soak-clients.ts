@@ -1,7 +1,6 @@
 // Generates the load of a soak test: requests at a fixed rate. The set of end users changes, so that no history grows
 // without bound. Each write carries its number as its note, and its response is recorded, so that the test can check at
-// the end that every acknowledged write is stored. A write with an idempotency key is retried if it gets no response or
-// a 5xx response.
+// the end that every acknowledged write is stored.
 
 import { connect, type Socket } from 'node:net';
 import { answered, KnownTransactions, requestText, type Sent } from '../crash/requests.ts';
@@ -50,7 +49,6 @@ interface Line {
 export interface Counts {
   requests: number;
   reads: number;
-  /** The number of requests that got no response because the server was killed. */
   cut: number;
   sentAgain: number;
   readonly statuses: Record<number, number>;
@@ -61,10 +59,6 @@ export class SoakClients {
   readonly #known = new KnownTransactions();
   readonly endUsers: string[] = [];
   readonly counts: Counts = { requests: 0, reads: 0, cut: 0, sentAgain: 0, statuses: {} };
-  /**
-   * The latencies in milliseconds since the previous `takeLatencies`, each measured from the time at which its request
-   * was due.
-   */
   #latencies: number[] = [];
   readonly #random: Random;
   readonly #rate: number;
@@ -183,7 +177,7 @@ export class SoakClients {
     else this.#pump();
   }
 
-  /** Repeats a write if it has an idempotency key. The outcome of a write without a key remains unknown. */
+  /** The outcome of a write without a key remains unknown. */
   #sendAgain(due: Due): void {
     if (due.sent?.key) this.#again.push({ ...due, isAgain: true });
   }

@@ -1,5 +1,4 @@
-// Plots a soak test. Each series has a panel with its own scale. All panels share one time axis, and each shows the
-// events. The plot is one SVG file without scripts, style sheets or fonts.
+// Plots a soak test as one SVG file: one panel for each series, on a common time axis.
 
 import { scaleLinear } from 'd3-scale';
 import { type Flatness, median } from './flatness.ts';
@@ -13,7 +12,6 @@ const TOP = 64;
 const PANEL = 118;
 const PANEL_HEIGHT = 70;
 const TICKS = 3;
-/** Durations below this are shown in seconds. */
 const SHORT_SECONDS = 120;
 /** The vertical axis ends at about this multiple of the median. Larger values are drawn at its end. */
 const CEILING_OF_MEDIAN = 8;
@@ -88,7 +86,6 @@ function mark({ kind, seconds, ms }: SoakEvent, x: Scale, top: number): string {
   return `<rect x="${x(seconds).toFixed(1)}" y="${top + 8}" width="${width.toFixed(1)}" height="${PANEL_HEIGHT - 8}" fill="${COLOURS[kind]}"/>`;
 }
 
-/** Says whether a series is flat, and states its level and slope. */
 export function verdictText({ isFlat, level, slopePerHour, risePermitted, rise }: Flatness, unit: string): string {
   const name = unit === '' ? '' : ` ${unit}`;
   const slope = `${slopePerHour < 0 ? '−' : '+'}${figure(Math.abs(slopePerHour))}${name} an hour`;

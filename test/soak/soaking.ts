@@ -1,6 +1,6 @@
-// A soak test: the real server runs under constant load. Clock jumps and backups happen throughout the run, kills only
-// in its first sixth. Memory, file descriptors, the size of the write-ahead log and latencies are measured every few
-// seconds. At the end, every acknowledged write is looked up in the ledger and in the restored last backup.
+// A soak test: the real server runs under constant load. Memory, file descriptors, the size of the write-ahead log and
+// latencies are measured every few seconds. At the end, every acknowledged write is looked up in the ledger and in the
+// restored last backup.
 
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -25,7 +25,6 @@ export interface SoakPlan {
   readonly readEverySeconds: number;
   readonly jumpEverySeconds: number;
   readonly backupEverySeconds: number;
-  /** Whether the server leaks on purpose. */
   readonly isLeaking: boolean;
 }
 
@@ -43,13 +42,10 @@ export interface Soak {
   readonly endUsers: number;
   readonly acknowledged: number;
   readonly refused: number;
-  /** The number of writes whose outcome remained unknown. */
   readonly unknown: number;
   readonly lost: number;
-  /** The number of writes that were acknowledged before the last backup began and are missing from that backup. */
   readonly lostInBackup: number;
   readonly checkedInBackup: number;
-  /** All other problems, one sentence each. */
   readonly wrong: readonly string[];
   /** The sum of all forward clock jumps, in days. */
   readonly days: number;
@@ -66,7 +62,6 @@ const JUMP_HOURS_MAX = 48;
  * Less than the sum of the forward clock jumps in a long soak test, so that idempotency records expire during the test.
  */
 const KEEP_KEYS_HOURS = '240';
-/** Every fourth clock jump goes back. */
 const BACK_EVERY = 4;
 const BACK_HOURS_MAX = 6;
 /**
@@ -89,7 +84,6 @@ export async function soak(plan: SoakPlan): Promise<Soak> {
 
 interface Backup {
   readonly file: string;
-  /** The writes that had been acknowledged when the backup began. */
   readonly before: readonly Sent[];
 }
 
@@ -177,7 +171,6 @@ class Soaked {
     await this.#server?.ended;
   }
 
-  /** Runs for the planned time, and triggers each event when it is due. */
   async #live(): Promise<void> {
     const { seconds, kills, readEverySeconds, jumpEverySeconds, backupEverySeconds } = this.#plan;
     const killAt = Array.from({ length: kills }, (_, index) => {

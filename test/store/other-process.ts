@@ -17,7 +17,6 @@ const [work, file] = process.argv.slice(2) as [string, string];
 const works: Record<string, () => Promise<void>> = { hold, write, fill, audit, createKeys };
 await works[work]?.();
 
-/** Opens the ledger, reports whether that succeeded, and keeps the ledger open until this process is killed. */
 async function hold(): Promise<void> {
   const started = performance.now();
   try {
@@ -30,7 +29,6 @@ async function hold(): Promise<void> {
   }
 }
 
-/** Repeatedly adds 3 credits to each end user and subtracts 1, and reports each round once it is durable. */
 async function write(): Promise<void> {
   const { ledger } = await openSqliteStore(file);
   const people = Array.from({ length: END_USERS }, (_, index) => new EndUser(1, index));
@@ -40,7 +38,6 @@ async function write(): Promise<void> {
   }
 }
 
-/** Adds credits until the disk is full, then tries a read and a write. */
 async function fill(): Promise<void> {
   const { ledger } = await openSqliteStore(file);
   let added = 0;
@@ -68,12 +65,10 @@ async function fill(): Promise<void> {
   say({ added, first, second, cycles: state.cycles.length });
 }
 
-/** Audits the ledger while another process may have it open. */
 async function audit(): Promise<void> {
   say(await auditBeside(file).catch((error: Error) => error.message));
 }
 
-/** Creates an API key in each of several new ledgers, at the instant at which the test opens the same ledger. */
 async function createKeys(): Promise<void> {
   const firstAt = Date.now() + FIRST_ROUND_MS;
   say({ firstAt });

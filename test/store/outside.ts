@@ -13,16 +13,12 @@ import { makeHistory } from './temporary-ledger.ts';
 export const PAGE_BYTES = 2_048;
 
 interface OtherProcess {
-  /** Shell commands to run before the process starts. */
   readonly shell?: string;
   /** A number that is both the user id and the group id of the process. */
   readonly user?: number;
 }
 
-/**
- * Starts another process that works on the file. `answer` returns the next line that the process prints. The process
- * is killed at the end of the test.
- */
+/** Starts another process that works on the file. `answer` returns the next line that the process prints. */
 export function otherProcess(t: TestContext, work: string, file: string, { shell, user }: OtherProcess = {}) {
   const script = join(import.meta.dirname, 'other-process.ts');
   const command = [process.execPath, script, work, file];
@@ -50,7 +46,6 @@ export function byHand(file: string, sql: string): void {
   db.close();
 }
 
-/** Reads the file as another program would. */
 export function readByHand(file: string, sql: string) {
   const db = new DatabaseSync(file, { readOnly: true });
   try {

@@ -1,6 +1,5 @@
-// The store contract is the set of tests that every store must pass. A test file of a store calls `storeContract` with
-// a function that makes a ledger in this store. Each test gets a new ledger. After the test, this ledger is audited
-// twice: before and after its totals catch up.
+// The store contract: the tests that every store must pass. The ledger of each test is audited before and after its
+// totals catch up.
 
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
@@ -11,6 +10,9 @@ import { consoleReadContract } from './contract/console-reads.ts';
 import { cursorContract } from './contract/cursors.ts';
 import { digestContract } from './contract/digests.ts';
 import { endUserListContract } from './contract/end-user-lists.ts';
+import { eventPageContract } from './contract/event-pages.ts';
+import { eventTimeContract } from './contract/event-times.ts';
+import { eventContract } from './contract/events.ts';
 import { feedContract } from './contract/feed.ts';
 import { historyContract } from './contract/history.ts';
 import { holdContract } from './contract/holds.ts';
@@ -29,15 +31,11 @@ import { writeContract } from './contract/writes.ts';
 import { problemsOf } from './temporary-ledger.ts';
 import { type NewLedger, TestLedger } from './test-ledger.ts';
 
-/** A ledger with two accounts. */
 export type ContractLedger = TestLedger & { readonly account: number; readonly other: number };
 
-/** The ways to add a test to the contract. */
 export interface Contract {
   it(sentence: string, work: (ledger: ContractLedger) => Promise<void>): void;
-  /** Adds a test that moves the clock. */
   itInTime(sentence: string, work: (ledger: ContractLedger) => Promise<void>): void;
-  /** Adds a test that lets real time pass. */
   itOnRealClock(sentence: string, work: (ledger: ContractLedger) => Promise<void>): void;
 }
 
@@ -68,6 +66,9 @@ export function storeContract(name: string, make: NewLedger, clock: 'movable' | 
     describe('lists by cursors', () => cursorContract(contract));
     describe('idempotency records', () => idempotencyContract(contract));
     describe('feed', () => feedContract(contract));
+    describe('events', () => eventContract(contract));
+    describe('events in time', () => eventTimeContract(contract));
+    describe('pages of events', () => eventPageContract(contract));
     describe('history', () => historyContract(contract));
     describe('states at instants', () => statesAtContract(contract));
     describe('reads of the console', () => consoleReadContract(contract));

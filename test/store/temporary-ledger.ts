@@ -1,5 +1,4 @@
-// Helpers for the tests of stores: they make temporary folders, commands and a ledger with all kinds of history, and
-// read the balance and the transactions of an end user.
+// Helpers for the tests of stores: temporary folders, commands, and a ledger with all kinds of history.
 
 import { mkdtempSync, realpathSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -29,7 +28,6 @@ import type { AuditReport, LedgerTools } from '../../src/store/tools/ledger-tool
 /** Noon on a Saturday that is the last day of a month, because the ledger must not depend on weekdays or months. */
 export const NOON = Date.UTC(2026, 0, 31, 12);
 
-/** The range of all ids. */
 export const EVERYTHING: IdRange = idsBetween(0, INSTANT_MAX);
 
 const folders: string[] = [];
@@ -72,7 +70,6 @@ export class EndUser {
     return { kind: 'start-cycle', ...this.key, actor: this.#actor, amount, validityDays, onActive };
   }
 
-  /** Starts a cycle with this plan, or schedules the plan to begin when the current period ends. */
   startPlan(plan: Plan, onActive: OnActive = 'refuse'): WriteCommand {
     return { kind: 'start-cycle', ...this.key, actor: this.#actor, ...plan, onActive };
   }
@@ -110,17 +107,14 @@ export function monthsPlan(amount: number, validityMonths: number, rolloverMax =
   return { amount, validityDays: null, validityMonths, rolloverMax };
 }
 
-/** The same command with a note. */
 export function noted(command: WriteCommand, note: string | null): WriteCommand {
   return { ...command, note };
 }
 
-/** The same command with an idempotency key. */
 export function keyed(command: WriteCommand, key: string, requestId: string): WriteCommand {
   return { ...command, idempotency: { key, requestId } };
 }
 
-/** An accepted outcome without its transaction id. */
 export const ACCEPTED: Result = { refused: null };
 
 /** An outcome without its transaction id, which differs in each run. */
@@ -132,7 +126,6 @@ export function resultOf(outcome: Outcome | null): Result | null {
   return result;
 }
 
-/** The same outcome, as a replay of the outcome of the request `replayOf`. */
 export function replayed<Replayed extends Result>(
   outcome: Replayed,
   replayOf: string,
@@ -147,7 +140,6 @@ export async function balanceOf(store: Pick<LedgerStore, 'load'>, { key }: EndUs
 
 type Listed = Pick<LedgerStore, 'transactions'>;
 
-/** All stored transactions, latest first. */
 export async function transactionsOf(store: Listed, { key }: EndUser, limit = 1_000): Promise<Transaction[]> {
   const all: Transaction[] = [];
   for (let from: string | null = null; ; ) {
@@ -180,19 +172,17 @@ export async function auditOf(tools: Pick<LedgerTools, 'audit'>): Promise<Audite
   return { findings, ...report };
 }
 
-/** All problems that an audit found, one sentence each. */
 export function problemsOf({ findings, store }: Audited): readonly string[] {
   return [...findings.map(({ message }) => message), ...store];
 }
 
 const DAY_S = DAY_MS / 1_000;
 
-/** The transaction id of each outcome, or null if the outcome has none. */
 export function idsOf(outcomes: readonly (Outcome | null)[]): (TransactionId | null)[] {
   return outcomes.map((outcome) => (outcome?.refused === null ? outcome.transactionId : null));
 }
 
-/** Eight end users of two accounts. The first and the last have the same UUID in different accounts. */
+/** The first and the last have the same UUID in different accounts. */
 export const PEOPLE = {
   oneTime: new EndUser(1, 1),
   renewing: new EndUser(1, 2),
@@ -205,9 +195,8 @@ export const PEOPLE = {
 } as const;
 
 /**
- * Makes a ledger with all kinds of history: expired and current additions, subtractions from one cycle and from several
- * cycles, cycles that were started, renewed, stopped and replaced, changes of plan, holds, refunds, credits that rolled
- * over, and the largest amounts and validities. The totals include all postings.
+ * Makes a ledger with cycles, transactions and holds of all kinds, with credits that rolled over, and with the largest
+ * amounts and validities. The totals include all postings.
  */
 export async function makeHistory(file: string): Promise<void> {
   let now = NOON;

@@ -1,12 +1,14 @@
-// A ledger for tests: one object with all interfaces of a store, and a clock that the test sets. Each store implements
-// `NewLedger` and `PluggedLedger` to make, open and remove its ledgers.
+// A ledger for tests: one object with all interfaces of a store, and a clock that the test sets.
 
 import assert from 'node:assert/strict';
+import { deriveEvents } from '../../src/events/derive.ts';
 import { TOTALS } from '../../src/events/totals.ts';
 import type { Command, EndUserKey, Outcome } from '../../src/ledger/command.ts';
 import type { Instant } from '../../src/ledger/instant.ts';
+import type { AccountDatabase, AccountQueries } from '../../src/store/account-database.ts';
 import type { ConsoleStore } from '../../src/store/console-store.ts';
 import type { SummaryKeeper } from '../../src/store/end-user-summaries.ts';
+import type { DeriveEvents, EventLog } from '../../src/store/event-log.ts';
 import type { FeedConsumer } from '../../src/store/feed.ts';
 import type { KeyStore } from '../../src/store/key-store.ts';
 import type { IdempotencyRetention, LedgerStore, PageRequest, TransactionPage } from '../../src/store/ledger-store.ts';
@@ -18,10 +20,12 @@ import { type HistoryPage, type HistoryRequest, PAGE_ROWS_MAX } from '../../src/
 import { type Audited, auditOf, EVERYTHING, NOON, type Result, resultOf } from './temporary-ledger.ts';
 
 export interface PluggedLedger {
-  /** Opens the ledger as a server does. May be called again after the ledger was closed. */
+  /** May be called again after the ledger was closed. */
   open(): Promise<Stores>;
-  /** Opens the tools of the ledger. A server may have the ledger open at the same time. */
+  /** A server may have the ledger open at the same time. */
   openTools(): Promise<LedgerTools>;
+  /** Opens the tables of accounts of a ledger that a server has open. Absent for a ledger without such tables. */
+  openAccounts?(): AccountDatabase;
   /**
    * Replaces the ledger with the state that a crash at this moment would leave. Absent if a crash would change nothing.
    */
@@ -31,7 +35,7 @@ export interface PluggedLedger {
   remove(): Promise<void>;
 }
 
-/** Makes a new ledger. A store with a real clock ignores `wall`. */
+/** A store with a real clock ignores `wall`. */
 export type NewLedger = (wall: () => Instant) => Promise<PluggedLedger>;
 
 /** More steps than any test needs, so that an endless loop makes its test fail. */
@@ -54,7 +58,6 @@ export class TestLedger {
     this.#stores = stores;
   }
 
-  /** The time of the clock that the test sets. */
   get wall(): Instant {
     return this.#clock.wall;
   }
@@ -75,7 +78,6 @@ export class TestLedger {
     return this.#stores.console;
   }
 
-  /** Writes all commands in one batch. */
   write(commands: readonly Command[]): Promise<readonly (Outcome | null)[]> {
     return this.store.write(commands, () => {});
   }
@@ -96,7 +98,6 @@ export class TestLedger {
     return this.store.transactions(user, { from, limit, within });
   }
 
-  /** Returns a page of the history, by default the first page of all transactions. */
   history(user: EndUserKey, request: Partial<HistoryRequest> = {}): Promise<HistoryPage> {
     return this.store.history(user, { from: null, limit: PAGE_ROWS_MAX, ...request });
   }
@@ -111,6 +112,15 @@ export class TestLedger {
 
   get summaries(): SummaryKeeper {
     return this.#stores.summaries;
+  }
+
+  get events(): EventLog {
+    return this.#stores.events;
+  }
+
+  /** Derives all events up to now. */
+  async deriveEvents(derive: DeriveEvents = deriveEvents): Promise<void> {
+    await repeat(() => this.events.deriveNext(derive));
   }
 
   /** Consumes the feed to its end, and updates the summaries of end users. */
@@ -132,11 +142,18 @@ export class TestLedger {
     }
   }
 
+  /** Changes the tables of accounts, as the console does. */
+  async withAccounts(work: (queries: AccountQueries) => Promise<unknown>): Promise<void> {
+    const { openAccounts } = this.#plugged;
+    assert(openAccounts, 'the ledger has tables of accounts');
+    await using accounts = openAccounts();
+    await work(accounts.queries);
+  }
+
   audit(): Promise<Audited> {
     return this.withTools(auditOf);
   }
 
-  /** @param through as for `LedgerTools.digest` */
   digest(through: readonly string[] | null = null): Promise<readonly PostingsDigest[]> {
     return this.withTools((tools) => tools.digest(through));
   }

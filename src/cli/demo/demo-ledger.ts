@@ -1,5 +1,4 @@
-// Builds the demo ledger in memory: applies the rules of the ledger to the generated requests, in order and each at its
-// own instant. `scrip demo` then copies this ledger to the new one and verifies the copy, as `scrip copy` does.
+// Builds the demo ledger in memory by applying the rules of the ledger to the generated requests.
 
 import { apiKeySecret, hashOf, hintOf, type Scope } from '../../accounts/api-key.ts';
 import { batchOf, decideBatch, type Reference, referenceName } from '../../ledger/batch.ts';
@@ -9,6 +8,7 @@ import { NO_RECORDS } from '../../ledger/idempotency.ts';
 import { DAY_MS, type Instant } from '../../ledger/instant.ts';
 import type { Posting } from '../../ledger/posting.ts';
 import { EMPTY_STATE, type EndUserState } from '../../ledger/state.ts';
+import { EXPIRING_DAYS_DEFAULT } from '../../store/event-log.ts';
 import { OPERATOR } from '../../store/key-store.ts';
 import {
   type CopySource,
@@ -26,7 +26,6 @@ export const ACCOUNT_NAME = 'demo';
 const ACCOUNT = 1;
 const TAIL_DIGITS = 12;
 
-/** The postings of one end user and the resulting state. */
 interface History {
   readonly user: EndUserKey;
   readonly postings: Posting[];
@@ -35,16 +34,13 @@ interface History {
 
 export interface DemoOptions {
   readonly seed: number;
-  /** The instant at which the generated history ends. */
   readonly until: Instant;
-  /** Random bytes for the secret of the API key. */
   readonly randomness: Uint8Array;
 }
 
 export class DemoLedger implements CopySource {
   readonly name = 'the demo';
   readonly hasTestClock = null;
-  /** The secret of the API key that made the requests. */
   readonly secret: string;
   readonly #until: Instant;
   readonly #ids: TransactionIds;
@@ -56,7 +52,6 @@ export class DemoLedger implements CopySource {
     const tails = new Random(seed);
     this.#ids = new TransactionIds({ at: 0, sequence: 0 }, () => tails.hex(TAIL_DIGITS));
     this.#decideAll(demoHistory(seed, ACCOUNT, until));
-    // Store due renewals, as a server would.
     for (const { user } of this.#histories.values()) this.#decide({ kind: 'settle', ...user }, until);
   }
 
@@ -127,7 +122,7 @@ export class DemoLedger implements CopySource {
   async tableRows(): Promise<readonly TableRow[]> {
     const createdAt = this.#until - DAYS * DAY_MS;
     return [
-      { table: 'accounts', values: [ACCOUNT, ACCOUNT_NAME, createdAt] },
+      { table: 'accounts', values: [ACCOUNT, ACCOUNT_NAME, createdAt, EXPIRING_DAYS_DEFAULT] },
       {
         table: 'api_keys',
         values: [
@@ -147,7 +142,7 @@ export class DemoLedger implements CopySource {
     ];
   }
 
-  /** Reports no problems, since the finished copy is audited instead. */
+  /** The finished copy is audited instead. */
   async audit(): Promise<AuditReport> {
     return { ...(await this.counts()), store: [] };
   }

@@ -1,10 +1,6 @@
-// Generates the requests of the demo: two months of a product that sells credits to 200 end users. Each end user starts
-// with a trial, then buys bundles, takes out a monthly subscription, or leaves. End users spend more on weekdays than
-// at weekends, and more by day than at night. Some end users run long jobs, which hold credits. A few subtractions are
-// refunded.
+// Generates the requests of the demo: two months of a product that sells credits to 200 end users.
 //
-// The generator ignores balances. As in production, the ledger refuses subtractions that exceed the balance and stores
-// nothing for them.
+// The generator ignores balances: as in production, the ledger refuses subtractions that exceed the balance.
 
 import type { WriteCommand } from '../../ledger/command.ts';
 import { DAY_MS, HOUR_MS, type Instant } from '../../ledger/instant.ts';
@@ -48,9 +44,8 @@ const SUBSCRIBES = 0.6;
 const STOPS = 0.2;
 const UPGRADES = 0.1;
 
-/** The share of subtractions that are refunded an hour later. */
 const REFUNDED = 0.004;
-/** The share of end users with long jobs. The cost of a long job is known only when it ends. */
+/** The share of end users with jobs whose cost is known only at the end. */
 const RUNS_JOBS = 0.25;
 /** The average number of long jobs that each of these end users runs per day. */
 const JOBS_A_DAY = 0.4;
@@ -88,7 +83,6 @@ class Customer {
     this.#signedUp = this.#byDay(from + DAY_MS * Math.floor(random.between(weeks[0] as number, weeks[1] as number)));
   }
 
-  /** Returns the requests that the customer makes before the end of the demo, in no particular order. */
   requests(): readonly DemoRequest[] {
     const random = this.#random;
     this.#grant(this.#signedUp, TRIAL);
@@ -120,7 +114,6 @@ class Customer {
     const stops = random.chance(STOPS);
     if (stops) this.#requests.push({ at: change, command: { kind: 'stop-cycle', ...this.#request } });
     else if (random.chance(UPGRADES)) this.#start(change, 3 * amount, 'replace');
-    // On average, end users spend most of a month's credits, and some run out.
     const ends = stops ? from + Math.ceil((change - from) / month) * month : this.#until;
     this.#spend(from, ends, random.between(0.5, 2), amount / 30);
   }
@@ -143,7 +136,6 @@ class Customer {
       const times = this.#random.poisson(timesADay * (WEEKDAYS[new Date(day).getUTCDay()] as number));
       for (let time = 0; time < times; time++) {
         const at = this.#byDay(day);
-        // An exponential distribution: many small amounts and a few large amounts.
         const amount = Math.max(1, Math.round(-Math.log(1 - this.#random.next()) * mean));
         if (at <= from || at >= until) continue;
         const command = { kind: 'subtract', ...this.#request, amount } as const;
@@ -175,9 +167,6 @@ class Customer {
       this.#requests.push(this.#hold(this.#until - HOUR_MS * random.between(0.05, 1), 20, RUNNING_SECONDS));
   }
 
-  /**
-   * Holds the estimated cost of a job. Most holds are later captured for the actual cost, or released if the job fails.
-   */
   #runJob(at: Instant): void {
     const random = this.#random;
     const amount = Math.ceil(random.between(5, 40));
@@ -204,7 +193,6 @@ class Customer {
     return { at: Math.floor(at), command: { kind: 'hold', ...this.#request, amount, expiresInSeconds, note } };
   }
 
-  /** Returns a random instant on the day of `at`, most likely during working hours. */
   #byDay(at: Instant): Instant {
     let share = this.#random.next() * HOURS_SUM;
     let hour = 0;

@@ -8,7 +8,7 @@ export class Random {
     this.#state = seed >>> 0;
   }
 
-  /** Returns a number from 0 up to, but not including, 1. */
+  /** @returns a number from 0 up to, but not including, 1 */
   next(): number {
     this.#state = (this.#state + 0x6d2b79f5) >>> 0;
     let mixed = Math.imul(this.#state ^ (this.#state >>> 15), this.#state | 1);
@@ -16,7 +16,7 @@ export class Random {
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
   }
 
-  /** Returns a number from `min` up to, but not including, `max`. */
+  /** @returns a number from `min` up to, but not including, `max` */
   between(min: number, max: number): number {
     return min + this.next() * (max - min);
   }
@@ -29,7 +29,7 @@ export class Random {
     return values[Math.floor(this.next() * values.length)] as Value;
   }
 
-  /** Returns a random count with a Poisson distribution and this mean. */
+  /** @returns a random count with a Poisson distribution and this mean */
   poisson(mean: number): number {
     const limit = Math.exp(-mean);
     let count = 0;

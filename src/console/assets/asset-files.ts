@@ -1,5 +1,5 @@
-// The files that pages load: stylesheet, script, icon. Each URL contains a hash of the file's content, so browsers can
-// cache the file for a year and still load a new version after an upgrade.
+// The files that pages load: stylesheet, script, icon. Each URL contains a hash of the content, so browsers can cache
+// the file for a year.
 
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';

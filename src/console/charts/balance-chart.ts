@@ -1,5 +1,4 @@
-// Draws the balance of an end user as a step line. The solid part shows the past. The dashed part is a projection from
-// expiries, renewals, changes of plan and lapses of holds.
+// Draws the balance of an end user as a step line: solid for the past, dashed for the projection.
 
 import assert from 'node:assert/strict';
 import { scaleUtc } from 'd3-scale';
@@ -21,7 +20,7 @@ import {
 
 const PAST_DAYS = 30;
 const FUTURE_DAYS = 31;
-/** Gives about one point per pixel. More points would take longer to compute and show no more detail. */
+/** About one point per pixel. */
 const INTERVAL_MS = 3 * HOUR_MS;
 
 export interface BalanceOverTime {
@@ -31,7 +30,7 @@ export interface BalanceOverTime {
   readonly future: readonly BalancePoint[];
 }
 
-/** Returns the instants of a chart except `now`, in ascending order, including the start of each UTC day. */
+/** Returns the instants of a chart without `now`, in ascending order, with the start of each UTC day. */
 export function chartInstants(now: Instant): {
   readonly past: readonly Instant[];
   readonly future: readonly Instant[];
@@ -97,12 +96,11 @@ function linesOf({ past, future }: BalanceOverTime, wanted: PlotSize, isLogarith
   return html`!${axis}<path class="area-past" d="${fill(before)}"/><path class="area-future" d="${fill(after)}"/><path class="line-past" d="${stroke(before)}"/><path class="line-future" d="${stroke(after)}"/><path class="now" d="M${nowX} ${size.top}V${size.bottom}"/><text class="tick strong" x="${nowX + 6}" y="${size.top + 9}">Now</text><circle class="dot" cx="${nowX}" cy="${y(balanceNow)}" r="4"><title>${numberText(balanceNow)} now</title></circle>!${ticks}`;
 }
 
-/** Returns the first point, the last point, and all points at which the balance changes. */
 function changesOf(points: readonly BalancePoint[]): readonly BalancePoint[] {
   return points.filter(({ balance }, index) => index === points.length - 1 || balance !== points[index - 1]?.balance);
 }
 
-/** Returns evenly spaced days, counted from today, so that today always has a tick. */
+/** Counts the days from today, so that today always has a tick. */
 function dayTicks(from: Instant, end: Instant, now: Instant, { dayTicks: wanted }: PlotSize): Instant[] {
   const today = Math.floor(now / DAY_MS) * DAY_MS;
   const step = Math.max(1, Math.ceil((end - from) / DAY_MS / wanted)) * DAY_MS;
@@ -110,7 +108,6 @@ function dayTicks(from: Instant, end: Instant, now: Instant, { dayTicks: wanted 
   return Array.from({ length: Math.floor((end - first) / step) + 1 }, (_, index) => first + index * step);
 }
 
-/** Returns a table with a row for the start of each day and a row for now, newest first. */
 function tableOf({ past, future }: BalanceOverTime): string {
   const now = (future[0] as BalancePoint).at;
   const shown = past.concat(future.slice(1)).filter(({ at }) => at === now || at % DAY_MS === 0);

@@ -74,7 +74,7 @@ function amountOf(day: OverviewDay, flow: Flow): bigint {
   return flow === 'added' ? day.added + day.started : day[flow];
 }
 
-/** Rounded to the precision of a JavaScript number. The table shows exact amounts. */
+/** Rounded to the precision of a JavaScript number; the table shows exact amounts. */
 function heightOf(day: OverviewDay, flow: Flow): number {
   const amount = Number(amountOf(day, flow));
   return (BELOW as readonly Flow[]).includes(flow) ? -amount : amount;
@@ -104,7 +104,7 @@ function barsOf(flow: CreditFlow, wanted: PlotSize, isLogarithmic: boolean): str
     return html`<g><title>${tooltipText(day, flow)}</title>!${hover}!${marks}</g>`;
   });
   const every = Math.max(1, Math.ceil(days.length / size.dayTicks));
-  // Ticks are counted from the last bar, so that the current day or month always has a tick.
+  // Count ticks from the last bar, so that the current day or month always has a tick.
   const ticks = days.map(({ day }, index) =>
     (days.length - 1 - index) % every === 0
       ? dayTick(size, round((x(index) ?? 0) + x.bandwidth() / 2), tickText(day, flow))

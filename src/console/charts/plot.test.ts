@@ -15,7 +15,6 @@ const SIZE: PlotSize = {
   bottom: 186,
   dayTicks: 7,
 };
-/** Two marks that are closer together than this look the same. */
 const VISIBLE = 4;
 
 function ticksIn(axis: string): string[] {

@@ -1,17 +1,13 @@
-// Shared parts of all charts: sizes, the credit axis, day ticks, the legend, and the figure with title, description and
-// table. Drawings use only attributes and classes, since the Content-Security-Policy forbids inline styles.
+// Shared parts of all charts: sizes, the credit axis, day ticks, the legend, and the figure.
 //
-// Text scales with its SVG, so each chart is drawn twice: once for wide and once for narrow containers. The stylesheet
-// hides one of the two drawings, also from screen readers.
+// Each chart is drawn twice, for wide and for narrow containers, since text scales with its SVG; the stylesheet hides
+// one drawing.
 
 import { scaleLinear, scaleSymlog } from 'd3-scale';
 import { html } from 'ghtml';
 import { compactText } from '../figures.ts';
 
-/**
- * One of the two sizes of a drawing. Marks are drawn between `left` and `right` and between `top` and `bottom`; tick
- * labels are drawn outside.
- */
+/** The size of a drawing; the tick labels are outside the area from `left` to `right` and from `top` to `bottom`. */
 export interface PlotSize {
   readonly name: 'wide' | 'narrow';
   readonly width: number;
@@ -49,29 +45,25 @@ const CREDIT_TICKS = 5;
 const TICK_GAP = 8;
 const TICK_CHARACTER_WIDTH = 7;
 
-/** If the largest value exceeds this multiple of the lower quartile, a linear scale would flatten most values. */
+/** Beyond this ratio of the largest value to the lower quartile, a linear scale would flatten most values. */
 const LINEAR_RATIO_MAX = 500;
 /** A logarithmic scale is not extended to a round tick, so it ends at this multiple of the largest value instead. */
 const HEADROOM = 10;
 
-/** The size, scale and axis of a drawing with credits on its vertical axis. */
 export interface CreditPlot {
-  /** The size of the drawing, with room for the numbers on the left. */
   readonly size: PlotSize;
-  /** Returns the vertical position of an amount, measured from the top. */
+  /** The distance of an amount from the top. */
   readonly y: (credits: number) => number;
   /** Trusted SVG: horizontal lines, each with its amount on the left. */
   readonly axis: string;
 }
 
 export interface Chart {
-  /** Unique on its page. */
   readonly id: string;
   readonly title: string;
   readonly description: string;
   /** Trusted HTML. */
   readonly legend: string;
-  /** Trusted HTML: a table of the same data. */
   readonly table: string;
   /** Trusted SVG. */
   draw(size: PlotSize): string;
@@ -97,7 +89,6 @@ export interface LegendEntry {
   readonly total?: string;
 }
 
-/** @param isLogarithmic whether to state that the scale is logarithmic */
 export function legendOf(entries: readonly LegendEntry[], isLogarithmic: boolean): string {
   const items = entries.map(({ mark, label, total }) => {
     const sample = mark.startsWith('line')
@@ -109,8 +100,7 @@ export function legendOf(entries: readonly LegendEntry[], isLogarithmic: boolean
 }
 
 /**
- * Creates an axis that covers 0 and the ends of all marks. Its range is never empty. A linear axis is extended to round
- * ticks.
+ * Creates an axis that covers 0 and the ends of all marks.
  *
  * @param ends the upper and lower ends of all marks, in credits
  * @param isLogarithmic the result of `needsLogarithm` for the values
@@ -120,7 +110,7 @@ export function creditPlot(size: PlotSize, ends: readonly number[], isLogarithmi
   const domain = least === 0 && most === 0 ? [0, 1] : [least, most];
   const linear = scaleLinear(domain, [size.bottom, size.top]).nice(2 * CREDIT_TICKS);
   const scale = isLogarithmic ? scaleSymlog([least, HEADROOM * most], [size.bottom, size.top]) : linear;
-  // Credits are whole numbers, so ticks must be whole numbers too.
+  // Credits are whole numbers.
   const ticks = isLogarithmic ? powersOfTen(least, most) : linear.ticks(CREDIT_TICKS).filter(Number.isInteger);
   const widest = Math.max(...ticks.map((tick) => compactText(tick).length));
   const left = Math.max(size.left, TICK_GAP + widest * TICK_CHARACTER_WIDTH);
@@ -131,9 +121,7 @@ export function creditPlot(size: PlotSize, ends: readonly number[], isLogarithmi
   return { size: { ...size, left }, y: (credits) => round(scale(credits)), axis: lines.join('') };
 }
 
-/**
- * Whether the largest value exceeds most others by orders of magnitude, so that a linear scale would hide the others.
- */
+/** Whether a few values are so large that a linear scale would hide the others. */
 export function needsLogarithm(values: readonly number[]): boolean {
   const sizes = values
     .map(Math.abs)
@@ -143,7 +131,6 @@ export function needsLogarithm(values: readonly number[]): boolean {
   return (sizes.at(-1) ?? 0) > LINEAR_RATIO_MAX * quartile;
 }
 
-/** Returns 0 and a few powers of ten, positive and negative. */
 function powersOfTen(least: number, most: number): number[] {
   const highest = Math.floor(Math.log10(Math.max(most, -least)));
   const step = Math.max(1, Math.ceil(highest / (CREDIT_TICKS - 1)));
@@ -154,7 +141,7 @@ function powersOfTen(least: number, most: number): number[] {
 /** Half the width of a day label. */
 export const DAY_TICK_HALF_WIDTH = 20;
 
-/** Draws a day label below the drawing. A label at the right edge is shifted to the left, so that it is not cut off. */
+/** Draws a day label, shifted to the left if the right edge would cut it off. */
 export function dayTick(size: PlotSize, x: number, text: string): string {
   const anchor = x > size.width - DAY_TICK_HALF_WIDTH ? 'end' : 'middle';
   return html`<text class="tick" x="${anchor === 'end' ? size.right : x}" y="${size.height - 8}" text-anchor="${anchor}">${text}</text>`;

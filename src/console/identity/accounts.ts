@@ -1,10 +1,10 @@
-// Finds, creates and renames accounts for the console, and checks whether an account has members.
+// Finds, creates and renames accounts for the console and the command line, and checks whether an account has members.
 
 import { randomBytes } from 'node:crypto';
-import type { ConsoleQueries } from '../../store/console-database.ts';
+import type { AccountQueries } from '../../store/account-database.ts';
 
 /** Returns the account with the lowest number; null if the ledger has no accounts. */
-export async function firstAccount(queries: ConsoleQueries): Promise<{ account: number; name: string } | null> {
+export async function firstAccount(queries: AccountQueries): Promise<{ account: number; name: string } | null> {
   const row = await queries
     .selectFrom('accounts')
     .select(['account', 'name'])
@@ -14,18 +14,21 @@ export async function firstAccount(queries: ConsoleQueries): Promise<{ account: 
   return row ?? null;
 }
 
+/** Returns null if no account has this name. */
+export async function accountNamed(queries: AccountQueries, name: string): Promise<number | null> {
+  const row = await queries.selectFrom('accounts').select('account').where('name', '=', name).executeTakeFirst();
+  return row?.account ?? null;
+}
+
 /** @param account the account to check; all accounts if absent */
-export async function hasMembers(queries: ConsoleQueries, account?: number): Promise<boolean> {
+export async function hasMembers(queries: AccountQueries, account?: number): Promise<boolean> {
   let members = queries.selectFrom('console_members').select('user_id').limit(1);
   if (account !== undefined) members = members.where('account', '=', account);
   return (await members.executeTakeFirst()) !== undefined;
 }
 
-/**
- * Creates an account. If the name is taken, appends random digits: an error would reveal that another account has this
- * name.
- */
-export async function createAccount(queries: ConsoleQueries, name: string, now: number): Promise<number> {
+/** If the name is taken, appends random digits: an error would reveal that another account has this name. */
+export async function createAccount(queries: AccountQueries, name: string, now: number): Promise<number> {
   const { latest } = await queries
     .selectFrom('accounts')
     .select(({ fn }) => fn.max('account').as('latest'))
@@ -38,8 +41,8 @@ export async function createAccount(queries: ConsoleQueries, name: string, now: 
   return account;
 }
 
-/** Renames an account. If the name is taken, appends random digits, as for a new account. */
-export async function renameAccount(queries: ConsoleQueries, account: number, name: string): Promise<void> {
+/** If the name is taken, appends random digits, as for a new account. */
+export async function renameAccount(queries: AccountQueries, account: number, name: string): Promise<void> {
   await queries
     .updateTable('accounts')
     .set({ name: await freeName(queries, name, account) })
@@ -47,7 +50,7 @@ export async function renameAccount(queries: ConsoleQueries, account: number, na
     .execute();
 }
 
-async function freeName(queries: ConsoleQueries, name: string, account: number): Promise<string> {
-  const namesake = await queries.selectFrom('accounts').select('account').where('name', '=', name).executeTakeFirst();
-  return namesake === undefined || namesake.account === account ? name : `${name} ${randomBytes(3).toString('hex')}`;
+async function freeName(queries: AccountQueries, name: string, account: number): Promise<string> {
+  const namesake = await accountNamed(queries, name);
+  return namesake === null || namesake === account ? name : `${name} ${randomBytes(3).toString('hex')}`;
 }

@@ -1,14 +1,13 @@
-// Limits how often users can try to sign in, sign up or reset a password, in windows of 15 minutes that begin with the
-// first attempt. Sign-in attempts are limited per pair of email address and client, so that an attacker cannot lock an
-// owner out. Sign-up and reset attempts are limited per email address, since they may send mail. All attempts are also
-// limited per client.
+// Limits attempts to sign in, sign up or reset a password, per client and per subject, in windows of 15 minutes. The
+// subject of a sign-in is the pair of email address and client, so that an attacker cannot lock an owner out; the
+// subject of other attempts is the email address.
 //
-// An attempt is counted before it is made, so that parallel attempts cannot exceed the limit. A successful attempt does
-// not count. The counts are in the database, so all processes share them. The table of counts contains only hashes of
-// email addresses, since people sometimes type passwords into email fields.
+// An attempt is counted before it is made, so that parallel attempts cannot exceed the limit. The counts are in the
+// database, which all processes share. The table stores only hashes of subjects, since people sometimes type passwords
+// into email fields.
 
 import { sql } from 'kysely';
-import type { ConsoleDatabase } from '../../store/console-database.ts';
+import type { AccountDatabase } from '../../store/account-database.ts';
 import { sha256Of } from './secret-token.ts';
 
 const WINDOW_MS = 15 * 60_000;
@@ -23,21 +22,18 @@ export interface Attempt {
 }
 
 export class AttemptLimiter {
-  readonly #database: ConsoleDatabase;
+  readonly #database: AccountDatabase;
   readonly #now: () => number;
   #sweptAt = 0;
 
-  constructor(database: ConsoleDatabase, now: () => number) {
+  constructor(database: AccountDatabase, now: () => number) {
     this.#database = database;
     this.#now = now;
   }
 
   /**
-   * Counts an attempt for its client and for its subject: the email address or, for a sign-in, the pair of email
-   * address and client.
-   *
-   * @returns 0 if the attempt is within both limits, otherwise the milliseconds until the window of the exceeded limit
-   * ends
+   * @returns 0 if the attempt is within the limits of its client and its subject, otherwise the milliseconds until the
+   * window of the exceeded limit ends
    */
   async consume(attempt: Attempt): Promise<number> {
     await this.#sweep();
@@ -52,7 +48,7 @@ export class AttemptLimiter {
     return 0;
   }
 
-  /** Deletes the count of the subject, and subtracts this attempt from the count of the client. */
+  /** Deletes the count of the subject, and takes this attempt off the count of the client. */
   async succeeded(attempt: Attempt): Promise<void> {
     const { queries } = this.#database;
     await queries.deleteFrom('console_attempts').where('subject_sha256', '=', subjectKey(attempt)).execute();
@@ -80,7 +76,6 @@ export class AttemptLimiter {
       .executeTakeFirstOrThrow();
   }
 
-  /** Deletes windows that have ended, at most once every 15 minutes. */
   async #sweep(): Promise<void> {
     const now = this.#now();
     if (now < this.#sweptAt + WINDOW_MS) return;

@@ -1,6 +1,5 @@
-// Rules for email addresses and passwords. An email address must have a common form that mail servers accept. A
-// password must not be short, common, or made up of obvious parts. As NIST SP 800-63B, section 3.1.1.2, recommends, no
-// rule requires certain kinds of characters.
+// Rules for email addresses and passwords. As NIST SP 800-63B, section 3.1.1.2, recommends, no rule requires certain
+// kinds of characters.
 
 import { COMMON_PASSWORDS } from './common-passwords.ts';
 
@@ -19,20 +18,17 @@ const SUBSTITUTED: Readonly<Record<string, string>> = { '@': 'a', 4: 'a', 0: 'o'
 const ROWS = ['abcdefghijklmnopqrstuvwxyz', '01234567890', 'qwertyuiop', 'asdfghjkl', 'zxcvbnm', '1qaz2wsx3edc4rfv'];
 const RUN_MIN = 3;
 
-/** Shorter words from the email address or account name are not checked, since many good passwords contain them. */
+/** Many good passwords contain shorter words of the email address or account name. */
 const CONTEXT_WORD_CHARACTERS_MIN = 4;
 
 export interface PasswordContext {
   readonly email: string;
-  /** Empty if the account name is unknown. */
   readonly accountName: string;
 }
 
 export const EMAIL_ERROR = 'Enter an email address, such as ada@example.com.';
 
-/**
- * Returns the address as it is stored, in lower case and without surrounding spaces; null if the address is invalid.
- */
+/** @returns the address as it is stored, in lower case; null if the address is invalid */
 export function normalizedEmail(text: string): string | null {
   const email = text.trim().toLowerCase();
   return email.length <= EMAIL_CHARACTERS_MAX && EMAIL.test(email) ? email : null;
@@ -66,7 +62,7 @@ function isRepetition(text: string): boolean {
   return false;
 }
 
-/** Returns the length of the text if each run and each word, with or without substitutions, counts as one character. */
+/** The length of the text if each run and each word counts as one character. */
 function unitsOf(text: string, plain: string, words: readonly string[]): number {
   let units = 0;
   for (let at = 0; at < text.length; units++) {
@@ -76,10 +72,7 @@ function unitsOf(text: string, plain: string, words: readonly string[]): number 
   return units;
 }
 
-/**
- * Returns the length of the run at the start of the text: a repeated character, or part of a row. Returns 0 if the text
- * does not start with a run.
- */
+/** The length of the run at the start of the text: a repeated character, or part of a row; 0 if there is no run. */
 function runLength(text: string): number {
   let same = 1;
   while (text[same] === text[0]) same += 1;

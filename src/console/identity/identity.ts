@@ -1,8 +1,8 @@
-// Users, members, sessions and rate limits of the console, on one set of database connections. This module loads
-// Kysely, which takes 60 to 90 ms, so it is imported only when the console gets its first request.
+// The users, members, sessions and rate limits of the console. Kysely takes 60 to 90 ms to load, so the first request
+// of the console imports this module.
 
 import type { SignUpPolicy } from '../../accounts/membership.ts';
-import type { ConsoleDatabase } from '../../store/console-database.ts';
+import type { AccountDatabase } from '../../store/account-database.ts';
 import { AttemptLimiter } from './attempt-limiter.ts';
 import { Members } from './members.ts';
 import { type Mailer, OutgoingMail } from './outgoing-mail.ts';
@@ -17,17 +17,18 @@ export interface Identity {
   readonly members: Members;
   readonly sessions: Sessions;
   readonly attempts: AttemptLimiter;
+  /** The database of all of these. */
+  readonly database: AccountDatabase;
+  /** Waits for the mail in flight. */
   close(): Promise<void>;
 }
 
 export interface IdentityOptions {
-  /** `close` of the returned object closes this database. */
-  readonly database: ConsoleDatabase;
+  readonly database: AccountDatabase;
   readonly signUp: SignUpPolicy;
   /** Null if no mail server is configured. */
   readonly mailer: Mailer | null;
   readonly now: () => number;
-  /** Called if an email cannot be sent. */
   readonly onMailError: (error: unknown) => void;
 }
 
@@ -40,9 +41,7 @@ export function openIdentity({ database, signUp, mailer, now, onMailError }: Ide
     members: new Members(database, now),
     sessions: new Sessions(database, now),
     attempts: new AttemptLimiter(database, now),
-    async close() {
-      await mail.done();
-      await database[Symbol.asyncDispose]();
-    },
+    database,
+    close: () => mail.done(),
   };
 }

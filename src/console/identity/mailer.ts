@@ -1,5 +1,5 @@
-// The emails of the console, and the connection to the mail server. Links use the configured address of Scrip, never
-// the `Host` header of a request, which an attacker can choose.
+// The emails of the console, and the connection to the mail server. Links use the configured address of Scrip: an
+// attacker can choose the `Host` header of a request.
 
 import { createTransport } from 'nodemailer';
 import type { Mailer } from './outgoing-mail.ts';
@@ -19,7 +19,6 @@ export function createMailer({ smtpUrl, from }: MailSettings, publicUrl: () => s
     connectionTimeout: TIMEOUT_MS,
     greetingTimeout: TIMEOUT_MS,
     socketTimeout: TIMEOUT_MS,
-    // Emails never include the content of files or URLs.
     disableFileAccess: true,
     disableUrlAccess: true,
   });

@@ -1,8 +1,8 @@
-// The members of an account and its invitations. An account that has members has at least one owner.
+// The members of an account and its invitations.
 
 import type { Role } from '../../accounts/membership.ts';
 import { DAY_MS } from '../../ledger/instant.ts';
-import type { ConsoleDatabase, ConsoleQueries } from '../../store/console-database.ts';
+import type { AccountDatabase, AccountQueries } from '../../store/account-database.ts';
 import { hasMembers, renameAccount } from './accounts.ts';
 import { newToken, sha256Of } from './secret-token.ts';
 
@@ -22,7 +22,7 @@ export interface Member {
 }
 
 export interface PendingInvitation {
-  /** The SHA-256 of the invitation's token. The link cannot be computed from this hash. */
+  /** The SHA-256 of the token of the invitation. */
   readonly id: string;
   readonly role: Role;
   readonly createdAt: number;
@@ -33,15 +33,15 @@ export interface PendingInvitation {
 export type MemberChange = 'done' | 'not-found' | 'last-owner';
 
 export class Members {
-  readonly #database: ConsoleDatabase;
+  readonly #database: AccountDatabase;
   readonly #now: () => number;
 
-  constructor(database: ConsoleDatabase, now: () => number) {
+  constructor(database: AccountDatabase, now: () => number) {
     this.#database = database;
     this.#now = now;
   }
 
-  /** Lists members in the order in which they joined. */
+  /** Members in the order in which they joined. */
   list(account: number): Promise<readonly Member[]> {
     return this.#database.queries
       .selectFrom('console_members')
@@ -57,20 +57,11 @@ export class Members {
     await this.#database.alone((queries) => renameAccount(queries, account, name));
   }
 
-  async accountNamed(name: string): Promise<number | null> {
-    const row = await this.#database.queries
-      .selectFrom('accounts')
-      .select('account')
-      .where('name', '=', name)
-      .executeTakeFirst();
-    return row?.account ?? null;
-  }
-
   hasMembers(account: number): Promise<boolean> {
     return hasMembers(this.#database.queries, account);
   }
 
-  /** @returns the token of the invitation link; only the hash of the token is stored */
+  /** @returns the token of the invitation link, which is not stored */
   async invite(account: number, role: Role): Promise<string> {
     const token = newToken();
     const now = this.#now();
@@ -114,7 +105,7 @@ export class Members {
       .execute();
   }
 
-  /** Invalidates one or all unused invitations of an account. @param id of the invitation; null for all */
+  /** Invalidates unused invitations of an account. @param id of the invitation; null for all */
   async withdrawInvitations(account: number, id: string | null): Promise<void> {
     const unused = this.#database.queries
       .deleteFrom('console_invitations')
@@ -124,8 +115,7 @@ export class Members {
   }
 
   /**
-   * Changes the role of a member, or removes the member. Removal deletes the user with all sessions and mailed links,
-   * so that the person can sign up or join again with the same address.
+   * Removal deletes the user, so that the person can sign up or join again with the same address.
    *
    * @param role null to remove the member
    */
@@ -146,9 +136,9 @@ export class Members {
   }
 }
 
-/** Marks an invitation as used. @returns null if the invitation is used, expired, withdrawn or unknown */
+/** @returns null if the invitation is used, expired, withdrawn or unknown */
 export async function redeemInvitation(
-  queries: ConsoleQueries,
+  queries: AccountQueries,
   tokenSha256: string,
   now: number,
 ): Promise<{ account: number; role: Role } | null> {

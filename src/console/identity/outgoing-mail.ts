@@ -1,4 +1,4 @@
-// Sends mail after the response, so that the response time does not reveal whether an email was sent, or which one.
+// Sends mail after the response, so that the response time reveals nothing about the mail.
 
 export interface Mailer {
   sendConfirmation(email: string, token: string): Promise<void>;
@@ -11,7 +11,7 @@ export class OutgoingMail {
   readonly #onError: (error: unknown) => void;
   readonly #sending = new Set<Promise<void>>();
 
-  /** @param mailer null if no mail server is configured; then nothing is sent */
+  /** @param mailer null if no mail server is configured */
   constructor(mailer: Mailer | null, onError: (error: unknown) => void) {
     this.#mailer = mailer;
     this.#onError = onError;

@@ -1,7 +1,6 @@
-// Hashes passwords with argon2id and the parameters of the OWASP Password Storage Cheat Sheet. A hash is stored as a
-// PHC string with its parameters, so that older hashes can still be verified after the parameters change. Node computes
-// hashes in its thread pool. Each computation uses 19 MiB and a thread that other work also needs, so only a few hashes
-// are computed at a time.
+// Hashes passwords with argon2id and the parameters of the OWASP Password Storage Cheat Sheet. The stored PHC string
+// contains the parameters, so that older hashes remain valid after the parameters change. Only a few hashes are
+// computed at a time, since each takes 19 MiB and a thread of the thread pool of Node.js.
 
 import { argon2, randomBytes, timingSafeEqual } from 'node:crypto';
 import { promisify } from 'node:util';
@@ -16,7 +15,6 @@ const QUEUE_LENGTH_MAX = 100;
 
 const PHC_STRING = /^\$argon2id\$v=19\$m=(\d+),t=(\d+),p=(\d+)\$([0-9A-Za-z+/]+)\$([0-9A-Za-z+/]+)$/;
 
-/** Thrown when the queue of passwords to hash is full. */
 export class PasswordHasherBusy extends Error {
   override readonly name = 'PasswordHasherBusy';
 }
@@ -34,8 +32,7 @@ export class PasswordHasher {
   }
 
   /**
-   * @param stored a PHC string; undefined for an unknown user, for whom a hash is also computed so that the response
-   * takes the same time
+   * @param stored a PHC string; undefined for an unknown user, whose verification takes the same time
    * @throws {PasswordHasherBusy}
    */
   async verify(password: string, stored: string | undefined): Promise<boolean> {
@@ -54,7 +51,7 @@ export class PasswordHasher {
   async #compute(password: string, nonce: Buffer, parameters: typeof PARAMETERS, tagLength: number): Promise<Buffer> {
     await this.#acquire();
     try {
-      // Normalize the password, since keyboards encode letters such as é in different ways.
+      // Keyboards encode letters such as é in different ways.
       const message = Buffer.from(password.normalize('NFKC'));
       return await promisify(argon2)('argon2id', { ...parameters, message, nonce, tagLength });
     } finally {

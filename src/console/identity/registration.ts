@@ -1,17 +1,17 @@
-// Creates users of the console, by sign-up or by invitation. Each user is a member of one account.
+// Creates users of the console, by sign-up or by invitation.
 //
 //   without a mail server   form ──▶ user, member
 //   with a mail server      form ──▶ pending ── mailed link and password ──▶ user, member
 //                                       └── 24 hours ──▶ expired
 //
-// A pending registration reserves nothing: the address, the account and the invitation stay available to others, and
-// the form can be sent again. Confirmation requires both the link and the password. If the link were enough, an
-// attacker could sign up with your address, and you would confirm a user whose password the attacker knows.
+// A pending registration reserves nothing, and the form can be sent again. Confirmation requires the link and the
+// password. If the link were enough, an attacker could sign up with the address of a victim, and the victim would
+// confirm a password that the attacker knows.
 
 import { randomUUID } from 'node:crypto';
 import type { Role, SignUpPolicy } from '../../accounts/membership.ts';
 import { DAY_MS } from '../../ledger/instant.ts';
-import type { ConsoleDatabase, ConsoleQueries, ConsoleTables } from '../../store/console-database.ts';
+import type { AccountDatabase, AccountQueries, AccountTables } from '../../store/account-database.ts';
 import { createAccount, firstAccount, hasMembers, renameAccount } from './accounts.ts';
 import { redeemInvitation } from './members.ts';
 import type { OutgoingMail } from './outgoing-mail.ts';
@@ -21,18 +21,16 @@ import { type Credentials, userByEmail } from './users.ts';
 
 const PENDING_MS = DAY_MS;
 
-type Pending = ConsoleTables['console_pending_users'];
+type Pending = AccountTables['console_pending_users'];
 
-/** The kind of sign-up that a person is offered. */
 export type SignUpOffer =
   | { readonly kind: 'new-account' }
   /** The person can become the owner of the ledger's first account, which has no members yet. */
   | { readonly kind: 'first-account'; readonly account: number; readonly name: string }
-  /** The ledger's first account has no members yet. The first owner must use an invitation link from the operator. */
+  /** The first account has no members yet, and its owner needs an invitation link from the operator. */
   | { readonly kind: 'link-only' }
   | { readonly kind: 'closed' };
 
-/** The way in which a person wants to become a member of an account. */
 export type Entry =
   /**
    * @property claimed the existing account that gets this name and this person as its first owner; null to create a new
@@ -43,14 +41,14 @@ export type Entry =
 
 export type Registration =
   | { readonly result: 'user'; readonly userId: string }
-  /** Scrip sends an email with a confirmation link or, if the address already has an account, an email that says so. */
+  /** The email contains a confirmation link or, if a user has the address, says so. */
   | { readonly result: 'mailed' }
   | { readonly result: 'address-taken' }
   /** Sign-up is closed, or the invitation is not valid. */
   | { readonly result: 'refused' };
 
 export interface RegistrationOptions {
-  readonly database: ConsoleDatabase;
+  readonly database: AccountDatabase;
   readonly passwords: PasswordHasher;
   readonly mail: OutgoingMail;
   readonly signUp: SignUpPolicy;
@@ -69,7 +67,7 @@ export class Registrations {
     this.#options = options;
   }
 
-  /** @param isLocal whether the request comes from the machine that runs Scrip, and so may claim the first account */
+  /** @param isLocal whether the request comes from the machine that runs Scrip */
   async offer(isLocal: boolean, queries = this.#options.database.queries): Promise<SignUpOffer> {
     const { signUp } = this.#options;
     if (signUp === 'closed') return { kind: 'closed' };
@@ -80,7 +78,6 @@ export class Registrations {
     return { kind: signUp === 'first' ? 'link-only' : 'new-account' };
   }
 
-  /** Whether the console has no users yet and this person can sign up. */
   async isFirstVisit(isLocal: boolean): Promise<boolean> {
     if (await hasMembers(this.#options.database.queries)) return false;
     const { kind } = await this.offer(isLocal);
@@ -88,8 +85,7 @@ export class Registrations {
   }
 
   /**
-   * Always computes exactly one password hash. With a mail server, the result does not reveal whether the address
-   * already belongs to a user.
+   * Always computes one password hash. With a mail server, the result does not reveal whether a user has the address.
    */
   async register(credentials: Credentials, entry: Entry): Promise<Registration> {
     const { database, passwords, mail } = this.#options;
@@ -104,7 +100,7 @@ export class Registrations {
     return { result: 'mailed' };
   }
 
-  /** Returns the address that a confirmation link was sent to; null if the link is invalid. */
+  /** @returns the address of the recipient; null if the link is invalid */
   async emailOfLink(token: string): Promise<string | null> {
     return (await this.#pendingOf(token))?.email ?? null;
   }
@@ -126,7 +122,7 @@ export class Registrations {
   }
 
   /** Call this in a transaction. A refused registration does not use up its invitation. */
-  async #create(queries: ConsoleQueries, { email, passwordHash }: NewUser, entry: Entry): Promise<Registration> {
+  async #create(queries: AccountQueries, { email, passwordHash }: NewUser, entry: Entry): Promise<Registration> {
     if ((await userByEmail(queries, email)) !== undefined) return { result: 'address-taken' };
     const membership = await this.#admit(queries, entry);
     if (membership === null) return { result: 'refused' };
@@ -140,7 +136,7 @@ export class Registrations {
     return { result: 'user', userId: user.id };
   }
 
-  async #admit(queries: ConsoleQueries, entry: Entry): Promise<{ account: number; role: Role } | null> {
+  async #admit(queries: AccountQueries, entry: Entry): Promise<{ account: number; role: Role } | null> {
     const now = this.#options.now();
     if (entry.by === 'invitation') return redeemInvitation(queries, entry.tokenSha256, now);
     const { accountName, claimed } = entry;
@@ -149,13 +145,12 @@ export class Registrations {
       return offer.kind === 'new-account'
         ? { account: await createAccount(queries, accountName, now), role: 'owner' }
         : null;
-    // Someone else may have claimed the account in the meantime.
+    // Another person may have claimed the account in the meantime.
     if (offer.kind !== 'first-account' || offer.account !== claimed) return null;
     await renameAccount(queries, claimed, accountName);
     return { account: claimed, role: 'owner' };
   }
 
-  /** @returns the token of the confirmation link; only the hash of the token is stored */
   async #newLink({ email, passwordHash }: NewUser, entry: Entry): Promise<string> {
     const { database, now } = this.#options;
     const token = newToken();
@@ -176,7 +171,6 @@ export class Registrations {
     return token;
   }
 
-  /** Returns undefined if the link is used, expired or unknown. */
   #pendingOf(token: string): Promise<Pending | undefined> {
     const { database, now } = this.#options;
     return database.queries

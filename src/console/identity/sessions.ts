@@ -1,9 +1,8 @@
-// Sessions of signed-in users. A session is a row in the database with the SHA-256 of a token; the token itself is in
-// the browser's cookie. A session ends 12 hours after its last use, 7 days after it began, on sign-out, when the
-// password changes, and when the user is removed.
+// Sessions of signed-in users. The database stores the SHA-256 of the token in the cookie. A session ends 12 hours
+// after its last use, 7 days after it began, on sign-out, when the password changes, and when the user is removed.
 
 import { DAY_MS, HOUR_MS } from '../../ledger/instant.ts';
-import type { ConsoleDatabase } from '../../store/console-database.ts';
+import type { AccountDatabase } from '../../store/account-database.ts';
 import type { Viewer } from '../layout.ts';
 import { newToken, sha256Of } from './secret-token.ts';
 
@@ -13,7 +12,7 @@ const LIFETIME_MS = 7 * DAY_MS;
 const EXTENSION_INTERVAL_MS = 5 * 60_000;
 
 export interface ListedSession {
-  /** The SHA-256 of the session's token. The token cannot be computed from this hash. */
+  /** The SHA-256 of the token. */
   readonly id: string;
   readonly browser: string;
   readonly createdAt: number;
@@ -22,7 +21,7 @@ export interface ListedSession {
   readonly isCurrent: boolean;
 }
 
-/** The order matters, since the user agent of a browser also names compatible browsers: that of Edge names Chrome. */
+/** Edge also names Chrome in its user agent, so the order matters. */
 const BROWSERS = [
   ['Edg', 'Edge'],
   ['OPR', 'Opera'],
@@ -47,10 +46,10 @@ export function browserOf(userAgent: string | undefined): string {
 }
 
 export class Sessions {
-  readonly #database: ConsoleDatabase;
+  readonly #database: AccountDatabase;
   readonly #now: () => number;
 
-  constructor(database: ConsoleDatabase, now: () => number) {
+  constructor(database: AccountDatabase, now: () => number) {
     this.#database = database;
     this.#now = now;
   }
@@ -75,7 +74,7 @@ export class Sessions {
     return token;
   }
 
-  /** Reads the membership on every call, so that a removal or a changed role takes effect immediately. */
+  /** Reads the membership on every call, so that a removal or a new role takes effect at once. */
   async viewer(token: string): Promise<Viewer | null> {
     const { queries } = this.#database;
     const tokenSha256 = sha256Of(token);
@@ -105,7 +104,7 @@ export class Sessions {
     return viewer;
   }
 
-  /** Lists the active sessions of a user, most recently used first. @param token of the viewer's own session */
+  /** Active sessions of a user, most recently used first. @param token the session of the viewer */
   async list(userId: string, token: string): Promise<readonly ListedSession[]> {
     const rows = await this.#database.queries
       .selectFrom('console_sessions')
@@ -120,10 +119,10 @@ export class Sessions {
   }
 
   /**
-   * Ends one or all of the user's other sessions.
+   * Ends one or all sessions of the user, except the session of the viewer.
    *
    * @param id from the list; null for all
-   * @param token of the viewer's own session
+   * @param token the session of the viewer
    */
   async endOther(userId: string, id: string | null, token: string): Promise<void> {
     const others = this.#database.queries

@@ -1,15 +1,14 @@
-// Users of the console and their passwords. Users reset a forgotten password with a mailed link, which works once and
-// expires. `registration.ts` creates users.
+// Users of the console and their passwords. `registration.ts` creates users.
 
 import { HOUR_MS } from '../../ledger/instant.ts';
-import type { ConsoleDatabase, ConsoleQueries, ConsoleTables } from '../../store/console-database.ts';
+import type { AccountDatabase, AccountQueries, AccountTables } from '../../store/account-database.ts';
 import type { OutgoingMail } from './outgoing-mail.ts';
 import type { PasswordHasher } from './password-hasher.ts';
 import { newToken, sha256Of } from './secret-token.ts';
 
 const RESET_MS = HOUR_MS;
 
-type User = ConsoleTables['console_users'];
+type User = AccountTables['console_users'];
 
 export interface Credentials {
   /** Normalized by `normalizedEmail`. */
@@ -18,7 +17,7 @@ export interface Credentials {
 }
 
 export interface UsersOptions {
-  readonly database: ConsoleDatabase;
+  readonly database: AccountDatabase;
   readonly passwords: PasswordHasher;
   readonly mail: OutgoingMail;
   readonly now: () => number;
@@ -45,7 +44,7 @@ export class Users {
     return passwords.verify(password, user?.password_hash);
   }
 
-  /** Returns immediately and looks up the user afterwards, so that the response time does not depend on the address. */
+  /** Returns before the look-up, so that the response time does not depend on the address. */
   requestPasswordReset(email: string): void {
     this.#options.mail.sendLater(async (mailer) => {
       const user = await userByEmail(this.#options.database.queries, email);
@@ -53,7 +52,7 @@ export class Users {
     });
   }
 
-  /** Returns the address that a password reset link was sent to; null if the link is invalid. */
+  /** @returns the address of the recipient; null if the link is invalid */
   async emailOfResetLink(token: string): Promise<string | null> {
     const { database, now } = this.#options;
     const row = await database.queries
@@ -88,7 +87,6 @@ export class Users {
     return (await userByEmail(this.#options.database.queries, email))?.id ?? null;
   }
 
-  /** @returns the token of the reset link; only the hash of the token is stored */
   async #newResetLink(userId: string): Promise<string> {
     const { database, now } = this.#options;
     const token = newToken();
@@ -102,16 +100,15 @@ export class Users {
   }
 }
 
-export function userByEmail(queries: ConsoleQueries, email: string): Promise<User | undefined> {
+export function userByEmail(queries: AccountQueries, email: string): Promise<User | undefined> {
   return queries.selectFrom('console_users').selectAll().where('email', '=', email).executeTakeFirst();
 }
 
-function userById(queries: ConsoleQueries, id: string): Promise<User | undefined> {
+function userById(queries: AccountQueries, id: string): Promise<User | undefined> {
   return queries.selectFrom('console_users').selectAll().where('id', '=', id).executeTakeFirst();
 }
 
-/** @returns the ID of the user; null if the link is used, expired or unknown */
-async function redeemResetLink(queries: ConsoleQueries, token: string, now: number): Promise<string | null> {
+async function redeemResetLink(queries: AccountQueries, token: string, now: number): Promise<string | null> {
   const link = await queries
     .deleteFrom('console_password_resets')
     .where('token_sha256', '=', sha256Of(token))
@@ -122,7 +119,7 @@ async function redeemResetLink(queries: ConsoleQueries, token: string, now: numb
 }
 
 /** Stores a new password, ends all sessions of the user, and invalidates all reset links mailed to the user. */
-async function storePassword(queries: ConsoleQueries, id: string, passwordHash: string): Promise<void> {
+async function storePassword(queries: AccountQueries, id: string, passwordHash: string): Promise<void> {
   await queries.updateTable('console_users').set({ password_hash: passwordHash }).where('id', '=', id).execute();
   await queries.deleteFrom('console_sessions').where('user_id', '=', id).execute();
   await queries.deleteFrom('console_password_resets').where('user_id', '=', id).execute();

@@ -13,7 +13,7 @@ export interface AccountView {
   /** Most recently used first. */
   readonly sessions: readonly ListedSession[];
   readonly theme: Theme;
-  /** The refused form, which is shown again with its errors. */
+  /** The refused form with its errors. */
   readonly refused: { readonly form: AccountForm; readonly state: FormState } | null;
 }
 

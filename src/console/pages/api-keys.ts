@@ -1,5 +1,5 @@
-// The list of API keys with a form for a new key, the page that shows the secret of a new key, and the page that
-// confirms a revocation. The secret appears only in the response to the form that created the key.
+// The pages that list, create and revoke API keys. The secret appears only in the response to the form that created the
+// key.
 
 import { html } from 'ghtml';
 import { KEY_NAME_CHARACTERS_MAX, SCOPES, type Scope } from '../../accounts/api-key.ts';
@@ -8,10 +8,10 @@ import type { ActorTotal } from '../../store/console-store.ts';
 import type { ListedKey } from '../../store/key-store.ts';
 import { day, lastUseText, moment, numberText, wrappableNumber } from '../figures.ts';
 import { type Page, type PageContext, page } from '../layout.ts';
+import { copyBox } from './copy-box.ts';
 import { type FormState, field, formError, idempotencyKeyInput } from './form-field.ts';
 import { type ActorView, actorLabel, table } from './lists.ts';
 
-/** An API key in the list. */
 export interface KeyView extends Omit<ListedKey, 'account' | 'accountName' | 'createdBy' | 'revokedBy'> {
   readonly createdBy: ActorView;
   /** Null unless the key is revoked. */
@@ -25,13 +25,11 @@ export interface ApiKeysView {
   /** Active keys first, then revoked keys, each newest first. */
   readonly keys: readonly KeyView[];
   readonly usedDays: number;
-  /** The values and errors of a refused form for a new key. */
   readonly state: FormState | null;
   readonly idempotencyKey: string;
 }
 
 const LOG_ROWS_MAX = 100;
-/** A longer log scrolls within its card. */
 const LOG_WITHOUT_SCROLLING_MAX = 12;
 
 const SCOPE_LABELS: Readonly<Record<Scope, string>> = {
@@ -99,7 +97,6 @@ function keyList({ keys, now, usedDays }: ApiKeysView): string {
 </section>`;
 }
 
-/** Lists who created and revoked keys, newest first. */
 function keyLog({ keys }: ApiKeysView): string {
   const events = keys.flatMap((key) => [
     { key, at: key.createdAt, what: 'Created', by: key.createdBy },
@@ -149,10 +146,7 @@ export function keyCreatedPage({ name, scope, secret, apiUrl }: KeyCreatedView, 
 <pre class="code" tabindex="0"><code>!${readBalanceCommand(apiUrl, secret)}</code></pre>`;
   const body = html`<section class="card">
 <p><strong>Copy the key now. It won't be shown again.</strong> Scrip stores only its hash.</p>
-<p class="label" id="secret-label">${name} (${scope})</p>
-<div class="copy-row"><code class="secret" id="secret" role="group" aria-labelledby="secret-label">${secret}</code>
-<button class="button" type="button" data-copy="secret" hidden>Copy</button></div>
-<p class="muted small" id="secret-copied" role="status"></p>
+!${copyBox({ id: 'secret', label: `${name} (${scope})`, text: secret })}
 </section>
 <section class="card">
 !${example}
@@ -165,7 +159,7 @@ export function keyCreatedPage({ name, scope, secret, apiUrl }: KeyCreatedView, 
 /** An end user can be any UUID, so the example commands work unchanged. */
 const EXAMPLE_END_USER = '5f2b1c9e-3a70-4d2e-9b61-0c8f4e7a1d23';
 
-/** Returns a shell command, escaped for HTML. In a ghtml template, a backslash does not start an escape sequence. */
+/** A shell command, escaped for HTML. In a ghtml template, a backslash does not start an escape sequence. */
 export function addCreditsCommand(apiUrl: string, key: string): string {
   return html`curl -X POST ${apiUrl}/add \
   -H "Authorization: Bearer ${key}" \

@@ -1,11 +1,9 @@
-// The API reference at `/docs`. The page is generated from the OpenAPI document, which is generated from the schemas of
-// the routes.
+// The API reference at `/docs`, generated from the OpenAPI document.
 
 import { html } from 'ghtml';
 import { numberText } from '../figures.ts';
 import { type Page, page } from '../layout.ts';
 
-/** The parts of a JSON schema that the page shows. */
 export interface Schema {
   readonly $ref?: string;
   readonly type?: string | readonly string[];
@@ -52,7 +50,6 @@ export interface Operation {
   readonly responses?: Readonly<Record<string, Body>>;
 }
 
-/** The parts of an OpenAPI document that the page shows. */
 export interface OpenApiDocument {
   readonly info: { readonly title: string; readonly version: string; readonly description?: string };
   readonly tags?: readonly { readonly name: string; readonly description?: string }[];
@@ -121,7 +118,6 @@ interface FieldRow {
   readonly name: string;
   readonly isRequired: boolean;
   readonly schema: Schema;
-  /** The description of the parameter or property. */
   readonly description: string | undefined;
 }
 
@@ -136,7 +132,7 @@ function fieldsOf({ parameters = [], requestBody }: Operation, document: OpenApi
   return [...ofBody, ...ofParameters];
 }
 
-/** Returns the fields of a response. The field of a list comes first, then the fields of its entries. */
+/** The field of a list comes first, then the fields of its entries. */
 function responseFieldsOf(schema: Schema | undefined, document: OpenApiDocument): readonly FieldRow[] {
   return propertiesOf(schema, document).flatMap((row) => {
     const entries = row.schema.items === undefined ? [] : responseFieldsOf(row.schema.items, document);
@@ -165,7 +161,6 @@ function exampleIn(body: Body | undefined): unknown {
   return exampleOf(contentOf(body) ?? {});
 }
 
-/** Returns the example, or the first of several examples. */
 function exampleOf({ example, examples = {} }: { readonly example?: unknown; readonly examples?: Examples }): unknown {
   return example ?? Object.values(examples)[0]?.value;
 }
@@ -213,7 +208,6 @@ function errorTable(summary: string, { responses = {} }: Operation): string {
 </div></details>`;
 }
 
-/** Returns an example request as a shell command. */
 function requestOf({ method, path, operation }: Call, apiUrl: string): string {
   const { parameters = [], requestBody } = operation;
   const given = parameters.filter(
@@ -241,7 +235,7 @@ function code(label: string, text: string | undefined): string {
     : html`<p class="label">${label}</p><pre class="code" tabindex="0"><code>${text}</code></pre>`;
 }
 
-/** Formats text of the document. Names in backticks become code. */
+/** Names in backticks become code. */
 function prose(text: string): string {
   return html`${text}`.replaceAll(/`([^`]*)`/g, '<code>$1</code>');
 }

@@ -1,5 +1,4 @@
-// The pages on which users enter an email address or a password, and the pages that explain why a user cannot sign in,
-// sign up or join.
+// The pages for signing in, signing up, joining, and resetting a password.
 
 import { html } from 'ghtml';
 import type { Invitation } from '../identity/members.ts';
@@ -67,7 +66,6 @@ export function signUpClosedPage(isWaiting: boolean): string {
 }
 
 export interface JoinView extends Invitation {
-  /** The token of the invitation link. */
   readonly token: string;
   readonly state: FormState | null;
 }
@@ -86,7 +84,7 @@ password you'll sign in with. An address can belong to only one account.</p>
   );
 }
 
-/** Shown to a signed-in user who opens an invitation, since a user can belong to only one account. */
+/** Shown to a signed-in user, since a user can belong to only one account. */
 export function cannotJoinPage(
   { accountName }: Invitation,
   viewer: NonNullable<Page['viewer']>,
@@ -119,7 +117,7 @@ export function forgotPasswordPage(state: FormState | null): string {
 
 export interface MailedLinkView {
   readonly token: string;
-  /** The address that the link was sent to. */
+  /** The recipient of the link. */
   readonly email: string;
   readonly state: FormState | null;
 }

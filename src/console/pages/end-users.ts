@@ -1,5 +1,4 @@
-// The search for end users by UUID, and the lists of end users. Each list has its own order, and some lists have a
-// filter.
+// The search for end users by UUID, and the lists of end users.
 
 import { html } from 'ghtml';
 import type { EndUserPage } from '../../store/end-user-lists.ts';
@@ -9,7 +8,6 @@ import { type Page, page } from '../layout.ts';
 import { type FormState, field } from './form-field.ts';
 import { endUserLink, pager, table } from './lists.ts';
 
-/** The lists, in the order of their links. */
 export const LISTS = ['activity', 'balance', 'low-balance', 'no-credits', 'expiry', 'id'] as const;
 export type ListName = (typeof LISTS)[number];
 
@@ -25,7 +23,7 @@ const LIST_TEXTS: Readonly<Record<ListName, { readonly link: string; readonly he
 /** The list and its filters, as the user entered them. */
 export interface EndUserFilter {
   readonly list: ListName;
-  /** The prefix that all listed UUIDs share; empty for all end users. */
+  /** The prefix of all listed UUIDs; empty for all end users. */
   readonly search: string;
   /** The maximum balance in the list `low-balance`. */
   readonly atMost: string;
@@ -36,7 +34,6 @@ export interface EndUserFilter {
 export interface EndUsersView {
   readonly filter: EndUserFilter;
   readonly counts: EndUserCounts;
-  /** An error in the filter; null if the filter is valid. */
   readonly error: string | null;
   readonly page: EndUserPage | null;
   readonly isFirstPage: boolean;
@@ -87,7 +84,6 @@ function pageOfList(heading: string, { asOf, endUsers, next }: EndUserPage, view
 <p class="muted small">${of}. !${asOf === 0 ? 'The lists are being rebuilt.' : html`As of !${momentUtc(asOf)}.`}</p>`;
 }
 
-/** The form that changes the limit of the list. */
 function limitForm({ filter, error }: EndUsersView): string {
   const limits = {
     'low-balance': { id: 'at-most', name: 'at-most', label: 'Balance at most', initial: filter.atMost },

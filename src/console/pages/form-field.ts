@@ -1,5 +1,5 @@
-// Form fields with a label, an error and a hint, which screen readers associate with the input. A refused form is shown
-// again with the entered values, except passwords.
+// Form fields with a label, an error and a hint. A refused form is shown again with the entered values, except
+// passwords.
 
 import { html } from 'ghtml';
 
@@ -29,7 +29,6 @@ export interface Field {
   readonly unit?: Select;
 }
 
-/** A list from which the user chooses one value. */
 export interface Select {
   readonly id: string;
   readonly name: string;
@@ -40,7 +39,7 @@ export interface Select {
   readonly initial?: string;
 }
 
-/** The key of an error that concerns the form as a whole. */
+/** The key of an error that concerns the whole form. */
 export const WHOLE_FORM = 'form';
 
 /** @param state null for a form that has not been sent */
@@ -117,7 +116,7 @@ export function formError(state: FormState | null): string {
   return error ? html`<p class="error" role="alert">${error}</p>` : '';
 }
 
-/** With this key, a form that is sent twice takes effect only once. */
+/** Prevents a form that is sent twice from taking effect twice. */
 export function idempotencyKeyInput(key: string): string {
   return html`<input type="hidden" name="idempotency_key" value="${key}">`;
 }

@@ -4,14 +4,13 @@ import { html } from 'ghtml';
 import { isListed, type PostingKind, type Transaction } from '../../ledger/posting.ts';
 import { signedText, UTC_MARK, wrappable } from '../figures.ts';
 
-/** Who made a transaction. */
 export type ActorView =
   | { readonly kind: 'api-key'; readonly name: string; readonly hint: string }
   | { readonly kind: 'member'; readonly email: string }
   /** The actor of renewals, changes of plan, and lapses of holds. */
   | { readonly kind: 'time' }
   | { readonly kind: 'operator' }
-  /** A removed member, an import, or any other actor that the console cannot name. */
+  /** A removed member, an import, or another actor without a name. */
   | { readonly kind: 'unknown'; readonly id: string };
 
 export interface Activity extends Pick<Transaction, 'id' | 'kind' | 'amount' | 'createdAt' | 'note'> {
@@ -79,7 +78,6 @@ export function actorText(actor: ActorView): string {
   }
 }
 
-/** Returns the table cell with the actor and the note of a transaction. */
 export function byCell({ by, note }: Pick<Activity, 'by' | 'note'>): string {
   return html`<td role="cell" data-label="By" class="by"><span>!${actorLabel(by)}</span>!${note === null ? '' : html`<span class="note">“${note}”</span>`}</td>`;
 }
@@ -93,14 +91,14 @@ export interface Table {
   readonly label: string;
   /** The heading of each column, and optionally the class of its cells. */
   readonly columns: readonly (readonly [heading: string, cells?: 'number' | 'when' | 'end'])[];
-  /** Trusted HTML. Each cell names its column in `data-label`, which narrow screens show. */
+  /** Trusted HTML. Each cell names its column in `data-label`, for narrow screens. */
   readonly rows: readonly string[];
   readonly classes?: string;
-  /** Whether the table is so long that it scrolls within its card. */
+  /** Whether the table scrolls within its card. */
   readonly isTall?: boolean;
 }
 
-/** On a narrow screen, CSS stacks the cells of a row. The ARIA roles tell screen readers that it is still a table. */
+/** On narrow screens, CSS stacks the cells of a row; the ARIA roles tell screen readers that it is still a table. */
 export function table({ label, columns, rows, classes = '', isTall = false }: Table): string {
   const headings = columns.map(
     ([heading, cells]) =>
@@ -118,7 +116,7 @@ function headingOf(heading: string): string {
 
 export interface PagerLink {
   readonly label: string;
-  /** Null if there is no such page; the link is then left out. */
+  /** Null to leave out the link. */
   readonly path: string | null;
   readonly isNext?: boolean;
 }

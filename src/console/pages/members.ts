@@ -1,9 +1,10 @@
-// The page on which owners manage members and invitations, and the page that confirms the removal of a member.
+// The page on which owners manage members and invitations.
 
 import { html } from 'ghtml';
 import { day, moment } from '../figures.ts';
 import type { Member, PendingInvitation } from '../identity/members.ts';
 import { type Page, type PageContext, page } from '../layout.ts';
+import { copyBox } from './copy-box.ts';
 import { table } from './lists.ts';
 
 export interface MembersView {
@@ -11,7 +12,7 @@ export interface MembersView {
   /** In the order in which the members joined. */
   readonly members: readonly Member[];
   readonly pendingInvitations: readonly PendingInvitation[];
-  /** The link of a new invitation. The link is never shown again. */
+  /** The link of a new invitation, which only this page shows. */
   readonly newInvitationUrl: string | null;
   readonly error: string | null;
 }
@@ -19,7 +20,7 @@ export interface MembersView {
 export function membersPage(view: MembersView, context: PageContext): string {
   const { viewerId, members, pendingInvitations, newInvitationUrl, error } = view;
   const rows = members.map((member, index) => memberRow(member, `member-${index}`, member.userId === viewerId));
-  const body = html`<p class="muted lede">Members can manage API keys, end users and credits. Owners can also invite people, change roles and remove members.</p>
+  const body = html`<p class="muted lede">Members can manage API keys, webhooks, end users and credits. Owners can also invite people, change roles and remove members.</p>
 !${error === null ? '' : html`<p class="error" role="alert">${error}</p>`}
 !${newInvitationUrl === null ? '' : newInvitation(newInvitationUrl)}
 <section class="card">
@@ -42,10 +43,7 @@ export function membersPage(view: MembersView, context: PageContext): string {
 function newInvitation(url: string): string {
   return html`<section class="card">
 <p><strong>Copy the link now. It won't be shown again.</strong> Share it only with the person you're inviting.</p>
-<p class="label" id="invitation-label">Invitation link</p>
-<div class="copy-row"><code class="secret" id="invitation" role="group" aria-labelledby="invitation-label">${url}</code>
-<button class="button" type="button" data-copy="invitation" hidden>Copy</button></div>
-<p class="muted small" id="invitation-copied" role="status"></p>
+!${copyBox({ id: 'invitation', label: 'Invitation link', text: url })}
 </section>`;
 }
 

@@ -1,5 +1,5 @@
-// The start page of an account: outstanding credits, credits per day or month, and recent activity. If the account has
-// never been used, the page instead shows how to add the first credits.
+// The start page of an account: outstanding credits, credits per day or month, and recent activity. For an unused
+// account, the page shows how to add the first credits.
 
 import { html } from 'ghtml';
 import type { Overview, OverviewDay } from '../../store/console-store.ts';
@@ -10,7 +10,6 @@ import { type Page, page } from '../layout.ts';
 import { addCreditsCommand } from './api-keys.ts';
 import { type Activity, actorLabel, amountLabel, endUserLink, kindBadge, table } from './lists.ts';
 
-/** The periods, in the order in which the page offers them. */
 export const PERIODS = ['7', '30', '90', '12m'] as const;
 export type Period = (typeof PERIODS)[number];
 
@@ -21,7 +20,6 @@ const PERIOD_TEXTS: Readonly<Record<Period, string>> = {
   '12m': '12 months',
 };
 
-/** An API key or a member by which the overview can be filtered. */
 export interface ActorChoice {
   readonly actor: string;
   readonly label: string;
@@ -128,7 +126,7 @@ function recentTable(recent: OverviewView['recent']): string {
   return table({ label: 'Recent activity', classes: 'recent', columns, rows });
 }
 
-/** Leaves out the first characters of an API key, so that the label fits on one line. */
+/** Without the first characters of the API key, the label fits on one line. */
 function shortActorLabel({ by }: Activity): string {
   return by.kind === 'api-key' ? html`${by.name}` : actorLabel(by);
 }

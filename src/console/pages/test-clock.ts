@@ -8,19 +8,16 @@ import { type FormState, field, formError } from './form-field.ts';
 
 export const TEST_CLOCK_PATH = '/console/test-clock';
 
-/** The tag with which the content of every page begins. */
 const MAIN = '<main id="content" tabindex="-1">';
 
 /**
- * Adds the banner to a page.
- *
  * @param now null if the ledger has no test clock
- * @param url the URL of the page, to which the banner's form returns
+ * @param url the page to which the form of the banner returns
  */
 export function withTestClock(page: string, now: Instant | null, url: string): string {
   if (now === null) return page;
   const isSignedIn = page.includes('<body class="signed-in">');
-  // A function, since `$` has a special meaning in a replacement string.
+  // In a replacement string, `$` would have a special meaning.
   return page.replace(MAIN, () => MAIN + banner(now, isSignedIn ? url : null));
 }
 
@@ -39,14 +36,13 @@ function bannerForm(now: Instant, url: string): string {
 </form>`;
 }
 
-/** The form contains the time from which it counts the days, so a form that is sent twice moves the clock only once. */
+/** The form sends the time from which it counts the days, so that a form sent twice moves the clock once. */
 function startFields(now: Instant, url: string): string {
   return html`<input type="hidden" name="from" value="${now}"><input type="hidden" name="back" value="${url}">`;
 }
 
 export interface TestClockView {
   readonly now: Instant;
-  /** The form that was refused. */
   readonly refused: { readonly form: 'days' | 'to'; readonly state: FormState } | null;
 }
 

@@ -15,7 +15,6 @@ export function actorOf({ userId }: Viewer): Actor {
 
 export interface AccountActors {
   readonly nameOf: (actor: Actor) => ActorView;
-  /** Active keys first, then revoked keys. */
   readonly keys: readonly ActorChoice[];
   readonly members: readonly ActorChoice[];
 }

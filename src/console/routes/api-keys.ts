@@ -1,5 +1,5 @@
 // Routes that list, create and revoke API keys. The secret of a key appears only in the response to the form that
-// created the key. If the form is sent again, the response is a redirect to the list.
+// created the key.
 
 import assert from 'node:assert/strict';
 import { randomBytes, randomUUID } from 'node:crypto';
@@ -13,20 +13,12 @@ import type { On } from '../permissions.ts';
 import { formField, noticeOf, pathField, redirectTo, sendError, sendPage } from '../request-reply.ts';
 import { actorNames, actorOf } from './actor-names.ts';
 import { readLine } from './form-input.ts';
+import { SentForms } from './sent-forms.ts';
 
 const LIST = '/console/api-keys';
 
-/** The list shows the use of each key over this number of days, including today. */
+/** The number of days of use that the list shows, including today. */
 const USED_DAYS = 30;
-
-/**
- * The maximum number of sent forms that are remembered. A form that is sent twice, for example by a double click,
- * creates only one key.
- */
-const SENT_FORMS_MAX = 10_000;
-
-/** Maps each sent form to the promise that its key is created. Never contains secrets. */
-type SentForms = Map<string, Promise<unknown>>;
 
 const NOTICES: Readonly<Record<string, string>> = {
   revoked: 'Key revoked. Scrip now refuses requests with this key.',
@@ -35,7 +27,7 @@ const NOTICES: Readonly<Record<string, string>> = {
 };
 
 export function apiKeyRoutes(on: On, context: ConsoleContext): void {
-  const sentForms: SentForms = new Map();
+  const sentForms = new SentForms();
   on('GET /console/api-keys', (request, reply, viewer) =>
     sendList(context, reply, { viewer, notice: noticeOf(request, NOTICES), state: null }),
   );
@@ -100,25 +92,14 @@ async function createKey(
   const { name, scope, errors } = readKeyForm(values);
   if (name === null || scope === undefined)
     return sendList(context, reply, { viewer, notice: null, state: { values, errors } });
-  const form = `${viewer.userId} ${formField(request, 'idempotency_key') || randomUUID()}`;
-  const earlier = sentForms.get(form);
-  if (earlier !== undefined) {
-    await earlier;
-    return redirectTo(reply, `${LIST}?notice=created`);
-  }
-  const secret = apiKeySecret(scope, randomBytes(SECRET_BYTES));
-  const creation = context.options.stores.keys.createFor(viewer.account, { name, scope, secret, by: actorOf(viewer) });
-  remember(sentForms, form, creation);
-  assert(await creation, "the viewer's account exists");
+  const { keys } = context.options.stores;
+  const secret = await sentForms.once(request, viewer, async () => {
+    const secret = apiKeySecret(scope, randomBytes(SECRET_BYTES));
+    assert(await keys.createFor(viewer.account, { name, scope, secret, by: actorOf(viewer) }), 'the account exists');
+    return secret;
+  });
+  if (secret === null) return redirectTo(reply, `${LIST}?notice=created`);
   return sendPage(reply, keyCreatedPage({ name, scope, secret, apiUrl: context.publicUrlFor(request) }, viewer));
-}
-
-function remember(sentForms: SentForms, form: string, creation: Promise<unknown>): void {
-  sentForms.set(form, creation);
-  // If the creation fails, the user can send the form again.
-  creation.catch(() => sentForms.delete(form));
-  const [oldest] = sentForms.keys();
-  if (sentForms.size > SENT_FORMS_MAX) sentForms.delete(oldest as string);
 }
 
 function readKeyForm(values: { readonly name: string; readonly scope: string }) {
@@ -128,7 +109,7 @@ function readKeyForm(values: { readonly name: string; readonly scope: string }) 
   return { name, scope, errors: { name: nameError, scope: scope === undefined ? 'Choose a scope.' : null } };
 }
 
-/** Returns the key with the ID in the path; null unless the key belongs to the viewer's account. */
+/** Returns null unless the key belongs to the account of the viewer. */
 async function keyOf(context: ConsoleContext, request: FastifyRequest, viewer: Viewer): Promise<KeyView | null> {
   const id = pathField(request, 'id');
   return (await listedKeys(context, viewer.account)).find((one) => String(one.id) === id) ?? null;

@@ -1,5 +1,5 @@
-// Routes for the lists of end users and the search. A search for a whole UUID opens the page of this end user, even if
-// the end user never had credits.
+// Routes for the lists of end users and the search. A search for a whole UUID opens the page of the end user, who may
+// have no credits yet.
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { DAY_MS } from '../../ledger/instant.ts';
@@ -44,7 +44,6 @@ export function endUserListRoutes(on: On, context: ConsoleContext): void {
   on('GET /console/end-users.csv', (request, reply, viewer) => sendList(context, request, reply, viewer));
 }
 
-/** Sends all pages of a list as one CSV file. */
 function sendList(context: ConsoleContext, request: FastifyRequest, reply: FastifyReply, viewer: Viewer): FastifyReply {
   const { stores } = context.options;
   const now = context.ledgerNow(request);

@@ -1,8 +1,9 @@
-// Parses the text of form fields. The result is a value, or an error that says what to enter instead. Ambiguous numbers
-// are refused: `1.000` is one thousand in some countries and one in others.
+// Parses the text of form fields into a value, or into an error that says what to enter instead. Ambiguous numbers are
+// refused: `1.000` is one thousand in some countries and one in others.
 
 import { AMOUNT_MAX, type Amount } from '../../ledger/amount.ts';
-import { VALIDITY_DAYS_DEFAULT, VALIDITY_DAYS_MAX } from '../../ledger/instant.ts';
+import { type Instant, VALIDITY_DAYS_DEFAULT, VALIDITY_DAYS_MAX } from '../../ledger/instant.ts';
+import { instantIn } from '../../ledger/instant-text.ts';
 import { VALIDITY_MONTHS_MAX, type Validity } from '../../ledger/plan.ts';
 import { numberText } from '../figures.ts';
 
@@ -33,7 +34,7 @@ export function readDays(text: string): FieldReading<number> {
   const error = numberError(entered, 'Enter a whole number of days, such as 31.');
   if (error !== null) return refused(error);
   const days = Number(entered);
-  // The maximum already reaches the last instant that the ledger can store, so a longer validity makes no difference.
+  // The maximum already reaches the last instant of the ledger.
   return days === 0 ? refused('Must be at least 1 day.') : accepted(Math.min(days, VALIDITY_DAYS_MAX));
 }
 
@@ -47,7 +48,7 @@ export function readValidityMonths(text: string): FieldReading<number> {
   return months > VALIDITY_MONTHS_MAX ? refused(`Must be at most ${VALIDITY_MONTHS_MAX} months.`) : accepted(months);
 }
 
-/** @param unit `months`, or any other text for days */
+/** @param unit `months`; any other text means days */
 export function readValidity(text: string, unit: string): FieldReading<Validity> {
   const isMonths = unit === 'months';
   const reading = isMonths ? readValidityMonths(text) : readValidityDays(text);
@@ -63,7 +64,7 @@ export function readRolloverMax(text: string): FieldReading<Amount | 0> {
   return /^\s*0*\s*$/.test(text) ? accepted(0) : readAmount(text);
 }
 
-/** Returns null if the field is empty, and otherwise the result of `read`. */
+/** Returns null if the field is empty. */
 export function readOptional<Value>(
   text: string,
   read: (text: string) => FieldReading<Value>,
@@ -76,6 +77,12 @@ export function readLine(text: string, charactersMax: number): FieldReading<stri
   const line = text.replaceAll(/\p{Cc}+/gu, ' ').trim();
   if ([...line].length > charactersMax) return refused(`Must be at most ${numberText(charactersMax)} characters.`);
   return accepted(line === '' ? null : line);
+}
+
+/** Reads a date and a time in UTC. */
+export function readInstant(text: string): FieldReading<Instant> {
+  const instant = instantIn(`${text.trim().replace(' ', 'T')}Z`);
+  return instant === null ? refused('Enter a date and a time, such as 2026-12-20 08:00.') : accepted(instant);
 }
 
 function numberError(entered: string, otherwise: string): string | null {

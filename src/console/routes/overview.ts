@@ -1,5 +1,4 @@
-// The overview page: the credits of a period, for all actors or for one of them. Its database queries run in parallel,
-// and do not take longer if the account has more end users.
+// The overview page: the credits of a period, for all actors or for one actor.
 
 import { DAY_MS, type Instant } from '../../ledger/instant.ts';
 import type { ConsoleContext } from '../console-context.ts';

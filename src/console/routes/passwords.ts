@@ -1,4 +1,4 @@
-// Routes that reset a forgotten password with a link that is sent by email. A reset ends all sessions of the user.
+// Routes that reset a forgotten password with a mailed link.
 
 import type { ConsoleContext } from '../console-context.ts';
 import { EMAIL_ERROR, normalizedEmail, passwordError } from '../identity/credential-rules.ts';
@@ -7,7 +7,7 @@ import type { On } from '../permissions.ts';
 import { formField, pathField, redirectTo, sendPage } from '../request-reply.ts';
 import { sendInvalidLink } from './sign-in.ts';
 
-/** These routes are registered only if a mail server is configured. */
+/** Call this only if a mail server is configured. */
 export function passwordResetRoutes(on: On, context: ConsoleContext): void {
   on('GET /console/forgot-password', (_request, reply) => sendPage(reply, forgotPasswordPage(null)));
 

@@ -1,5 +1,4 @@
-// Routes for signing in and out. A wrong password and an unknown address take the same time, one password hash, and get
-// the same response.
+// Routes for signing in and out. A wrong password and an unknown address take the same time and get the same response.
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { ConsoleContext } from '../console-context.ts';
@@ -52,10 +51,10 @@ export function signInRoutes(on: On, context: ConsoleContext): void {
 }
 
 /**
- * Checks the password of a user, unless there were too many attempts to sign in.
+ * Checks a password, unless there were too many attempts to sign in.
  *
  * @param attempt resolves to null for a wrong password
- * @returns undefined if there were too many attempts; this function has then sent the response
+ * @returns undefined if there were too many attempts; the response has then been sent
  */
 export async function attemptPassword<Result>(
   context: ConsoleContext,

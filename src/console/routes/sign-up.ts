@@ -1,9 +1,7 @@
-// Routes that create a user, by sign-up or by invitation. A sign-up creates an account or claims the first account; an
-// invitation adds the user to an existing account.
+// Routes that create a user, by sign-up or by invitation.
 //
-// With a mail server, the response is the same whether or not the address has a user. The new user is signed in after
-// confirming the address with a link that is sent by email. Without a mail server, the new user is signed in
-// immediately, so the response reveals whether the address already has a user.
+// With a mail server, the response does not reveal whether the address belongs to a user. Without a mail server, the
+// new user is signed in immediately, so the response reveals it.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { FastifyReply, FastifyRequest } from 'fastify';
@@ -26,10 +24,7 @@ import type { On } from '../permissions.ts';
 import { formField, pathField, redirectTo, sendPage } from '../request-reply.ts';
 import { attemptPassword, CREDENTIALS_CHARACTERS_MAX, sendHttpsRequired, sendInvalidLink, signIn } from './sign-in.ts';
 
-/**
- * The minimum response time. It is longer than any result takes to compute, so that the response time does not reveal
- * the result.
- */
+/** The minimum response time, longer than any registration takes, so that the response time reveals nothing. */
 const REGISTRATION_MS_MIN = 300;
 
 const ADDRESS_TAKEN = 'This address already has an account. Sign in, or use another address.';
@@ -89,7 +84,7 @@ export function joinRoutes(on: On, context: ConsoleContext): void {
   });
 }
 
-/** These routes are registered only if a mail server is configured. */
+/** Call this only if a mail server is configured. */
 export function confirmEmailRoutes(on: On, context: ConsoleContext): void {
   on('GET /console/verify/:token', async (request, reply) => {
     const token = pathField(request, 'token');
@@ -118,7 +113,7 @@ export function confirmEmailRoutes(on: On, context: ConsoleContext): void {
 }
 
 /**
- * If a user is signed in, sends a page that explains why this user cannot use the invitation.
+ * Sends a page to a signed-in user, who cannot use an invitation.
  *
  * @returns true if this function has sent the response
  */
@@ -148,7 +143,6 @@ function sendSignUp(reply: FastifyReply, offer: SignUpOffer, state: FormState | 
 }
 
 interface NewCredentials {
-  /** Null if there are errors. */
   readonly credentials: Credentials | null;
   /** The normalized address, or the entered text if it is not a valid address. */
   readonly email: string;
@@ -174,7 +168,6 @@ export function accountNameError(name: string): string | null {
   return /\p{Cc}/u.test(name) ? 'Use only printable characters.' : null;
 }
 
-/** With a mail server, waits until the minimum response time has passed. */
 async function inConstantTime<Result>({ hasMail }: ConsoleContext, work: Promise<Result>): Promise<Result> {
   const [result] = await Promise.all([work, hasMail ? sleep(REGISTRATION_MS_MIN) : null]);
   return result;

@@ -1,23 +1,21 @@
-// Routes with which members move the test clock. On a ledger without a test clock, the response is 404.
+// Routes with which members move the test clock; 404 on a ledger without one.
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { NO_TEST_CLOCK } from '../../http/problems.ts';
 import { DAY_MS, type Instant, isInstant } from '../../ledger/instant.ts';
-import { instantIn } from '../../ledger/instant-text.ts';
 import type { ConsoleContext } from '../console-context.ts';
 import type { Viewer } from '../layout.ts';
 import { TEST_CLOCK_PATH, type TestClockView, testClockPage } from '../pages/test-clock.ts';
 import type { On } from '../permissions.ts';
 import { formField, noticeOf, redirectTo, sendError, sendPage } from '../request-reply.ts';
-import { type FieldReading, readDays } from './form-input.ts';
+import { type FieldReading, readDays, readInstant } from './form-input.ts';
 
 const NOTICES = { moved: 'Test clock moved.' } as const;
 
-/** Paths of this origin to which the form may redirect the browser after a move. */
+/** Paths to which the form may redirect the browser. */
 const BACK = /^\/(?:console|docs)(?:[/?][!-~]*)?$/;
 
 const NOT_FORWARD = 'Must not be before the time of the test clock or after the year 9999.';
-const NO_INSTANT = 'Enter a date and a time, such as 2026-12-20 08:00.';
 
 export function testClockRoutes(on: On, context: ConsoleContext): void {
   on('GET /console/test-clock', (request, reply, viewer) => sendTestClock(request, reply, viewer, null));
@@ -39,7 +37,7 @@ export function testClockRoutes(on: On, context: ConsoleContext): void {
   });
 }
 
-/** Returns the time of the test clock that the form showed; the days are added to this time. */
+/** The time that the form showed, to which the days are added. */
 function fromOf(request: FastifyRequest, now: Instant): Instant {
   const from = Number(formField(request, 'from') || now);
   return isInstant(from) ? from : now;
@@ -48,11 +46,6 @@ function fromOf(request: FastifyRequest, now: Instant): Instant {
 function readAdvance(text: string, from: Instant): FieldReading<Instant> {
   const days = readDays(text);
   return days.error === null ? { value: from + days.value * DAY_MS, error: null } : days;
-}
-
-function readInstant(text: string): FieldReading<Instant> {
-  const value = instantIn(`${text.trim().replace(' ', 'T')}Z`);
-  return value === null ? { value, error: NO_INSTANT } : { value, error: null };
 }
 
 function sendTestClock(

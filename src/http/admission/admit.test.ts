@@ -13,7 +13,6 @@ function beginAll(inFlight: FairShare, account: number, perMs: number | null): n
   return begun;
 }
 
-/** For each throughput of the store, in commands per millisecond: the concurrency limit of a single active account. */
 const THROUGHPUTS: readonly (readonly [what: string, perMs: number | null, alone: number])[] = [
   ['with an unknown throughput', null, SERVER_LIMITS.inFlightMax / 2],
   ['with a throughput of 30 commands per millisecond', 30, SERVER_LIMITS.inFlightMax / 2],

@@ -1,5 +1,4 @@
-// The first step of every API call. It authenticates the caller, and checks the rate limit of the key, the scope of the
-// key, and the number of requests that the account has in flight.
+// The first step of every API call: authentication, rate limit, scope, and the limit on requests in flight.
 
 import type { FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify';
 import type { Scope } from '../../accounts/api-key.ts';
@@ -28,14 +27,11 @@ declare module 'fastify' {
 
 export interface Admission {
   readonly authenticator: Authenticator;
-  /** Null if there is no rate limit. */
   readonly rateLimit: RateLimit | null;
-  /** Requests in flight. */
   readonly inFlight: FairShare;
   readonly throughput: ThroughputEstimate;
 }
 
-/** Returns a hook that admits a request or sends a problem. */
 export function admission(options: Admission, scope: Scope): onRequestHookHandler {
   return (request, reply, done) => {
     reply.header('cache-control', 'no-store');
@@ -51,12 +47,12 @@ export function admission(options: Admission, scope: Scope): onRequestHookHandle
   };
 }
 
-/** The end user of a call. The account is always that of the API key. The UUID is converted to lower case. */
+/** The account is always that of the API key. */
 export function endUserOf({ caller }: FastifyRequest, { end_user_id }: { end_user_id: string }): EndUserKey {
   return { account: caller.account, endUser: end_user_id.toLowerCase() };
 }
 
-/** @returns the problem that the request gets; null if it is admitted */
+/** @returns null if the request is admitted */
 function admit(
   { rateLimit, inFlight, throughput }: Admission,
   scope: Scope,
@@ -76,10 +72,7 @@ function admit(
 
 const RATE_POLICY = '"key"';
 
-/**
- * Counts a request against the rate limit of its key, and sets the response headers of
- * https://datatracker.ietf.org/doc/html/draft-ietf-httpapi-ratelimit-headers-11
- */
+/** Sets the headers of https://datatracker.ietf.org/doc/html/draft-ietf-httpapi-ratelimit-headers-11 */
 function isWithinRate(limit: RateLimit, key: number, reply: FastifyReply): boolean {
   const { retryAfterSeconds, remaining, resetSeconds } = limit.take(key, performance.now());
   const { perSecond, burst } = limit.settings;
@@ -91,9 +84,8 @@ function isWithinRate(limit: RateLimit, key: number, reply: FastifyReply): boole
 }
 
 /**
- * Whether an account may have one more request in flight. An account may have as many as it leaves free for other
- * accounts, but no more than one batch or than the store completes in half a second, whichever is more: it is better to
- * refuse a request at once than to let the client wait longer.
+ * Whether an account may have one more request in flight. An account may have as many as it leaves free for others, but
+ * no more than one batch or than the store completes in half a second, whichever is more.
  *
  * @param perMs commands that the store completes per millisecond; null if unknown
  */

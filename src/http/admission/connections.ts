@@ -1,7 +1,7 @@
-// Manages all client connections: limits their number, processes the requests of each connection in order, and
-// disconnects clients that do not read their responses.
+// Manages the client connections: limits their number, processes their requests in order, and disconnects clients that
+// do not read their responses.
 //
-// Requests of one connection are processed one at a time. Therefore a pipelined read sees the write before it, a write
+// Requests of one connection are processed one at a time. A pipelined read therefore sees the write before it, a write
 // does not overtake the read before it (RFC 9112, section 9.3.2), and one socket cannot start thousands of handlers:
 //
 //   arrives ──▶ begun ──▶ answered ──▶ the next one begins, in the next turn of the event loop
@@ -14,10 +14,8 @@ import type { LatestKey } from '../auth/authenticator.ts';
 import { type ServerLimits, SURPLUS_CONNECTIONS_MAX } from '../limits.ts';
 import { type PausableConnection, Reading } from './reading.ts';
 
-/** How many times unread responses are checked within `unreadAnswerMs`. */
 const UNREAD_LOOKS = 30;
 
-/** Each process has one instance. */
 export class Connections {
   readonly #open = new Set<Connection>();
   readonly #reading = new Reading(this.#open);
@@ -44,11 +42,10 @@ export class Connections {
     server.once('close', () => clearInterval(timer));
   }
 
-  /** Handles a request once all earlier requests on its connection are answered. */
   #enter(arrived: ArrivedRequest): void {
     const connection = connectionOf(arrived.request.socket);
     if (connection.isClosing) return;
-    // Node assigns the socket to a response only after all earlier responses are sent.
+    // Node.js assigns the socket to a response only after all earlier responses are sent.
     if (arrived.response.socket !== null) {
       begin(connection, arrived);
       return;
@@ -58,16 +55,13 @@ export class Connections {
     this.#reading.pipeline(connection);
   }
 
-  /**
-   * Calls `answer` for malformed bytes, once all earlier requests are answered. Only the first malformed bytes of a
-   * connection get a response.
-   */
+  /** Calls `answer` for malformed bytes, once all earlier requests are answered. */
   endMalformed(connection: Connection, answer: () => void): void {
     if (connection.isClosing || connection.answerMalformed !== null) return;
     connection.answerMalformed = answer;
     if (connection.pipelined.length > 0) return;
     const { begun } = connection;
-    // If the bytes are part of the current request, that request will never be complete: answer at once.
+    // A request that contains the malformed bytes will never be complete.
     if (begun === null || begun.writableFinished || !begun.req.complete) answer();
     else this.#whenAnswered(connection);
   }
@@ -127,31 +121,23 @@ interface ArrivedRequest {
 
 const CONNECTION = Symbol('connection');
 
-/**
- * The state of a connection. It consists of a few plain fields and is stored on the socket, so that it costs nothing to
- * track requests that are not pipelined.
- */
+/** The state of a connection: plain fields on the socket, so that tracking costs nothing without pipelining. */
 export class Connection implements LatestKey, Requester, PausableConnection {
   readonly socket: Socket;
   /**
    * Whether the connection exceeds `MAX_CONNECTIONS`: its first request is refused, and then the connection is closed.
    */
   isSurplus = false;
-  /** The latest valid key of the connection. */
   authorization = '';
   hash = '';
   account = 0;
-  /** The response to the latest request that has begun. */
   begun: ServerResponse | null = null;
-  /** Whether the socket is not read for now, because this connection or others pipeline requests. */
   isPaused = false;
   /** Pipelined requests that have not begun, in order. */
   readonly pipelined: ArrivedRequest[] = [];
-  /** Sends the response to malformed bytes that follow the requests; null if there are no malformed bytes. */
   answerMalformed: (() => void) | null = null;
   /** Whether the latest response closes the connection: later requests are not processed (RFC 9112, section 9.6). */
   isClosing = false;
-  /** Bytes that the client had accepted at the latest check. */
   sentBytes = 0;
   /** Since when the client has accepted no more bytes; null if no bytes are waiting. */
   unreadSinceMs: number | null = null;

@@ -10,9 +10,7 @@ const MALFORMED: Readonly<Record<string, PlainProblem>> = {
   HPE_HEADER_OVERFLOW: 'HeadersTooLarge',
 };
 
-/**
- * Sends the response to an error of the HTTP parser, and closes the connection. Fastify sees no request in this case.
- */
+/** Answers an error of the HTTP parser, after which Fastify sees no request. */
 export function answerMalformed(
   connections: Connections,
   error: NodeJS.ErrnoException,

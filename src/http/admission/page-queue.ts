@@ -1,6 +1,5 @@
-// A fair queue for reading the pages of long lists: a few pages are read at a time, and accounts take turns. Without
-// the queue, 500 lists that are requested together would all be read in one turn of the event loop, and every other
-// request would wait. When a read completes, the next read begins only in the next turn of the event loop.
+// A fair queue for reading the pages of long lists: a few pages at a time. Without the queue, one turn of the event
+// loop would read 500 lists that are requested together, and every other request would wait.
 
 import { FairQueue } from '../../batching/fair-queue.ts';
 import { CANCELED, type Requester } from '../../batching/group-commit.ts';
@@ -17,8 +16,6 @@ export class PageQueue {
   #reading = 0;
 
   /**
-   * Reads a page once the account is next in the queue.
-   *
    * @param requester null if the page must be read even if the client disconnects
    * @throws CANCELED if the client disconnects before the read begins, or the error of `read`
    */

@@ -1,14 +1,11 @@
-// Puts the reads of the console into the queue for pages of lists: the console page of an end user makes about twenty
-// reads, and each of them is as much work as one page of a list.
+// Queues the reads of the console: the page of an end user makes about twenty reads, each as much work as one page of a
+// list.
 
 import type { ConsoleStore } from '../../store/console-store.ts';
 import type { LedgerStore } from '../../store/ledger-store.ts';
 import type { PageQueue } from './page-queue.ts';
 
-/**
- * The queue treats the console of an account as a separate account, so that the console does not wait for lists that
- * the account requests through the API.
- */
+/** The queue treats the console as a separate account, so that the console does not wait for lists of the API. */
 const consoleOf = (account: number) => -account;
 
 type LedgerReads = Pick<LedgerStore, 'load' | 'history' | 'statesAt' | 'find'>;

@@ -1,24 +1,18 @@
-// Decides which connections Scrip reads from. Node parses everything that has arrived on a connection, up to 64 KiB or
-// hundreds of pipelined requests, before it continues with the next connection. A connection that pipelines is
-// therefore paused until all its requests have begun. If too many requests are pipelined in one turn of the event loop,
-// all connections are paused. The two kinds of paused connections have a queue each. In each turn of the event loop, at
-// most one connection of each queue resumes; accounts take turns.
+// Decides which connections Scrip reads from. Node.js parses everything that has arrived on a connection, up to 64 KiB
+// or hundreds of pipelined requests, before it continues with the next connection. Scrip therefore pauses a connection
+// that pipelines until all its requests have begun. If too many requests are pipelined in one turn of the event loop,
+// Scrip pauses all connections.
 
 import type { Socket } from 'node:net';
 import { FairQueue } from '../../batching/fair-queue.ts';
 import { PIPELINED_MAX, PIPELINED_READ_MAX } from '../limits.ts';
 
-/**
- * If this many requests are pipelined in one turn, all connections are paused. Four connections can send this many,
- * which takes about 10 ms to process.
- */
+/** Four connections can send this many requests, which take about 10 ms to process. */
 const TURN_PIPELINED_MAX = 1_024;
 
 export interface PausableConnection {
   readonly socket: Socket;
-  /** The account of the connection: accounts take turns when paused connections resume. */
   readonly account: number;
-  /** Pipelined requests that have not begun. */
   readonly pipelined: readonly unknown[];
   isPaused: boolean;
 }
@@ -27,9 +21,7 @@ export class Reading {
   readonly #open: ReadonlySet<PausableConnection>;
   /** Connections that pipelined, and whose requests have all begun. */
   readonly #emptied = new FairQueue<PausableConnection>();
-  /** Connections that were paused because others pipelined too many requests. */
   readonly #held = new FairQueue<PausableConnection>();
-  /** The number of pipelined requests that have not begun, and of those that arrived in this turn of the event loop. */
   #pipelined = 0;
   #pipelinedInTurn = 0;
   #isScheduled = false;
@@ -38,12 +30,12 @@ export class Reading {
     this.#open = open;
   }
 
-  /** Must be called for each new connection. */
+  /** Call this for each new connection. */
   begin(connection: PausableConnection): void {
     if (this.#held.length > 0 || this.#pipelinedInTurn >= TURN_PIPELINED_MAX) this.#hold(connection);
   }
 
-  /** Must be called for each request that is pipelined. */
+  /** Call this for each pipelined request. */
   pipeline(connection: PausableConnection): void {
     pause(connection);
     this.#pipelined += 1;
@@ -52,11 +44,7 @@ export class Reading {
     if (this.#pipelinedInTurn === TURN_PIPELINED_MAX) for (const other of this.#open) this.#hold(other);
   }
 
-  /**
-   * Must be called when pipelined requests of the connection have begun or were dropped.
-   *
-   * @param requests the number of these requests
-   */
+  /** @param requests how many pipelined requests of the connection have begun or were dropped */
   unpipeline(connection: PausableConnection, requests: number): void {
     this.#pipelined -= requests;
     if (connection.pipelined.length === 0 && connection.isPaused) this.#emptied.push(connection.account, connection);
@@ -89,7 +77,7 @@ export class Reading {
 function pause(connection: PausableConnection): void {
   if (connection.isPaused) return;
   connection.isPaused = true;
-  // Node resumes a socket whenever the body of a request is read.
+  // Node.js resumes a socket whenever the body of a request is read.
   connection.socket.on('resume', pauseAgain).pause();
 }
 

@@ -10,7 +10,7 @@ import type { BalanceHistoryQuery } from './calls/balances.ts';
 import { balanceMembers, timestamp } from './replies.ts';
 import type { InTurn } from './transaction-list.ts';
 
-/** @throws InvalidRequest if the fields are valid one by one but contradict each other */
+/** @throws InvalidRequest if the fields contradict each other */
 export async function balanceHistory(
   ledger: Pick<LedgerStore, 'load' | 'statesAt'>,
   user: EndUserKey,
@@ -36,7 +36,6 @@ export async function balanceHistory(
   return [`{"end_user_id":"${user.endUser}","points":[`, points.join(','), ']}'];
 }
 
-/** Returns the default of `from`: 24 hours, 30 days or 12 months before `to`. */
 function defaultFrom(to: Instant, interval: Interval): Instant {
   switch (interval) {
     case 'hour':

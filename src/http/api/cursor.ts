@@ -3,9 +3,8 @@
 //   version 1 byte · transaction 16 bytes · from 6 bytes · to 6 bytes · checksum 8 bytes
 //
 // It identifies the last transaction of the page, so it stays valid on every store, after a restart, and once a
-// computed renewal is stored. The checksum also covers the account, the end user and the filters of the list. The
-// checksum detects mistakes. It does not prevent forgery, since a forged cursor gives no access to anything outside the
-// account of the API key.
+// computed renewal is stored. The checksum also covers the account, the end user and the filters of the list. It
+// detects mistakes, not forgery: a forged cursor gives no access to other accounts.
 
 import { createHash } from 'node:crypto';
 import type { EndUserKey } from '../../ledger/command.ts';
@@ -14,7 +13,6 @@ import type { TransactionId } from '../../ledger/transaction-id.ts';
 import { type InvalidRequest, invalidFields } from '../problems.ts';
 
 export interface PageCursor {
-  /** The last transaction of the page. */
   readonly last: TransactionId;
   /** Inclusive lower bound; null if there is none. */
   readonly from: Instant | null;
@@ -32,7 +30,7 @@ const INSTANT_BYTES = 6;
 /** Encodes null, since this number is later than every instant. */
 const NO_INSTANT = 2 ** 48 - 1;
 
-/** @param filters of the list, as one text; empty if the list has none */
+/** @param filters of the list, as one text */
 export function writeCursor({ last, from, to }: PageCursor, user: EndUserKey, filters = ''): string {
   const bytes = Buffer.alloc(LENGTH);
   bytes[0] = VERSION;
@@ -43,10 +41,10 @@ export function writeCursor({ last, from, to }: PageCursor, user: EndUserKey, fi
   return bytes.toString('base64url');
 }
 
-/** @throws InvalidRequest if `text` is not a cursor for this end user and these filters */
+/** @throws InvalidRequest if `text` is not a cursor of this list */
 export function readCursor(text: string, user: EndUserKey, filters = ''): PageCursor {
   const bytes = Buffer.from(text, 'base64url');
-  // The text is compared with its re-encoding, since the decoder skips characters that are not base64url.
+  // The decoder skips characters that are not base64url, so the text is compared with its re-encoding.
   const isCursor = bytes.length === LENGTH && bytes[0] === VERSION && bytes.toString('base64url') === text;
   if (!isCursor || !checksumOf(bytes, user, filters).equals(bytes.subarray(CHECKSUM_AT))) throw invalidCursor();
   const hex = bytes.toString('hex', ID_AT, FROM_AT);
@@ -57,7 +55,6 @@ export function readCursor(text: string, user: EndUserKey, filters = ''): PageCu
   };
 }
 
-/** The error for a cursor that does not belong to the list. */
 export function invalidCursor(message = 'is not a `next_cursor` of this end user, `kind` and `note`'): InvalidRequest {
   return invalidFields([{ path: '/cursor', message: `${message}; start again without it` }]);
 }

@@ -1,4 +1,4 @@
-// The routes for holds. They convert requests to commands and outcomes to responses, and list the open holds.
+// The routes for holds.
 
 import type { FastifyInstance, FastifySchema } from 'fastify';
 import type { GroupCommit } from '../../batching/group-commit.ts';

@@ -1,5 +1,4 @@
-// Converts Fastify's errors about invalid requests to problems, such as for a body that Fastify cannot parse or a field
-// that does not match the schema.
+// Converts errors of Fastify about invalid requests to problems.
 
 import type { FastifyError, FastifyRequest } from 'fastify';
 import { FIELD_ERRORS_MAX } from '../limits.ts';

@@ -1,6 +1,5 @@
-// Parses a JSON body, and refuses input that JSON.parse would silently change: long numbers that lose digits, duplicate
-// members, and bytes that are not UTF-8. Almost every body passes a quick check; only the others are checked token by
-// token.
+// Parses a JSON body, and refuses input that JSON.parse would change: numbers that lose digits, duplicate members, and
+// bytes that are not UTF-8. Almost every body passes a quick check; only other bodies are checked token by token.
 
 import { isUtf8 } from 'node:buffer';
 import { type FieldError, InvalidRequest, invalidFields, PROBLEMS, pointerTo } from '../problems.ts';
@@ -15,7 +14,7 @@ const TOKEN = /"(?:[^"\\]|\\.)*"|[{}[\]:,]|[^\s{}[\]:,"]+/g;
 
 /**
  * @returns the value, with exact numbers; undefined for an empty body
- * @throws InvalidRequest `InvalidJson`, or `InvalidField` with the fields that cannot be represented exactly
+ * @throws InvalidRequest `InvalidJson`, or `InvalidField` for numbers that lose digits
  */
 export function readJson(body: Buffer): unknown {
   if (body.length === 0) return undefined;
@@ -37,8 +36,8 @@ function parse(text: string): unknown {
 }
 
 /**
- * Whether the body needs no further checks: it has no escape, no unusual number, and as many colons as members. A
- * further colon is in a string or in a nested value, or belongs to a duplicate member.
+ * Whether a quick check is enough: no escapes, no unusual numbers, and as many colons as members. Strings, nested
+ * values and duplicate members would add colons.
  */
 function isPlain(text: string, value: unknown): boolean {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return true;
@@ -50,7 +49,6 @@ function isPlain(text: string, value: unknown): boolean {
   return colons === members;
 }
 
-/** Checks the top-level members of a valid JSON object, and clamps the numbers of unbounded fields. */
 function readMembers(text: string, value: Record<string, unknown>): FieldError[] {
   const errors: FieldError[] = [];
   const seen = new Set<string>();

@@ -1,4 +1,4 @@
-// The parameters of a list of transactions: time range, page, filters and details.
+// The parameters of a list of transactions.
 
 import type { EndUserKey } from '../../ledger/command.ts';
 import type { Instant } from '../../ledger/instant.ts';
@@ -27,7 +27,6 @@ export interface PageAsked {
   readonly after: TransactionId | null;
 }
 
-/** The details and filters of a list that is not plain. */
 export interface Recorded {
   readonly isDetailed: boolean;
   /** Only transactions of this kind; undefined for all transactions that added or spent credits. */
@@ -36,7 +35,7 @@ export interface Recorded {
   readonly notePrefix: string | undefined;
 }
 
-/** @throws InvalidRequest if the fields are valid one by one but contradict each other */
+/** @throws InvalidRequest if the fields contradict each other */
 export function listRequestOf(user: EndUserKey, query: TransactionListQuery): ListRequest {
   const [from, to] = [parsed(query.from), parsed(query.to)];
   if (from !== null && to !== null && from > to) {
@@ -56,13 +55,12 @@ export function listRequestOf(user: EndUserKey, query: TransactionListQuery): Li
   return { user, from: kept.from, to: kept.to, page, ...shown };
 }
 
-/** The filters as one text; empty if there are none. `details` is not a filter. */
+/** The filters as one text, which may be empty. */
 export function filtersOf({ recorded }: Pick<ListRequest, 'recorded'>): string {
   const { kind, notePrefix } = recorded ?? {};
   return kind === undefined && notePrefix === undefined ? '' : `${kind ?? ''}/${notePrefix ?? ''}`;
 }
 
-/** Null for a plain list. */
 function recordedOf({ details: isDetailed = false, kind, note: notePrefix }: TransactionListQuery): Recorded | null {
   if (notePrefix !== undefined && !isNote(notePrefix)) throw invalidNote();
   return isDetailed || kind !== undefined || notePrefix !== undefined ? { isDetailed, kind, notePrefix } : null;

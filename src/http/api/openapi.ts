@@ -3,17 +3,15 @@
 import swagger from '@fastify/swagger';
 import type { FastifyInstance } from 'fastify';
 import { COMPONENTS } from './calls/components.ts';
+import { WEBHOOKS } from './calls/webhooks.ts';
 
 export interface Described {
   readonly version: string;
-  /**
-   * The origin at which clients reach Scrip; if null, the server URLs in the document are relative to the URL of the
-   * document.
-   */
+  /** The origin of Scrip for clients; if null, the server URLs are relative to the URL of the document. */
   readonly publicUrl?: string | null;
 }
 
-/** Must be called before the routes are added. */
+/** Call this before the routes are added. */
 export async function describe(app: FastifyInstance, { version, publicUrl }: Described): Promise<void> {
   for (const schema of COMPONENTS) app.addSchema(schema);
   await app.register(swagger, {
@@ -34,11 +32,13 @@ export async function describe(app: FastifyInstance, { version, publicUrl }: Des
         { name: 'Credits', description: 'Add, subtract and refund credits; read balances and transactions.' },
         { name: 'Cycles', description: 'Credits that renew.' },
         { name: 'Holds', description: 'Credits that are set aside until the cost of some work is known.' },
+        { name: 'Events', description: 'What happened to end users, to read or to receive by webhook.' },
         {
           name: 'Test clock',
           description: 'A clock for tests. The time of the ledger changes only when you move this clock.',
         },
       ],
+      webhooks: WEBHOOKS,
       components: { securitySchemes: { apiKey: { type: 'http', scheme: 'bearer', description: 'An API key.' } } },
       security: [{ apiKey: [] }],
     },

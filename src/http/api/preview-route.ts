@@ -1,4 +1,4 @@
-// The call that previews a change of plan. It decides a `/start-cycle` command, but does not store the outcome.
+// Previews a change of plan: decides a `/start-cycle` command without storing the outcome.
 
 import type { FastifyInstance } from 'fastify';
 import { type Preview, previewOf } from '../../ledger/preview.ts';

@@ -1,5 +1,4 @@
-// The fields of a GET request: in the query string, in a JSON body, or in both with equal values. The strings of a
-// query string are converted to numbers, booleans and instants before validation.
+// The fields of a GET request, which can be in the query string, in a JSON body, or in both.
 
 import type { preValidationHookHandler } from 'fastify';
 import { instantIn, type Rounding } from '../../ledger/instant-text.ts';
@@ -20,7 +19,7 @@ interface Typed {
 /** Merges the body into the query, for calls whose fields are all plain text. */
 export const mergeBodyIntoQuery: preValidationHookHandler = fieldsReader({});
 
-/** Returns a hook that puts the converted fields, with instants in UTC, into `request.query` for validation. */
+/** Puts the converted fields into `request.query` for validation, with instants in UTC. */
 export function fieldsReader(typed: Typed): preValidationHookHandler {
   return (request, _reply, done) => {
     const merged = mergedFields(readQuery(request.query as Fields, typed), request.body);
@@ -51,7 +50,7 @@ function readQuery(query: Fields, { integers = [], booleans = [] }: Typed): Fiel
 }
 
 /**
- * Merges the fields of a GET request from its query string and its body. A field in both must have the same value.
+ * A field in both must have the same value.
  *
  * @throws InvalidRequest
  */
@@ -79,14 +78,10 @@ function comparable(name: string, value: unknown): unknown {
   return name === 'end_user_id' && typeof value === 'string' ? value.toLowerCase() : value;
 }
 
-/** A time zone whose plus sign was decoded as a space, as happens in a query string. */
+/** A query string decodes the plus sign of a time zone as a space. */
 const LOST_PLUS = / \d\d:?\d\d$/;
 
-/**
- * Converts instants to UTC.
- *
- * @throws InvalidRequest for a string that is not an instant. The validation refuses values that are not strings.
- */
+/** @throws InvalidRequest for text that is not an instant */
 export function readInstants(fields: Fields, names: readonly string[], rounding?: Rounding): Fields {
   const errors = [];
   const read: Record<string, unknown> = { ...fields };

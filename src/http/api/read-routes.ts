@@ -1,5 +1,5 @@
-// The calls that read balances and transactions. Long lists, and balances with many cycles, are read and written in
-// pieces, so that other requests do not wait for them.
+// The calls that read balances and transactions. Large documents are read and written in pieces, so that other requests
+// do not wait for them.
 
 import { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
@@ -25,7 +25,6 @@ import { type InTurn, transactionList } from './transaction-list.ts';
 export interface ReadRoutesOptions extends Admission {
   readonly ledger: LedgerStore;
   readonly pages: PageQueue;
-  /** Bytes of large responses that their clients have not read yet. */
   readonly unsent: FairShare;
 }
 

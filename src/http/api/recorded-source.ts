@@ -36,7 +36,7 @@ export function recordedSource(
     readMax: PAGE_ROWS_MAX,
     async read(page) {
       const { transactions, terms, ...rest } = await store.history(user, { ...page, kinds, notePrefix });
-      // As in the plain list, a transaction that moved no credits is left out unless its kind is requested.
+      // As in the plain list, omit a transaction that moved no credits unless its kind is requested.
       const shown = kind === undefined ? transactions.filter(({ amount }) => amount !== 0) : transactions;
       return { ...rest, transactions: shown.map((transaction) => ({ ...transaction, terms })) };
     },
@@ -45,10 +45,7 @@ export function recordedSource(
   };
 }
 
-/**
- * Yields due renewals and changes of plan, or due lapses. It never yields both, since lapses are listed only if their
- * kind is requested.
- */
+/** Lapses are listed only if their kind is requested, so this yields either lapses or renewals and changes of plan. */
 function* dueEntries(state: EndUserState, now: Instant, kinds: readonly PostingKind[]): Generator<RecordedEntry> {
   const terms = new Map(state.cycles.map(({ id, type, plan }) => [id, { type, plan }]));
   const entryOf = (postings: readonly [Posting, ...Posting[]]) => ({ ...historyTransactionOf(postings), terms });
@@ -77,7 +74,7 @@ function heldMember(held: number): string {
   return held === 0 ? '' : `,"held":${held}`;
 }
 
-/** @param terms null to leave out the type, the starting amount, the start and the end of the cycle */
+/** @param terms null to omit the type, the starting amount, the start and the end */
 function cycleText(
   { cycleId, period, amount, held }: RecordedEntry['postings'][number],
   terms: RecordedEntry['terms'] | null,

@@ -1,8 +1,6 @@
-// Builds the objects of responses and sends them. Timestamps are in UTC with milliseconds and end in `Z`, except
-// `created_at` of a cycle object, which has no suffix. The most frequent objects are written as text: a serializer
-// would escape each string, and UUIDs and timestamps contain nothing to escape. Large documents are sent in pieces, so
-// that only a few pieces are in memory at a time, and Scrip can distinguish slow clients from clients that read
-// nothing.
+// Builds and sends responses. Timestamps are in UTC with milliseconds and end in `Z`, except `created_at` of a cycle
+// object, which has no suffix. Frequent objects are written as text, since UUIDs and timestamps need no escapes. Large
+// documents are sent in pieces, which limits memory and distinguishes slow clients from clients that read nothing.
 
 import { Readable } from 'node:stream';
 import type { FastifyReply } from 'fastify';
@@ -26,10 +24,7 @@ export function sendJson(reply: FastifyReply, document: string | Readable): void
   reply.header('content-type', 'application/json; charset=utf-8').send(document);
 }
 
-/**
- * @param unsent the bytes of large responses that their clients have not read yet
- * @param pieces the pieces of a complete document
- */
+/** @param pieces the pieces of a complete document */
 export function sendPieces(unsent: FairShare, reply: FastifyReply, pieces: readonly string[]): void {
   const bytes = bytesOf(pieces);
   if (bytes < LARGE_ANSWER_BYTES) sendJson(reply, pieces.join(''));
@@ -51,7 +46,7 @@ function bytesOf(pieces: readonly string[]): number {
   return pieces.reduce((sum, piece) => sum + Buffer.byteLength(piece), 0);
 }
 
-/** Streams a document. The request counts as in flight until the whole document is sent. */
+/** The request counts as in flight until the whole document is sent. */
 export function sendStream(
   { unsent, inFlight }: { readonly unsent: FairShare; readonly inFlight: FairShare },
   reply: FastifyReply,
@@ -73,9 +68,9 @@ export function sendStream(
 }
 
 /**
- * Counts a large response until it is sent or its client disconnects. Small responses fit into the kernel's buffers.
+ * Counts a large response until it is sent or its client disconnects.
  *
- * @returns false if there is no room for the response. If no other response is unsent, there is room for any size.
+ * @returns false if there is no room; the only unsent response may have any size
  */
 function hold(unsent: FairShare, bytes: number, { raw: response, request }: FastifyReply): boolean {
   if (connectionOf(request.raw.socket).isDisconnected) return true;
@@ -102,7 +97,6 @@ export function cycleObject(endUserId: string, cycle: Cycle): CycleObject {
 
 type PlanMembers = Pick<CycleObject, 'validity_months' | 'rollover_max' | 'next_cycle'>;
 
-/** The members that a cycle has only if it is valid for months, rolls credits over, or has a scheduled plan. */
 function planMembers({ plan, next, end }: Cycle): PlanMembers {
   const { validityMonths, rolloverMax } = plan;
   return {
@@ -130,8 +124,7 @@ export function movedText({ endUser, amount }: Add | Subtract): string {
 const CYCLES_A_PIECE = 256;
 
 /**
- * Writes a balance as the pieces of one document. If the balance has many cycles, other requests are processed between
- * pieces.
+ * Other requests are processed between the pieces.
  *
  * @param cycles all cycles that have not ended, in burn order
  */
@@ -146,7 +139,6 @@ export function balancePieces(
   return longBalance(head, cycles, tail);
 }
 
-/** Leaves `held` out if there are no held credits. */
 export function balanceMembers(balance: Amount, held: Amount): string {
   return held === 0 ? `"active_balance":${balance}` : `"active_balance":${balance},"held":${held}`;
 }
@@ -177,14 +169,13 @@ export function cycleEntryText(cycle: Cycle): string {
   return `{"cycle_start":"${timestamp(start)}","cycle_end":"${timestamp(end)}","amount":${spendable(cycle)},"starting_amount":${amount},"status":"${shownStatus(cycle)}","cycle_type":"${type}"${more}}`;
 }
 
-/** A transaction in a list. */
 export function transactionText({ id, amount, createdAt, expiresAt }: Transaction): string {
   return `{"transaction_id":"${id}","amount":${amount},"created_at":"${timestamp(createdAt)}","expire_at":"${timestamp(expiresAt)}"}`;
 }
 
 /**
- * The cached dates of timestamps, by day. The transactions of a list share a few days, and `toISOString` takes six
- * times as long as a timestamp with a cached date.
+ * The transactions of a list share a few days, and `toISOString` takes six times as long as a timestamp with a cached
+ * date.
  */
 const dates = new Map<number, string>();
 const DATES_MAX = 4_096;

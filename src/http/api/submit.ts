@@ -1,4 +1,4 @@
-// Submits the command of a request, and sends the outcome as the response. The rules of the ledger are elsewhere.
+// Submits the command of a request, and sends the outcome as the response.
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type CommitResult, type GroupCommit, NotBegun } from '../../batching/group-commit.ts';
@@ -12,13 +12,11 @@ import { type Particulars, sendNotBegun, sendProblem } from '../problem-reply.ts
 import { type InvalidRequest, invalidFields, refusalDetail } from '../problems.ts';
 import { cycleObject, sendJson } from './replies.ts';
 
-/** The fields that every write has. */
 interface WriteBody {
   readonly end_user_id: string;
   readonly note?: string | null;
 }
 
-/** The end user, the actor, the idempotency key and the note of a command. */
 export function issuedBy(request: FastifyRequest<{ Body: WriteBody }>): Omit<StopCycle, 'kind'> {
   const { account, endUser } = endUserOf(request, request.body);
   const idempotency = idempotencyOf(request);
@@ -39,12 +37,12 @@ export function invalidNote(): InvalidRequest {
   return invalidFields([{ path: '/note', message }]);
 }
 
-/** Printable ASCII. If a client sends the key in quotes, as the IETF draft requires, the quotes are part of the key. */
+/** Printable ASCII; quotes around the key, as in the IETF draft, are part of the key. */
 const IDEMPOTENCY_KEY = /^[\x20-\x7e]+$/;
 
 /**
- * Node joins two `Idempotency-Key` headers with this separator. `headersDistinct` copies all headers, so Scrip reads it
- * only if the separator occurs.
+ * Node.js joins two `Idempotency-Key` headers with this separator. `headersDistinct` copies all headers, so Scrip reads
+ * it only if the separator occurs.
  */
 const JOINED_BY = ', ';
 
@@ -68,10 +66,7 @@ function invalidKey(message: string): InvalidRequest {
   return invalidFields([{ path: 'Idempotency-Key', message }]);
 }
 
-/**
- * Submits a command and sends the response. If the client disconnects before the command has begun, the command is
- * canceled.
- */
+/** If the client disconnects before the command has begun, the command is canceled. */
 export function submit<Asked extends WriteCommand>(
   commit: GroupCommit,
   request: FastifyRequest,

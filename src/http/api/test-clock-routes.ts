@@ -1,4 +1,4 @@
-// The routes that read and move the test clock. On a ledger without a test clock, the response is `NotFound`.
+// The routes of the test clock; `NotFound` on a ledger without one.
 
 import type { FastifyInstance, FastifyReply, preValidationHookHandler } from 'fastify';
 import type { Instant } from '../../ledger/instant.ts';
@@ -11,7 +11,7 @@ import { readInstants } from './query-fields.ts';
 import { sendJson, timestamp } from './replies.ts';
 
 export interface TestClockRoutesOptions extends Admission {
-  /** Null or absent if the ledger has no test clock. */
+  /** Null or absent if there is no test clock. */
   readonly testClock?: TestClock | null;
 }
 
@@ -43,9 +43,7 @@ export function testClockRoutes(app: FastifyInstance, options: TestClockRoutesOp
   );
 }
 
-/**
- * Converts the instant in the body to UTC. The instant is rounded up to a millisecond, so that the clock reaches it.
- */
+/** The instant is rounded up to a millisecond, so that the clock reaches it. */
 const readInstant: preValidationHookHandler = (request, _reply, done) => {
   const { body } = request;
   if (typeof body === 'object' && body !== null && !Array.isArray(body))

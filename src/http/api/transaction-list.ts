@@ -1,6 +1,5 @@
 // Writes the transactions of an end user as a JSON document: a page or the whole list. A long list is read and written
-// in bounded pieces, no faster than the client receives them, so memory use stays constant. The caller schedules the
-// read of each piece.
+// no faster than the client receives it, so memory use stays constant.
 
 import { Readable } from 'node:stream';
 import { INSTANT_MAX, type Instant } from '../../ledger/instant.ts';
@@ -17,21 +16,18 @@ import { recordedSource } from './recorded-source.ts';
 /** Runs a read, either immediately or after the reads that were queued earlier. */
 export type InTurn = <Page>(read: () => Promise<Page>) => Promise<Page>;
 
-/** Which transactions to list: a time range, and the range of ids that it implies. */
 interface Bounds {
   readonly from: Instant;
-  /** Inclusive upper bound. */
   readonly until: Instant;
   readonly ids: IdRange;
 }
 
-/** A list that is being written. */
 interface Writing<Entry extends Transaction> extends Bounds {
   readonly source: ListSource<Entry>;
   readonly inTurn: InTurn;
 }
 
-/** @returns the pieces of the document for a page or a short list, and a stream for a long list */
+/** @returns pieces for a page or a short list, and a stream for a long list */
 export function transactionList(
   store: Pick<LedgerStore, 'transactions' | 'history'>,
   request: ListRequest,
@@ -59,8 +55,8 @@ async function listOf<Entry extends Transaction>(
 }
 
 /**
- * Reads one more transaction at each end of the page. The transaction before the page is the last of the previous page;
- * if it is missing, the cursor belongs to another list. The transaction after the page shows whether there are more.
+ * Reads one more transaction at each end of the page. If the last transaction of the previous page is missing, the
+ * cursor belongs to another list.
  */
 async function pageOf<Entry extends Transaction>(
   source: ListSource<Entry>,
@@ -86,7 +82,7 @@ async function pageOf<Entry extends Transaction>(
   return Array.fromAsync(documentOf(source, request, chunked(listed), tail));
 }
 
-/** @returns null if no transaction can be in the range */
+/** @returns null if the range is empty */
 function boundsOf({ from, to, page }: ListRequest): Bounds | null {
   const earliest = from ?? 0;
   const before = (to ?? INSTANT_MAX + 1) - 1;
@@ -123,8 +119,8 @@ async function* documentOf<Entry extends Transaction>(
 }
 
 /**
- * Yields the transactions, newest first. Transactions that are due but not stored yet come first: they are newer than
- * all stored transactions, since a write stores everything that is due before it.
+ * Transactions that are due but not stored yet come first: they are newer than all stored transactions, since a write
+ * stores everything that is due before it.
  *
  * @param wanted the minimum number of transactions to yield, if there are that many
  */
@@ -147,7 +143,6 @@ async function* transactionsOf<Entry extends Transaction>(
   }
 }
 
-/** Yields the transactions in the time range that are due but not stored yet, newest first. */
 function* dueWithin<Entry extends Transaction>(
   { source, from, until }: Writing<Entry>,
   { state, now }: SourcePage<Entry>,

@@ -1,5 +1,4 @@
-// The routes that add, subtract and refund credits, and that start and stop cycles. They convert requests to commands,
-// and outcomes to responses.
+// The routes for credits and cycles.
 
 import type { FastifyInstance, FastifyRequest, FastifySchema } from 'fastify';
 import type { GroupCommit } from '../../batching/group-commit.ts';
@@ -50,7 +49,6 @@ export function writeRoutes(app: FastifyInstance, options: WriteRoutesOptions): 
   );
 }
 
-/** The command of a request to start a cycle. */
 export function startCycleOf(request: FastifyRequest<{ Body: cycles.StartCycleRequest }>): StartCycle {
   const { amount, rollover_max: rolloverMax = 0, on_active: onActive = 'refuse' } = request.body;
   return { kind: 'start-cycle', ...issuedBy(request), amount, ...validityOf(request.body), rolloverMax, onActive };

@@ -1,6 +1,6 @@
-// Authenticates requests by the API key in the header `Authorization: Bearer <API key>`. A look-up of a key in the
-// store is valid for half a second, so that a key that any process revokes stops working within a second. Uses of keys
-// are collected in memory and stored in the background, at most once a minute for each key.
+// Authenticates requests by the header `Authorization: Bearer <API key>`. A look-up is valid for half a second, so a
+// revoked key stops working within a second in every process. The use of a key is stored in the background, at most
+// once a minute.
 
 import { type ApiKey, hashOf, isWellFormed } from '../../accounts/api-key.ts';
 import { IntervalJob } from '../../batching/interval-job.ts';
@@ -9,19 +9,14 @@ import type { KeyStore } from '../../store/key-store.ts';
 
 export const FRESH_MS = 500;
 
-/**
- * Maximum number of cached keys. If more are in use, the oldest entries are dropped, and looked up again on their next
- * use.
- */
+/** Maximum number of cached keys. */
 export const REMEMBERED_MAX = 10_000;
 
-/** Minimum time between two stored uses of a key. */
 const USE_MS = 60_000;
 
-/** Does not match two headers, which Node joins with a comma and a space. */
+/** Node.js joins two headers with a comma and a space, which this pattern does not match. */
 const BEARER = /^bearer +(\S+) *$/i;
 
-/** The API key of a request, and its name in postings. */
 export interface Caller extends ApiKey {
   readonly actor: Actor;
 }
@@ -31,7 +26,7 @@ interface KnownKey {
   readonly checkedAtMs: number;
 }
 
-/** The latest valid key of a connection, remembered so that the same header is not hashed again. */
+/** The latest valid key of a connection, so that the same header is not hashed again. */
 export interface LatestKey {
   authorization: string;
   hash: string;
@@ -46,13 +41,11 @@ interface LookUp {
 
 export class Authenticator {
   readonly #apiKeys: KeyStore;
-  /** Cached keys by hash. */
   readonly #known = new Map<string, KnownKey>();
   /** Look-ups in progress, by hash: requests with the same key share a look-up. */
   readonly #lookUps = new Map<string, LookUp>();
   /** The time at which a use of a key was last collected, by the id of the key. */
   readonly #notedAtMs = new Map<number, number>();
-  /** Ids of the keys that have a use that is not stored yet. */
   readonly #used = new Set<number>();
   readonly #storing = new IntervalJob(
     () => this.#storeUses(),
@@ -63,7 +56,6 @@ export class Authenticator {
     this.#apiKeys = apiKeys;
   }
 
-  /** Starts to store uses in the background. */
   start(): void {
     this.#storing.start();
   }
@@ -76,10 +68,10 @@ export class Authenticator {
 
   /**
    * Returns the key of a request, without a promise if the key is cached; null if the key is missing, malformed,
-   * unknown or revoked. The response must be the same in these four cases, so that an attacker cannot tell them apart.
+   * unknown or revoked. An attacker must not be able to tell these cases apart.
    *
    * @param latest the latest key of the same connection; if the key of the request is cached, `latest` is updated
-   * @throws StoreFault (rejects) when the key cannot be looked up
+   * @throws StoreFault (rejects) if the look-up fails
    */
   authenticate(authorization: string | undefined, latest: LatestKey): Caller | null | Promise<Caller | null> {
     if (authorization === undefined) return null;
@@ -94,7 +86,7 @@ export class Authenticator {
     return this.#noted(known);
   }
 
-  /** Requests share a look-up, unless the look-up has already taken longer than its result would be valid. */
+  /** Requests share a look-up, but not one that has taken longer than its result is valid. */
   #lookUp(hash: string, nowMs: number): Promise<Caller | null> {
     const underWay = this.#lookUps.get(hash);
     if (underWay !== undefined && nowMs - underWay.startedMs < FRESH_MS) return underWay.caller;
@@ -125,7 +117,7 @@ export class Authenticator {
     return key;
   }
 
-  /** Uses that cannot be stored are dropped; the next use of the key is stored instead. */
+  /** Drops uses that cannot be stored; the next use is stored instead. */
   async #storeUses(): Promise<void> {
     if (this.#used.size === 0) return;
     const ids = [...this.#used];
@@ -133,7 +125,7 @@ export class Authenticator {
     try {
       await this.#apiKeys.recordUses(ids);
     } catch {
-      // The console shows the last use of a key, to the minute. No request depends on this time.
+      // The console shows the last use to the minute; no request depends on it.
       for (const id of ids) this.#notedAtMs.delete(id);
     }
   }

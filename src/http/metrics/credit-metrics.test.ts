@@ -33,7 +33,6 @@ function setUp() {
 const GRANTS = ['add', 'start-cycle', 'refund'];
 const SERIES = [...GRANTS, 'subtract', 'capture'];
 
-/** Returns the expected values of all series of an account and a key. */
 function seriesOf(account: string, key: string, credits: Readonly<Record<string, number>>): Record<string, number> {
   const entries = SERIES.map((kind) => {
     const name = GRANTS.includes(kind) ? 'scrip_credits_granted_total' : 'scrip_credits_spent_total';

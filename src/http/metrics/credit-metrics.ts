@@ -1,14 +1,12 @@
-// Counts the credits that accepted requests granted and spent, by account, API key and kind of request. The labels are
-// numbers that Scrip assigned, and the number of series is bounded. A request is counted when its write is durable;
-// replays, renewals and scheduled plans are not counted. Refunded credits are counted as granted, since a counter never
-// decreases. All counters are 0 when the process starts, so they do not show the balance of an account.
+// Counts the credits that accepted requests granted and spent, by account, API key and kind of request. A request is
+// counted when its write is durable; replays, renewals and scheduled plans are not counted. Refunded credits count as
+// granted, since a counter never decreases. The counters start at 0, so they do not show balances.
 
 import { Counter, type Registry } from 'prom-client';
 import type { Accepted, HoldResult, RefundResult, WriteCommand } from '../../ledger/command.ts';
 
 /**
- * Maximum number of actors that are counted separately, in at most 5,000 series. The credits of all further actors are
- * counted together.
+ * Maximum number of actors that are counted separately, in at most 5,000 series. Further actors are counted together.
  */
 export const COUNTED_CALLERS_MAX = 1_000;
 
@@ -26,7 +24,6 @@ interface Sums {
 }
 
 export class CreditMetrics {
-  /** Sums by actor. */
   readonly #sums = new Map<string, Sums>();
   readonly #others = noCredits(OTHERS, OTHERS);
 
@@ -73,7 +70,6 @@ export class CreditMetrics {
       registers: [registry],
       collect: () => {
         metric.reset();
-        // All console users of an account share the same series.
         for (const { labels, credits } of [...this.#sums.values(), this.#others]) {
           if (Object.values(credits).every((sum) => sum === 0)) continue;
           for (const kind of kinds) metric.inc({ ...labels, kind }, credits[kind]);

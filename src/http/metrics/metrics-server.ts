@@ -1,4 +1,4 @@
-// Serves /metrics on its own port, so that a firewall can hide it from API clients. Every other path gets 404.
+// Serves /metrics on its own port, so that a firewall can hide it from API clients.
 
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';

@@ -1,5 +1,5 @@
-// The metrics of the ledger, group commit and the renewal job. These components count in plain numbers, which each
-// scrape reads. Labels never contain client input, and the number of series is bounded.
+// The metrics of the ledger, group commit and the renewal job, which each scrape reads. Labels never contain client
+// input, and the number of series is bounded.
 
 import { Counter, collectDefaultMetrics, Gauge, Histogram, type Registry } from 'prom-client';
 import type { FairShare } from '../../batching/fair-share.ts';
@@ -7,8 +7,9 @@ import { BATCH_COMMANDS_MAX, type GroupCommit } from '../../batching/group-commi
 import type { RenewalJob } from '../../batching/renewal-job.ts';
 import type { LedgerStore } from '../../store/ledger-store.ts';
 import { CreditMetrics } from './credit-metrics.ts';
+import { collectEventMetrics, type MeasuredEvents } from './event-metrics.ts';
 
-export interface Measured {
+export interface Measured extends MeasuredEvents {
   /** The version of Scrip. */
   readonly version: string;
   readonly ledger: LedgerStore;
@@ -17,11 +18,13 @@ export interface Measured {
   readonly inFlight: FairShare;
 }
 
-export function collectMetrics(registry: Registry, { version, ledger, commit, renewalJob, inFlight }: Measured): void {
+export function collectMetrics(registry: Registry, measured: Measured): void {
+  const { version, ledger, commit, renewalJob, inFlight } = measured;
   collectDefaultMetrics({ register: registry });
   const registers = [registry];
   const build = { name: 'scrip_build_info', help: 'Always 1; the label is the version', labelNames: ['version'] };
   new Gauge({ ...build, registers }).set({ version }, 1);
+  collectEventMetrics(registry, measured);
   const credits = new CreditMetrics(registry);
   commit.onAccepted = (command, accepted) => credits.count(command, accepted);
   const { counts } = commit;

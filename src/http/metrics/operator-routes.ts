@@ -1,6 +1,5 @@
-// The routes for operators and tools: health, readiness, metrics, the OpenAPI document and the descriptions of
-// problems. They need no API key. The metrics identify accounts and keys by number; none of the other routes in this
-// file reveals anything about an account.
+// The routes for operators and tools: health, readiness, metrics, the OpenAPI document and the problems. They need no
+// API key. Only the metrics mention accounts and keys, by number.
 
 import type { FastifyInstance } from 'fastify';
 import type { Registry } from 'prom-client';
@@ -11,7 +10,7 @@ import { PROBLEMS, type ProblemCode } from '../problems.ts';
 export interface OperatorRoutesOptions {
   readonly ledger: LedgerStore;
   readonly metrics: Registry;
-  /** Whether the metrics are served on a separate port instead. */
+  /** Whether a separate port serves the metrics. */
   readonly metricsElsewhere?: boolean;
   readonly isDraining: () => boolean;
 }

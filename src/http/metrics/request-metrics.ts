@@ -1,5 +1,5 @@
-// Counts requests by route, status, duration and problem, and logs each request if REQUEST_LOG is set. Routes are
-// identified by their pattern, never by the path of a request, so that client input stays out of metrics and logs.
+// Counts requests by route, status, duration and problem, and logs each request if REQUEST_LOG is set. A route is its
+// pattern, never a path, so that client input stays out of metrics and logs.
 
 import type { FastifyBaseLogger, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { Counter, Histogram, type Registry } from 'prom-client';
@@ -7,7 +7,7 @@ import type { ProblemCode } from '../problems.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** When the headers arrived, by `performance.now`; 0 if Fastify refused the request before any hook ran. */
+    /** By `performance.now`, when the headers arrived; 0 if Fastify refused the request before any hook ran. */
     startedAt: number;
   }
   interface FastifyReply {
@@ -22,13 +22,12 @@ const SECONDS_BOUNDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5,
 const NO_ROUTE = 'none';
 
 /**
- * How many requests are counted together. The Prometheus client looks up labels by their text. Counting each request
- * separately took 1.2 µs of the 30 µs that a request takes; counting a thousand requests together takes 0.5 µs per
- * request.
+ * How many requests are counted together. Counting each request separately took 1.2 µs of the 30 µs that a request
+ * takes; counting a thousand requests together takes 0.5 µs per request.
  */
 const PENDING_MAX = 1_000;
 
-/** The server calls these methods from its own hooks: separate hooks would take more time than the counting itself. */
+/** The server calls these methods from its own hooks, since separate hooks would cost more than the counting. */
 export class RequestMetrics {
   readonly #responses: Counter<'route' | 'status'>;
   readonly #seconds: Histogram<'route'>;
@@ -36,7 +35,7 @@ export class RequestMetrics {
   readonly #pending: { readonly route: string; readonly status: number; readonly seconds: number }[] = [];
   readonly #log: FastifyBaseLogger | null;
 
-  /** @param log receives one line per request with its id, route, status and duration; null to log none */
+  /** @param log null to log nothing */
   constructor(registry: Registry, log: FastifyBaseLogger | null) {
     const registers = [registry];
     const collect = () => this.#countPending();
@@ -64,15 +63,15 @@ export class RequestMetrics {
     this.#log = log;
   }
 
-  /** Must be called before routes are added. */
+  /** Call this before routes are added. */
   decorate(app: FastifyInstance): void {
     app.decorateRequest('startedAt', 0);
     app.decorateReply('problem', null);
   }
 
   /**
-   * Called once the status is final. The duration is the time from the arrival of the headers until the response is
-   * handed to the socket, or until a streamed list begins.
+   * Call this once the status is final. The duration ends when the response reaches the socket, or when a streamed list
+   * begins.
    */
   finish(request: FastifyRequest, { statusCode: status, problem }: FastifyReply): void {
     const route = request.routeOptions.url ?? NO_ROUTE;

@@ -1,4 +1,4 @@
-// Records a span for each request. The hooks are added only if tracing is on.
+// Records a span for each request.
 
 import type { FastifyInstance } from 'fastify';
 import type { RequestTrace, Tracer } from '../../tracing/tracer.ts';

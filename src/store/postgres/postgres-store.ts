@@ -1,4 +1,4 @@
-// The PostgreSQL store, for several processes and machines. Each lane writes on its own connection; reads use separate
+// The PostgreSQL store, for several processes and machines. Each lane writes on its own connection; reads use other
 // connections, always to the primary.
 
 import type { Stores } from '../stores.ts';
@@ -7,6 +7,7 @@ import { DatabaseTestClock } from './pool/database-test-clock.ts';
 import { Heartbeat } from './pool/heartbeat.ts';
 import { postgresKeyStore } from './reads/api-keys.ts';
 import { PostgresConsoleStore } from './reads/console-reads.ts';
+import { PostgresEventLog } from './reads/event-log.ts';
 import { PostgresLedgerStore } from './reads/ledger-store.ts';
 import { PostgresSummaryKeeper } from './reads/summary-keeper.ts';
 import { openLedger, refuseUnfinishedCopy } from './schema/open-ledger.ts';
@@ -14,10 +15,7 @@ import { BatchWriter } from './writer/batch-writer.ts';
 
 const READERS = 8;
 
-/**
- * A lane usually needs one connection. It needs two while it retries both a failed batch and the batch that followed on
- * the same connection.
- */
+/** A lane needs two connections while it retries a failed batch and the next batch on the same connection. */
 const CONNECTIONS_PER_LANE = 2;
 
 /**
@@ -45,7 +43,8 @@ export function openPostgresStore({ testClock: isTest = false, ...options }: Pos
       const keys = postgresKeyStore(database, (work) => ledger.attempt(work));
       const console = new PostgresConsoleStore(ledger);
       const summaries = new PostgresSummaryKeeper(ledger);
-      return { ledger, keys, console, summaries, imports: null, testClock };
+      const events = new PostgresEventLog(database);
+      return { ledger, keys, console, summaries, events, imports: null, testClock };
     },
   );
 }

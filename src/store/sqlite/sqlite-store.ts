@@ -1,7 +1,8 @@
-// Opens the embedded store: one SQLite file with one writer, and separate connections for readers.
+// Opens the SQLite store: one file with one writer, and separate connections for readers.
 
 import type { DatabaseSync } from 'node:sqlite';
 import type { Stores } from '../stores.ts';
+import { pendingPostingsOf } from './balances/pending-postings.ts';
 import {
   checkPages,
   connect,
@@ -12,23 +13,24 @@ import {
 } from './file/ledger-file.ts';
 import { sqliteKeyStore } from './reads/api-keys.ts';
 import { SqliteConsoleStore } from './reads/console-reads.ts';
-import { pendingPostingsOf, SqliteLedgerStore } from './reads/ledger-store.ts';
+import { SqliteEventLog } from './reads/event-log.ts';
+import { SqliteLedgerStore } from './reads/ledger-store.ts';
 import { SqliteSummaryKeeper } from './reads/summary-keeper.ts';
 import { LedgerClock, type WallClock } from './writer/ledger-clock.ts';
 import { ThreadedWriter, type WriterEvents, WriterInPlace } from './writer/ledger-writer.ts';
 import type { WriterOptions } from './writer/writer.ts';
 
 export interface SqliteStoreOptions extends Partial<WriterOptions> {
-  /** Whether an existing ledger must have a test clock, and a new ledger gets a test clock. */
+  /** Whether an existing ledger must have a test clock, and a new ledger gets one. */
   readonly testClock?: boolean;
 }
 
 /**
- * Opens the ledger in `file` for this process only, and creates it if it does not exist.
+ * Opens the ledger for this process only, and creates it if it does not exist.
  *
  * @param wall replaces the system clock; the writer then runs in the caller's thread
- * @throws CannotOpen if another process has the file open, or if the file was written by a newer release, is not a
- * ledger, is damaged, or is on a disk without durable writes
+ * @throws CannotOpen if another process has the file open, or if the file is damaged, is not a ledger, is from a newer
+ * release, or is on a disk without durable writes
  */
 export async function openSqliteStore(
   file: string,
@@ -50,7 +52,7 @@ export async function openSqliteStore(
     const opening = wall
       ? new WriterInPlace(file, clock, options, events)
       : ThreadedWriter.open(file, clock, options, events);
-    // The writer's thread opens the file meanwhile: both threads read the end of the journal at the same time.
+    // Both threads read the end of the journal at the same time.
     const pending = pendingPostingsOf(db);
     const writer = await opening;
     const keys = connect(file);
@@ -60,6 +62,7 @@ export async function openSqliteStore(
       keys: sqliteKeyStore(keys, clock, (ids) => writer.recordKeyUses(ids)),
       console: new SqliteConsoleStore(ledger),
       summaries: new SqliteSummaryKeeper(ledger),
+      events: new SqliteEventLog(ledger),
       imports: ledger,
       testClock: testClock ? { now: async () => clock.now(), move: (to) => writer.moveClock(to) } : null,
     };

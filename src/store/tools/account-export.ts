@@ -15,7 +15,6 @@ export interface ExportedPosting {
 
 /** The postings of an account in one snapshot, which stays open until `close`. */
 export interface AccountPostings {
-  /** The number of postings. */
   readonly total: number;
   /** Sorted by end user; oldest first within each end user. */
   batches(): AsyncIterable<readonly ExportedPosting[]>;
@@ -38,7 +37,6 @@ export async function* postingsOfAccount(
   }
 }
 
-/** The columns of an export, in order. */
 const COLUMNS = {
   end_user_id: ({ user }: ExportedPosting) => user.endUser,
   transaction_id: ({ posting }: ExportedPosting) => posting.transactionId,
@@ -56,7 +54,7 @@ const COLUMNS = {
     at === null ? null : new Date(at).toISOString(),
 };
 
-/** @returns the document in pieces, one for each batch; a CSV document without postings contains only the header */
+/** @returns the document in pieces, one for each batch; a CSV document without postings has only the header */
 export async function* exportedText(
   batches: AsyncIterable<readonly ExportedPosting[]>,
   format: ExportFormat,

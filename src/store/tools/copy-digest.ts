@@ -1,5 +1,5 @@
-// A digest over all rows of a ledger in a fixed order, independent of the store: two ledgers are equal if their digests
-// are equal. Balances are not included: they are computed from the postings, and `scrip verify` checks them.
+// A digest over all rows of a ledger in a fixed order: two ledgers are equal if their digests are equal. Balances are
+// not included, since they are computed from the postings.
 
 import { createHash, hash } from 'node:crypto';
 import { type ChainHash, emptyHashChain, extendHashChain } from '../../ledger/hash-chain.ts';
@@ -20,7 +20,6 @@ export interface CopyDigest {
   readonly latest: TransactionId | null;
 }
 
-/** @param progress called with the number of postings read since the last call */
 export async function digestOf(source: CopySource, progress: (postings: number) => void): Promise<CopyDigest> {
   const digest = new RowDigest();
   const tableRows = await source.tableRows();
@@ -50,7 +49,7 @@ export function accountsDigest(tableRows: readonly TableRow[]): string {
   return hash('sha256', linesOf(rows).join('\n'), 'hex');
 }
 
-/** Leaves out `last_used_at`, which changes even if nothing else in the ledger does. */
+/** `last_used_at` is omitted, since it changes even if nothing else in the ledger does. */
 function linesOf(tableRows: readonly TableRow[]): string[] {
   const lines = tableRows.map(({ table, values }) => {
     const kept = values.filter((_, index) => COPIED_TABLES[table][index] !== 'last_used_at');
@@ -63,7 +62,6 @@ class RowDigest {
   readonly counts = { endUsers: 0, postings: 0 };
   latest: TransactionId | null = null;
   readonly #hash = createHash('sha256');
-  /** The hash chain of the current end user, without its current transaction. */
   #chain: ChainHash | null = null;
   #transaction: Posting[] = [];
 

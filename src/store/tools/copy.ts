@@ -1,5 +1,5 @@
-// Copies a whole ledger exactly from one store to another. Copies the end users one after another, sorted by account
-// and id, and then compares all rows of both ledgers.
+// Copies a whole ledger from one store to another. It copies one end user after another, sorted by account and id, and
+// then compares all rows of both ledgers.
 //
 //   empty ──begin──▶ marked ──commit──▶ mark updated ──rows equal, both verified──▶ finished, mark removed
 //                      └──── killed or failed: the same command resumes after the last complete end user
@@ -7,13 +7,15 @@
 import { AssertionError } from 'node:assert';
 import type { EndUserKey } from '../../ledger/command.ts';
 import { instantOf, sequenceOf } from '../../ledger/transaction-id.ts';
+import type { DeriveEvents } from '../event-log.ts';
 import { CannotOpen, StoreFault } from '../store-fault.ts';
 import type { IdPosition } from '../transaction-ids.ts';
+import { CopiedEvents } from './copied-events.ts';
 import { accountsDigest, type CopyDigest, digestOf } from './copy-digest.ts';
 import type { CopyDestination, CopySource } from './ledger-copy.ts';
 import { auditSummary, type ReportProgress } from './ledger-tools.ts';
 
-/** Commits after a complete end user, once at least this many rows are uncommitted. */
+/** A commit follows a complete end user once at least this many rows are uncommitted. */
 const ROWS_PER_COMMIT = 5_000;
 
 /** Thrown if a copy stops before it is complete. The message says why, and what to do. */
@@ -27,16 +29,18 @@ export interface CopyReport extends CopyDigest {
 }
 
 /**
+ * @param derive computes how far the events of the copy are derived
  * @param report called after every batch
  * @throws CopyStopped, CannotOpen
  */
 export async function copyLedger(
   source: CopySource,
   destination: CopyDestination,
+  derive: DeriveEvents,
   report: ReportProgress,
 ): Promise<CopyReport> {
   try {
-    return await copyAll(source, destination, report);
+    return await copyAll(source, destination, derive, report);
   } catch (error) {
     if (!isFromOutside(error)) throw error;
     throw new CopyStopped(`The copy stopped (${error.message}); run the same command again to resume.`);
@@ -44,21 +48,27 @@ export async function copyLedger(
 }
 
 /**
- * Whether an error has an external cause, such as a full disk or a lost database connection. The error of a lost
- * connection has no code. A failed assertion is a bug, and must keep its stack.
+ * Whether an error has an external cause, such as a full disk or a lost database connection, whose error has no code. A
+ * failed assertion is a bug and must keep its stack.
  */
 function isFromOutside(error: unknown): error is Error {
   if (!(error instanceof Error) || error instanceof AssertionError || error instanceof StoreFault) return false;
   return error.constructor === Error || 'code' in error;
 }
 
-async function copyAll(source: CopySource, destination: CopyDestination, report: ReportProgress): Promise<CopyReport> {
+async function copyAll(
+  source: CopySource,
+  destination: CopyDestination,
+  derive: DeriveEvents,
+  report: ReportProgress,
+): Promise<CopyReport> {
   await refuseBroken(source, `${source.name} is not copied`);
   const counts = await source.counts();
   const state = await stateOf(source);
   const after = await destination.begin(state);
   const there = await destination.counts();
-  await copyEndUsers(source, destination, after, (postings) =>
+  const events = new CopiedEvents(derive, await source.tableRows(), (await source.clock()).at);
+  await copyEndUsers({ source, destination, events }, after, (postings) =>
     report({ step: 'copying', done: there.postings + postings, total: counts.postings, unit: 'postings' }),
   );
   await destination.loadIdempotencyRecords(source.idempotencyRecords());
@@ -82,15 +92,15 @@ async function copyAll(source: CopySource, destination: CopyDestination, report:
 }
 
 async function copyEndUsers(
-  source: CopySource,
-  destination: CopyDestination,
+  { source, destination, events }: { source: CopySource; destination: CopyDestination; events: CopiedEvents },
   after: EndUserKey | null,
   progress: (postings: number) => void,
 ): Promise<void> {
   let postings = 0;
   let uncommitted = 0;
   let last: EndUserKey | null = null;
-  for await (const rows of source.rows(after)) {
+  for await (const read of source.rows(after)) {
+    const rows = events.follow(read);
     const complete = rows.findLastIndex(({ kind }) => kind === 'end-user') + 1;
     await destination.load(rows.slice(0, complete));
     last = rows[complete - 1]?.user ?? last;
@@ -117,8 +127,8 @@ async function stateOf(source: CopySource): Promise<string> {
 }
 
 /**
- * The clock for the copy: not before the clock of the source, and not before any copied transaction, so that the next
- * transaction id sorts after all copied ids.
+ * The clock for the copy is not before the clock of the source or any copied transaction, so that the next transaction
+ * id sorts after all copied ids.
  */
 function clockOf(kept: IdPosition, { latest }: CopyDigest): IdPosition {
   if (latest === null) return kept;

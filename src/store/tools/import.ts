@@ -1,4 +1,4 @@
-// Imports the rows of a file in batches, and resumes where an earlier run was interrupted.
+// Imports the rows of a file in batches, and resumes an interrupted import.
 //
 //   started ──batch──▶ advanced ──batch──▶ … ──▶ all rows done
 //                └── killed, interrupted or failed: the same file resumes after the last batch
@@ -10,7 +10,7 @@ import { StoreFault } from '../store-fault.ts';
 import type { ImportTarget, LedgerImport } from './ledger-import.ts';
 import type { ReportProgress } from './ledger-tools.ts';
 
-/** A batch takes about 20 ms. Requests to a running server may have to wait that long. */
+/** A batch takes about 20 ms, for which requests to a running server may have to wait. */
 const ROWS_PER_BATCH = 256;
 
 export interface ImportRow {
@@ -23,7 +23,6 @@ export interface ImportRow {
   readonly note: Note | null;
 }
 
-/** Why a row was not granted. */
 export type NotGranted = 'expired' | 'BalanceTooLarge';
 
 /** Thrown if an import stops before it is complete. The message says why, and what to do. */
@@ -34,13 +33,11 @@ export class ImportStopped extends Error {
 export interface ImportOptions {
   readonly report: ReportProgress;
   readonly onNotGranted: (row: ImportRow, why: NotGranted) => void;
-  /** Stops the import after the current batch. */
   readonly signal: AbortSignal;
 }
 
 /**
  * @param rows all rows of the file, in order
- * @returns the completed import
  * @throws ImportStopped
  */
 export async function importRows(
@@ -86,7 +83,7 @@ async function grant(
   );
   for (const row of batch) if (daysLeft(row, now) <= 0) onNotGranted(row, 'expired');
   const refused = valid.filter((_, index) => (outcomes[index] as Outcome).refused !== null);
-  // An addition can be refused only because the balance would become too large.
+  // The only refusal of an addition is a balance that would become too large.
   for (const row of refused) onNotGranted(row, 'BalanceTooLarge');
   const granted = valid.length - refused.length;
   return { ...one, done: one.done + batch.length, granted: one.granted + granted };
@@ -98,7 +95,7 @@ function commandOf(row: ImportRow, { id, account }: LedgerImport, now: Instant):
   return { kind: 'add', account, endUser, actor: `import:${id}`, amount, validityDays, note };
 }
 
-/** Whole days, rounded up: the credits never expire before the instant in the file. */
+/** Rounded up, so that the credits never expire before the instant in the file. */
 function daysLeft({ validity }: ImportRow, now: Instant): number {
   return 'days' in validity ? validity.days : Math.ceil((validity.expiresAt - now) / DAY_MS);
 }

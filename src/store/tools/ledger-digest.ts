@@ -1,9 +1,8 @@
-// Digests of a ledger. A digest covers all postings up to some transaction, and is computed from the hash chains of all
-// end users. If an operator keeps a digest outside of the ledger, `scrip verify` can detect whether any of these
-// postings has changed.
+// Digests of a ledger: each covers all postings up to some transaction, through the hash chains of all end users. With
+// a digest that an operator keeps outside of the ledger, `scrip verify` can detect changes of these postings.
 //
-// A digest also covers the renewals and lapses that were due but not stored yet. Their ids and instants do not depend
-// on when they are stored, so neither does the digest.
+// A digest also covers due renewals and lapses that are not stored yet: their ids and instants do not depend on when
+// they are stored.
 
 import { createHash, type Hash } from 'node:crypto';
 import { applyAll } from '../../ledger/apply.ts';
@@ -14,7 +13,6 @@ import { settle } from '../../ledger/settle.ts';
 import { EMPTY_STATE, type EndUserState, liveState } from '../../ledger/state.ts';
 import { instantOf, type TransactionId } from '../../ledger/transaction-id.ts';
 
-/** The digest of all postings up to a transaction. */
 export interface PostingsDigest {
   /** The ids of all later transactions sort after this id. */
   readonly through: TransactionId;
@@ -24,10 +22,7 @@ export interface PostingsDigest {
   readonly sha256: string;
 }
 
-/**
- * Computes digests from the postings of a whole ledger, which must be added in the order of end users, oldest first
- * within each end user.
- */
+/** Postings must be added in the order of end users, oldest first within each end user. */
 export class LedgerDigester {
   readonly #cuts: readonly Cut[];
   readonly #ascending: readonly Cut[];
@@ -55,7 +50,6 @@ export class LedgerDigester {
   }
 }
 
-/** A position up to which a digest is computed. */
 class Cut {
   readonly through: TransactionId;
   readonly #hash: Hash = createHash('sha256');
@@ -85,7 +79,6 @@ class Cut {
   }
 }
 
-/** Computes the hash chain and the state of one end user from the postings. */
 class EndUserFold {
   readonly user: EndUserKey;
   readonly #cuts: readonly Cut[];
@@ -146,7 +139,7 @@ export function instantText(through: string): string {
   return new Date(instantOf(through)).toISOString();
 }
 
-/** @returns the digests in a text with one digest per line; null for any other text */
+/** @returns the digest in each line of the text; null if the text is not a list of digests */
 export function digestsIn(text: string): readonly PostingsDigest[] | null {
   const lines = text.split(/\r?\n/).filter((line) => line.trim() !== '');
   if (lines.length === 0 || lines.length > LINES_MAX) return null;

@@ -1,6 +1,5 @@
-// The port for importing a file of grants into an account. The progress of an import is stored in the same transaction
-// as the grants, so that no row is granted twice, however often the import is interrupted. Both stores have the same
-// table of imports.
+// Imports of files with grants into an account. The transaction of the grants also stores the progress, so that no row
+// is granted twice.
 
 import type { Add, Command, Outcome } from '../../ledger/command.ts';
 import type { Instant } from '../../ledger/instant.ts';
@@ -16,7 +15,7 @@ export interface LedgerImport {
   /** The hash of the rows: the same rows under another file name are the same import. */
   readonly sha256: string;
   readonly rows: number;
-  /** The number of rows that were processed: granted, refused, or expired before they could be granted. */
+  /** The number of processed rows: granted, refused, or expired before they could be granted. */
   readonly done: number;
   readonly granted: number;
   readonly startedAt: Instant;
@@ -26,27 +25,24 @@ export interface LedgerImport {
 export type NewImport = Pick<LedgerImport, 'account' | 'fileName' | 'sha256' | 'rows'>;
 
 export interface ImportTarget {
-  /** The current instant of the ledger's clock. */
   now(): Promise<Instant>;
   /** Null if there is no account with that name. */
   accountNamed(name: string): Promise<number | null>;
   /** The imports of an account, oldest first. */
   imports(account: number): Promise<readonly LedgerImport[]>;
-  /** Starts an import. If an import of the same rows was started before, returns that import unchanged. */
+  /** Returns an earlier import of the same rows unchanged. */
   start(file: NewImport): Promise<LedgerImport>;
   /**
-   * Decides the grants of some rows and advances the import by these rows, in one transaction.
+   * Decides grants and advances the import, in one transaction.
    *
-   * @param commands the grants, without those of rows that have expired
+   * @param commands the grants, without expired rows
    * @param rows the number of rows, including expired rows; they follow the rows that are already done
-   * @returns an outcome for each of the commands
    * @throws StoreFault; CannotOpen if another process has advanced the import
    */
   grant(one: LedgerImport, commands: readonly Add[], rows: number): Promise<readonly Outcome[]>;
   close(): Promise<void>;
 }
 
-/** The rows of an import that one batch grants. */
 export interface ImportPart {
   readonly id: number;
   readonly from: number;
@@ -54,17 +50,13 @@ export interface ImportPart {
   readonly at: Instant;
 }
 
-/** The progress that an import makes with one batch. */
 export interface ImportStep extends ImportPart {
-  /** How many of the rows were granted. */
   readonly granted: number;
 }
 
 /** Grants the rows of imports that run in other processes. */
 export interface ImportGranter {
   /**
-   * Grants the next queued batch.
-   *
    * @returns false if no batch was queued
    * @throws StoreFault
    */
@@ -94,7 +86,7 @@ export class ImportTable {
     return (await this.#run(select, [account])).map(importOf);
   }
 
-  /** Must be called while nothing else can start an import. */
+  /** Nothing else may start an import at the same time. */
   async start(file: NewImport, now: Instant): Promise<LedgerImport> {
     const started = (await this.ofAccount(file.account)).find(({ sha256 }) => sha256 === file.sha256);
     if (started) return started;
@@ -109,7 +101,7 @@ export class ImportTable {
 }
 
 /**
- * SQL that advances an import, with the parameters from `stepValues`. Updates no row if another process has advanced
+ * SQL that advances an import, with the parameters from `stepValues`. It updates no row if another process has advanced
  * the import.
  */
 export function moveImport(schema: string): string {
@@ -117,7 +109,6 @@ export function moveImport(schema: string): string {
     WHERE import_id = $1 AND rows_done = $2`;
 }
 
-/** The error if another process has advanced the same import. */
 export function importedByAnother(): CannotOpen {
   return new CannotOpen('Another process has advanced this import; if none is running, run the same command again.');
 }

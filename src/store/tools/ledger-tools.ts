@@ -1,5 +1,4 @@
-// The port for commands of the operator that can run while servers run on the ledger: verify, digest and rebuild.
-// Servers do not use this port. The ports for copying a whole ledger are in `ledger-copy.ts`.
+// Commands of the operator that can run while servers run on the ledger: verify, digest and rebuild.
 
 import type { Finding } from '../../ledger/audit.ts';
 import type { Instant } from '../../ledger/instant.ts';
@@ -7,7 +6,6 @@ import type { TransactionId } from '../../ledger/transaction-id.ts';
 import type { KeyStore } from '../key-store.ts';
 import type { PostingsDigest } from './ledger-digest.ts';
 
-/** The progress of a command. */
 export interface Progress {
   /** The current step, such as `copying`. */
   readonly step: string;
@@ -23,7 +21,7 @@ export type ReportProgress = (progress: Progress) => void;
 export interface AuditReport {
   readonly endUsers: number;
   readonly postings: number;
-  /** The faults of the store itself: pages, indexes, the clock, derived tables. One sentence each. */
+  /** The faults of the store itself: pages, indexes, the clock, derived tables. There is one sentence for each. */
   readonly store: readonly string[];
 }
 
@@ -31,12 +29,11 @@ export interface LedgerTools {
   /** Applies all postings again in one snapshot, and compares the result with the stored rows. */
   audit(report: (finding: Finding) => void): Promise<AuditReport>;
   /**
-   * Digests of all postings, in one snapshot.
+   * All digests are from one snapshot.
    *
    * @param through the positions up to which digests are computed; null for one digest of all postings
    */
   digest(through: readonly TransactionId[] | null): Promise<readonly PostingsDigest[]>;
-  /** Rebuilds the totals from the postings. */
   rebuildTotals(): Promise<void>;
   close(): Promise<void>;
 }
@@ -51,7 +48,7 @@ export interface ToolsOptions {
   readonly testClock?: boolean | null;
 }
 
-/** The ports of one ledger for a command of the operator. `tools.close` closes both. */
+/** The parts of one ledger for a command of the operator. `tools.close` closes both. */
 export interface OperatorStores {
   readonly tools: LedgerTools;
   readonly keys: KeyStore;
@@ -63,7 +60,6 @@ export interface AuditSummary extends AuditReport {
   readonly example: string;
 }
 
-/** Runs an audit and returns a summary instead of all findings. */
 export async function auditSummary(
   audit: (report: (finding: Finding) => void) => AuditReport | Promise<AuditReport>,
 ): Promise<AuditSummary> {
@@ -76,7 +72,6 @@ export async function auditSummary(
   return { ...report, broken: findings + report.store.length, example: report.store[0] ?? example };
 }
 
-/** The content of a verified backup. */
 export interface BackupReport {
   readonly endUsers: number;
   readonly postings: number;

@@ -1,5 +1,5 @@
-// Creates a file completely or not at all: writes it under a temporary name, syncs it to stable storage, and then gives
-// it its final name. An existing file is never replaced.
+// Creates a file completely or not at all, by writing it under a temporary name and syncing it first. An existing file
+// is never replaced.
 
 import { closeSync, existsSync, fsyncSync, linkSync, openSync, renameSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
@@ -13,7 +13,6 @@ const NO_LINKS = new Set(['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK'])
 
 export class NewFile implements Disposable {
   readonly file: string;
-  /** The temporary file to write to. */
   readonly partial: string;
   readonly #onSignal = () => {
     this[Symbol.dispose]();
@@ -25,7 +24,7 @@ export class NewFile implements Disposable {
     this.file = file;
     this.partial = `${file}.partial-${process.pid}`;
     if (existsSync(file)) throw alreadyThere(file);
-    // Install the handlers first, so that a signal never leaves the temporary file behind.
+    // A signal must never leave the temporary file behind.
     process.once('SIGINT', this.#onSignal);
     process.once('SIGTERM', this.#onSignal);
     try {
@@ -54,7 +53,7 @@ export class NewFile implements Disposable {
     syncToDisk(dirname(this.file));
   }
 
-  /** Removes the temporary file. May be called twice. */
+  /** May be called twice. */
   [Symbol.dispose](): void {
     removeDatabase(this.partial);
     this.#letSignalsEnd();
@@ -66,7 +65,7 @@ export class NewFile implements Disposable {
   }
 }
 
-/** Removes a database with the files that SQLite may have left next to it. */
+/** Also removes the files that SQLite may have left next to the database. */
 export function removeDatabase(file: string): void {
   for (const suffix of ['', '-journal', '-wal', '-shm']) rmSync(`${file}${suffix}`, { force: true });
 }

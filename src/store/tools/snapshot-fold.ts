@@ -1,4 +1,4 @@
-// Checks the snapshots of an end user against its postings, for the audits of both stores.
+// Checks the snapshots of an end user against its postings.
 
 import { applyAll } from '../../ledger/apply.ts';
 import { InvariantViolation } from '../../ledger/invariant.ts';
@@ -8,13 +8,13 @@ import type { TransactionId } from '../../ledger/transaction-id.ts';
 import { stateText } from '../state-text.ts';
 
 export class SnapshotFold {
-  /** The snapshots that are not checked yet. Once all are checked, further postings are ignored. */
+  /** Once all snapshots are checked, further postings are ignored. */
   readonly #unchecked: Map<TransactionId, string>;
   readonly #wrong: TransactionId[] = [];
   #state = EMPTY_STATE;
   #transaction: Posting[] = [];
 
-  /** @param snapshots the states as text, by the transaction after which each was stored */
+  /** @param snapshots as text, by the transaction after which each was stored */
   constructor(snapshots: ReadonlyMap<TransactionId, string>) {
     this.#unchecked = new Map(snapshots);
   }
@@ -32,7 +32,7 @@ export class SnapshotFold {
     return [...this.#wrong, ...this.#unchecked.keys()];
   }
 
-  /** Ignores invariant violations: the audit reports them. */
+  /** The audit reports invariant violations, so this check ignores them. */
   #endTransaction(): void {
     const [first] = this.#transaction;
     if (first === undefined) return;

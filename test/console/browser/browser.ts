@@ -14,7 +14,6 @@ const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.mi
 
 export interface Visit {
   readonly page: Page;
-  /** Logged and thrown errors, failed requests, and violations of the Content-Security-Policy. */
   readonly errors: readonly string[];
   close(): Promise<void>;
 }
@@ -56,7 +55,6 @@ export const PHONE: BrowserContextOptions = { viewport: { width: 360, height: 74
 /** `colours` selects only the rules that depend on the color scheme or the screen size. */
 export type Rules = 'all' | 'colours';
 
-/** Returns all problems that axe finds, of any severity. */
 export async function axeViolations(page: Page, rules: Rules = 'all'): Promise<string[]> {
   // Evaluate axe in the page, because the Content-Security-Policy would block a script element.
   await page.evaluate(AXE);

@@ -63,7 +63,6 @@ export class ConsoleVisitor {
     await this.page.waitForURL(/\/console\/overview/);
   }
 
-  /** @returns the secret of the new key */
   async createKey(name: string): Promise<string> {
     await this.follow('API keys');
     await this.fill('Name', name);
@@ -88,7 +87,7 @@ export class ConsoleVisitor {
   }
 }
 
-/** Sends a request to the API, outside the browser. @returns the status of the response */
+/** @returns the status of the response */
 export async function callApi(url: string, key: string, path: string, fields: object): Promise<number> {
   const response = await fetch(`${url}${path}`, {
     method: 'POST',

@@ -282,6 +282,7 @@ describe('Pages of the console in a browser', () => {
         '/console/end-users',
         `/console/end-users/${endUser}`,
         '/console/api-keys',
+        '/console/webhooks',
         '/console/members',
         '/console/account',
         '/docs',
@@ -358,7 +359,6 @@ describe('Pages of the console in a browser', () => {
   });
 });
 
-/** Starts a service on the store before the tests of the current suite, and stops it after them. */
 function consoleOn(store: StoreUnderTest) {
   let scrip: Scrip;
   before(async () => {
@@ -378,7 +378,6 @@ function newPerson(): Person {
   return { email: `${id}@example.com`, accountName: `Account ${id.slice(0, 8)}` };
 }
 
-/** Follows the first link with this name in the list of transactions. The link opens the page of the transaction. */
 async function followInHistory({ page }: ConsoleVisitor, name: string): Promise<void> {
   await page.locator('.history').getByRole('link', { name, exact: true }).first().click();
   await page.waitForURL(/\/transactions\//);
@@ -386,7 +385,6 @@ async function followInHistory({ page }: ConsoleVisitor, name: string): Promise<
 
 const TABS_MAX = 60;
 
-/** Presses Tab until the element with this label has the focus. */
 async function tabTo({ page }: ConsoleVisitor, name: string): Promise<void> {
   for (let pressed = 0; pressed < TABS_MAX; pressed++) {
     await page.keyboard.press('Tab');

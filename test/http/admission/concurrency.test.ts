@@ -16,7 +16,6 @@ function times<Result>(count: number, work: (index: number) => Result): Result[]
   return Array.from({ length: count }, (_, index) => work(index));
 }
 
-/** Counts the responses by status. */
 function tally(replies: readonly Pick<Reply, 'status'>[]): Record<number, number> {
   const counts: Record<number, number> = {};
   for (const { status } of replies) counts[status] = (counts[status] ?? 0) + 1;

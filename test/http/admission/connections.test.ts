@@ -1,6 +1,5 @@
 // The limits for connections: how many there may be, how long a request may take to arrive, how long a response may
-// stay unread, how many headers a request may have, and how long a stop waits. The tests set shorter timeouts than the
-// defaults.
+// stay unread, how many headers a request may have, and how long a stop waits.
 
 import assert from 'node:assert/strict';
 import { subscribe } from 'node:diagnostics_channel';
@@ -25,7 +24,6 @@ function withHeaders(count: number): string {
   return `GET /healthz HTTP/1.1\r\nHost: scrip\r\n${others}\r\n`;
 }
 
-/** Opens a connection, sends a request on it, and waits for the response. */
 async function served(scrip: Scrip): Promise<RawConnection> {
   const connection = await RawConnection.open(scrip);
   connection.send(HEALTH);
@@ -143,7 +141,6 @@ for (const second of ['Host: scrip', 'host: elsewhere', 'HOST:']) {
   });
 }
 
-/** Maps the port of each client to the socket on the side of the server. The server runs in this process. */
 const serverEnds = new Map<number | undefined, Socket>();
 subscribe('net.server.socket', (message) => {
   const { socket } = message as { socket: Socket };
@@ -154,7 +151,6 @@ function otherEndOf({ socket }: RawConnection): Socket | undefined {
   return serverEnds.get(socket.localPort);
 }
 
-/** How many documents of about 160 KB the client requests. */
 const ASKED = 80;
 
 /** Requests more data than the buffers between server and client can hold, and reads none of it. */

@@ -1,5 +1,4 @@
-// An account may have at most as many requests in flight as it leaves free for other accounts. Further requests are
-// refused at once.
+// The limit on the requests that an account has in flight. Requests beyond the limit are refused at once.
 
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
@@ -7,10 +6,7 @@ import { postText, RawConnection, sendRaw } from '../raw-connection.ts';
 import { assertProblem, eventually, type Scrip, someone, startScrip } from '../running-service.ts';
 import { stallWrites } from '../stalled-writes.ts';
 
-/**
- * The limit for all accounts together. An account may use half of this limit if no other account has requests in
- * flight.
- */
+/** An account may use half of this limit if no other account has requests in flight. */
 const IN_FLIGHT_MAX = 60;
 const ALONE = IN_FLIGHT_MAX / 2;
 
@@ -26,7 +22,6 @@ const balance = (scrip: Scrip, key = scrip.writeKey, path = '/get-active-balance
 const subtraction = (scrip: Scrip, key = scrip.writeKey) =>
   postText(scrip, '/subtract', { end_user_id: someone(), amount: 1 }).replace(scrip.writeKey, key);
 
-/** Sends the same bytes on `count` connections. */
 async function sendOn(scrip: Scrip, count: number, bytes: string): Promise<RawConnection[]> {
   const connections = await Promise.all(Array.from({ length: count }, () => RawConnection.open(scrip)));
   for (const connection of connections) connection.send(bytes);
@@ -80,7 +75,6 @@ test('while one account uses half of the limit of requests in flight, a second a
   assert.deepEqual(statuses.slice(ALONE / 2), Array(ALONE / 2).fill(402));
 });
 
-/** The part of a request that the client sends, and how the client then gives up. */
 const HALVES: readonly (readonly [
   name: string,
   half: (whole: string) => string,
@@ -106,7 +100,6 @@ for (const [name, half, giveUp] of HALVES) {
   });
 }
 
-/** How to change a valid request, and the status that it then gets. */
 const REFUSED: readonly (readonly [name: string, change: (request: string) => string, status: number])[] = [
   ['without a key', (request) => request.replace(/Authorization.*\r\n/, ''), 401],
   ['without a host', (request) => request.replace(/Host.*\r\n/, ''), 400],

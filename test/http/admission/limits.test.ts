@@ -14,7 +14,6 @@ before(async () => {
 });
 after(() => scrip.stop());
 
-/** Returns the body of an addition, padded to exactly `bytes` bytes. */
 function paddedTo(bytes: number, user: string): string {
   return `{"end_user_id":"${user}","amount":5}`.padEnd(bytes);
 }
@@ -100,7 +99,6 @@ for (const store of ['a running store', 'a store that stalls for a while']) {
  */
 const MEMORY_GROWTH_MAX = 160;
 
-/** @returns a function that stops the measurement and returns the largest memory growth of this process in MiB */
 function watchMemory(): () => number {
   const before = process.memoryUsage().rss;
   let most = before;

@@ -1,6 +1,5 @@
 // Many clients read long lists while other requests wait. The tests measure a wait in pages that the server reads
-// meanwhile, not in milliseconds. They also check that the response does not depend on how the server divides a list
-// into pages.
+// meanwhile, not in milliseconds.
 
 import assert from 'node:assert/strict';
 import { after, before, type TestContext, test } from 'node:test';
@@ -14,7 +13,6 @@ import { EVERYTHING } from '../../store/temporary-ledger.ts';
 import { RawConnection } from '../raw-connection.ts';
 import { eventually, type Scrip, someone, startScrip } from '../running-service.ts';
 
-/** The number of pages of a list, not counting the first page. */
 const PAGES = 5;
 const TRANSACTIONS = (1 + PAGES) * READ_TRANSACTIONS;
 const READERS = 40;

@@ -144,9 +144,6 @@ test('after a request with a body that is not JSON, the next request on the conn
   assert.equal((await scrip.balance(user)).active_balance, 5);
 });
 
-/**
- * Requests after which the server closes the connection, without processing further requests that have already arrived.
- */
 const CLOSING: readonly (readonly [name: string, change: (request: string) => string, status: number])[] = [
   ['no Host header', (request) => request.replace(/Host.*\r\n/, ''), 400],
   [

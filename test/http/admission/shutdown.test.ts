@@ -13,7 +13,6 @@ import { postText, RawConnection } from '../raw-connection.ts';
 import { assertProblem, type Scrip, someone, startScrip } from '../running-service.ts';
 import { stallWrites } from '../stalled-writes.ts';
 
-/** Far less than the ten seconds that a stop may take. */
 const SOON_MS = 2_000;
 
 let folder: string;
@@ -31,14 +30,12 @@ beforeEach(async () => {
 afterEach(() => scrip.stop());
 after(() => rm(folder, { recursive: true }));
 
-/** Stops the service and returns how many milliseconds the stop takes. */
 async function stopTime(): Promise<number> {
   const started = performance.now();
   await scrip.service.stop();
   return performance.now() - started;
 }
 
-/** Returns the balance after a restart. */
 async function balanceAfterRestart(user: string): Promise<number> {
   const next = await startScrip({ file });
   const { active_balance } = await next.balance(user);

@@ -1,5 +1,4 @@
-// Adding, spending and reading credits as a client does: fields, formats, defaults and burn order. Cycles that renew
-// are tested in cycles.test.ts and renewal.test.ts.
+// Adding, spending and reading credits as a client does: fields, formats, defaults and burn order.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';

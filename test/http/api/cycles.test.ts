@@ -1,5 +1,4 @@
 // Recurring cycles through the API: starting, stopping and replacing them, and which credits remain afterwards.
-// Renewals are tested in renewal.test.ts.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -19,7 +18,6 @@ const start = (user: string, amount: number, more: Record<string, unknown> = {})
   scrip.post('/start-cycle', { end_user_id: user, amount, ...more });
 const stop = (user: string) => scrip.post('/stop-cycle', { end_user_id: user });
 
-/** Returns the remaining credits, type and status of each cycle, oldest first. */
 async function cyclesOf(user: string): Promise<string[]> {
   const { active_balance_by_cycle } = await scrip.balance(user);
   return active_balance_by_cycle.map((entry) => `${entry.amount} ${entry.cycle_type} ${entry.status}`);

@@ -16,7 +16,6 @@ after(async () => {
   await scrip.stop();
 });
 
-/** Creates an end user with credits. */
 async function userWith(amount: number, validity_days = 31): Promise<string> {
   const user = someone();
   await scrip.post('/add', { end_user_id: user, amount, validity_days });

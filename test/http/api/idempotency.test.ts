@@ -37,7 +37,6 @@ const ACCEPTED: readonly (readonly [path: string, fields: Record<string, unknown
   ['/refund', { amount: 2 }],
 ];
 
-/** Creates the hold or subtraction that the request needs. Returns the field that refers to it, if any. */
 async function referencesOf(path: string, user: string): Promise<Record<string, unknown>> {
   const { body, headers } = await scrip.post(path === '/refund' ? '/subtract' : '/hold', {
     end_user_id: user,

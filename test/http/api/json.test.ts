@@ -1,5 +1,4 @@
-// Which request bodies are valid. Scrip refuses every other body, and never coerces, rounds, drops or guesses values. A
-// refused body moves no credits.
+// Which request bodies are valid. Scrip refuses every other body, and never coerces, rounds, drops or guesses values.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';

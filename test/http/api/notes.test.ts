@@ -14,7 +14,6 @@ after(async () => {
   await scrip.stop();
 });
 
-/** Prepares an end user for whom every write is accepted. Returns the end user and the fields of each write. */
 async function prepared(): Promise<{ user: string; fieldsOf: (path: string) => Record<string, unknown> }> {
   const user = someone();
   const post = (path: string, fields: Record<string, unknown>) => scrip.post(path, { end_user_id: user, ...fields });
@@ -37,7 +36,6 @@ async function prepared(): Promise<{ user: string; fieldsOf: (path: string) => R
 const listOf = async (user: string, query: Record<string, string>) =>
   (await scrip.get('/get-all-user-transactions', { end_user_id: user, ...query })).body.transactions;
 
-/** Returns the kind of the transaction that a write to this path makes. */
 const kindOf = (path: string) => path.slice(1);
 
 test('every write accepts a note and records it with its transaction', async () => {

@@ -59,6 +59,7 @@ const METHODS: Readonly<Record<string, string>> = {
   '/get-active-balance': 'get',
   '/get-balance-history': 'get',
   '/get-all-user-transactions': 'get',
+  '/get-events': 'get',
 };
 
 const clock = new MovableClock('2026-11-20T08:00:00.123Z');
@@ -171,9 +172,6 @@ test('each operation in the OpenAPI document lists the errors that it returns, b
   }
 });
 
-/**
- * Asserts that the document describes the response, and that the response matches its schema and has no other members.
- */
 function assertAsDescribed(path: string, reply: Reply): void {
   const [type = ''] = (reply.headers['content-type'] ?? '').split(';');
   const schema = operation(path).responses[reply.status]?.content[type]?.schema;
@@ -189,6 +187,7 @@ test('successful responses match their schemas in the OpenAPI document', async (
   const fields = { end_user_id: someone() };
   assertAsDescribed('/get-active-balance', await scrip.get('/get-active-balance', fields));
   assertAsDescribed('/get-all-user-transactions', await scrip.get('/get-all-user-transactions', fields));
+  assertAsDescribed('/get-events', await scrip.get('/get-events'));
   assertAsDescribed('/add', await scrip.post('/add', { ...fields, amount: 5 }));
   assertAsDescribed('/subtract', await scrip.post('/subtract', { ...fields, amount: 5 }));
   assertAsDescribed('/start-cycle', await scrip.post('/start-cycle', { ...fields, amount: 5 }));
@@ -333,6 +332,7 @@ test('the OpenAPI document describes the fields of the reads as query parameters
     '/get-holds': ['end_user_id'],
     '/get-balance-history': ['end_user_id', 'from', 'to', 'interval'],
     '/get-all-user-transactions': ['end_user_id', 'limit', 'cursor', 'from', 'to', 'details', 'kind', 'note'],
+    '/get-events': ['after', 'types', 'limit'],
   };
   for (const [path, names] of Object.entries(fields)) {
     const parameters = operation(path).parameters ?? [];

@@ -19,7 +19,6 @@ const DAY = 86_400_000;
 
 const clock = new MovableClock(BEGIN);
 let scrip: Scrip;
-/** An end user with ten transactions, each an hour after the previous one. */
 const user = someone();
 let all: readonly TransactionBody[];
 
@@ -50,7 +49,6 @@ async function cursorAfter(limit: number, fields: Readonly<Record<string, string
   return cursor;
 }
 
-/** Reads all pages by following the cursors. */
 async function walk(fields: Readonly<Record<string, string>>): Promise<TransactionBody[]> {
   const { limit = '1' } = fields;
   const seen: TransactionBody[] = [];

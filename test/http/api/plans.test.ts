@@ -19,7 +19,6 @@ const post = (path: string, user: string, fields: Record<string, unknown> = {}) 
   scrip.post(path, { end_user_id: user, ...fields });
 const start = (user: string, fields: Record<string, unknown>) => post('/start-cycle', user, fields);
 
-/** Returns the entry of the active recurring cycle in the balance. */
 async function activeEntry(user: string) {
   const { active_balance_by_cycle } = await scrip.balance(user);
   return active_balance_by_cycle.find((entry) => entry.cycle_type === 'recurring' && entry.status === 'active');

@@ -16,10 +16,7 @@ after(async () => {
   await scrip.stop();
 });
 
-/**
- * Creates an end user with a cycle for each amount, oldest first. Each cycle is valid for one day longer than the
- * previous one.
- */
+/** Each cycle is valid for one day longer than the previous one. */
 async function userWith(...amounts: readonly number[]): Promise<string> {
   const user = someone();
   for (const [index, amount] of amounts.entries()) {

@@ -24,7 +24,6 @@ const startCycle = (user: string, amount: number, days: number) =>
   scrip.post('/start-cycle', { end_user_id: user, amount, validity_days: days });
 const subtract = (user: string, amount: number) => scrip.post('/subtract', { end_user_id: user, amount });
 
-/** Waits until the renewal job has stored all due renewals. */
 async function renewedInBackground({ service }: Scrip): Promise<void> {
   await eventually(async () => (await service.stores.ledger.due(1)).length === 0, 'all renewals are stored');
 }

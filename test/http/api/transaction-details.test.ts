@@ -48,7 +48,6 @@ const plain = ({ transaction_id, amount, created_at, expire_at }: TransactionBod
   expire_at,
 });
 
-/** Creates an end user with a transaction of every kind, including renewals and a lapse. */
 async function eventful(): Promise<string> {
   const user = someone();
   const post = async (path: string, fields: Record<string, unknown>) => {

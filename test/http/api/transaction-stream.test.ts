@@ -18,7 +18,7 @@ const TRANSACTIONS = 100_000;
 const PER_BATCH = 5_000;
 const SLOW_READERS = 10;
 
-/** Limits at which one account can have an unread list for each slow reader and still send other requests. */
+/** These limits allow one account an unread list for each slow reader, and further requests. */
 const LIMITS = { inFlightMax: 4 * SLOW_READERS, unsentBytesMax: 2 * SLOW_READERS * STREAM_BYTES };
 
 /**
@@ -59,7 +59,6 @@ after(() => scrip.stop());
 const requestText = () =>
   `GET /get-all-user-transactions?end_user_id=${user} HTTP/1.1\r\nHost: scrip\r\nAuthorization: Bearer ${scrip.writeKey}\r\n\r\n`;
 
-/** Opens a connection, requests the list, and stops reading after the first bytes of the response. */
 async function slowReader(): Promise<RawConnection> {
   const connection = await RawConnection.open(scrip);
   connection.send(requestText());
@@ -70,17 +69,13 @@ async function slowReader(): Promise<RawConnection> {
 
 const look = () => scrip.get('/get-active-balance', { end_user_id: someone() });
 
-/** Collects garbage and returns the memory that is still in use. */
 function memoryInUse(): number {
   collectGarbage();
   const { heapUsed, external } = process.memoryUsage();
   return heapUsed + external;
 }
 
-/**
- * Counts the pages that the server reads from the store. Does not use a mock, because a mock keeps every page in
- * memory.
- */
+/** Does not use a mock, because a mock keeps every page in memory. */
 function countPages(test: TestContext): () => number {
   const { ledger: store } = scrip.service.stores;
   const transactions = store.transactions.bind(store);
@@ -173,7 +168,6 @@ test('if a client disconnects in the middle of a list, the server reads no more 
   assert.equal((await scrip.transactions(user)).length, TRANSACTIONS + 1);
 });
 
-/** Makes the store fail when a list needs its fourth page. */
 function failInTheMiddle(): StoreFault {
   const { ledger: store } = scrip.service.stores;
   const transactions = store.transactions.bind(store);

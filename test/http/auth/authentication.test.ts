@@ -22,7 +22,6 @@ async function revoke(secret: string): Promise<void> {
   assert(key && (await apiKeys.revoke(key.id)), 'the key exists and is revoked');
 }
 
-/** Returns sets of headers without a valid key, each with a name. */
 async function unauthorized(): Promise<[name: string, headers: string][]> {
   const key = scrip.writeKey;
   const revoked = await scrip.createKey('Acme', 'write');
@@ -182,7 +181,6 @@ test('the routes for operators need no API key', async () => {
     assert.equal((await scrip.call('GET', path, { key: null })).status, 200, path);
 });
 
-/** Sends the key in every place where a client could put it by mistake. */
 async function scatter(key: string): Promise<void> {
   const user = someone();
   await scrip.post('/add', { end_user_id: user, amount: 5 }, { key });
@@ -206,7 +204,6 @@ async function scatter(key: string): Promise<void> {
   );
 }
 
-/** Causes requests with the key to fail, so that Scrip logs the failures. */
 async function breakThings(key: string): Promise<void> {
   const { ledger: store } = scrip.service.stores;
   const failing = () => Promise.reject(new StoreFault('Internal', 'broken for the test'));

@@ -1,8 +1,6 @@
 // Tests every route with every kind of API key: of the same or another account, with each scope, valid or revoked. The
 // test fails if a route of the server is missing from the table. test/console/permissions.test.ts tests what members
 // and owners may do in the console.
-//
-// Controls run the checks against services with a broken authenticator, which the checks must catch.
 
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
@@ -19,12 +17,13 @@ import { type Call, type Reply, type Scrip, someone, startScrip } from '../runni
 
 const BOTH = (paths: readonly string[]) => ['', '/v1'].flatMap((prefix) => paths.map((path) => prefix + path));
 const WRITES = BOTH(calls.WRITES);
-const READS = BOTH(calls.READS);
+const END_USER_READS = BOTH(calls.READS);
+const ACCOUNT_READS = BOTH(calls.ACCOUNT_READS);
+const READS = [...END_USER_READS, ...ACCOUNT_READS];
 const PREVIEWS = BOTH(calls.PREVIEWS);
 const TEST_CLOCK = BOTH(['/test-clock']);
 const OPERATORS = ['/healthz', '/readyz', '/metrics', '/openapi.json', '/problems/:error'];
 
-/** The scope or other access that each route requires. */
 const ROWS = new Map<string, Scope | Who>([
   ...WRITES.map((path) => [`POST ${path}`, 'write'] as const),
   ...READS.flatMap((path) => [`GET ${path}`, `HEAD ${path}`].map((name) => [name, 'read'] as const)),
@@ -55,7 +54,6 @@ const KINDS: readonly (readonly [kind: string, read: number, write: number])[] =
 const WITH_MAIL = { mail: { smtpUrl: 'smtp://127.0.0.1:1', from: 'scrip@example.com' } };
 
 let scrip: Scrip;
-/** The end user, in the account `Acme`, that most tests use. */
 const user = someone();
 const keys = new Map<string, string | null>();
 /** The random bytes of the `write` key. The timing test makes almost correct keys from these bytes. */
@@ -89,7 +87,6 @@ before(async () => {
 afterEach(() => mock.restoreAll());
 after(() => scrip.stop());
 
-/** Breaks the service by replacing the result of authentication. */
 function withAuthenticator(change: (found: ApiKey | null, authorization?: string) => ApiKey | null): void {
   const { authenticate } = Authenticator.prototype;
   mock.method(Authenticator.prototype, 'authenticate', async function (this: Authenticator, authorization?: string) {
@@ -102,7 +99,8 @@ function withAuthenticator(change: (found: ApiKey | null, authorization?: string
 const acme = async () => (await scrip.service.stores.keys.find(hashOf(keys.get('write') as string))) as ApiKey;
 
 function ask(path: string, key: string | null, endUser = user): Promise<Reply> {
-  if (READS.includes(path)) return scrip.get(path, { end_user_id: endUser }, { key });
+  if (ACCOUNT_READS.includes(path)) return scrip.get(path, {}, { key });
+  if (END_USER_READS.includes(path)) return scrip.get(path, { end_user_id: endUser }, { key });
   return scrip.post(path, calls.fieldsOf(path, endUser), { key });
 }
 
@@ -117,7 +115,6 @@ async function stateOf(endUser: string): Promise<string> {
   return replies.map(({ text }) => text).join(' ');
 }
 
-/** Returns routes without a row and rows without a route. */
 function unmatched(routes: readonly string[]): string[] {
   return [...routes.filter((name) => !ROWS.has(name)), ...[...ROWS.keys()].filter((name) => !routes.includes(name))];
 }
@@ -131,7 +128,6 @@ test('every route of the server has a row in the authorization matrix, and every
   assert.deepEqual(unmatched(routes.slice(1)), [routes[0]], 'a row without a route is found');
 });
 
-/** Calls each route of the API with each kind of key, and returns the unexpected responses. */
 async function deviations(): Promise<string[]> {
   const found: string[] = [];
   const before = await stateOf(user);
@@ -175,10 +171,6 @@ test('control: the authorization test catches a service that ignores scopes or a
   assert((await deviations()).some((each) => each.startsWith('revoked write: ')));
 });
 
-/**
- * Returns the data of an end user that API keys of another account can see or change, and the requests of those keys
- * that fail in their own account.
- */
 async function leaks(): Promise<string[]> {
   const found: string[] = [];
   const endUser = someone();
@@ -190,7 +182,7 @@ async function leaks(): Promise<string[]> {
   const before = await stateOf(endUser);
   const other = keys.get('write of another') as string;
   for (const key of [other, keys.get('read of another') as string]) {
-    for (const path of [...READS, ...PREVIEWS]) {
+    for (const path of [...END_USER_READS, ...PREVIEWS]) {
       const unknown = someone();
       const [shown, ofUnknown] = [await ask(path, key, endUser), await ask(path, key, unknown)];
       if (withoutTimes(shown) !== withoutTimes(ofUnknown).replaceAll(unknown, endUser))

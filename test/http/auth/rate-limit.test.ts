@@ -10,7 +10,6 @@ import { assertProblem, type Reply, type Scrip, someone, startScrip } from '../r
 const BURST = 4;
 
 let scrip: Scrip;
-/** A new key for each test. */
 let key: string;
 before(async () => {
   scrip = await startScrip({ rateLimit: { perSecond: 1, burst: BURST } });

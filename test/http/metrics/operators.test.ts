@@ -14,7 +14,6 @@ after(() => scrip.stop());
 
 const ask = (path: string, method = 'GET') => scrip.call(method, path, { key: null });
 
-/** Returns the value of a metric without labels. */
 async function metric(name: string): Promise<number> {
   const { text } = await ask('/metrics');
   const value = new RegExp(`^${name} (\\S+)$`, 'm').exec(text)?.[1];

@@ -31,6 +31,7 @@ interface Response {
 export interface OpenApi {
   readonly servers: readonly { readonly url: string; readonly description: string }[];
   readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
+  readonly webhooks: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
   readonly components: {
     readonly schemas: Readonly<Record<string, { readonly properties?: Record<string, unknown> }>>;
   };
@@ -54,14 +55,11 @@ export function operationsOf({ paths }: OpenApi): readonly Described[] {
   );
 }
 
-/**
- * Whether an operation exists only on ledgers with a test clock. The examples of such an operation assume a test clock.
- */
+/** Whether an operation exists only on ledgers with a test clock. */
 export function isOfTestClock({ path }: Described): boolean {
   return path === '/test-clock';
 }
 
-/** Returns the errors in the document by name, each with its example. */
 export function errorsOf(document: OpenApi): ReadonlyMap<string, unknown> {
   const errors = new Map<string, unknown>();
   for (const { operation } of operationsOf(document)) {
@@ -73,16 +71,19 @@ export function errorsOf(document: OpenApi): ReadonlyMap<string, unknown> {
   return errors;
 }
 
-/** Returns a function that creates a validator for a schema. The schema may refer to schemas in the document. */
 export function validatorsOf(document: OpenApi): (schema: unknown) => ValidateFunction {
   const ajv = new Ajv2020({ strict: false, allErrors: true });
   ajv.addFormat('uuid', /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i);
   ajv.addFormat('date-time', (text) => !Number.isNaN(Date.parse(text)) && text.endsWith('Z'));
   ajv.addFormat('uri-reference', (text) => URL.canParse(text, 'http://scrip'));
-  // Reject members that the schema does not describe.
-  const schemas = Object.entries(document.components.schemas);
-  const closed = Object.fromEntries(
-    schemas.map(([name, schema]) => [name, schema.properties ? { additionalProperties: false, ...schema } : schema]),
-  );
-  return (schema) => ajv.compile({ ...(schema as object), components: { schemas: closed } });
+  const schemas = closed(document.components.schemas) as object;
+  return (schema) => ajv.compile({ ...(schema as object), components: { schemas } });
+}
+
+/** Returns schemas that reject members that they do not describe. */
+function closed(schema: unknown): unknown {
+  if (typeof schema !== 'object' || schema === null) return schema;
+  if (Array.isArray(schema)) return schema.map(closed);
+  const parts = Object.fromEntries(Object.entries(schema).map(([name, part]) => [name, closed(part)]));
+  return 'properties' in parts ? { additionalProperties: false, ...parts } : parts;
 }

@@ -5,24 +5,31 @@ import assert from 'node:assert/strict';
 import { after, before, mock, test } from 'node:test';
 import { EXAMPLE_USER } from '../../../src/http/api/calls/fields.ts';
 import { PROBLEMS, type ProblemCode } from '../../../src/http/problems.ts';
+import { EVENT_TYPES } from '../../../src/store/event-log.ts';
 import { type FaultCode, StoreFault } from '../../../src/store/store-fault.ts';
+import { eventsOf } from '../read-events.ts';
 import { MovableClock, type Scrip, someone, startScrip } from '../running-service.ts';
 import { documentOf, errorsOf, isOfTestClock, type OpenApi, operationsOf, validatorsOf } from './described-service.ts';
-import { parametersOf, Story, withoutCursors } from './story.ts';
+import { masked, parametersOf, Story } from './story.ts';
 
 let scrip: Scrip;
 let document: OpenApi;
+let validatorOf: ReturnType<typeof validatorsOf>;
 before(async () => {
   scrip = await startScrip();
   document = await documentOf(scrip);
+  validatorOf = validatorsOf(document);
 });
 after(() => scrip.stop());
 
 /** The errors of requests that are refused before an operation is chosen. */
 const BEFORE_ANY_OPERATION: readonly ProblemCode[] = ['NotFound', 'MethodNotAllowed', 'ExpectationFailed'];
 
+/** The addition, the subtraction, the refund, the start and the stop of the cycle, and the capture. */
+const EVENTS_OF_STORY = 6;
+
 function assertFits(schema: unknown, example: unknown, what: string): void {
-  const validate = validatorsOf(document)(schema);
+  const validate = validatorOf(schema);
   assert(validate(example), `${what}: ${JSON.stringify(validate.errors)}`);
 }
 
@@ -32,12 +39,9 @@ test('in the OpenAPI document, each operation has examples of its request and it
     const body = operation.requestBody?.content['application/json'];
     const requests = body?.examples ? Object.values(body.examples).map(({ value }) => value) : [body?.example];
     for (const example of requests) if (body) assertFits(body.schema, example, `the request of ${path}`);
-    for (const { name, schema, example } of operation.parameters ?? [])
-      if (name === 'end_user_id') assertFits(schema, example, `${name} of ${path}`);
-    assert(
-      body || isOfTestClock(described) || operation.parameters?.some(({ name }) => name === 'end_user_id'),
-      `${path} has an example of its request`,
-    );
+    const parameters = (operation.parameters ?? []).filter(({ example }) => example !== undefined);
+    for (const { name, schema, example } of parameters) assertFits(schema, example, `${name} of ${path}`);
+    assert(body || isOfTestClock(described) || parameters.length > 0, `${path} has an example of its request`);
     const answer = operation.responses[200]?.content['application/json'];
     const shown = answer?.examples ? Object.values(answer.examples).map(({ value }) => value) : [answer?.example];
     for (const example of shown) {
@@ -45,6 +49,21 @@ test('in the OpenAPI document, each operation has examples of its request and it
       assertFits(answer?.schema, example, `the response of ${path}`);
     }
   }
+});
+
+test('in the OpenAPI document, the webhook has an example of each type of event, and the examples match the schema', () => {
+  const { post: webhook = assert.fail() } = document.webhooks.event ?? {};
+  const { schema, examples = {} } = webhook.requestBody?.content['application/json'] ?? assert.fail();
+  assert.deepEqual(Object.keys(examples).sort(), [...EVENT_TYPES, 'webhook.test'].sort());
+  for (const [type, { value }] of Object.entries(examples)) {
+    assert.equal((value as { type: string }).type, type);
+    assertFits(schema, value, type);
+  }
+  assert.deepEqual(Object.keys(parametersOf(webhook, 'header')), [
+    'webhook-id',
+    'webhook-timestamp',
+    'webhook-signature',
+  ]);
 });
 
 test('in the OpenAPI document, each operation has an example for each of its errors, and the example matches the schema and the status', () => {
@@ -77,9 +96,10 @@ test('the example requests of the OpenAPI document, sent in order to a new ledge
   try {
     for (const described of operationsOf(document).filter((one) => !isOfTestClock(one))) {
       for (const { path, shown, send } of story.examplesOf(described)) {
+        if (path === '/get-events') await eventsOf(fresh, EVENTS_OF_STORY);
         const reply = await send(fresh);
         assert.equal(reply.status, 200, `${path}: ${reply.text}`);
-        assert.equal(story.asShown(reply.text), withoutCursors(JSON.stringify(shown)), path);
+        assert.equal(story.asShown(reply.text), masked(JSON.stringify(shown)), path);
         clock.advance(1_000);
       }
     }
@@ -190,8 +210,8 @@ test('the servers in the OpenAPI document have descriptions, and absolute URLs i
 test('the OpenAPI document describes reads with a query string and without a body, because many tools cannot send a body with a GET request', () => {
   for (const { method, path, operation } of operationsOf(document).filter(({ method }) => method === 'get')) {
     assert.equal(operation.requestBody, undefined, `${method} ${path}`);
-    const endUserId = operation.parameters?.find(({ name }) => name === 'end_user_id');
-    assert.equal(endUserId?.in, isOfTestClock({ method, path, operation }) ? undefined : 'query');
+    const places = new Set((operation.parameters ?? []).map((parameter) => parameter.in));
+    assert.deepEqual([...places], isOfTestClock({ method, path, operation }) ? [] : ['query'], path);
   }
 });
 

@@ -1,5 +1,5 @@
 // Checks the OpenAPI document with the strictest rules of a linter, so that client generators for other languages can
-// use the document. The linter runs offline. A control with broken documents shows that the linter finds errors.
+// use the document. A control with broken documents shows that the linter finds errors.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -25,7 +25,6 @@ before(async () => {
 });
 after(() => rm(folder, { recursive: true, force: true }));
 
-/** Returns the findings of the linter, each with its rule and location. */
 async function complaintsAbout(described: unknown): Promise<readonly string[]> {
   const file = join(folder, 'openapi.json');
   await writeFile(file, JSON.stringify(described));
@@ -43,7 +42,6 @@ async function complaintsAbout(described: unknown): Promise<readonly string[]> {
   return problems.map(({ ruleId, message, location }) => `${ruleId} at ${location[0]?.pointer}: ${message}`);
 }
 
-/** Returns the document with `from` replaced by `to`. */
 function replaced(from: string, to: string): unknown {
   const text = JSON.stringify(document);
   assert(text.includes(from), `the document does not contain ${from}`);

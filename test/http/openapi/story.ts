@@ -9,7 +9,6 @@ export interface Example {
   readonly path: string;
   /** Empty if the operation has only one example request. */
   readonly name: string;
-  /** The example response in the document. */
   readonly shown: unknown;
   send(scrip: Scrip): Promise<Reply>;
 }
@@ -17,10 +16,8 @@ export interface Example {
 const UUID = /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/g;
 
 export class Story {
-  /** Maps each ID in the document to the ID that the service assigned. */
   readonly #given = new Map<string, string>();
 
-  /** Returns the examples of the operation, one for each example request. */
   examplesOf({ method, path, operation }: Described): readonly Example[] {
     const body = operation.requestBody?.content['application/json'];
     const answer = operation.responses[200]?.content['application/json'];
@@ -45,17 +42,16 @@ export class Story {
     });
   }
 
-  /** Replaces assigned IDs with the IDs in the document. Masks cursors, because cursors contain IDs. */
+  /** Replaces assigned IDs with the IDs in the document. Masks what is computed from IDs. */
   asShown(text: string): string {
     const shown = new Map([...this.#given].map(([inDocument, given]) => [given, inDocument]));
-    return withoutCursors(text.replaceAll(UUID, (id) => shown.get(id) ?? id));
+    return masked(text.replaceAll(UUID, (id) => shown.get(id) ?? id));
   }
 
   #asGiven(text: string): string {
     return text.replaceAll(UUID, (id) => this.#given.get(id) ?? id);
   }
 
-  /** @param name the name of the example, which selects the example ID of the header `Transaction-Id` */
   #learn(operation: Operation, name: string, shown: unknown, { text, headers }: Reply): void {
     const inDocument = JSON.stringify(shown).match(UUID) ?? [];
     const given = text.match(UUID) ?? [];
@@ -78,11 +74,11 @@ export class Story {
   }
 }
 
-export function withoutCursors(text: string): string {
-  return text.replaceAll(/"next_cursor":"[^"]+"/g, '"next_cursor":"…"');
+/** Masks cursors and the IDs of events. */
+export function masked(text: string): string {
+  return text.replaceAll(/"next_cursor":"[^"]+"/g, '"next_cursor":"…"').replaceAll(/"evt_[0-9a-f]{32}"/g, '"evt_…"');
 }
 
-/** Returns the example values of the parameters in `place`, such as `query` or `header`, by parameter name. */
 export function parametersOf({ parameters = [] }: Operation, place: string, name = ''): Record<string, string> {
   const shown = parameters
     .filter((parameter) => parameter.in === place)

@@ -1,4 +1,4 @@
-// Contract tests for two reads of the console: account names and recent activity. `overview.ts` tests the totals.
+// Contract tests for two reads of the console: account names and recent activity.
 
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';

@@ -1,6 +1,5 @@
 // Contract tests for the cursors of the lists that the API returns. A client that follows them gets every transaction
-// that existed when the first page was read, and gets none of them twice. Between two pages, transactions may be
-// written, become due, or be stored late. The histories are random; a failure prints the seed that repeats it.
+// that existed when the first page was read, and gets none of them twice.
 
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
@@ -34,7 +33,6 @@ async function listOf(
   return JSON.parse((await Array.fromAsync(document)).join('')) as Listed;
 }
 
-/** @param at the bounds of the first page, or the cursor of a later page */
 async function pageOf(ledger: ContractLedger, user: EndUser, limit: number, at: Bounds | string): Promise<Listed> {
   const { last: after, ...bounds } = typeof at === 'string' ? readCursor(at, user.key) : { ...at, last: null };
   return listOf(ledger, user, bounds, { limit, after });

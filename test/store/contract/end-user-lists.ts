@@ -34,7 +34,6 @@ async function listed(
   }
 }
 
-/** The numbers of the listed end users. */
 async function numbersIn(ledger: ContractLedger, list: EndUserList, limit?: number): Promise<number[]> {
   return (await listed(ledger, list, limit)).map(({ endUser }) => Number.parseInt(endUser.slice(-4), 16));
 }

@@ -10,11 +10,9 @@ import type { Contract, ContractLedger } from '../store-contract.ts';
 import { EndUser, problemsOf } from '../temporary-ledger.ts';
 import { totalOf } from './overview.ts';
 
-/** A consumer that records the postings that it gets. */
 class RecordingConsumer implements FeedConsumer {
   readonly name = 'totals';
   readonly parts: (readonly FeedPosting[])[] = [];
-  /** Whether the next call fails. */
   isFailing = false;
 
   derive(each: Iterable<FeedPosting>) {
@@ -24,7 +22,6 @@ class RecordingConsumer implements FeedConsumer {
     return TOTALS.derive(postings);
   }
 
-  /** The postings of one end user, in the order in which the consumer got them, without duplicates. */
   of({ key }: EndUser): string[] {
     const own = this.parts.flat().filter(({ user }) => user.endUser === key.endUser && user.account === key.account);
     return [...new Set(own.map(({ posting }) => nameOf(posting)))];
@@ -35,7 +32,6 @@ function nameOf(posting: { transactionId: string; cycleId: string; period: numbe
   return [posting.transactionId, posting.cycleId, posting.period, posting.amount].join(' ');
 }
 
-/** All postings of an end user, oldest first, and within a transaction in the order of its cycles. */
 async function postingsOf(ledger: ContractLedger, { key }: EndUser): Promise<string[]> {
   const names: string[] = [];
   for (let from: string | null = null; ; ) {
@@ -63,7 +59,6 @@ function peopleOf({ account, other }: ContractLedger): EndUser[] {
   return Array.from({ length: 12 }, (_, index) => new EndUser(index % 3 ? account : other, index));
 }
 
-/** Writes one batch of random commands of all kinds. */
 async function writeSome(ledger: ContractLedger, people: readonly EndUser[], random: Random): Promise<void> {
   const commands = Array.from({ length: 1 + random.below(12) }, () => {
     const user = random.pick(people);

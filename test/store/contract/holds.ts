@@ -32,7 +32,6 @@ export function holdContract(contract: Contract): void {
   manyHolds(contract);
 }
 
-/** Creates a hold. */
 async function held(ledger: ContractLedger, user: EndUser, amount: number, seconds = 900): Promise<HoldResult> {
   const [outcome] = await ledger.write([user.hold(amount, seconds)]);
   return holdIn(outcome);
@@ -43,7 +42,6 @@ function holdIn(outcome: Outcome | null | undefined): HoldResult {
   return outcome.hold;
 }
 
-/** The remaining and the held credits of each cycle. */
 async function cyclesOf(ledger: ContractLedger, { key }: EndUser): Promise<(readonly [number, number])[]> {
   const { state } = await ledger.load(key);
   return state.cycles.map(({ remaining, held }) => [remaining, held]);

@@ -146,7 +146,6 @@ function keys({ it }: Contract): void {
   });
 }
 
-/** One request of each kind: first the grants, then the other writes. */
 function oneOfEach(ada: EndUser, suffix: string): WriteCommand[] {
   const commands = [ada.add(5), ada.startCycle(3, 500, 'replace'), ada.subtract(1), ada.stopCycle()];
   return commands.map((command) => keyed(command, `${command.kind} ${suffix}`, suffix));
@@ -154,7 +153,6 @@ function oneOfEach(ada: EndUser, suffix: string): WriteCommand[] {
 
 const GRANTS = 2;
 
-/** Repeats the requests, and returns for each request whether its outcome was replayed. */
 async function areReplayed(ledger: ContractLedger, commands: readonly WriteCommand[]): Promise<boolean[]> {
   return (await ledger.write(commands)).map((outcome) => outcome?.replayOf !== undefined);
 }

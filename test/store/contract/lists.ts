@@ -1,6 +1,5 @@
 // Contract tests for lists across renewals: a reader that continues from a transaction of a list sees the rest of the
-// list unchanged, even if other transactions have meanwhile been written, become due, or been stored. The histories are
-// random; a failure prints the seed that repeats it.
+// list unchanged, even if other transactions have meanwhile been written, become due, or been stored.
 
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
@@ -15,7 +14,6 @@ import { EndUser, EVERYTHING } from '../temporary-ledger.ts';
 export const SEED = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 31));
 export const RUNS = Number(process.env.RUNS ?? 25);
 
-/** One step of a random history: time passes, then a batch of commands is written. A step may leave out either part. */
 export interface Step {
   readonly ms: number;
   readonly kinds: readonly ('add' | 'subtract' | 'start' | 'stop' | 'settle' | 'many')[];
@@ -39,7 +37,6 @@ export async function take(ledger: ContractLedger, ada: EndUser, { ms, kinds }: 
   if (commands.length > 0) await ledger.write(commands);
 }
 
-/** The transactions that a reader sees within a range, latest first: due renewals, then stored transactions. */
 async function listed(
   ledger: ContractLedger,
   { key }: EndUser,

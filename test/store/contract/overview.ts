@@ -18,7 +18,6 @@ export function overviewContract(contract: Contract): void {
   lag(contract);
 }
 
-/** Counts all postings, then returns the overview. */
 async function overviewOf(ledger: ContractLedger, account: number, request = DAYS): Promise<Overview> {
   await ledger.consumeFeed();
   return ledger.console.overview(account, request);
@@ -203,7 +202,6 @@ function lag({ itInTime }: Contract): void {
 
 type Totals = Omit<OverviewDay, 'day'>;
 
-/** The sums over all days. */
 export function totalOf(days: readonly OverviewDay[]): Totals {
   const none: Totals = { added: 0n, started: 0n, spent: 0n, expired: 0n, renewed: 0n, transactions: 0 };
   return days.reduce(

@@ -11,8 +11,8 @@ import { EndUser, EVERYTHING, historyOf, NOON, transactionsOf } from '../tempora
 import type { TestLedger } from '../test-ledger.ts';
 
 /**
- * The listed transactions that `fill` writes, latest first. Some subtractions draw on one cycle, others on several.
- * `fill` also stops cycles, but a list of transactions does not include stops.
+ * The listed transactions that `fill` writes, latest first. `fill` also stops cycles, but a list of transactions does
+ * not include stops.
  */
 const FILLED = [
   '-1 subtract',
@@ -99,7 +99,6 @@ export function pageContract({ it, itInTime }: Contract): void {
     async (ledger) => {
       const [ada, beside] = [new EndUser(ledger.account, 1), new EndUser(ledger.other, 1)];
       await ledger.write([ada.add(3), ada.add(100), ada.startCycle(7, 2), beside.add(1)]);
-      // Writes enough transactions for several snapshots.
       for (let round = 0; round < 300; round++) {
         ledger.wall += (round % 3) * 1_000;
         const commands = [ada.add(2, 500), beside.add(1), ada.subtract(3), ada.stopCycle(), ada.startCycle(5)];
@@ -171,7 +170,6 @@ export function pageContract({ it, itInTime }: Contract): void {
   });
 }
 
-/** The id with its random digits increased or decreased by one. */
 function shifted(id: string, by: 1 | -1): string {
   const tail = BigInt(`0x${id.slice(24)}`) + BigInt(by);
   assert(tail >= 0n && tail < 2n ** 48n, 'the shifted digits still fit into the id');

@@ -41,13 +41,11 @@ async function cyclesOf(ledger: ContractLedger, user: EndUser): Promise<readonly
   return (await ledger.load(user.key)).state.cycles;
 }
 
-/** The transactions that are due but not stored yet, as the list of transactions shows them, latest first. */
 export async function dueOf(ledger: ContractLedger, user: EndUser): Promise<string[]> {
   const { state, now } = await ledger.transactions(user.key);
   return [...dueTransactions(state, now)].map(({ amount, kind }) => `+${amount} ${kind}`);
 }
 
-/** What happens between the requests of a test and the end of the period. */
 const INTERRUPTIONS: readonly (readonly [when: string, happens: (ledger: ContractLedger) => Promise<void>])[] = [
   ['without an interruption', async () => {}],
   ['after a restart', (ledger) => ledger.reopen()],

@@ -29,7 +29,6 @@ export function refundContract(contract: Contract): void {
   lookUps(contract);
 }
 
-/** Writes a command that must be accepted, and returns the id of its transaction. */
 async function done(ledger: ContractLedger, command: WriteCommand): Promise<string> {
   const [id] = idsOf(await ledger.write([command]));
   assert(id, 'it is accepted');

@@ -160,7 +160,6 @@ function instants({ it, itInTime }: Contract): void {
   });
 }
 
-/** A random command of any kind. Captures, releases and refunds use the given ids. */
 function commandOf(user: EndUser, random: Random, ids: { holds: string[]; spent: string[] }): Command {
   const any = (all: readonly string[]) =>
     all.length === 0 ? '019c13ec-9e00-4000-8002-000000000000' : random.pick(all);

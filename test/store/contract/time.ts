@@ -163,7 +163,6 @@ function renewals({ itInTime }: Contract): void {
   });
 }
 
-/** The transactions of an end user that a reader sees, latest first: due renewals, then stored transactions. */
 async function shownOf(ledger: ContractLedger, { key }: EndUser): Promise<readonly Transaction[]> {
   const { state, now, transactions } = await ledger.transactions(key);
   return [...dueTransactions(state, now), ...transactions];
@@ -297,7 +296,6 @@ function catchingUp({ itInTime }: Contract): void {
   );
 }
 
-/** Writes a batch that subtracts 2 and then 4 credits, and repeats the batch until its commands are decided. */
 async function askUntilDecided(ledger: ContractLedger, slow: EndUser): Promise<readonly (Result | null)[]> {
   for (let round = 0; round < ROUNDS_MAX; round++) {
     const outcomes = await ledger.results([slow.subtract(2), slow.subtract(4)]);
@@ -307,7 +305,6 @@ async function askUntilDecided(ledger: ContractLedger, slow: EndUser): Promise<r
   throw new Error(`not decided after ${ROUNDS_MAX} batches`);
 }
 
-/** Operations at the later time, before the clock is set back. */
 const WITNESSES: readonly (readonly [
   what: string,
   look: (ledger: ContractLedger, ada: EndUser) => Promise<unknown>,

@@ -48,10 +48,7 @@ export class History {
     return counts.filter((text) => !text.startsWith('0 ')).join(', ');
   }
 
-  /**
-   * Sends one write and records the response. Two of every three writes are additions; some of the subtractions are
-   * refused.
-   */
+  /** Two of every three writes are additions; some of the subtractions are refused. */
   async write(submit: (command: Command) => Promise<CommitResult>): Promise<Answer> {
     const serial = this.#answers.push(null) - 1;
     const user = this.#userOf(serial);
@@ -103,7 +100,6 @@ export class History {
 }
 
 export interface Load {
-  /** Resolves when `more` further writes are acknowledged. */
   acknowledged(more: number, withinMs?: number): Promise<void>;
   /** Stops the load, and resolves when all writes in flight have a response. */
   stop(): Promise<void>;

@@ -33,7 +33,6 @@ interface Edited {
   run(sql: string): Promise<unknown>;
 }
 
-/** Runs `work` on a ledger of two end users without CHECK constraints. */
 async function withoutChecks(work: (ledger: Edited) => Promise<void>): Promise<void> {
   const url = await server.createDatabase();
   const run = (sql: string) => server.query(sql, new URL(url).pathname.slice(1));
@@ -79,7 +78,6 @@ for (const [table, column, value, invariant] of PAST) {
     }));
 }
 
-/** SQL that tampers with the ledger, and the problem that the audit must report. */
 const TAMPERED: readonly (readonly [what: string, sql: string, sentence: RegExp])[] = [
   ['a changed daily total', 'UPDATE scrip.daily_totals SET credits = credits + 1', /^the totals of account 1 \(.*day/],
   [

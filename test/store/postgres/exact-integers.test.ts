@@ -1,6 +1,5 @@
-// Credits in PostgreSQL are 64-bit integers, but JavaScript represents only integers up to 2^53−1 exactly. Amounts up
-// to that limit are exact. The CHECK constraints reject larger numbers; if one is stored anyway, the ledger stops
-// instead of rounding it.
+// Credits in PostgreSQL are 64-bit integers, but JavaScript represents only integers up to 2^53−1 exactly. The CHECK
+// constraints reject larger numbers; if one is stored anyway, the ledger stops instead of rounding it.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -52,7 +51,6 @@ test('The constraints in PostgreSQL reject amounts above 2^53−1', () =>
     assert.equal(await balanceOf(ledger, ada), 5);
   }));
 
-/** The operations that may be the first to read the number. */
 const FINDERS: readonly (readonly [finder: string, look: (ledger: TestLedger) => Promise<unknown>])[] = [
   ['a write', (ledger) => ledger.write([ada.subtract(1)])],
   ['a read of a balance', (ledger) => ledger.load(ada.key)],

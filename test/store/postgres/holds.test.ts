@@ -28,12 +28,10 @@ async function transactionOf(ledger: TestLedger, command: WriteCommand): Promise
   return outcome.transactionId;
 }
 
-/** All transactions, including those that moved no credits, oldest first. */
 async function historyOf({ store }: TestLedger, { key }: EndUser) {
   return (await store.history(key, { from: null, limit: 100 })).transactions.toReversed();
 }
 
-/** Changes that the constraints of the database must reject, so that a bug in Scrip cannot store them. */
 const REFUSED: readonly (readonly [what: string, sql: string])[] = [
   ['more held credits than remain in a cycle', 'UPDATE scrip.cycles SET held = remaining + 1'],
   ['held credits below zero', 'UPDATE scrip.cycles SET held = -1'],
@@ -116,7 +114,7 @@ describe('Ids and instants of the transactions of an end user on PostgreSQL', { 
 });
 
 test(
-  'When the clock of PostgreSQL jumps ahead, the next batch first stores the lapses that became due',
+  "When PostgreSQL's clock jumps ahead, the next batch first stores the lapse of each hold that is due",
   LIMIT,
   async (t) => {
     let wall = NOON;

@@ -1,12 +1,13 @@
 // PostgreSQL ledgers for tests, either with the clock of the database or with a clock that the test sets. With a clock
 // that the test sets, the store reads the time from a table, and each call first writes the current time of the test to
-// that table. The heartbeat of the store does not read the clock.
+// that table.
 
 import type { TestContext } from 'node:test';
 import pg from 'pg';
 import type { Instant } from '../../../src/ledger/instant.ts';
 import type { PostgresOptions } from '../../../src/store/postgres/pool/connection-pool.ts';
 import { openPostgresStore } from '../../../src/store/postgres/postgres-store.ts';
+import { openPostgresAccountDatabase } from '../../../src/store/postgres/reads/account-database.ts';
 import { openPostgresTools } from '../../../src/store/postgres/tools/ledger-tools.ts';
 import { type Audited, auditOf } from '../temporary-ledger.ts';
 import { type NewLedger, type PluggedLedger, TestLedger } from '../test-ledger.ts';
@@ -14,17 +15,16 @@ import type { PostgresServer } from './postgres-server.ts';
 
 const OPTIONS = { lanes: 4, prepared: true, citus: null, acceptUnsafe: true } as const;
 
-/** The options that most tests use, with the changes in `change`. */
 export function optionsFor(url: string, change: Partial<PostgresOptions> = {}): PostgresOptions {
   return { ...OPTIONS, ...change, url };
 }
 
-/** A ledger with the clock of the database. */
 export function pluggedDatabase(url: string, change: Partial<PostgresOptions> = {}): PluggedLedger {
   const options = optionsFor(url, change);
   return {
     open: () => openPostgresStore(options),
     openTools: async () => (await openPostgresTools(options, { create: false })).tools,
+    openAccounts: () => openPostgresAccountDatabase(url),
     failCommits: (isFailing) => failCommits(url, isFailing),
     remove: async () => {},
   };
@@ -41,13 +41,14 @@ export function pluggedOnMovedClock(
     ...plugged,
     async open() {
       await clock.show();
-      const { ledger, keys, console, summaries, testClock } = await plugged.open();
+      const { ledger, keys, console, summaries, events, testClock } = await plugged.open();
       const feed = clock.before(ledger.feed);
       return {
         ledger: { ...clock.before(ledger), feed },
         keys: clock.before(keys),
         console: clock.before(console),
         summaries: clock.before(summaries),
+        events: clock.before(events),
         imports: null,
         testClock: testClock && clock.before(testClock),
       };
@@ -60,17 +61,15 @@ export function pluggedOnMovedClock(
   };
 }
 
-/** Opens a ledger that is closed after the test. */
 export async function openFor(t: TestContext, url: string, change: Partial<PostgresOptions> = {}): Promise<TestLedger> {
   return closedAfter(t, await TestLedger.open(async () => pluggedDatabase(url, change)));
 }
 
-/** Opens a ledger with a clock that the test sets, and closes it after the test. */
 export async function openOnMovedClock(t: TestContext, url: string, wall: () => Instant): Promise<TestLedger> {
   return closedAfter(t, await TestLedger.open(async () => pluggedOnMovedClock(url, wall)));
 }
 
-/** Creates ledgers on a server. Each ledger is emptied after its test, so that another test can reuse it. */
+/** Each ledger is emptied after its test, so that another test can reuse it. */
 export function newLedgerOn(server: PostgresServer, change: Partial<PostgresOptions> = {}, isMoved = false): NewLedger {
   return async (wall) => {
     const url = await server.createLedger();
@@ -83,7 +82,6 @@ export function newLedgerOn(server: PostgresServer, change: Partial<PostgresOpti
   };
 }
 
-/** Audits a database, even while stores have it open. */
 export async function auditBeside(url: string): Promise<Audited> {
   const { tools } = await openPostgresTools(optionsFor(url), { create: false });
   return await auditOf(tools).finally(() => tools.close());
@@ -98,7 +96,11 @@ function closedAfter(t: TestContext, ledger: TestLedger): TestLedger {
 }
 
 /** The changes for which a trigger makes the COMMIT fail. */
-const FAILING = ['INSERT ON scrip.postings', 'INSERT OR DELETE ON scrip.idempotency_records'];
+const FAILING = [
+  'INSERT ON scrip.postings',
+  'INSERT OR DELETE ON scrip.idempotency_records',
+  'INSERT OR DELETE ON scrip.events',
+];
 
 async function failCommits(url: string, isFailing: boolean): Promise<void> {
   const client = new pg.Client({ connectionString: url });

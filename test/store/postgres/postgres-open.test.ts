@@ -33,7 +33,6 @@ async function close(...stores: readonly Stores[]): Promise<void> {
   await Promise.all(stores.map(({ ledger }) => ledger.close()));
 }
 
-/** Adds 5 credits. */
 async function add({ ledger }: Stores): Promise<void> {
   await ledger.write([ada.add(5)], () => {});
 }

@@ -1,7 +1,6 @@
-// Runs real PostgreSQL servers for the tests, with programs from npm. Each server has its own cluster in a temporary
-// folder and its own port. PostgreSQL refuses to run as root, so tests that run as root start it as an unprivileged
-// user. A folder that all test files of a run share contains an empty cluster, which each server copies, and, if
-// needed, a copy of the programs.
+// Runs real PostgreSQL servers for the tests, with programs from npm. PostgreSQL refuses to run as root, so tests that
+// run as root start it as an unprivileged user. A folder that all test files of a run share contains an empty cluster,
+// which each server copies, and, if needed, a copy of the programs.
 
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -27,7 +26,6 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { RUN_FOLDER } from '../../run-folder.ts';
 
-/** The id of an unprivileged user. */
 const UNPRIVILEGED_ID = 65_534;
 const isRoot = process.getuid?.() === 0;
 const identity = isRoot ? { uid: UNPRIVILEGED_ID, gid: UNPRIVILEGED_ID } : {};
@@ -41,7 +39,6 @@ export class PostgresServer {
   readonly #emptyLedgers: string[] = [];
   #process: ChildProcess | null = null;
 
-  /** Creates and starts a new cluster. */
   static async start(settings: Readonly<Record<string, string>> = {}): Promise<PostgresServer> {
     const server = new PostgresServer(await freePort(), temporaryFolder(tmpdir()), settings);
     if (RUN_FOLDER === undefined) server.#initialise(server.data);
@@ -90,7 +87,6 @@ export class PostgresServer {
     return `postgres://postgres@127.0.0.1:${this.port}/${database}`;
   }
 
-  /** Creates an empty database for one test. */
   async createDatabase(): Promise<string> {
     const name = `test_${crypto.randomUUID().replaceAll('-', '')}`;
     await this.query(`CREATE DATABASE ${name}`);
@@ -116,7 +112,8 @@ export class PostgresServer {
     // `replica` turns off the checks of foreign keys, so that the order of the tables does not matter. The clock table
     // of a new ledger has one row.
     await this.query(
-      `SET lock_timeout = '10s'; SET session_replication_role = replica; ${emptied} INSERT INTO scrip.clock VALUES (true, 0)`,
+      `SET lock_timeout = '10s'; SET session_replication_role = replica; ${emptied}
+       INSERT INTO scrip.clock VALUES (true, 0); UPDATE scrip.feed_consumers SET latest_event = 0`,
       database,
     );
     this.#emptyLedgers.push(url);
@@ -218,7 +215,6 @@ function madeOnce(name: string, make: (folder: string) => void): string {
   return shared;
 }
 
-/** A temporary folder that belongs to the user that runs PostgreSQL. */
 function temporaryFolder(parent: string): string {
   const folder = mkdtempSync(join(parent, 'scrip-postgres-'));
   if (isRoot) chownSync(folder, UNPRIVILEGED_ID, UNPRIVILEGED_ID);
@@ -237,7 +233,6 @@ function isOpenToAll(path: string): boolean {
   return true;
 }
 
-/** A free port of this machine. */
 export async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');

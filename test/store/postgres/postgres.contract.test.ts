@@ -18,7 +18,6 @@ after(() => server.remove());
 /** A test mostly waits for the server, so several tests can run at the same time. */
 const AT_ONCE = 4;
 
-/** The returned function reads `server` only when a test calls it, because `before` sets `server` first. */
 const onServer =
   (...options: [Parameters<typeof newLedgerOn>[1]?, boolean?]): NewLedger =>
   (wall) =>

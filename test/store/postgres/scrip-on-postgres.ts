@@ -11,7 +11,7 @@ export interface ScripOnPostgres {
   readonly url: string;
 }
 
-/** Creates a database. @returns the settings with which Scrip serves it: by default with one lane */
+/** @returns the settings with which Scrip serves the new database: by default with one lane */
 export async function newDatabaseOn(
   server: PostgresServer,
   change: Partial<PostgresOptions> = {},
@@ -19,7 +19,6 @@ export async function newDatabaseOn(
   return databaseAt(await server.createDatabase(), { lanes: 1, ...change });
 }
 
-/** The settings with which Scrip serves the database at `url`: those of `optionsFor`. */
 export function databaseAt(url: string, change: Partial<PostgresOptions> = {}): PostgresDatabase {
   return { kind: 'postgres', ...optionsFor(url, change) };
 }

@@ -31,14 +31,11 @@ export function isCommit(bytes: Buffer): boolean {
 }
 
 export class TcpProxy {
-  /** The port to which new connections are forwarded. */
   target: number;
   delayMs = 0;
-  /** Whether the proxy swallows all data on new connections. */
   swallowsNew = false;
   /** Decides what happens to each chunk that the service sends. */
   rule: (bytes: Buffer) => Verdict = () => 'pass';
-  /** Called with each chunk that the server sends. */
   onAnswer: (bytes: Buffer) => void = () => {};
   readonly #server: Server;
   readonly #links = new Set<Link>();
@@ -63,7 +60,6 @@ export class TcpProxy {
     return this.#links.size;
   }
 
-  /** Returns the URL of the same database through this proxy. */
   url(direct: string): string {
     return Object.assign(new URL(direct), { port: String(this.port) }).href;
   }

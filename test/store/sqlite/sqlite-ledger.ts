@@ -6,13 +6,14 @@ import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import type { TestContext } from 'node:test';
 import type { Instant } from '../../../src/ledger/instant.ts';
+import { openSqliteAccountDatabase } from '../../../src/store/sqlite/reads/account-database.ts';
 import { openSqliteStore } from '../../../src/store/sqlite/sqlite-store.ts';
 import { openSqliteTools } from '../../../src/store/sqlite/tools/ledger-tools.ts';
 import type { WriterOptions } from '../../../src/store/sqlite/writer/writer.ts';
 import { type Audited, auditOf, NOON, temporaryFile } from '../temporary-ledger.ts';
 import { type NewLedger, type PluggedLedger, TestLedger } from '../test-ledger.ts';
 
-/** Limits so small that a few batches fill both generations of the cache and a sorted run of idempotency records. */
+/** Limits so small that a few batches exceed them. */
 export const SMALL: WriterOptions = {
   cache: { endUsersMax: 2, postingsMax: 2, cyclesMax: 5, ageMaxMs: 60_000, perUserMax: 3 },
   indexRunMax: 2,
@@ -28,6 +29,7 @@ export function pluggedFile(
     file,
     open: () => openSqliteStore(plugged.file, wall, options),
     openTools: async () => openSqliteTools(plugged.file, { create: false }).tools,
+    openAccounts: () => openSqliteAccountDatabase(plugged.file),
     crash: () => {
       plugged.file = crashed(plugged.file);
     },
@@ -64,13 +66,11 @@ function failCommits(file: string, isFailing: boolean): void {
   db.close();
 }
 
-/** Makes new ledgers with the writer in this thread. */
 export const inPlace =
   (options: Partial<WriterOptions> = {}): NewLedger =>
   async (wall) =>
     pluggedFile(temporaryFile(), wall, options);
 
-/** Makes new ledgers with the writer in its own thread. */
 export const inThread =
   (options: Partial<WriterOptions> = {}): NewLedger =>
   async () =>
@@ -87,7 +87,6 @@ export async function openFor(t: TestContext, file: string, options: Partial<Wri
   );
 }
 
-/** Opens a file with a clock that the test sets. */
 export async function openInPlace(
   t: TestContext,
   file: string,
@@ -105,7 +104,6 @@ async function closedAfter(t: TestContext, opening: Promise<TestLedger>): Promis
   return ledger;
 }
 
-/** Audits a file that a server may have open at the same time. */
 export async function auditBeside(file: string): Promise<Audited> {
   const { tools } = openSqliteTools(file, { create: false });
   return await auditOf(tools).finally(() => tools.close());

@@ -1,6 +1,5 @@
-// Runs the store contract on SQLite in three configurations. In two of them, one with the usual limits and one with
-// very small limits, the writer runs in the same thread as the test, and the test sets the clock. In the third, the
-// writer has its own thread, as in the service.
+// Runs the store contract on SQLite: with the usual limits, with very small limits, and with the writer in its own
+// thread, as in the service.
 
 import { storeContract } from '../store-contract.ts';
 import { inPlace, inThread, SMALL } from './sqlite-ledger.ts';

@@ -14,10 +14,7 @@ import { byHand, damaged, otherProcess, readByHand } from '../outside.ts';
 import { auditBeside, crashed, openFor, openInPlace } from '../sqlite/sqlite-ledger.ts';
 import { ENDLESS, EndUser, makeHistory, PEOPLE, problemsOf, temporaryFile } from '../temporary-ledger.ts';
 
-/**
- * An audit of such a small ledger takes milliseconds. If an audit takes longer than this, the test assumes that it
- * never ends.
- */
+/** If an audit takes longer than this, the test assumes that it never ends. */
 const AUDIT_MS_MAX = 20_000;
 
 const [ada, eve] = [new EndUser(1, 1), new EndUser(2, 1)];
@@ -140,7 +137,7 @@ for (const [what, sql, says] of MARKS)
     assert.match(await problemsAfter(sql), says);
   });
 
-test('The audit reports pending balances that the mark of flushed postings wrongly counts as flushed', async (t) => {
+test('The audit reports pending balances that the ledger file wrongly counts as flushed', async (t) => {
   const path = temporaryFile();
   const ledger = await openInPlace(t, path);
   await ledger.write([ada.add(10), eve.add(5)]);
@@ -197,7 +194,6 @@ const PARTIAL_INDEXES = {
   refunds: ['postings', `kind = 'refund'`],
 } as const;
 
-/** Removes all rows from an index without changing the table. */
 function emptyIndex(path: string, index: keyof typeof PARTIAL_INDEXES): void {
   const [row] = readByHand(
     path,

@@ -40,7 +40,7 @@ function isApart(row: Row, column: string, changed: number): boolean {
   return column === 'previous' && changed >= Number(row.posting);
 }
 
-/** Whether a cycle has ended. The held credits of an ended cycle have no meaning. */
+/** The held credits of an ended cycle have no meaning. */
 function isEnded({ ends_at: end }: Row): boolean {
   return end !== undefined && Number(end) <= NOW;
 }
@@ -54,7 +54,6 @@ function isSame(a: unknown, b: unknown): boolean {
   return Buffer.compare(a as Uint8Array, b as Uint8Array) === 0;
 }
 
-/** Whether the posting changed a period that is no longer stored or had already ended. */
 function isOfPastPeriod({ kind, cycle_id: id, period, created_at: at, expires_at: end }: Row): boolean {
   if (kind === 'refund') return Number(end) <= Number(at);
   const cycle = rows.balances.find((row) => isSame(row.cycle_id, id));
@@ -103,7 +102,6 @@ for (const [table, column, words] of WORDS) {
   });
 }
 
-/** Plans that differ from the plan in `text`, and texts that are not plans. */
 function otherPlans(text: string): readonly string[] {
   const [amount, validity = '', rolloverMax] = text.split('/');
   const count = Number.parseInt(validity, 10);
@@ -205,10 +203,7 @@ test('The audit finds missing links between postings', async () => {
 const POSTING =
   'posting, previous, account, end_user, transaction_id, cycle_id, period, kind, amount, created_at, expires_at, actor, terms, reference';
 
-/**
- * SQL that inserts a posting after the latest posting of an end user. `values` gives the columns of the new posting,
- * starting with `account`.
- */
+/** `values` gives the columns of the new posting, starting with `account`. */
 function entered(row: Row, values: string): string {
   const user = `type = 'end-user' AND ${whereUser(row)}`;
   return `INSERT INTO postings (${POSTING}) SELECT 999, (SELECT latest_posting FROM balances WHERE ${user}), ${values};
@@ -227,7 +222,6 @@ test('The audit finds a duplicate posting, whether or not it is linked to its en
 /** An id that the ledger might issue next. */
 const LATEST = `x'${transactionId({ at: NOW, sequence: 2 ** 20, tail: 'f'.repeat(12) }).replaceAll('-', '')}'`;
 
-/** SQL that starts a cycle of an end user now, with a matching posting. */
 function started(row: Row, type: 'one-time' | 'recurring', amount: number): string {
   const end = NOW + 10 * DAY_MS;
   const kind = type === 'one-time' ? 'add' : 'start-cycle';
@@ -238,7 +232,6 @@ function started(row: Row, type: 'one-time' | 'recurring', amount: number): stri
     ${entered(row, `${user}, ${LATEST}, ${LATEST}, 0, '${kind}', ${amount}, ${NOW}, ${end}, 'key:1', '${type}/${amount}/10d', NULL`)}`;
 }
 
-/** SQL that changes the credits of a cycle, with a matching posting. */
 function moved(cycle: Row, kind: string, amount: number, at = NOW): string {
   const here = where('balances', cycle);
   const values = `account, end_user, ${LATEST}, cycle_id, period, '${kind}', ${amount}, ${at}, ends_at, 'key:1', NULL, NULL`;

@@ -36,7 +36,6 @@ async function makeLarge(file: string): Promise<void> {
   await ledger.close();
 }
 
-/** Other files in the same folder whose names begin with the name of `file`. */
 function siblingsOf(file: string): string[] {
   return readdirSync(dirname(file)).filter((name) => name.startsWith(basename(file)) && name !== basename(file));
 }

@@ -20,7 +20,6 @@ const KEYS = {
 export interface Verdict {
   /** `account 1, end user …` for each finding, and `store` for problems that belong to no end user. */
   readonly names: readonly string[];
-  /** All problems, one per line. */
   readonly text: string;
 }
 
@@ -38,7 +37,6 @@ export class ChangedLedger {
     return ledger;
   }
 
-  /** Returns the only row of the table with these values. */
   row(table: Table, columns: Row): Row {
     const found = this.rows[table].filter((row) =>
       Object.entries(columns).every(([name, value]) => row[name] === value),
@@ -47,7 +45,6 @@ export class ChangedLedger {
     return found[0] as Row;
   }
 
-  /** Copies the file, runs `sql` on the copy, and returns the path of the copy. */
   changed(sql: string): string {
     const copy = `${this.file}.copy`;
     for (const end of ['', '-wal', '-shm']) rmSync(copy + end, { force: true });
@@ -87,17 +84,14 @@ export function literal(value: SQLOutputValue | undefined): string {
   return typeof value === 'string' ? `'${value}'` : String(value);
 }
 
-/** The SQL condition that selects this row. */
 export function where(table: Table, row: Row): string {
   return KEYS[table].map((column) => `${column} = ${literal(row[column])}`).join(' AND ');
 }
 
-/** The SQL condition that selects the rows of the same end user. */
 export function whereUser({ account, end_user }: Row): string {
   return `account = ${account} AND end_user = ${literal(end_user)}`;
 }
 
-/** The same bytes with one flipped bit. */
 export function flipped(bytes: SQLOutputValue | undefined, index: number): SQLOutputValue {
   const copy = Uint8Array.from(bytes as Uint8Array);
   copy[index] = (copy[index] as number) ^ 1;

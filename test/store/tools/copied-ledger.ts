@@ -49,7 +49,7 @@ export async function auditAt(url: string): Promise<Audited> {
   return await auditOf(tools).finally(() => tools.close());
 }
 
-/** Creates one account with `endUsers` end users. Each end user has two postings: an addition and a subtraction. */
+/** Each end user has two postings: an addition and a subtraction. */
 export async function makeMany(file: string, endUsers: number): Promise<void> {
   const { keys, ledger } = await openSqliteStore(file);
   await createApiKey(keys, { accountName: 'Lovelace Ltd', scope: 'write' });

@@ -28,7 +28,6 @@ after(() => server.remove());
 
 const at = (url: string): Database => databaseAt('a test', url, {});
 
-/** Copies a ledger while no server runs, and then calls `look` while a server runs on the copy. */
 async function copied(from: Database, to: Database, look: (scrip: Scrip) => Promise<void>): Promise<number> {
   const { people } = await copyDatabase(from, to, () => {});
   const scrip = await startScrip({ database: to });

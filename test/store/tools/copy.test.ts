@@ -1,6 +1,5 @@
 // Tests copying a whole ledger from one store to another: the copy has the same rows, a ledger in use is not copied,
-// and no other ledger is overwritten. The tests use files and a real PostgreSQL. interrupted-copy.test.ts tests
-// interrupted copies.
+// and no other ledger is overwritten.
 
 import assert from 'node:assert/strict';
 import { DatabaseSync } from 'node:sqlite';
@@ -272,7 +271,6 @@ describe('refused copies', options, () => {
   });
 });
 
-/** Runs `work` while a server runs. */
 async function whileServed(
   t: TestContext,
   file: string,

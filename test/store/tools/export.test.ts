@@ -31,7 +31,6 @@ const COLUMNS =
 
 let server: PostgresServer;
 let file: string;
-/** The same ledger in each store. */
 const ledgers: { readonly name: string; readonly url: string }[] = [];
 
 before(async () => {
@@ -76,7 +75,6 @@ const linesOf = (text: string): Line[] =>
     .split('\n')
     .map((line) => JSON.parse(line));
 
-/** A strict RFC 4180 parser. */
 function rowsOf(text: string): string[][] {
   const rows: string[][] = [];
   const field = /(?:"((?:[^"]|"")*)"|([^",\r\n]*))(,|\r\n)/gy;

@@ -38,7 +38,6 @@ import {
 } from './imported-ledger.ts';
 
 const options = { timeout: 240_000 };
-/** The default retention of idempotency records. */
 const RETENTION = { grantsMs: 30 * DAY_MS, othersMs: DAY_MS };
 
 let server: PostgresServer;
@@ -77,7 +76,6 @@ async function reading<Result>(ledger: Ledger, read: (store: LedgerStore) => Pro
   return read(store).finally(() => store.close());
 }
 
-/** The history of each end user of `rowsOf`, latest transaction first. */
 function histories(ledger: Ledger, endUsers: number): Promise<string[][]> {
   const users = Array.from({ length: endUsers }, (_, index) => new EndUser(1, index));
   return reading(ledger, (store) => Promise.all(users.map((user) => historyOf(store, user))));

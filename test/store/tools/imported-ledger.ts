@@ -13,7 +13,6 @@ import { fileAt } from './copied-ledger.ts';
 
 export const SHA256 = 'ab'.repeat(32);
 
-/** A new ledger with one account and a clock that the test sets. */
 export interface Ledger {
   readonly url: string;
   wall: number;
@@ -46,9 +45,7 @@ export async function newServedFile(): Promise<Ledger> {
   });
 }
 
-/**
- * Grants the queued batches of imports, as a server does. Returns a function that stops granting and closes the ledger.
- */
+/** Returns a function that stops granting and closes the ledger. */
 export function grantQueued({ ledger, imports }: Stores): () => Promise<void> {
   let isStopping = false;
   const granting = (async () => {

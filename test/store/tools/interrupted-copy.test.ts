@@ -1,5 +1,5 @@
 // Interrupted copies: no server starts on an interrupted copy, and the copy can be continued unless the source or the
-// copy has been changed since then. The copies are made to a file and to a real PostgreSQL.
+// copy has been changed since then.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -33,7 +33,6 @@ const INTERRUPTED_AFTER = 6_000;
 
 class Interrupted extends Error {}
 
-/** Returns a progress callback that throws as soon as `postings` postings are copied. */
 function failingAfter(postings: number): ReportProgress {
   return (progress) => {
     if (progress.step === 'copying' && progress.done >= postings) throw new Interrupted();
@@ -50,7 +49,6 @@ async function query(url: string, sql: string): Promise<void> {
   await server.query(sql, url.slice(url.lastIndexOf('/') + 1));
 }
 
-/** For each kind of destination: functions that create a destination and change a copied row by hand. */
 const DESTINATIONS = [
   ['to PostgreSQL', () => server.createDatabase(), (url: string) => query(url, changed('scrip.postings', 'ctid'))],
   [
@@ -60,7 +58,6 @@ const DESTINATIONS = [
   ],
 ] as const;
 
-/** SQL that changes one of the copied rows. */
 function changed(postings: string, key: string): string {
   return `UPDATE ${postings} SET actor = 'key:2' WHERE ${key} = (SELECT ${key} FROM ${postings} WHERE kind = 'subtract' LIMIT 1)`;
 }

@@ -1,9 +1,10 @@
-// Tests tamper evidence. An operator with access to the ledger file changes the history, and may adjust other rows to
-// match. A digest that is stored elsewhere reveals every change. Without a digest, the audit reveals only some changes.
+// Tests tamper evidence: a digest that is stored elsewhere reveals every change to the history. Without a digest, the
+// audit reveals only some changes.
 
 import assert from 'node:assert/strict';
 import { copyFileSync } from 'node:fs';
 import { before, test } from 'node:test';
+import { deriveEvents } from '../../../src/events/derive.ts';
 import { DAY_MS } from '../../../src/ledger/instant.ts';
 import { InvariantViolation } from '../../../src/ledger/invariant.ts';
 import { backUpFile, restoreFile } from '../../../src/store/sqlite/tools/backup.ts';
@@ -153,7 +154,7 @@ test('A copy and a restored backup match the digest of their source, and can be 
   await backUpFile(file, backup, () => {});
   await restoreFile(backup, restored, () => {});
   const [source, destination] = [openSqliteSource(file), openSqliteDestination(copy)];
-  await copyLedger(source, destination, () => {});
+  await copyLedger(source, destination, deriveEvents, () => {});
   await Promise.all([source.close(), destination.close()]);
   for (const path of [restored, copy]) {
     assert.deepEqual(await digestsOf(path, [digest.through]), [digest]);

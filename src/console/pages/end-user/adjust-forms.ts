@@ -1,5 +1,4 @@
-// The forms that adjust the credits of an end user. Each form is in a collapsed `<details>` element, which works
-// without JavaScript. Stopping a cycle therefore takes two clicks.
+// The forms that adjust the credits of an end user, each in a collapsed `<details>` element.
 
 import { html } from 'ghtml';
 import { type Cycle, renews } from '../../../ledger/cycle.ts';
@@ -61,7 +60,6 @@ const FORMS: Readonly<Record<Adjustment | 'change-plan', AdjustForm>> = {
 
 export const ADJUSTMENTS: readonly Adjustment[] = ['add', 'subtract', 'start-cycle', 'stop-cycle'];
 
-/** Shown on the next page if the form is accepted. */
 export const NOTICES: Readonly<Record<Adjustment, string>> = {
   add: 'Credits added.',
   subtract: 'Credits subtracted.',
@@ -71,7 +69,6 @@ export const NOTICES: Readonly<Record<Adjustment, string>> = {
 
 interface FormsView {
   readonly endUser: string;
-  /** The active recurring cycle. It can be stopped, and its plan can be changed. */
   readonly activeCycle: Cycle | null;
   readonly forms: AdjustForms;
 }

@@ -1,4 +1,4 @@
-// Names a cycle by the grant that opened it, instead of by an ID or a time. Describes plans.
+// Names for cycles and descriptions of plans.
 
 import { html } from 'ghtml';
 import type { Plan, Validity } from '../../../ledger/plan.ts';
@@ -6,7 +6,7 @@ import type { CycleTerms } from '../../../ledger/posting.ts';
 import { instantOf, type TransactionId } from '../../../ledger/transaction-id.ts';
 import { creditsText, dayText, numberText } from '../../figures.ts';
 
-/** Names for common period lengths in days. Some products sell months of 30 days, others months of 31 days. */
+/** Some products sell months of 30 days, others months of 31 days. */
 const RHYTHMS: Readonly<Record<number, string>> = {
   1: 'Daily',
   7: 'Weekly',
@@ -55,7 +55,7 @@ export function cycleNameText({ type, plan }: CycleTerms, period: number): strin
   return `${rhythm} cycle of ${numberText(amount)}, period ${numberText(period + 1)}`;
 }
 
-/** @param opening the terms of the cycle; if undefined, the cycle is named by the day on which it was opened */
+/** @param opening if undefined, the day on which the cycle was opened names the cycle */
 export function cycleName(id: TransactionId, period: number, opening: CycleTerms | undefined): string {
   const since = dayText(instantOf(id));
   const name = opening === undefined ? `Cycle since ${since}` : cycleNameText(opening, period);

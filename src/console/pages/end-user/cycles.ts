@@ -1,5 +1,4 @@
-// The current cycles of an end user: the credits left in each cycle, the time left, and what happens when the cycle
-// ends.
+// The table of the current cycles of an end user.
 
 import { html } from 'ghtml';
 import { type Cycle, renews, spendable } from '../../../ledger/cycle.ts';
@@ -39,7 +38,7 @@ export function cyclesSection(cycles: readonly Cycle[], now: Instant): string {
 </section>`;
 }
 
-/** Returns all cycles. If there are too many, returns only the first cycles that have credits left or renew. */
+/** If there are too many cycles, returns the first cycles that have credits left or renew. */
 function shownOf(cycles: readonly Cycle[]): readonly Cycle[] {
   if (cycles.length <= CYCLES_SHOWN_MAX) return cycles;
   return cycles.filter((cycle) => cycle.remaining > 0 || renews(cycle)).slice(0, CYCLES_SHOWN_MAX);

@@ -1,5 +1,4 @@
-// The page of an end user. It answers "why is my balance 12?" with the balance, the plan, the cycles that make up the
-// balance, the open holds, the balance over time, and every transaction with its actor.
+// The page of an end user, which answers "why is my balance 12?".
 
 import { html } from 'ghtml';
 import type { Amount } from '../../../ledger/amount.ts';
@@ -19,7 +18,6 @@ export interface EndUserView extends HoldsView, HistoryView {
   readonly held: Amount;
   /** The cycles that have not ended, in the order in which they are spent. */
   readonly cycles: readonly Cycle[];
-  /** Null on the pages of older transactions. */
   readonly balanceOverTime: BalanceOverTime | null;
   readonly forms: AdjustForms;
 }

@@ -34,9 +34,7 @@ export interface HistoryView {
   readonly isFirstPage: boolean;
   /** Newest first. */
   readonly history: readonly HistoryEntry[];
-  /** The cursor of the next page of older transactions; null on the last page. */
   readonly older: string | null;
-  /** The terms of the cycles in the history. */
   readonly terms: HistoryPage['terms'];
   readonly openHolds: ReadonlySet<TransactionId>;
   readonly filter: HistoryFilter;
@@ -101,10 +99,7 @@ function historyTable({ endUser, history, terms, openHolds }: HistoryView): stri
   return table({ label: 'Transactions', classes: 'history', columns, rows });
 }
 
-/**
- * Returns the amount of a transaction, or the credits that the transaction held or released. For a refund, also returns
- * the credits that expired.
- */
+/** The amount of a transaction, or the credits that it held or released; for a refund, also the expired credits. */
 export function movedCredits(entry: Pick<HistoryEntry, 'id' | 'kind' | 'amount' | 'postings'>): string {
   const { id, kind, amount, postings } = entry;
   const held = wrappable(numberText(Math.abs(heldChange(entry))));
@@ -117,7 +112,7 @@ export function movedCredits(entry: Pick<HistoryEntry, 'id' | 'kind' | 'amount' 
     case 'capture':
       return html`!${amountLabel(entry)} <br><span class="muted small">hold of !${held}</span>`;
     case 'refund': {
-      // Skip the posting that opens a new cycle: other postings already count its credits.
+      // Skip the posting that opens a new cycle: other postings count its credits.
       const given = postings.reduce((sum, posting) => sum + (posting.cycleId === id ? 0 : posting.amount), 0);
       const expired = given - amount;
       if (expired === 0) return amountLabel(entry);
@@ -128,10 +123,7 @@ export function movedCredits(entry: Pick<HistoryEntry, 'id' | 'kind' | 'amount' 
   }
 }
 
-/**
- * Returns the name of the cycle that a transaction changed or, if there are several cycles, a list of their names and
- * amounts.
- */
+/** The cycle that a transaction changed, or the names and amounts of several cycles. */
 export function touchedCycles(
   { kind, postings }: Pick<HistoryEntry, 'kind' | 'postings'>,
   terms: HistoryPage['terms'],
@@ -158,26 +150,19 @@ const REFERENCE_TEXTS: Partial<Record<PostingKind, string>> = {
   'change-plan': 'Scheduled',
 };
 
-/** Describes the plan that a transaction scheduled. Returns an empty string if the transaction scheduled none. */
 function scheduledPlan({ scheduled, expiresAt }: HistoryEntry): string {
   if (scheduled === null) return '';
   const rollover = scheduled.rolloverMax === 0 ? '' : `Up to ${numberText(scheduled.rolloverMax)} unused roll over`;
   return html`<span class="refers-to small">To ${creditsEveryText(scheduled)}</span><span class="refers-to muted small">${rollover}</span><span class="refers-to muted small">From !${endTime(expiresAt)}</span>`;
 }
 
-/**
- * Returns a link to the hold that a transaction closed, to the transaction that it refunded, or to the transaction that
- * scheduled its plan. Returns an empty string if there is no such reference.
- */
+/** Links to the closed hold, the refunded transaction, or the transaction that scheduled the plan. */
 function referenceLink(endUser: string, { kind, reference }: HistoryEntry): string {
   if (reference === null) return '';
   return html`<span class="refers-to small">${REFERENCE_TEXTS[kind] ?? ''} <a href="${transactionPath(endUser, reference)}">!${moment(instantOf(reference))}</a></span>`;
 }
 
-/**
- * Returns a link to the form that releases a hold or refunds a transaction. Screen readers also announce the time of
- * the row.
- */
+/** Screen readers also announce the time of the row. */
 function actionLink(endUser: string, { id, refundable }: HistoryEntry, openHolds: ReadonlySet<TransactionId>): string {
   const label = openHolds.has(id) ? 'Release' : (refundable ?? 0) > 0 ? 'Refund' : null;
   if (label === null) return '';

@@ -21,13 +21,11 @@ export interface HoldView {
 export interface HoldsView {
   readonly endUser: string;
   readonly now: Instant;
-  /** The oldest open holds in ascending order of time. */
   readonly holds: readonly HoldView[];
   /** The IDs of all open holds. */
   readonly openHolds: ReadonlySet<TransactionId>;
 }
 
-/** Returns an empty string if there are no open holds. */
 export function holdsSection({ endUser, now, holds, openHolds }: HoldsView): string {
   if (holds.length === 0) return '';
   const rows = holds.map(

@@ -1,4 +1,4 @@
-// The page on which the user confirms a change of plan. It shows when the new plan starts and how the balance changes.
+// The page on which a user confirms a change of plan, with the effect on the balance.
 
 import { html } from 'ghtml';
 import type { Cycle } from '../../../ledger/cycle.ts';
@@ -12,7 +12,6 @@ import { type FormState, idempotencyKeyInput } from '../form-field.ts';
 import { creditsEveryText, planSummaryText } from './cycle-names.ts';
 import { endUserPath } from './end-user-paths.ts';
 
-/** The name of the form field that confirms a change of plan. */
 export const CONFIRMED = 'confirmed';
 
 export interface PlanChangeView {
@@ -23,7 +22,7 @@ export interface PlanChangeView {
   readonly plan: Plan;
   readonly note: Note | null;
   readonly preview: Preview;
-  /** The fields of the original form, which the confirmation sends again. */
+  /** The fields of the form, which the confirmation sends again. */
   readonly values: FormState['values'];
   readonly idempotencyKey: string;
 }

@@ -1,5 +1,4 @@
-// The plan of the active recurring cycle: the credits of each period, and what happens at the end of the current
-// period.
+// The plan of the active recurring cycle.
 
 import { html } from 'ghtml';
 import { type Cycle, renews } from '../../../ledger/cycle.ts';
@@ -9,7 +8,6 @@ import { day, momentUtc, numberText } from '../../figures.ts';
 import { creditsEveryText } from './cycle-names.ts';
 import { transactionPath } from './end-user-paths.ts';
 
-/** Returns an empty string if no recurring cycle is active. */
 export function planSection(endUser: string, activeCycle: Cycle | null): string {
   if (activeCycle === null) return '';
   const { plan } = activeCycle;

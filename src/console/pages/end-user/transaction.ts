@@ -1,5 +1,4 @@
-// The page of one transaction: everything that the ledger records about the transaction, and a form that refunds the
-// transaction or releases an open hold.
+// The page of one transaction, with a form that refunds the transaction or releases an open hold.
 
 import { html } from 'ghtml';
 import type { Amount } from '../../../ledger/amount.ts';
@@ -15,7 +14,6 @@ import { planSummaryText } from './cycle-names.ts';
 import { endUserPath, transactionPath } from './end-user-paths.ts';
 import { type HistoryEntry, movedCredits, touchedCycles } from './history.ts';
 
-/** The actions that a user can take on a transaction. */
 export const TRANSACTION_ACTIONS = ['refund', 'release'] as const;
 export type TransactionAction = (typeof TRANSACTION_ACTIONS)[number];
 
@@ -30,7 +28,6 @@ export interface TransactionView {
   readonly refundableExpired: Amount;
   /** The instant at which the hold lapses; null if the transaction is not a hold, or the hold was closed. */
   readonly holdExpiresAt: Instant | null;
-  /** The values and errors of a refused form. */
   readonly state: FormState | null;
   readonly idempotencyKey: string;
 }
@@ -82,7 +79,6 @@ function actionSection(view: TransactionView): string {
   const { now, transaction, holdExpiresAt, state } = view;
   if (holdExpiresAt !== null && holdExpiresAt > now) return releaseForm(view);
   if ((transaction.refundable ?? 0) > 0) return refundForm(view);
-  // The form was refused, because the action is no longer possible.
   return formError(state);
 }
 

@@ -1,5 +1,5 @@
 // Compares the balance chart with the ledger. The test records balances while it runs a random history, then computes
-// the chart, which must show the same balances. If no request follows, the balances must change as projected.
+// the chart, which must show the same balances.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -34,7 +34,6 @@ function settledBalance(ledger: MemoryLedger): number {
   return activeBalance(ledger.state.cycles, ledger.now);
 }
 
-/** Advances time and records the balance at each instant at which a chart may have a point. */
 function pass(ledger: MemoryLedger, hours: number, recorded: Map<Instant, number>): void {
   const end = ledger.now + hours * HOUR_MS;
   for (let at = nextPoint(ledger.now); at <= end; at += POINT_HOURS_MS) {
@@ -65,7 +64,6 @@ const amounts = fc.integer({ min: 1, max: 50 });
 const optionalAmounts = fc.option(amounts);
 const hours = fc.integer({ min: 1, max: 200 });
 
-/** Returns a command for the current state of a ledger, so that the command can refer to a hold or a subtraction. */
 type CommandFor = (ledger: MemoryLedger) => Command;
 
 const commands = fc.oneof(

@@ -1,5 +1,4 @@
-// Computes the points of the balance chart: past points from the states that the store returns for past instants,
-// future points from the current state and time.
+// Computes the points of the balance chart: past points from stored states, future points from the current state.
 
 import type { EndUserKey } from '../../../ledger/command.ts';
 import { balanceAt } from '../../../ledger/history.ts';
@@ -8,7 +7,6 @@ import type { LedgerStore } from '../../../store/ledger-store.ts';
 import type { LoadedEndUser } from '../../../store/loaded-end-user.ts';
 import { type BalanceOverTime, chartInstants } from '../../charts/balance-chart.ts';
 
-/** @param loaded the current state */
 export async function readBalanceOverTime(
   ledger: Pick<LedgerStore, 'statesAt'>,
   user: EndUserKey,

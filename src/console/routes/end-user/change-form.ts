@@ -19,12 +19,10 @@ import {
   readValidityDays,
 } from '../form-input.ts';
 
-/** The kind of form that was sent and, for a refund or a release, the transaction. */
 export type ChangeForm =
   | { readonly kind: Adjustment }
   | { readonly kind: TransactionAction; readonly transactionId: TransactionId };
 
-/** The end user and the actor of a command. */
 export interface Subject extends EndUserKey {
   readonly actor: Actor;
 }
@@ -40,7 +38,7 @@ export function readChange(form: ChangeForm, request: FastifyRequest, subject: S
     amount: formField(request, 'amount'),
     validity: formField(request, 'validity'),
     unit: formField(request, 'unit'),
-    /** The refund form has this field, and no field for a unit. */
+    /** The refund form has no field for a unit. */
     validity_days: formField(request, 'validity_days'),
     rollover_max: formField(request, 'rollover_max'),
     on_active: formField(request, 'on_active'),

@@ -13,7 +13,7 @@ export interface EndUserRequest {
   readonly user: EndUserKey;
 }
 
-/** Wraps a handler and passes it the end user in the path. The account is always that of the viewer. */
+/** The end user comes from the path, and the account from the viewer. */
 export function forEndUser(handle: (endUserRequest: EndUserRequest) => Promise<FastifyReply>) {
   return (request: FastifyRequest, reply: FastifyReply, viewer: Viewer) => {
     const endUser = normalizedUuid(pathField(request, 'endUser'));

@@ -1,5 +1,4 @@
-// Routes for the page of an end user and the forms that adjust credits. A form becomes a command with the console user
-// as its actor.
+// Routes for the page of an end user and the forms that adjust credits.
 
 import { randomUUID } from 'node:crypto';
 import type { FastifyReply } from 'fastify';
@@ -65,7 +64,7 @@ interface PageOptions {
   /** The cursor at which the transactions begin; null for the latest transactions. */
   readonly from: PageCursor | null;
   readonly refused: AdjustForms['refused'];
-  /** The idempotency key of the refused form, for use when the form is shown again. */
+  /** The idempotency key with which the refused form is shown again. */
   readonly idempotencyKeys?: Partial<AdjustForms['idempotencyKeys']>;
 }
 

@@ -1,5 +1,5 @@
-// Reads the transactions of an end user, optionally filtered: one page, or all transactions as CSV. Each read is
-// bounded, so that an end user with much activity does not delay other requests.
+// Reads the transactions of an end user: one page, or all transactions as CSV. Each read is bounded, so that long lists
+// do not delay other requests.
 
 import type { FastifyRequest } from 'fastify';
 import type { EndUserKey } from '../../../ledger/command.ts';
@@ -62,14 +62,14 @@ export function readFilter(request: FastifyRequest): ReadFilter {
   return { filter, wanted, errors };
 }
 
-/** Returns the start of a day; undefined if the text is empty, null if the text is not a date. */
+/** @returns undefined if the text is empty, null if the text is not a date */
 function dayOf(text: string): Instant | undefined | null {
   if (text === '') return undefined;
   const at = /^\d{4}-\d\d-\d\d$/.test(text) ? Date.parse(text) : Number.NaN;
   return isInstant(at) ? at : null;
 }
 
-/** @param from null for the latest transactions, which include those that are due but not stored yet */
+/** @param from null for the latest transactions, which include due transactions that are not stored yet */
 export async function readHistory(
   ledger: Pick<LedgerStore, 'history'>,
   user: EndUserKey,
@@ -90,8 +90,8 @@ function termsOf({ state, now, terms }: HistoryPage): HistoryPage['terms'] {
 }
 
 /**
- * Returns the renewals, changes of plan and lapses that are due but not stored yet, latest first. Returns at most one
- * page; the renewal job stores the rest within seconds.
+ * Returns due transactions that are not stored yet, latest first; at most one page, since the renewal job stores the
+ * rest within seconds.
  */
 function dueTransactions({ state, now }: LoadedEndUser): HistoryTransaction[] {
   const renewals = dueRenewals(state, now)
@@ -109,7 +109,6 @@ function isWanted(transaction: HistoryTransaction, wanted: StoreFilter): boolean
   return (within === undefined || (id >= within.first && id <= within.last)) && passes(transaction, wanted);
 }
 
-/** Yields CSV lines of all transactions that match a filter, newest first. */
 export async function* historyLines(
   ledger: Pick<LedgerStore, 'history'>,
   user: EndUserKey,

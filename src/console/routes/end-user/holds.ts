@@ -9,10 +9,9 @@ import type { LoadedEndUser } from '../../../store/loaded-end-user.ts';
 import type { HoldsView } from '../../pages/end-user/holds.ts';
 import type { AccountActors } from '../actor-names.ts';
 
-/** Maximum number of holds on the page. Each hold requires a lookup of its transaction. */
+/** Each hold requires a look-up of its transaction. */
 const HOLDS_SHOWN_MAX = 20;
 
-/** @param loaded the current state */
 export async function readHolds(
   ledger: Pick<LedgerStore, 'find'>,
   user: EndUserKey,

@@ -1,4 +1,4 @@
-// The confirmation of a change of plan, and the notice about a cycle that was started or a plan that was scheduled.
+// The confirmation of a change of plan, and the notice after it.
 
 import { randomUUID } from 'node:crypto';
 import type { FastifyReply } from 'fastify';
@@ -16,16 +16,12 @@ import { formField, queryField, sendPage } from '../../request-reply.ts';
 import { normalizedUuid } from '../end-users.ts';
 import type { EndUserRequest } from './end-user-request.ts';
 
-/** Whether the user must still confirm the start of a cycle. No confirmation is needed if no cycle was active. */
+/** No confirmation is needed if no cycle was active. */
 export function needsConfirmation(command: StartCycle, { request }: EndUserRequest): boolean {
   return command.onActive !== 'refuse' && formField(request, CONFIRMED) === '';
 }
 
-/**
- * Sends the page that previews a change of plan and asks for a confirmation.
- *
- * @returns the refusal, if the change is refused
- */
+/** @returns the refusal if the change is refused; otherwise sends the page that previews the change */
 export async function sendPreview(
   { options }: ConsoleContext,
   command: StartCycle,
@@ -48,7 +44,6 @@ export async function sendPreview(
   return sendPage(reply, planChangePage(view, viewer));
 }
 
-/** Returns a notice about the transaction that the URL names, which started a cycle or scheduled a plan. */
 export async function startNotice({ options }: ConsoleContext, { request, user }: EndUserRequest): Promise<string> {
   const id = normalizedUuid(queryField(request, 'transaction'));
   const [posting] = id === null ? [] : ((await options.stores.ledger.find(user, id))?.postings ?? []);

@@ -1,5 +1,5 @@
-// Submits the command of a form to group commit, like an API request. A form that is sent twice takes effect only once,
-// because its idempotency key is stored together with the change.
+// Submits the command of a form to group commit. The idempotency key of a form is stored with the change, so a form
+// that is sent twice takes effect only once.
 
 import { randomUUID } from 'node:crypto';
 import type { FastifyRequest } from 'fastify';
@@ -13,7 +13,7 @@ import type { ConsoleContext } from '../../console-context.ts';
 import { type FormState, WHOLE_FORM } from '../../pages/form-field.ts';
 import { formField } from '../../request-reply.ts';
 
-/** The length of a UUID. The forms use UUIDs as idempotency keys. */
+/** The length of a UUID. */
 const IDEMPOTENCY_KEY_CHARACTERS_MAX = 36;
 
 export type Submitted =
@@ -52,11 +52,10 @@ const CHOOSE_START = 'A cycle is already active. Choose when the new plan starts
 const NEVER_ENDS = 'The current period never ends. The new plan can only start now.';
 
 function faultErrors({ code }: StoreFault | NotBegun): FormState['errors'] {
-  // Commands from forms are never canceled, so `Canceled` needs no text of its own.
+  // Commands from forms are never canceled.
   return { [WHOLE_FORM]: formText(code === 'Canceled' ? 'Overloaded' : code) };
 }
 
-/** Returns an error for the field that the refusal concerns, or for the whole form. */
 export function refusalErrors(refusal: Refusal, kind: WriteCommand['kind']): FormState['errors'] {
   switch (refusal.refused) {
     case 'InsufficientFunds':

@@ -1,5 +1,4 @@
-// Routes for the page of one transaction and its two forms. One form refunds a subtraction or a capture; the other
-// releases an open hold.
+// Routes for the page of one transaction and its forms, which refund the transaction or release an open hold.
 
 import { randomUUID } from 'node:crypto';
 import type { FastifyReply } from 'fastify';
@@ -36,7 +35,6 @@ export function transactionRoutes(on: On, context: ConsoleContext): void {
 }
 
 interface PageOptions {
-  /** The values and errors of a refused form. */
   readonly state: FormState | null;
   readonly idempotencyKey?: string;
 }
@@ -73,7 +71,6 @@ async function sendTransaction(
   return sendPage(reply, transactionPage(view, viewer));
 }
 
-/** Returns null if the path contains no valid ID. */
 function transactionIdOf({ request }: EndUserRequest): TransactionId | null {
   return normalizedUuid(pathField(request, 'transaction'));
 }
@@ -83,7 +80,7 @@ function sendNotFound({ reply, viewer }: EndUserRequest): FastifyReply {
   return sendError(reply, 404, { title: 'Transaction not found', detail }, viewer);
 }
 
-/** Returns the refundable credits of cycles that have ended. */
+/** The refundable credits of cycles that have ended. */
 function refundableExpired(referenced: Referenced, now: Instant): Amount {
   const ended = referenced.postings.filter(({ expiresAt }) => expiresAt <= now);
   return ended.reduce((sum, posting) => sum + refundableIn(referenced, posting), 0);
@@ -107,7 +104,7 @@ async function change(
   return sendTransaction(context, endUserRequest, { state: { ...state, errors }, idempotencyKey });
 }
 
-/** Returns a notice about the recorded refund or release that the URL names; null if the URL names none. */
+/** Returns null if the URL names no refund or release. */
 export async function transactionNotice(
   { options }: ConsoleContext,
   { request, user }: EndUserRequest,
@@ -122,7 +119,7 @@ export async function transactionNotice(
 
 function refundNotice(postings: readonly [Posting, ...Posting[]]): string {
   const restored = transactionOf(postings).amount;
-  // Skip the posting that opens a new cycle: other postings already count its credits.
+  // Skip the posting that opens a new cycle: other postings count its credits.
   const wanted = postings.reduce((sum, { terms, amount }) => sum + (terms === null ? amount : 0), 0);
   const expired = wanted - restored;
   if (restored === 0) return `Nothing restored: the cycles of these ${creditsText(expired)} have ended.`;

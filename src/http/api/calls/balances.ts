@@ -21,9 +21,9 @@ export const BalanceQuery = Type.Object(
   {
     end_user_id: EndUserId,
     at: Type.Optional(
-      // No example: the example of the response is the current balance.
+      // No example: the response shows the current balance.
       instantField(
-        'The instant of the balance, such as 2026-12-01T00:00:00Z. By default now. For an instant in the future, you get the balance that the end user will have if nothing is written until then.',
+        'The instant of the balance, such as 2026-12-01T00:00:00Z. The default is now. For an instant in the future, you get the balance that the end user will have if nothing is written until then.',
       ),
     ),
   },
@@ -40,7 +40,7 @@ export const BalanceHistoryQuery = Type.Object(
     ),
     to: Type.Optional(
       instantField(
-        'The end of the history: the last point is at or before this instant. By default now.',
+        'The end of the history: the last point is at or before this instant. The default is now.',
         story.HISTORY.to,
       ),
     ),

@@ -4,6 +4,8 @@ import Type, { type TSchema } from 'typebox';
 import { Balance, BalanceHistory, BalancePoint, CycleEntry } from './balances.ts';
 import { Addition, Refund, Subtraction } from './credits.ts';
 import { Cycle, NextCycle, Preview } from './cycles.ts';
+import { EVENT_COMPONENTS, Event, WebhookTestEvent } from './event-types.ts';
+import { EventList } from './events.ts';
 import { amountOf } from './fields.ts';
 import { Capture, Hold, HoldList, OpenHold, Release } from './holds.ts';
 import { TestClock } from './test-clock.ts';
@@ -69,6 +71,10 @@ export const COMPONENTS: readonly TSchema[] = [
   TouchedCycle,
   Transaction,
   TransactionList,
+  ...EVENT_COMPONENTS,
+  Event,
+  EventList,
+  WebhookTestEvent,
   TestClock,
   Problem,
 ];

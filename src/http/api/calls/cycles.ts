@@ -68,7 +68,7 @@ export const NextCycle = Type.Object(
   { $id: 'NextCycle' },
 );
 
-/** Members of a cycle that are present only if it is valid for months, rolls credits over, or has a scheduled plan. */
+/** Absent unless the cycle is valid for months, rolls credits over, or has a scheduled plan. */
 export const planMembers = {
   validity_months: Type.Optional(
     Type.Integer({ minimum: 1, description: 'Present only if the validity is in months.' }),

@@ -1,4 +1,4 @@
-// The fields that several calls have in common, and the end user of all examples.
+// The fields that several calls have in common.
 
 import Type, { type Static } from 'typebox';
 import { AMOUNT_MAX } from '../../../ledger/amount.ts';
@@ -55,11 +55,11 @@ export const ValidityMonths = Type.Optional(
     minimum: 1,
     maximum: VALIDITY_MONTHS_MAX,
     description:
-      'How many calendar months, in UTC, the credits are valid. Send either this or `validity_days`. Each period ends on the day of the month on which the first period started or, in a shorter month, on its last day.',
+      'How many calendar months, in UTC, the credits are valid. Send either this or `validity_days`. Each period ends on the day of the month on which the first period started, or on the last day of a shorter month.',
   }),
 );
 
-/** The length is in code points, as in JSON Schema and databases. `submit.ts` checks which characters are allowed. */
+/** The length is in code points, as in JSON Schema; `submit.ts` checks the characters. */
 export const Note = Type.Optional(
   Type.Unsafe<string | null>({
     type: ['string', 'null'],

@@ -1,4 +1,4 @@
-// The calls about holds, which set credits aside until the cost of some work is known.
+// The calls about holds.
 
 import Type, { type Static } from 'typebox';
 import { HOLD_SECONDS_DEFAULT, HOLD_SECONDS_MAX } from '../../../ledger/hold.ts';

@@ -1,4 +1,4 @@
-// The common parts of the operations that read or write, and the problems that they can return.
+// The common parts of the operations.
 
 import Type from 'typebox';
 import { PROBLEM_TYPE } from '../../problem-reply.ts';
@@ -25,7 +25,6 @@ const EVERY_CALL: readonly ProblemCode[] = [
 
 export const GET_NOTE = 'Send the fields in the query string, or in a JSON body of the same shape.';
 
-/** Headers that the OpenAPI document lists for responses to failed requests, by status. */
 const HEADERS: Readonly<Record<number, Readonly<Record<string, unknown>>>> = {
   429: {
     'Retry-After': { type: 'integer', description: 'The number of seconds to wait before trying again.' },
@@ -52,10 +51,9 @@ const HEADERS: Readonly<Record<number, Readonly<Record<string, unknown>>>> = {
   },
 };
 
-/** One example of a response, or several by name. */
+/** One example, or several by name. */
 type Shown = { readonly example: unknown } | { readonly examples: Readonly<Record<string, unknown>> };
 
-/** The responses of an operation by status: success, and every problem that it can return. */
 function responses(
   success: {
     readonly component: string;
@@ -86,9 +84,7 @@ export function read(component: string, description: string, shown: Shown): Reco
   return responses({ component, description, shown }, []);
 }
 
-/**
- * The responses of the operations on the test clock. They include `NotFound`, since most ledgers have no test clock.
- */
+/** Most ledgers have no test clock, so these operations can also return `NotFound`. */
 export function testClockAnswers(
   description: string,
   shown: Shown,
@@ -102,11 +98,7 @@ export function preview(component: string, description: string, example: unknown
   return { querystring: NoQuery, response: responses({ component, description, shown: { example } }, refusals) };
 }
 
-/**
- * The common parts of the operations that write.
- *
- * @param written one example, or several by name
- */
+/** @param written one example, or several by name */
 export function write(
   component: string,
   description: string,
@@ -146,10 +138,7 @@ function writtenHeaders(written: readonly Written[]) {
   };
 }
 
-/**
- * The schema does not limit the key: `submit.ts` validates it, so that the problem names the header. Each example has a
- * different key.
- */
+/** `submit.ts` validates the key instead of the schema, so that the problem names the header. */
 function requestHeaders(written: Written | WrittenOften) {
   const named = () => Object.entries(written as WrittenOften);
   const examples = isOne(written)

@@ -1,4 +1,4 @@
-// The examples of problems. Their amounts match the other examples of the OpenAPI document, in `story.ts`.
+// The examples of problems, with amounts from `story.ts`.
 
 import { AMOUNT_MAX } from '../../../ledger/amount.ts';
 import type { WriteCommand } from '../../../ledger/command.ts';
@@ -6,7 +6,6 @@ import { type Particulars, problemDocument } from '../../problem-reply.ts';
 import { NO_TEST_CLOCK, type PlainProblem, PROBLEMS, type ProblemCode, refusalDetail } from '../../problems.ts';
 import { ACTIVE_BALANCE, CYCLE } from './story.ts';
 
-/** The first part is the time of the request, some seconds after the other example requests. */
 const REQUEST_ID = 'mwoovbib-co1-7';
 
 const SPENDING_REFUSED = { requested: 5000, available: ACTIVE_BALANCE };
@@ -52,7 +51,7 @@ export interface ProblemExample {
   readonly value: unknown;
 }
 
-/** Returns the example of a problem for an operation that returns `component` on success. */
+/** @param component the response of the operation on success */
 export function problemExample(code: ProblemCode, component: string): ProblemExample {
   const particulars =
     code in PARTICULARS

@@ -1,6 +1,5 @@
-// The examples of the OpenAPI document, one for each request and each response. The examples tell one story: a new
-// ledger that receives the example requests in the order of the document, one second apart, sends the example
-// responses. A test checks this.
+// The examples of the OpenAPI document. They tell one story: a new ledger that receives the example requests in order,
+// one second apart, sends the example responses. A test checks this.
 
 import { HOLD_SECONDS_DEFAULT } from '../../../ledger/hold.ts';
 import { addMonths, DAY_MS, type Instant } from '../../../ledger/instant.ts';
@@ -10,7 +9,6 @@ import { EXAMPLE_USER } from './fields.ts';
 const end_user_id = EXAMPLE_USER;
 const BEGIN = Date.parse('2026-11-20T08:00:00.123Z');
 
-/** The example of a write. */
 export interface Written {
   readonly idempotencyKey: string;
   readonly transactionId: TransactionId;
@@ -20,30 +18,31 @@ export interface Written {
 /** Several examples of one operation, by name, in the order in which they are sent. */
 export type WrittenOften = Readonly<Record<string, Written & { readonly summary: string }>>;
 
-function at(second: number): Instant {
+/** @param second of the story */
+export function at(second: number): Instant {
   return BEGIN + second * 1_000;
 }
 
-function textOf(instant: Instant): string {
+export function textOf(instant: Instant): string {
   return new Date(instant).toISOString();
 }
 
-function idAt(second: number, tail: string): TransactionId {
+export function idAt(second: number, tail: string): TransactionId {
   return transactionId({ at: at(second), sequence: FIRST_SEQUENCE, tail });
 }
 
-const ADDITION_ID = idAt(0, '95be776512d5');
-const SUBTRACTION_ID = idAt(1, '645ebec444fe');
-const REFUND_ID = idAt(2, 'a24f07c91b3e');
-const CYCLE_ID = idAt(3, '8128f99dccfd');
-const STOP_ID = idAt(4, '2d90b36ae817');
+export const ADDITION_ID = idAt(0, '95be776512d5');
+export const SUBTRACTION_ID = idAt(1, '645ebec444fe');
+export const REFUND_ID = idAt(2, 'a24f07c91b3e');
+export const CYCLE_ID = idAt(3, '8128f99dccfd');
+export const STOP_ID = idAt(4, '2d90b36ae817');
 const CAPTURED_HOLD_ID = idAt(5, 'c5e1f2087a94');
-const RELEASED_HOLD_ID = idAt(6, '7b3d60aa52cf');
+export const RELEASED_HOLD_ID = idAt(6, '7b3d60aa52cf');
 const CAPTURE_ID = idAt(8, 'e08c4db2f651');
 const RELEASE_ID = idAt(9, '13fa97c60e2d');
 
-const ADDITION_END = textOf(at(0) + 14 * DAY_MS);
-const CYCLE_END = textOf(at(3) + 31 * DAY_MS);
+export const ADDITION_END = textOf(at(0) + 14 * DAY_MS);
+export const CYCLE_END = textOf(at(3) + 31 * DAY_MS);
 
 export const ADD = { end_user_id, amount: 100, validity_days: 14 };
 export const ADDED: Written = {
@@ -218,7 +217,6 @@ const TRANSACTIONS = [
   listed(ADDITION_ID, 100, 0),
 ];
 
-/** The parameters of the example request for a page. */
 export const PAGE = { limit: 2, from: '2026-11-01T00:00:00Z', to: '2026-12-01T00:00:00Z' };
 /** The responses: a page for the parameters in `PAGE`, the whole list, and a list with details. */
 export const LISTS = {

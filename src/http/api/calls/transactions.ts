@@ -1,4 +1,4 @@
-// The call that lists transactions, with or without details.
+// The call that lists transactions.
 
 import Type, { type Static } from 'typebox';
 import { NOTE_LENGTH_MAX, POSTING_KINDS, type PostingKind } from '../../../ledger/posting.ts';

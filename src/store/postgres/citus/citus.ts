@@ -1,6 +1,5 @@
-// Distributes rows over machines with Citus: each bucket is a part, and each part is on one shard. Citus accepts a
-// statement that locks or changes rows only if the statement contains the bucket as a constant. Citus also refuses some
-// statements that PostgreSQL accepts, such as a write in a WITH clause.
+// Distributes rows over machines with Citus, by bucket. Citus accepts a statement that locks or changes rows only if it
+// contains the bucket as a constant. Citus also refuses a write in a WITH clause.
 
 import { type Connection, sql } from '../pool/connection.ts';
 import { BATCH_TIMEOUTS, setLocal } from '../pool/transactions.ts';
@@ -16,7 +15,7 @@ export const CITUS: Placement = {
   parts: PARTS,
   partOf: (user) => PARTS[bucketOf(user)] as Part,
   lanes: (atOnce) => ({ count: BUCKETS, atOnce, of: bucketOf }),
-  // Set only timeouts, since Citus does not document how its workers handle other settings.
+  // Set only timeouts, since the documentation of Citus does not say what its workers do with other settings.
   begin: [sql('BEGIN'), ...setLocal(BATCH_TIMEOUTS)],
 };
 
@@ -38,7 +37,7 @@ function partOf(bucket: number): Part {
 async function distribute(connection: Connection, { spread, whole }: LedgerTables): Promise<void> {
   const placed = `SELECT relname FROM pg_dist_partition JOIN pg_class ON oid = logicalrelid WHERE relnamespace = 'scrip'::regnamespace`;
   const done = new Set((await connection.rows(sql(placed))).map(([table]) => table));
-  // Use one machine after the other. With parallel connections, one connection could wait for locks that another holds.
+  // Use one machine after the other: parallel connections could wait for each other's locks.
   await connection.script(`SET LOCAL citus.multi_shard_modify_mode TO 'sequential'`);
   for (const table of whole.filter((table) => !done.has(table)))
     await connection.script(`SELECT create_reference_table('scrip.${table}')`);

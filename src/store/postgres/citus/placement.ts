@@ -1,5 +1,5 @@
-// Where the rows are stored: in a single database, or distributed over machines by bucket. `Placement` covers all
-// differences between the two. A transaction writes to one part only. A single database is one part.
+// Where the rows are stored: in a single database, or distributed over machines by bucket. A transaction writes to one
+// part; a single database is one part.
 
 import type { EndUserKey } from '../../../ledger/command.ts';
 import type { Lanes } from '../../ledger-store.ts';
@@ -14,40 +14,36 @@ export interface Part {
   /** The bucket of rows that belong to the part as a whole and not to an end user, such as the rows of the feed. */
   readonly bucket: number;
   /**
-   * Whether the part is a shard of Citus. If so, no statement may write in a WITH clause, and this process counts the
-   * changed rows before it sends COMMIT. In a single database, the server counts the rows, so COMMIT is sent with the
-   * writes, and the next batch may be sent right after COMMIT.
+   * Whether the part is a shard of Citus. No statement for a shard may write in a WITH clause, and this process counts
+   * the changed rows before it sends COMMIT. In a single database, the server counts the rows, so COMMIT is sent with
+   * the writes.
    */
   readonly isShard: boolean;
-  /** SQL to append to a condition, so that the statement is limited to the part: ` AND c.bucket = 5`, or nothing. */
+  /** SQL that limits a statement to the part: ` AND c.bucket = 5`, or nothing. */
   within(table: string): string;
   /**
    * SQL that inserts rows of end users. The parameters are one array for each column: first the columns of the key,
    * then `columns`.
    *
-   * @param values SQL that computes the values of `columns` from a row `k` of the arrays; if absent, the elements of
-   * the arrays are inserted unchanged
+   * @param values SQL for the values of `columns` from a row `k` of the arrays; the elements of the arrays if absent
    */
   insert(table: string, columns: string, types: readonly string[], values?: string): string;
 }
 
 export interface LedgerTables {
-  /** Tables about end users, which are distributed by bucket. */
+  /** Tables about end users, distributed by bucket. */
   readonly spread: readonly string[];
-  /** All other tables, of which every machine has a full copy. A table comes after the tables that it references. */
+  /** All other tables, which every machine has in full; a table comes after the tables that it references. */
   readonly whole: readonly string[];
 }
 
 export interface Placement {
-  /**
-   * Distributes tables over machines, within the caller's transaction. Does not change tables that are already
-   * distributed.
-   */
+  /** Distributes tables within the caller's transaction, unless they are already distributed. */
   distribute(connection: Connection, tables: LedgerTables): Promise<void>;
   readonly parts: readonly Part[];
   partOf(user: EndUserKey): Part;
   /**
-   * The lanes for writes. All commands of a lane write to the same part.
+   * All commands of a lane write to the same part.
    *
    * @param atOnce number of batches that are written at the same time
    */

@@ -1,5 +1,4 @@
-// The table of idempotency records. A record is inserted in the transaction of its batch, looked up by its key, and
-// deleted once it is older than its retention period.
+// The table of idempotency records.
 
 import { type IdempotencyRecord, type IdempotencyRecords, nameOf } from '../../../ledger/idempotency.ts';
 import type { Instant } from '../../../ledger/instant.ts';
@@ -14,7 +13,6 @@ import { BEGIN_UNPROMISED, COMMIT } from '../pool/transactions.ts';
 export const RECORD_COLUMNS = 'key, request, request_id, transaction_id, outcome, recorded_at, is_grant';
 export const RECORD_TYPES = 'text text text uuid text bigint boolean'.split(' ');
 
-/** The values of `RECORD_COLUMNS`. */
 export function recordValues(record: IdempotencyRecord): Value[] {
   const { key, request, requestId, outcome, recordedAt } = record;
   const stored = storedOutcome(outcome);
@@ -44,7 +42,7 @@ export function recordOf(row: TextRow): IdempotencyRecord {
  */
 const DELETED_MAX = 1_000;
 
-/** Deletes some of the records of a part whose retention period is over at `now`. @returns whether there may be more */
+/** Deletes some records of a part whose retention period is over at `now`. @returns whether there may be more */
 export async function deleteOldest(
   pool: ConnectionPool,
   part: Part,

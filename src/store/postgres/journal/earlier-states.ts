@@ -1,6 +1,5 @@
-// Computes the states of an end user at past instants. Each state is computed from the latest snapshot before the
-// instant and the postings after that snapshot. Since postings never change, they can be read in several steps, and the
-// process can do other work between the steps.
+// Computes the states of an end user at past instants from snapshots and postings. Postings never change, so they can
+// be read in several steps, between which the process can do other work.
 
 import { applyAll } from '../../../ledger/apply.ts';
 import type { EndUserKey } from '../../../ledger/command.ts';
@@ -15,9 +14,9 @@ import { keyOf, OF_END_USER } from '../rows/key.ts';
 import { POSTING_COLUMNS, postingOf } from '../rows/ledger-rows.ts';
 
 /**
- * How many stretches (see `Stretch`) one step reads, and how many postings of each stretch. Most stretches have a few
- * hundred postings, and this process needs 3 ms for a thousand postings. Computing the states at a thousand instants in
- * a history of a million postings takes about a second.
+ * How many stretches and postings one step reads. Most stretches have a few hundred postings, and this process needs 3
+ * ms for a thousand postings. Computing the states at a thousand instants in a history of a million postings takes
+ * about a second.
  */
 const STRETCHES_PER_STEP = 4;
 const POSTINGS_PER_STEP = 500;
@@ -33,7 +32,7 @@ const SNAPSHOTS = prepared(
 
 const SNAPSHOT = prepared('snapshot', `SELECT state FROM scrip.snapshots WHERE ${OF_END_USER} AND transaction_id = $4`);
 
-/** The first `$6` postings after transaction `$4` and up to transaction `$5`, and the rest of the last transaction. */
+/** The first `$6` postings after transaction `$4` up to transaction `$5`, and the rest of the last transaction. */
 const POSTINGS = prepared(
   'postings_between',
   `SELECT ${POSTING_COLUMNS} FROM (
@@ -43,18 +42,18 @@ const POSTINGS = prepared(
    ) AS next ORDER BY transaction_id, line`,
 );
 
-/** Consecutive instants with no snapshot between them, so that their states are computed from the same snapshot. */
+/** Consecutive instants whose states are computed from the same snapshot. */
 interface Stretch {
-  /** Null if there is no snapshot: the stretch then begins before all transactions. */
+  /** Null if the stretch begins before all transactions. */
   readonly snapshot: TransactionId | null;
-  /** For each instant, in ascending order, the last transaction id that is possible at that instant. */
+  /** For each instant, ascending, the last possible transaction id. */
   readonly ids: TransactionId[];
 }
 
 /**
- * Returns, for each instant, the state after the last transaction that is stored at or before that instant.
+ * Returns, for each instant, the state after the last transaction up to it.
  *
- * @param instants in ascending order; no batch may still add postings of the end user at or before the last of them
+ * @param instants ascending; no batch may still add postings of the end user up to the last instant
  */
 export async function statesBefore(
   pool: ConnectionPool,
@@ -89,13 +88,11 @@ async function stretchesOf(pool: ConnectionPool, user: EndUserKey, ids: Transact
   return stretches;
 }
 
-/** Folds the postings of a stretch, and records the state at each instant. */
 class StretchFold {
   readonly #key: ReturnType<typeof keyOf>;
   readonly #stretch: Stretch;
   readonly #states: EndUserState[] = [];
   #state = EMPTY_STATE;
-  /** The last transaction that was read. */
   #through: TransactionId;
   isMore = true;
 
@@ -135,7 +132,6 @@ class StretchFold {
     return this.#states;
   }
 
-  /** The id at which the next state is recorded. */
   get #next(): TransactionId | undefined {
     return this.#stretch.ids[this.#states.length];
   }

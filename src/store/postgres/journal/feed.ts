@@ -1,5 +1,5 @@
-// The feed on PostgreSQL. Each batch inserts a row that lists its transactions. A consumer takes the earliest rows and
-// reads their postings. One transaction deletes the rows, stores what the consumer derives from the postings, and marks
+// The feed on PostgreSQL. Each batch inserts a row for each consumer that lists its transactions. A consumer takes its
+// earliest rows and reads their postings. One transaction deletes the rows, stores what the consumer derives from the postings, and marks
 // the summaries of the end users as stale. Batches may commit in a different order than that of their instants, but the
 // batches of one end user commit in order, since each of them locks the row of the end user.
 
@@ -13,18 +13,20 @@ import { type ReadInteger, USER_POSTING_COLUMNS, userPostingOf } from '../rows/l
 import { markStale } from './summaries.ts';
 import { totalsUpserts } from './totals-rows.ts';
 
-/** Number of batches that are consumed together. Further batches with the same instant as the last one are included. */
-const TAKEN_MAX = 64;
+/** The totals of this many batches are computed together. */
+const TOTALS_LIMITS: TakeLimits = { batchesMax: 64, postingsMax: 1_000_000 };
 
-/** The columns that list the transactions of a batch, in two arrays. A transaction may be listed more than once. */
+/** `totals` also marks the summaries of end users as stale; `events` derives events. */
+export const CONSUMERS = ['totals', 'events'] as const;
+
+export type Consumer = (typeof CONSUMERS)[number];
+
+/** The transactions of a batch, in two arrays; a transaction may be listed more than once. */
 export const TRANSACTIONS = 'accounts, transaction_ids';
 
-/**
- * Implements `LedgerFeed`. Takes batches from a random part that has batches, so that several processes usually choose
- * different parts.
- */
+/** Takes batches from a random part that has batches, so that several processes usually choose different parts. */
 export async function consume(pool: ConnectionPool, { parts }: Placement, consumer: FeedConsumer): Promise<boolean> {
-  const rows = await pool.rows(sql('SELECT DISTINCT bucket FROM scrip.feed WHERE consumer = $1', [consumer.name]));
+  const rows = await pool.rows(partsInFeed(consumer.name));
   const buckets = new Set(rows.map(([bucket]) => Number(bucket)));
   const waiting = parts.filter(({ bucket }) => buckets.has(bucket));
   const part = waiting[Math.floor(Math.random() * waiting.length)];
@@ -34,7 +36,7 @@ export async function consume(pool: ConnectionPool, { parts }: Placement, consum
 }
 
 /**
- * Consumes some batches of a part. Does nothing if another process is working on this part for the same consumer.
+ * Does nothing if another process is working on this part.
  *
  * @returns whether there may be more
  */
@@ -45,36 +47,55 @@ async function consumeSome(connection: Connection, consumer: FeedConsumer, part:
     await connection.send([ROLLBACK]);
     return false;
   }
-  const taken = await connection.rows(take(consumer.name, part));
+  const taken = await connection.rows(take(consumer.name, part, TOTALS_LIMITS));
   const postings = await postingsNamed(connection, taken, part);
   const totals = consumer.derive(postings);
   await connection.send([...totalsUpserts(totals, part), ...markStale(postings, part), COMMIT]);
-  return taken.length >= TAKEN_MAX;
+  return taken.length >= TOTALS_LIMITS.batchesMax;
 }
 
-/** Locks the row of a consumer. @param option an option of `FOR UPDATE` */
-export function lockConsumer(consumer: FeedConsumer['name'], { bucket }: Part, option: 'SKIP LOCKED' | ''): Query {
-  const row = `SELECT 1 FROM scrip.feed_consumers WHERE bucket = ${bucket} AND consumer = $1`;
+/** The buckets of the parts that have batches for a consumer. */
+export function partsInFeed(consumer: Consumer): Query {
+  return sql('SELECT DISTINCT bucket FROM scrip.feed WHERE consumer = $1', [consumer]);
+}
+
+/** Locks the row of a consumer, and returns its `latest_event`. @param option an option of `FOR UPDATE` */
+export function lockConsumer(consumer: Consumer, { bucket }: Part, option: 'SKIP LOCKED' | ''): Query {
+  const row = `SELECT latest_event FROM scrip.feed_consumers WHERE bucket = ${bucket} AND consumer = $1`;
   return sql(`${row} FOR UPDATE ${option}`, [consumer]);
 }
 
-/** Deletes and returns the earliest rows, including all rows with the same instant as the last of them. */
-function take(consumer: string, { bucket }: Part): Query {
+/**
+ * Deletes and returns the earliest rows up to the row that reaches one of the limits, including all rows with the same
+ * instant. Each row has `TRANSACTIONS`, the instant, and the number of postings.
+ */
+export function take(consumer: Consumer, { bucket }: Part, { batchesMax, postingsMax }: TakeLimits): Query {
   return sql(
     `DELETE FROM scrip.feed f WHERE f.bucket = ${bucket} AND f.consumer = $1 AND f.at <= coalesce((
-       SELECT e.at FROM scrip.feed e WHERE e.bucket = ${bucket} AND e.consumer = $1 ORDER BY e.at OFFSET $2 LIMIT 1
-     ), ${INSTANT_MAX}) RETURNING ${TRANSACTIONS}`,
-    [consumer, TAKEN_MAX - 1],
+       SELECT t.at FROM (
+         SELECT e.at, row_number() OVER earlier AS batches, sum(cardinality(e.transaction_ids)) OVER earlier AS postings
+         FROM (
+           SELECT at, batch, transaction_ids FROM scrip.feed o WHERE o.bucket = ${bucket} AND o.consumer = $1
+           ORDER BY at, batch LIMIT $2
+         ) AS e WINDOW earlier AS (ORDER BY e.at, e.batch ROWS UNBOUNDED PRECEDING)
+       ) AS t WHERE t.batches = $2 OR t.postings >= $3 ORDER BY t.at LIMIT 1
+     ), ${INSTANT_MAX}) RETURNING ${TRANSACTIONS}, at, cardinality(transaction_ids)`,
+    [consumer, batchesMax, postingsMax],
   );
 }
 
+export interface TakeLimits {
+  readonly batchesMax: number;
+  readonly postingsMax: number;
+}
+
 /**
- * Reads the postings of transactions, within the caller's transaction. The look-up uses the account and the id: two
+ * Reads the postings of transactions, within the caller's transaction. The account and the id are enough: two
  * transactions of an account have the same id only if they begin in the same millisecond, and then with a probability
  * of 2^-48.
  *
  * @param batches rows of `TRANSACTIONS`
- * @returns the postings; the postings of each end user are in the order in which they happened
+ * @returns the postings, for each end user in the order in which they happened
  */
 export async function postingsNamed(
   connection: Connection,

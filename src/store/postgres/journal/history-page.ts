@@ -1,4 +1,4 @@
-// Pages of the history of an end user, with all recorded details of each transaction.
+// Pages of the history of an end user, with all details.
 
 import type { EndUserKey } from '../../../ledger/command.ts';
 import { INSTANT_MAX } from '../../../ledger/instant.ts';
@@ -19,8 +19,8 @@ import { keyOf, LAST_ID, OF_END_USER } from '../rows/key.ts';
 import { POSTING_COLUMNS, postingOf } from '../rows/ledger-rows.ts';
 
 /**
- * Up to `$5` transactions among the latest `$10` postings, in a single scan of the primary key. If `$8` is not null,
- * only postings of these kinds match. If `$9` is not null, only postings with a note that begins with this text match.
+ * Up to `$5` transactions among the latest `$10` postings, in a single scan of the primary key. `$8` (kinds) and `$9`
+ * (the beginning of the note) are null if they do not limit the postings.
  */
 const HISTORY = prepared(
   'history',
@@ -33,7 +33,7 @@ const HISTORY = prepared(
    ) AS ranked WHERE place <= $5 ORDER BY transaction_id DESC, line`,
 );
 
-/** The oldest transaction that `HISTORY` has read; no row if there are fewer postings than `HISTORY` may read. */
+/** The oldest transaction that `HISTORY` has read; no row if there are fewer postings than it may read. */
 const HISTORY_END = prepared(
   'history_end',
   `SELECT transaction_id FROM scrip.postings

@@ -1,5 +1,4 @@
-// Reads the states of end users. A single statement reads both the cycles and the holds, so that they are from the same
-// snapshot: two statements of a transaction may see different snapshots.
+// Reads the states of end users, with cycles and holds in one statement so that they are from the same snapshot.
 
 import { type Cycle, inBurnOrder } from '../../../ledger/cycle.ts';
 import { type Hold, lapseOrder } from '../../../ledger/hold.ts';
@@ -11,13 +10,13 @@ import { KEY, KEY_TYPES, sameKey } from '../rows/key.ts';
 import { CYCLE_COLUMNS, cycleOf, RENEWS, type ReadInteger } from '../rows/ledger-rows.ts';
 import { unnest } from '../rows/row-arrays.ts';
 
-/** SQL that returns a hold in the columns of a cycle: the type is null, and the status contains the parts. */
+/** A hold in the columns of a cycle: the type is null, and the status contains the parts. */
 export const HOLD_AS_CYCLE = `hold_id, NULL::integer, NULL, parts::text, NULL::bigint, NULL::bigint, NULL::bigint,
   NULL::bigint, expires_at, NULL, NULL`;
 
 const TYPE = 2;
 
-/** SQL that converts the arrays of keys in the first parameters to rows `k`, each with its position. */
+/** Converts the arrays of keys to rows `k`, each with its position. */
 export const KEYS = `${unnest(KEY_TYPES)} WITH ORDINALITY AS k (${KEY}, place)`;
 
 /**

@@ -1,6 +1,6 @@
-// The summaries of end users in PostgreSQL. The consumer of the feed marks end users that have new postings. A step
-// summarizes some of these end users, and some whose credits have expired. Both the consumer and a step run only with
-// the lock of the consumer, so neither waits for rows that the other has locked.
+// The summaries of end users in PostgreSQL. The consumer of the feed marks end users with new postings, and a step
+// summarizes some of them and some with expired credits. Both need the lock of the consumer, so neither waits for rows
+// of the other.
 
 import type { EndUserKey } from '../../../ledger/command.ts';
 import { endUserText } from '../../../ledger/command.ts';
@@ -21,10 +21,7 @@ import { upsert } from './totals-rows.ts';
  */
 const STEP_MAX = 256;
 
-/**
- * A step loads the holds that lapse within this time after its beginning. Steps are far shorter, so every hold that
- * lapses during a step is loaded.
- */
+/** A step loads the holds that lapse within this time, which is far longer than a step. */
 const LAPSES_WITHIN_MS = 60_000;
 
 interface Activity extends EndUserKey {
@@ -56,7 +53,7 @@ export function markStale(postings: readonly FeedPosting[], part: Part): Query[]
 /**
  * Runs one step, within a transaction that holds the lock of the consumer.
  *
- * @param from the lowest bucket from which marked end users are taken
+ * @param from the lowest bucket of marked end users to take
  * @returns whether there may be more
  */
 export async function summarizeSome(
@@ -114,7 +111,7 @@ async function summariesOf(
   const rows = new RowArrays([...KEY_TYPES, 'bigint', 'bigint', 'bigint']);
   for (const [index, user] of users.entries()) {
     const state = (stored[index] as StateRows).state();
-    // If the database's clock was set back, the latest posting and the start of a cycle may be after the current time.
+    // If the database's clock was set back, these instants may be after the current time.
     const at = Math.max(now, user.latestActivity, ...state.cycles.map(({ start }) => start));
     const { balance, expiresAt } = summaryOf(state, at);
     counts.add(user.account, before.get(index) ?? null, balance);

@@ -29,7 +29,6 @@ export function totalsOf(daily: readonly TextRow[], expiries: readonly TextRow[]
   };
 }
 
-/** Statements that add these totals to the stored totals of a part. */
 export function totalsUpserts({ daily, expiries }: Totals, part: Part): Query[] {
   const days = new RowArrays(['integer', 'integer', 'text', 'text', 'numeric', 'bigint']);
   for (const { account, day, kind, actor, credits, transactions } of daily)
@@ -45,8 +44,7 @@ export function totalsUpserts({ daily, expiries }: Totals, part: Part): Query[] 
 /**
  * Statements that add `rows` to the stored sums of a part.
  *
- * The INSERT also reads the row of the consumer, since Citus accepts it only if its SELECT reads a table of the same
- * shard.
+ * Citus accepts this INSERT only if its SELECT reads a table of the same shard, here the row of the consumer.
  */
 export function upsert(
   table: string,

@@ -1,4 +1,4 @@
-// Reads pages of the transactions of an end user from its postings.
+// Reads pages of the transactions of an end user.
 
 import type { EndUserKey } from '../../../ledger/command.ts';
 import { type ListedPosting, type PostingKind, type Transaction, transactionOf } from '../../../ledger/posting.ts';
@@ -32,8 +32,7 @@ export function transactionsQuery(user: EndUserKey, { from, limit, within }: Pag
 }
 
 /**
- * Leaves out transactions that moved no credits: stops, holds, releases, lapses, and refunds of credits that have all
- * expired.
+ * Omits transactions that moved no credits.
  *
  * @param rows the result of `transactionsQuery`; more rows are read if these do not fill the page
  */
@@ -55,7 +54,7 @@ export async function transactionsOf(
       return { transactions, next: transactions.at(-1)?.id ?? null };
     }
     if (last === null || looked >= PAGE_POSTINGS_MAX) return { transactions: listed, next: last };
-    // Postings never change, so they can be read in another snapshot.
+    // Postings never change, so another snapshot is fine.
     read = await pool.rows(transactionsQuery(user, { ...request, from: last }));
   }
 }

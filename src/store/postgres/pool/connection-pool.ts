@@ -8,13 +8,12 @@ export interface PostgresOptions {
   /** The number of batches that are written at the same time, each on its own connection. */
   readonly lanes: number;
   /**
-   * Whether statements are prepared on the server. With a pooler in transaction mode, this works only if the pooler
-   * tracks prepared statements.
+   * Whether statements are prepared on the server. A pooler in transaction mode must then track prepared statements.
    */
   readonly prepared: boolean;
-  /** Whether Citus distributes the tables over machines; null to detect it. */
+  /** Whether Citus distributes the tables; null to detect it. */
   readonly citus: boolean | null;
-  /** Whether to open a database whose settings may lose confirmed writes. */
+  /** Whether to open a database that may lose confirmed writes because of its settings. */
   readonly acceptUnsafe: boolean;
   /**
    * True if the ledger must have a test clock, false if it must not have one; null or absent if either is accepted. A
@@ -29,10 +28,10 @@ export interface PostgresOptions {
 const CONNECT_TIMEOUT_MS = 2_000;
 export const ANSWER_TIMEOUT_MS = 5_000;
 
-/** The `application_name` by which a copy detects that another process uses the ledger. */
+/** A copy detects by this `application_name` that another process uses the ledger. */
 export const APPLICATION_NAME = 'scrip';
 
-/** A pool for serving. Steps have a timeout, since a client waits for each answer. @param max number of connections */
+/** A pool for serving. Steps have a timeout, since a client waits for each response. */
 export function servingPool({ url, prepared }: PostgresOptions, max: number): ConnectionPool {
   const config = { connectionString: url, max, application_name: APPLICATION_NAME };
   return new ConnectionPool(config, { isPrepared: prepared, timeoutMs: ANSWER_TIMEOUT_MS });
@@ -57,7 +56,7 @@ export class ConnectionPool {
     return this.#connections.get(await this.#pool.connect()) as Connection;
   }
 
-  /** Runs `work` on a connection. If `work` fails, the connection is closed, which rolls back an open transaction. */
+  /** If `work` fails, closes the connection, which rolls back an open transaction. */
   async use<Result>(work: (connection: Connection) => Promise<Result>): Promise<Result> {
     const connection = await this.connect();
     let isSound = false;
@@ -85,7 +84,7 @@ export class ConnectionPool {
 
 export function openPool(config: pg.PoolConfig): pg.Pool {
   const pool = new pg.Pool({ connectionTimeoutMillis: CONNECT_TIMEOUT_MS, keepAlive: true, ...config });
-  // The server may close a connection at any time. Ignore the event, since the next statement on this connection fails.
+  // The server may close a connection at any time; the next statement then fails.
   pool.on('error', () => {});
   pool.on('connect', (client) => client.on('error', () => {}));
   return pool;

@@ -1,8 +1,7 @@
 // A connection to PostgreSQL that sends steps: statements that are sent together and answered together. The driver
-// alone would send a Sync after each statement. At each Sync, the server flushes its output, so five statements would
-// be answered in five packets, and each packet would wake this process. A step has a single Sync. It has no Describe,
-// since the callers know the columns. After an error, the server skips the rest of the step. The connection is then
-// closed, since this process cannot know which statements the server has prepared.
+// alone would send a Sync after each statement, and the server flushes its output at each Sync: five statements would
+// be answered in five packets. A step has a single Sync. It has no Describe, since the callers know the columns. After
+// an error, the connection is closed, since this process cannot know which statements the server has prepared. See
 // https://www.postgresql.org/docs/current/protocol-flow.html#PROTOCOL-FLOW-EXT-QUERY
 
 import assert from 'node:assert/strict';
@@ -10,7 +9,6 @@ import type { PoolClient, Submittable, Connection as Wire } from 'pg';
 
 export type Value = string | number | null;
 
-/** A statement with the values of its parameters. */
 export interface Query {
   /** The name under which the statement is prepared once per connection; empty if it is not prepared. */
   readonly name: string;
@@ -46,7 +44,6 @@ export function sql(text: string, values: readonly Value[] = []): Query {
   return { name: '', text, values };
 }
 
-/** Creates a query from the values of the parameters. */
 export type PreparedStatement = (values: readonly Value[]) => Query;
 
 let preparedCount = 0;
@@ -57,7 +54,7 @@ const SUCCESS = '00';
 /**
  * A statement that is prepared once per connection.
  *
- * @param label appears in the logs of the server; words joined by underscores
+ * @param label words joined by underscores, for the logs of the server
  */
 export function prepared(label: string, text: string): PreparedStatement {
   preparedCount += 1;
@@ -66,7 +63,6 @@ export function prepared(label: string, text: string): PreparedStatement {
 }
 
 export interface ConnectionOptions {
-  /** Whether to prepare statements that have a name. */
   readonly isPrepared: boolean;
   /** Timeout for the answer to a step; 0 for none. */
   readonly timeoutMs: number;
@@ -75,7 +71,6 @@ export interface ConnectionOptions {
 export class Connection {
   readonly #client: PoolClient;
   readonly #options: ConnectionOptions;
-  /** Names of the statements that this connection has prepared. */
   readonly #prepared = new Set<string>();
   /** Null until the first step is submitted. */
   #wire: Wire | null = null;
@@ -87,16 +82,15 @@ export class Connection {
   }
 
   /**
-   * Sends the statements as one step: together, with a single Sync at the end. Does not wait for the answers to earlier
-   * steps: the server starts this step as soon as it has finished the earlier steps, without a round trip in between.
+   * Sends the statements as one step, with a single Sync at the end. Does not wait for the answers to earlier steps, so
+   * the server starts this step without a round trip in between.
    *
    * @returns a result for each statement
    * @throws (rejects) the error of the first statement that fails
    */
   send(queries: readonly Query[], timeoutMs = this.#options.timeoutMs): Promise<readonly QueryResult[]> {
     return new Promise((resolve, reject) => {
-      // The driver submits a step only once all earlier steps are answered. If some are unanswered, send this step
-      // here, without waiting.
+      // The driver submits a step only once all earlier steps are answered.
       const isSent = this.#wire !== null && this.#unanswered > 0;
       if (isSent) this.#write(this.#wire as Wire, queries);
       this.#unanswered += 1;
@@ -115,15 +109,13 @@ export class Connection {
     });
   }
 
-  /** Sends one statement, and returns its rows. */
+  /** Returns the rows of one statement. */
   async rows(query: Query): Promise<readonly TextRow[]> {
     const [result] = await this.send([query]);
     return (result as QueryResult).rows;
   }
 
-  /**
-   * Reads the rows of a query, up to `rowsMax` at a time, within the caller's transaction. The query has no parameters.
-   */
+  /** Reads up to `rowsMax` rows at a time, within the caller's transaction. The query has no parameters. */
   async *cursor(name: string, text: string, rowsMax: number): AsyncGenerator<readonly TextRow[]> {
     await this.send([sql(`DECLARE ${name} CURSOR FOR ${text}`)]);
     for (;;) {
@@ -139,9 +131,9 @@ export class Connection {
   }
 
   /**
-   * Sends statements. The last statement must be COMMIT.
+   * The last statement must be COMMIT.
    *
-   * @returns the server's warning, in the language of the server; null if the COMMIT is confirmed without a warning
+   * @returns the warning of the server, in its language; null if the COMMIT is confirmed without a warning
    */
   async commit(queries: readonly Query[], timeoutMs?: number): Promise<string | null> {
     let warning: string | null = null;
@@ -167,7 +159,7 @@ export class Connection {
     this.#client.release(!isSound);
   }
 
-  /** Fails the step and closes the socket, which fails every other step on this connection. */
+  /** Closing the socket also fails every other step on this connection. */
   #giveUp(step: Step, timeoutMs: number): void {
     step.handleError(new Error(`No answer within ${timeoutMs} ms`));
     this.#wire?.stream.destroy();

@@ -1,6 +1,6 @@
-// The ledger's time on PostgreSQL: the database's clock, which all processes share. The ledger's time is never before
-// an instant that this process has seen or that any process has stored. A test clock consists of the stored instant
-// alone: all processes read this instant, and it advances only when a process moves it.
+// The ledger's time on PostgreSQL: the database's clock, which all processes share. The time is never before an instant
+// that this process has seen or that any process has stored. A test clock is the stored instant alone, which advances
+// only when a process moves it.
 
 import { type Instant, LAST_INSTANT } from '../../../ledger/instant.ts';
 import { exactInteger, prepared, type Query, type TextRow } from './connection.ts';
@@ -9,25 +9,21 @@ import type { ConnectionPool } from './connection-pool.ts';
 /** SQL for the database's clock, in milliseconds since 1970. */
 const DATABASE_NOW = '(extract(epoch FROM clock_timestamp()) * 1000)::bigint';
 
-/** Most steps are answered within this time after they are sent. */
+/** Most steps are answered within this time. */
 const SOON_MS = 500;
 
 export class DatabaseClock {
-  /** SQL for the current time. */
   readonly sql: string;
   readonly isTest: boolean;
   /** SQL for the database's clock, even if the ledger has a test clock. */
   readonly machine: string;
-  /** A query that reads only the time, since Citus accepts no clock within a statement that writes. */
+  /** Citus accepts no clock within a statement that writes. */
   readonly query: Query;
   #latest: Instant = 0;
   /** The value of `performance.now()` when `latest` was last advanced. */
   #advancedAtMs = performance.now();
 
-  /**
-   * @param isTest whether the ledger has a test clock
-   * @param machine SQL that replaces the database's clock, for tests
-   */
+  /** @param machine replaces the database's clock, for tests */
   constructor(isTest: boolean, machine: string = DATABASE_NOW) {
     this.isTest = isTest;
     this.machine = machine;
@@ -71,7 +67,7 @@ export class DatabaseClock {
     return this.isTest ? exactInteger(rows[0]?.[1]) : now;
   }
 
-  /** Advances `latest` to `instant`, unless `latest` is already later. @returns `latest` */
+  /** Advances `latest` to `instant`, unless `latest` is already later. */
   notBefore(instant: Instant): Instant {
     const reached = Math.min(instant, LAST_INSTANT);
     if (reached > this.#latest) {

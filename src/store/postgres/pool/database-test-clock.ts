@@ -1,5 +1,4 @@
-// The test clock of a ledger in a database. After a move, every process on the database uses the new time from its next
-// statement on.
+// The test clock of a ledger in a database. After a move, every process uses the new time from its next statement on.
 
 import type { Instant } from '../../../ledger/instant.ts';
 import { StoreFault } from '../../store-fault.ts';
@@ -10,10 +9,7 @@ import type { DatabaseClock } from './database-clock.ts';
 import { attempt, isConnectionLost } from './postgres-error.ts';
 import { BATCH_TIMEOUTS, COMMIT_BATCH, setLocal } from './transactions.ts';
 
-/**
- * Locks the row, so that moves of several processes at the same time add up. With the timeouts of a batch, a process
- * that vanishes releases the lock soon.
- */
+/** Locks the row, so that parallel moves add up. The timeouts release the lock if a process vanishes. */
 const BEGIN = [sql('BEGIN'), ...setLocal(BATCH_TIMEOUTS), sql('SELECT at FROM scrip.clock FOR UPDATE')];
 
 export class DatabaseTestClock implements TestClock {
@@ -25,7 +21,7 @@ export class DatabaseTestClock implements TestClock {
     this.#clock = clock;
   }
 
-  /** If the clock was never set, sets it to the time of the database's clock. */
+  /** A new clock starts at the time of the database. */
   async begin(): Promise<void> {
     // Citus accepts no clock within a statement that writes.
     const [[now] = []] = await this.#pool.rows(sql(`SELECT ${this.#clock.machine}`));
@@ -45,7 +41,7 @@ export class DatabaseTestClock implements TestClock {
   #move(move: TestClockMove): Promise<Instant | null> {
     return this.#pool.use(async (connection) => {
       const locked = await connection.send(BEGIN);
-      // An instant that this process has issued may not be stored yet.
+      // This process may have issued an instant that is not stored yet.
       const now = Math.max(this.#clock.read(locked.at(-1)?.rows ?? []), this.#clock.latest);
       const to = movedTo(now, move);
       const saving = to === null ? [] : [sql('UPDATE scrip.clock SET at = $1', [to])];

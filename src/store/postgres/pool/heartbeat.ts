@@ -1,10 +1,9 @@
-// Checks once a second that the server responds, and stores the latest instant that this process has issued, so that no
-// other process, now or later, issues an earlier instant.
+// Checks once a second that the server responds, and stores the latest instant of this process, so that no process
+// issues an earlier instant.
 //
-// While a synchronous standby is away, each COMMIT waits in the server for the standby and occupies a connection, even
-// after the client has given up. Once a COMMIT of this process has got no answer, the process sends no further COMMIT
-// while any COMMIT is waiting in the server. A standby confirms COMMITs in the order of the log, so a new COMMIT would
-// wait as well.
+// While a synchronous standby is away, each COMMIT waits in the server and occupies a connection, even after the client
+// has given up. Once a COMMIT got no answer, this process sends no further COMMIT while any COMMIT is waiting in the
+// server. A standby confirms COMMITs in the order of the log, so a new COMMIT would wait as well.
 
 import { StoreFault } from '../../store-fault.ts';
 import { type Connection, exactInteger, sql } from './connection.ts';
@@ -18,8 +17,8 @@ const INTERVAL_MS = 1_000;
 const ANSWER_MS = 2_000;
 
 /**
- * If a COMMIT waits this long, the standby is considered away. This time is longer than a COMMIT waits for a running
- * standby, and shorter than the timeout of a COMMIT in this process.
+ * A COMMIT that waits this long means that the standby is away. A running standby takes less time, and the timeout of a
+ * COMMIT in this process is longer.
  */
 const STANDBY_MS = 2_000;
 
@@ -36,10 +35,7 @@ export class Heartbeat {
   readonly #clock: DatabaseClock;
   readonly #onLook: (trouble: StoreFault | null) => void;
   #timer: NodeJS.Timeout | undefined;
-  /**
-   * The current check. Only one check runs at a time; otherwise, checks would take all connections while the server
-   * hangs.
-   */
+  /** Only one check runs at a time; otherwise, checks would take all connections while the server hangs. */
   #beating: Promise<void> | null = null;
   #isStandbySuspected = false;
 
@@ -65,15 +61,13 @@ export class Heartbeat {
     await this.#beat();
   }
 
-  /**
-   * Called when a connection was lost, since a COMMIT may still be waiting in the server. Checks the server at once.
-   */
+  /** Call this after a lost connection, since a COMMIT may still be waiting in the server. */
   suspectStandby(): void {
     this.#isStandbySuspected = true;
     void this.#beat();
   }
 
-  /** Asks the server only if the standby is suspected to be away. The suspicion ends when no COMMIT is waiting. */
+  /** Asks the server only while the standby is suspected to be away. */
   async isStandbyAway(connection: Connection): Promise<boolean> {
     if (!this.#isStandbySuspected) return false;
     const [waiting] = await connection.send([WAITING], ANSWER_MS);
@@ -81,7 +75,7 @@ export class Heartbeat {
     return this.#isStandbySuspected;
   }
 
-  /** Errors are reported to `onLook`, and not thrown. */
+  /** Reports errors to `onLook` instead of throwing them. */
   #beat(): Promise<void> {
     this.#beating ??= this.#pool
       .use((connection) => this.#look(connection))

@@ -38,7 +38,6 @@ const LOST: readonly Error[] = [
 /** The server refuses a batch: nothing was written, and the next batch may succeed. */
 const UNAVAILABLE = ['40001', '40P01', '25P02', '55P03', '57014', '53300', '53100', '26000', '42P05', '42501', 'XX000'];
 
-/** Errors that must never happen. */
 const BROKEN: readonly unknown[] = [
   ...['23505', '23514', '22003', 'XX001', 'XX002'].map(fromServer),
   new AssertionError({ message: 'the remaining credits are between 0 and the amount' }),

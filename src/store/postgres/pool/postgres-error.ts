@@ -7,38 +7,38 @@ import { InvalidCursor, StoreFault } from '../../store-fault.ts';
 /** A lock could not be taken in time. */
 export const LOCK_NOT_AVAILABLE = '55P03';
 
-/** The server ends the connection, or is no longer the primary. The next connection may reach another server. */
+/** The server ends the connection or is no longer the primary; the next connection may reach another server. */
 const CONNECTION_ENDS = ['57P01', '57P02', '57P03', '57P05', '25P03', '25P04', '25006'];
 
 /**
  * Whether the transaction was rolled back and can be retried: a serialization failure, a deadlock, or a transaction
- * that never began because the previous one on the same connection had failed (25P02).
+ * that never began because the previous transaction on the connection had failed (25P02).
  */
 export function isWorthRetrying(error: unknown): boolean {
   return ['40001', '40P01', '25P02'].includes(codeOf(error));
 }
 
 /**
- * Error codes of the operating system (`ECONNRESET`), and of Node's sockets and TLS. This pattern applies only to
+ * Error codes of the operating system (`ECONNRESET`), and of sockets and TLS in Node.js. Apply this pattern only to
  * errors that are not from the server, since `EPIPE` looks like a code of PostgreSQL.
  */
 const NETWORK_CODE = /^(E(?!RR_)[A-Z_]+|ERR_(STREAM|SOCKET|SSL|TLS)_[A-Z_]+)$/;
 
 /**
- * The messages of errors that have no code: `pg`, its pool or `Connection` gave up the connection, or the server sent
- * an unexpected message.
+ * For errors without a code: `pg`, its pool or `Connection` gave up the connection, or the server sent an unexpected
+ * message.
  */
 const DRIVER_MESSAGE =
   /^(Connection terminated|No answer within|timeout exceeded when trying to connect$|timeout expired$|Client has encountered a connection error|Client was closed|Received unexpected \w+ message from backend)/;
 
 /**
  * Whether the connection is lost or about to be lost: the error is from the network or of class 08, or the server is
- * shutting down. An unknown error counts as a bug in Scrip: retrying the batch would not help.
+ * shutting down. An unknown error counts as a bug in Scrip: a retry would not help.
  */
 export function isConnectionLost(error: unknown): boolean {
   if (!(error instanceof Error) || error instanceof StoreFault) return false;
   const code = codeOf(error);
-  // A `DatabaseError` without a code is not from the server: the driver throws it for bytes that it cannot parse.
+  // The driver throws a `DatabaseError` without a code for bytes that it cannot parse.
   if (error instanceof DatabaseError) return code === '' || code.startsWith('08') || CONNECTION_ENDS.includes(code);
   return NETWORK_CODE.test(code) || DRIVER_MESSAGE.test(error.message);
 }
@@ -48,7 +48,7 @@ const DAMAGED = ['XX001', 'XX002'];
 
 /**
  * Converts an error before COMMIT to a fault. An invariant violation, damaged data or a bug in Scrip stops the ledger
- * (`Internal`). Any other error has an external cause; the transaction is rolled back, so nothing has changed.
+ * (`Internal`). Any other error has an external cause; nothing has changed, since the transaction is rolled back.
  */
 export function faultOf(error: unknown): StoreFault {
   if (error instanceof StoreFault) return error;
@@ -66,7 +66,7 @@ function codeOf(error: unknown): string {
   return String((error as { code?: unknown } | null)?.code ?? '');
 }
 
-/** Runs a read and converts its errors. @throws (rejects) StoreFault or InvalidCursor */
+/** @throws (rejects) StoreFault or InvalidCursor */
 export async function attempt<Result>(read: () => Promise<Result>): Promise<Result> {
   return await read().catch((error) => {
     throw readFaultOf(error);

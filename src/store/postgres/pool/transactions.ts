@@ -24,9 +24,8 @@ export const BEGIN_UNPROMISED = [sql('BEGIN'), ...setLocal({ synchronous_commit:
 export const UNLIMITED = setLocal({ statement_timeout: 0, idle_in_transaction_session_timeout: 0 });
 
 /**
- * Timeouts of a batch. Those for statements and locks are shorter than this process's own timeout, so that the server
- * gives up first and rolls back. Without timeouts, a process that vanished would keep its locks for hours, until TCP
- * gives up.
+ * The timeouts for statements and locks are shorter than that of this process, so that the server gives up first and
+ * rolls back. Without timeouts, a process that vanished would keep its locks for hours, until TCP gives up.
  */
 export const BATCH_TIMEOUTS = {
   statement_timeout: '4s',
@@ -48,10 +47,7 @@ export const BY_KEY = {
   enable_mergejoin: 'off',
 };
 
-/**
- * Commits without a statement timeout: if a timeout cut short the wait for a standby, PostgreSQL would commit without
- * the standby.
- */
+/** If a timeout cut short the wait for a standby, PostgreSQL would commit without the standby. */
 export const COMMIT_BATCH = [
   prepared('no_timeout', 'SET LOCAL statement_timeout = 0')([]),
   prepared('commit', 'COMMIT')([]),

@@ -1,4 +1,4 @@
-// API keys in PostgreSQL. A table lock ensures that the numbers of keys and accounts are unique.
+// API keys in PostgreSQL, with a table lock that keeps the numbers of keys and accounts unique.
 
 import assert from 'node:assert/strict';
 import type { KeyStore } from '../../key-store.ts';
@@ -24,7 +24,7 @@ export function postgresKeyStore({ pool, clock }: LedgerDatabase, attempted: typ
           return result;
         }),
       ),
-    /** Lock the rows in a fixed order: otherwise, several processes could deadlock. */
+    /** Locks the rows in a fixed order; otherwise, several processes could deadlock. */
     async recordUses(ids) {
       assert(ids.every(Number.isSafeInteger), 'keys have numbers');
       const used = `key_id = ANY('{${ids}}')`;

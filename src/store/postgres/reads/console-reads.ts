@@ -1,4 +1,4 @@
-// Reads an account and its end users for the console, always from the primary.
+// Reads for the console, always from the primary.
 
 import { transactionOf } from '../../../ledger/posting.ts';
 import {
@@ -18,10 +18,7 @@ import { DAILY_TOTALS, EXPIRY_TOTALS, totalsOf } from '../journal/totals-rows.ts
 import { exactInteger, sql, type TextRow } from '../pool/connection.ts';
 import type { PostgresLedgerStore } from './ledger-store.ts';
 
-/**
- * Read this instant before the totals and summaries: they may then include later postings, but no earlier posting is
- * missing.
- */
+/** Read this first: the totals and summaries may then include later postings, but lack no earlier posting. */
 const EARLIEST_WAITING = sql(`SELECT min(at) FROM scrip.feed WHERE consumer = 'totals'`);
 const EARLIEST_STALE = sql('SELECT min(since) FROM scrip.stale_end_users');
 
@@ -95,8 +92,8 @@ export class PostgresConsoleStore implements ConsoleStore {
   }
 
   /**
-   * The totals include everything up to `asOf`, except for batches that were being committed during the read. `asOf` is
-   * one millisecond before the earliest batch in the feed, or the current time if the feed is empty.
+   * The totals include everything up to `asOf`, except batches that were being committed during the read. `asOf` is one
+   * millisecond before the earliest batch in the feed, or the current time if the feed is empty.
    */
   overview(account: number, request: OverviewRequest): Promise<Overview> {
     return this.#ledger.attempt(async () => {

@@ -1,6 +1,5 @@
-// Serves a ledger from PostgreSQL. Writes go to the batch writer; reads use separate connections. A read loads the
-// state of one end user, or a page of its history and, from the same snapshot, the renewing cycle. A due event that is
-// not stored yet is shown only once no earlier write can be committed.
+// Serves a ledger from PostgreSQL. A due event that is not stored yet is shown only once no earlier write can be
+// committed.
 //
 //   read ──▶ nothing is due ──▶ shown
 //     └── something is due ──▶ read again, after the current batch of this end user and before the next one ──▶ shown
@@ -61,14 +60,13 @@ const RENEWING = prepared('renewing_cycle', `${CYCLES} AND ${RENEWS}`);
 const LOCK = prepared('lock_shared', `SELECT 1 FROM scrip.end_users WHERE ${OF_END_USER} FOR SHARE`);
 
 /**
- * A batch takes far less time than this timeout, unless it waits for a standby. A reader should not wait for that,
+ * A batch takes far less time than this timeout, unless it waits for a standby. A reader should not wait for a standby,
  * since it occupies a connection.
  */
 const BEGIN_BEHIND = [sql('BEGIN ISOLATION LEVEL READ COMMITTED'), ...setLocal({ lock_timeout: '1s' })];
 
 const POSTINGS = `SELECT ${POSTING_COLUMNS}, line FROM scrip.postings WHERE ${OF_END_USER}`;
 
-/** The postings of a transaction and of its refunds. */
 const REFERENCED = prepared(
   'referenced_by_id',
   `${POSTINGS} AND transaction_id = $4 UNION ALL ${POSTINGS} AND kind = 'refund' AND reference = $4
@@ -76,8 +74,8 @@ const REFERENCED = prepared(
 );
 
 /**
- * `due(limit)` picks end users from the `SHARES * limit` oldest renewals and the `SHARES * limit` oldest lapses. If
- * `limit` is below `BUCKETS`, only the `limit` oldest of each are considered.
+ * `due(limit)` picks end users from the `SHARES * limit` oldest renewals and as many lapses. If `limit` is below
+ * `BUCKETS`, it considers only the `limit` oldest of each.
  */
 const SHARES = 16;
 
@@ -92,11 +90,10 @@ export class PostgresLedgerStore implements LedgerStore {
   readonly close: () => Promise<void>;
   readonly #writer: BatchWriter;
   #trouble: StoreFault | null = null;
-  /** The invariant violation that a write or a read has found. It stops all further writes. */
+  /** An invariant violation stops all further writes. */
   #broken: StoreFault | null = null;
   /**
-   * The index of the part whose records are deleted next. The first part is random, so that processes do not all begin
-   * with the same part.
+   * The part whose records are deleted next; the first part is random, so that processes begin with different parts.
    */
   #deletedPart: number;
 
@@ -146,9 +143,7 @@ export class PostgresLedgerStore implements LedgerStore {
     });
   }
 
-  /**
-   * First waits for a running batch of the end user, since the instant of that batch may be before one of `instants`.
-   */
+  /** Waits for a running batch of the end user, whose instant may be before one of `instants`. */
   statesAt(user: EndUserKey, instants: readonly Instant[]): Promise<StatesAt> {
     return this.attempt(async () => {
       const { pool } = this.database;
@@ -187,7 +182,7 @@ export class PostgresLedgerStore implements LedgerStore {
     });
   }
 
-  /** Deletes expired records of one part. Once this part has no more, the next call continues with the next part. */
+  /** Each call deletes records of one part, until the part has no more. */
   deleteExpiredRecords(retention: IdempotencyRetention): Promise<boolean> {
     return this.attempt(async () => {
       const { pool, clock, placement } = this.database;
@@ -209,7 +204,7 @@ export class PostgresLedgerStore implements LedgerStore {
     else this.#trouble = trouble;
   }
 
-  /** Runs a read. Writes continue after a failed read, unless the read has found an invariant violation. */
+  /** Writes continue after a failed read, unless it has found an invariant violation. */
   async attempt<Result>(read: () => Promise<Result>): Promise<Result> {
     return await attempt(read).catch((fault) => {
       if (fault.code === 'Internal') this.onTrouble(fault);
@@ -218,9 +213,9 @@ export class PostgresLedgerStore implements LedgerStore {
   }
 
   /**
-   * Reads a page of rows of an end user, and the part of the state that determines which events are due. Both reads use
-   * the same snapshot: otherwise, a renewal that is stored between them would be shown twice. If an event is due, the
-   * state has all live cycles and all holds, since held credits do not roll over.
+   * Reads a page of rows, and the part of the state that determines the due events, in one snapshot: otherwise, a
+   * renewal that is stored between two reads would be shown twice. If an event is due, the state has all live cycles
+   * and all holds, since held credits do not roll over.
    *
    * @param page a query for rows that begin with a transaction id, the latest first
    */
@@ -240,9 +235,7 @@ export class PostgresLedgerStore implements LedgerStore {
     return [LIVE([...keyOf(user), clock.latest]), clock.query];
   }
 
-  /**
-   * @param page the query for the page, if there is one; if an event is due, the query is sent again with `#loading`
-   */
+  /** @param page the query for the page, if any; sent again with `#loading` if an event is due */
   async #shown(user: EndUserKey, results: readonly QueryResult[], page: readonly Query[] = []): Promise<PageRead> {
     const read = this.#readOf(results);
     if (isSettled(read.state, read.now)) return read;
@@ -250,13 +243,13 @@ export class PostgresLedgerStore implements LedgerStore {
   }
 
   async #readBehindBatch(user: EndUserKey, reading: readonly Query[]): Promise<PageRead> {
-    // Take the lock first. Nothing is written, so end with ROLLBACK, which does not wait for a standby.
+    // Nothing is written, so end with ROLLBACK, which does not wait for a standby.
     const locking = [...BEGIN_BEHIND, LOCK(keyOf(user))];
     const again = await this.database.pool.send([...locking, ...reading, ROLLBACK]);
     return this.#readOf(again.slice(locking.length));
   }
 
-  /** The returned instant is never before anything that was read, even if the database's clock was set back since. */
+  /** The instant is never before anything that was read, even if the database's clock was set back. */
   #readOf([found, clocked, page]: readonly QueryResult[]): PageRead {
     const rows = page?.rows ?? [];
     const latestId = rows[0]?.[0];
@@ -269,15 +262,15 @@ export class PostgresLedgerStore implements LedgerStore {
     const now = this.database.clock.notBefore(
       Math.max(latest, this.database.clock.read((clocked as QueryResult).rows)),
     );
-    // The query compared the cycles with an earlier instant, so some of the cycles may have ended.
+    // The query used an earlier instant, so some cycles may have ended.
     return { now, rows, state: liveState(stored.state(), now) };
   }
 }
 
 /**
- * Finds end users with due events. Several processes mostly find different end users, without coordination, since each
- * call begins at a random bucket. The instant is computed in a subquery, since PostgreSQL does not use an index to
- * search for the value of a volatile function.
+ * Finds end users with due events. Each call begins at a random bucket, so that several processes mostly find different
+ * end users. The subquery computes the instant, since PostgreSQL does not use an index to search for the value of a
+ * volatile function.
  */
 function dueSql(clock: DatabaseClock, table: string, at: string, condition: string): string {
   return `

@@ -1,5 +1,5 @@
 // Summarizes end users in a database while other processes do the same. Each step locks the feed consumer of one part,
-// and does nothing if another process has locked it.
+// and skips the part if another process has locked it.
 
 import { randomInt } from 'node:crypto';
 import type { SummaryKeeper } from '../../end-user-summaries.ts';
@@ -19,7 +19,7 @@ export class PostgresSummaryKeeper implements SummaryKeeper {
 
   catchUp(): Promise<boolean> {
     const { pool, clock, placement } = this.#ledger.database;
-    // Check for work first, so that an idle database gets no writes.
+    // An idle database must get no writes.
     const waiting = sql(
       `(SELECT bucket FROM scrip.stale_end_users LIMIT 1)
        UNION ALL (SELECT bucket FROM scrip.end_user_summaries WHERE expires_at <= (SELECT ${clock.sql}) LIMIT 1)`,
@@ -36,8 +36,7 @@ export class PostgresSummaryKeeper implements SummaryKeeper {
           await connection.send([ROLLBACK]);
           return false;
         }
-        // Begin at a random bucket, so that every end user is summarized eventually, even if end users are marked
-        // faster than they are summarized.
+        // Begin at a random bucket, so that every end user is summarized eventually, even under load.
         const from = part.isShard ? 0 : randomInt(BUCKETS);
         const isMore = await summarizeSome(connection, part, { clock, from });
         await connection.send([COMMIT]);

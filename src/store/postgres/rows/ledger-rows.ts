@@ -88,7 +88,7 @@ export function userPostingOf(row: readonly Value[], integer?: ReadInteger): Fee
   return { user: { account: Number(row.at(-2)), endUser: row.at(-1) as string }, posting: postingOf(row, integer) };
 }
 
-/** The values of `INSERTED_COLUMNS`. @param line the position of the posting within its transaction, from 0 */
+/** @param line the position of the posting within its transaction, from 0 */
 export function postingValues(posting: Posting, line: number): Value[] {
   const { transactionId, cycleId, period, kind, amount, createdAt, expiresAt, actor, note, terms } = posting;
   return [
@@ -109,10 +109,10 @@ export function postingValues(posting: Posting, line: number): Value[] {
   ];
 }
 
-/** The kinds that change held credits. For all other kinds, the column `held` is null. */
+/** Kinds that change held credits; for all others, the column `held` is null. */
 const HOLDING: ReadonlySet<PostingKind> = new Set(['hold', 'capture', 'release', 'lapse']);
 
-/** @param postings the postings of a transaction and of its refunds, in the order in which they were written */
+/** @param postings of a transaction and of its refunds, in the order in which they were written */
 export function referencedOf(postings: readonly Posting[], id: TransactionId): Referenced | null {
   const own = postings.filter(({ transactionId }) => transactionId === id);
   const refunds = postings.filter(({ transactionId }) => transactionId !== id);

@@ -1,11 +1,10 @@
-// The rows of a bulk statement as one array per column, which PostgreSQL converts back to rows with `unnest`. Scrip
-// builds the array literals itself, since the driver would process each element again: for batches of 40 commands, that
-// took a tenth of the main thread's time.
+// The rows of a bulk statement as one array per column, which `unnest` converts back to rows. Scrip builds the array
+// literals itself, since the driver would process each element again: for batches of 40 commands, that took a tenth of
+// the main thread's time.
 
 import assert from 'node:assert/strict';
 import { type PreparedStatement, prepared, type Query, type Value } from '../pool/connection.ts';
 
-/** Characters that must be escaped in a quoted array element. */
 const SPECIAL = /["\\]/g;
 
 export class RowArrays {
@@ -14,7 +13,6 @@ export class RowArrays {
   readonly #columns: string[];
   #count = 0;
 
-  /** @param types the types of the columns */
   constructor(types: readonly string[]) {
     this.types = types;
     this.#columns = types.map(() => '');
@@ -68,19 +66,18 @@ export class RowsStatement {
     this.#statement = prepared(label, text);
   }
 
-  /** An empty collection of rows for this statement. */
   rows(): RowArrays {
     return new RowArrays(this.#types);
   }
 
-  /** Whether this statement can write the rows: all columns that the statement lacks must be null in every row. */
+  /** Whether all columns that this statement lacks are null in every row. */
   takes(rows: RowArrays): boolean {
     return rows.isNullFrom(this.#types.length);
   }
 
   /**
    * @param rows rows for which `takes` returns true
-   * @param others the values of the parameters after the arrays
+   * @param others the values of the parameters that follow the arrays
    */
   query(rows: RowArrays, ...others: readonly Value[]): Query {
     assert(this.takes(rows), 'every value is written');

@@ -1,5 +1,4 @@
-// Opens the ledger in a database: checks the settings of the server and the version of the schema, and migrates the
-// schema, one process at a time.
+// Opens the ledger in a database: checks the settings of the server, and migrates the schema.
 
 import { ACCOUNT_TABLES, accountSchema } from '../../account-schema.ts';
 import { CannotOpen } from '../../store-fault.ts';
@@ -11,16 +10,12 @@ import type { ConnectionPool, PostgresOptions } from '../pool/connection-pool.ts
 import { DatabaseClock } from '../pool/database-clock.ts';
 import { END_USER_TABLES, ledgerSchema } from './schema.ts';
 
-/**
- * The migrations, in order. A released migration never changes. The scripts name tables without a schema: `migrate`
- * sets the search path.
- */
+/** A released migration never changes. The scripts name tables without a schema: `migrate` sets the search path. */
 const MIGRATIONS: readonly string[] = [`${accountSchema({ instant: 'bigint', options: '' })}${ledgerSchema}`];
 
-/** The schema version of the first migration. Databases with a lower version were created before the first release. */
-const SCHEMA_FIRST = 11;
+/** Databases with a lower version were created before the first release. */
+const SCHEMA_FIRST = 12;
 
-/** The schema version that this version of Scrip uses. */
 const SCHEMA_LATEST = SCHEMA_FIRST + MIGRATIONS.length - 1;
 
 /** "Scrp" in ASCII: the advisory lock for migrating. Nothing else takes an advisory lock. */
@@ -35,7 +30,6 @@ export interface LedgerDatabase {
 }
 
 export interface OpeningOptions extends PostgresOptions {
-  /** Whether to create a ledger in a database that has none. */
   readonly create: boolean;
 }
 
@@ -71,17 +65,14 @@ export async function openLedger<Opened>(
   }
 }
 
-/** Adds a test clock to a ledger that was never used. `scrip key create` may have created it. */
+/** Adds a test clock to an unused ledger, which `scrip key create` may have created. */
 async function addTestClock(pool: ConnectionPool): Promise<void> {
   const used = 'SELECT 1 FROM scrip.clock WHERE at > 0 UNION ALL (SELECT 1 FROM scrip.postings LIMIT 1)';
   if ((await pool.rows(sql(used))).length > 0) return;
   await pool.rows(sql('INSERT INTO scrip.test_clock VALUES (true) ON CONFLICT DO NOTHING'));
 }
 
-/**
- * Refuses a server that may confirm writes before they are on stable storage, since Scrip could not guarantee that
- * confirmed writes survive a crash.
- */
+/** Refuses a server that may confirm writes before they are on stable storage. */
 async function refuseUnsafe(pool: ConnectionPool): Promise<void> {
   const unsafe = `SELECT name FROM pg_settings WHERE name IN ('fsync', 'synchronous_commit', 'full_page_writes') AND setting = 'off'`;
   const rows = await pool.rows(sql(unsafe));

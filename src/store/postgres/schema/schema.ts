@@ -1,5 +1,5 @@
-// The schema of the ledger, except for accounts and console users. The primary key of each table about end users
-// contains the bucket, by which Citus distributes the tables. Instants are milliseconds since 1970. The CHECK
+// The schema of the ledger, without the tables of accounts and console users. The primary key of each table about end
+// users contains the bucket, by which Citus distributes the tables. Instants are milliseconds since 1970. The CHECK
 // constraints prevent an overdraft even if the code has a bug.
 
 import { BUCKETS } from '../rows/key.ts';
@@ -19,6 +19,8 @@ export const END_USER_TABLES = [
   'stale_end_users',
   'end_user_summaries',
   'end_user_counts',
+  'events',
+  'event_states',
 ];
 
 const USER = 'bucket smallint NOT NULL, account integer NOT NULL, end_user uuid NOT NULL';
@@ -169,9 +171,12 @@ CREATE TABLE feed (
 CREATE TABLE feed_consumers (
   bucket smallint NOT NULL,
   consumer text NOT NULL,
+  -- The number of the latest event, for the consumer that derives events.
+  latest_event bigint NOT NULL DEFAULT 0,
   PRIMARY KEY (bucket, consumer)
 );
-INSERT INTO feed_consumers SELECT bucket, 'totals' FROM generate_series(0, ${BUCKETS - 1}) AS bucket;
+INSERT INTO feed_consumers (bucket, consumer)
+  SELECT bucket, consumer FROM generate_series(0, ${BUCKETS - 1}) AS bucket, unnest('{totals,events}'::text[]) AS consumer;
 
 -- The totals of postings. The credits of many end users together may exceed 64 bits.
 CREATE TABLE daily_totals (
@@ -223,4 +228,33 @@ CREATE TABLE end_user_counts (
   with_credits bigint NOT NULL,
   PRIMARY KEY (account, bucket)
 );
+
+-- Events, numbered in the order in which they were derived: the consumer's lock is held until they are committed.
+CREATE TABLE events (
+  bucket smallint NOT NULL,
+  event bigint NOT NULL,
+  account integer NOT NULL,
+  id text NOT NULL,
+  type text NOT NULL,
+  at bigint NOT NULL,
+  -- JSON.
+  data text NOT NULL,
+  -- The database's time, from which the age of events is counted.
+  recorded_at bigint NOT NULL,
+  PRIMARY KEY (bucket, event)
+);
+CREATE INDEX events_of_account ON events (account, bucket, event);
+
+-- How far the events of each end user are derived; see EventState.
+CREATE TABLE event_states (
+  ${USER},
+  derived_to bigint NOT NULL,
+  latest_grant bigint NOT NULL CHECK (latest_grant BETWEEN 0 AND 9007199254740991),
+  -- In the text form of snapshots.
+  state text NOT NULL,
+  -- The next instant at which time alone causes an event.
+  due_at bigint,
+  PRIMARY KEY (bucket, account, end_user)
+);
+CREATE INDEX events_due ON event_states (due_at) WHERE due_at IS NOT NULL;
 `;

@@ -1,5 +1,5 @@
-// Reads the postings of an account for an export. Servers may be running. All reads use one snapshot. Until the export
-// ends, vacuum cannot remove rows that died after the snapshot was taken.
+// Reads the postings of an account for an export. All reads use one snapshot, which keeps vacuum from removing dead
+// rows until the export ends.
 
 import { CannotOpen } from '../../store-fault.ts';
 import { type AccountPostings, beforeAccount, postingsOfAccount } from '../../tools/account-export.ts';

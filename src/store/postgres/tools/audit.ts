@@ -1,5 +1,5 @@
-// Audits a whole database in one snapshot: for each end user, applies all postings again and compares the result with
-// its stored cycles and snapshots. Only the rows of some end users are in memory at a time.
+// Audits a database in one snapshot: applies all postings of each end user again, and compares the result with the
+// stored rows. Only the rows of some end users are in memory at a time.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { audit, type Finding } from '../../../ledger/audit.ts';
@@ -28,7 +28,6 @@ const SHARED_MS = 2_000;
 /** Maximum number of faults of the store that are listed. A single fault already shows that the store is damaged. */
 const STORE_FAULTS_MAX = 100;
 
-/** Tables in which every row must belong to an end user with postings. */
 const AUDITED_TABLES = ['cycles', 'holds', 'snapshots', 'end_user_summaries'] as const;
 type AuditedTable = (typeof AUDITED_TABLES)[number];
 
@@ -46,12 +45,10 @@ export function auditDatabase(database: LedgerDatabase, report: Report): Promise
 class DatabaseAudit {
   readonly #total = { endUsers: 0, postings: 0, store: [] as string[] };
   readonly #database: LedgerDatabase;
-  /** Reads in the snapshot. */
   readonly #connection: Connection;
   readonly #report: Report;
   readonly #read = { cycles: 0, holds: 0, snapshots: 0, end_user_summaries: 0 };
   readonly #totals = new TotalsSum();
-  /** The latest instant that the ledger has issued. */
   #now: Instant = 0;
   #hasWaited = false;
 
@@ -114,7 +111,7 @@ class DatabaseAudit {
     }
   }
 
-  /** Rounds integers that a number cannot represent exactly; the rules of the audit then report them. */
+  /** Large integers are rounded; the rules of the audit then report them. */
   #stateOf({ account, endUser }: EndUserKey, cycles: readonly TextRow[], holds: readonly TextRow[]): EndUserState {
     const rows = new StateRows();
     for (const row of cycles) rows.add(row, () => {}, Number);
@@ -126,7 +123,6 @@ class DatabaseAudit {
     return rows.state();
   }
 
-  /** Reads all rows of these end users in a table, and groups them by the index of the end user. */
   async #rowsOf(
     table: AuditedTable,
     columns: string,
@@ -160,7 +156,7 @@ class DatabaseAudit {
     else if (at < 0 || at > LAST_INSTANT) this.#fault('the clock of the ledger has an invalid instant');
   }
 
-  /** Reads the clock, outside the snapshot. @returns the stored instant; null if it is missing */
+  /** Reads the stored instant outside the snapshot; null if it is missing. */
   async #lookAtClock(): Promise<number | null> {
     const { clock, pool } = this.#database;
     const kept = '(SELECT at FROM scrip.clock)';
@@ -170,10 +166,7 @@ class DatabaseAudit {
     return at === null ? null : Number(at);
   }
 
-  /**
-   * Waits once: another process may have written a posting before the database's clock was set back, and may not have
-   * stored the instant of that posting yet.
-   */
+  /** Waits once, since a process may not have stored the instant of its latest posting yet. */
   async #waitForClock(): Promise<void> {
     if (this.#hasWaited) return;
     this.#hasWaited = true;
@@ -186,10 +179,7 @@ class DatabaseAudit {
   }
 }
 
-/**
- * Returns a function that finds the postings of a transaction. Only refunds call this function, so the index is built
- * at the first call.
- */
+/** Only refunds call the returned function, so the first call builds the index. */
 function findIn(postings: readonly Posting[]): (id: TransactionId) => readonly Posting[] {
   let byId: Map<TransactionId, Posting[]> | null = null;
   return (id) => {
@@ -198,7 +188,6 @@ function findIn(postings: readonly Posting[]): (id: TransactionId) => readonly P
   };
 }
 
-/** @param row the stored summary, if there is one */
 function isSummaryRight(
   row: TextRow | undefined,
   state: EndUserState,
@@ -209,7 +198,6 @@ function isSummaryRight(
   return Number(activity) === moment.since && wasSummaryOf(stored, state, moment);
 }
 
-/** Describes the accounts whose counts differ from their summaries. */
 async function countFaults(connection: Connection): Promise<string[]> {
   const summed = await connection.rows(
     sql('SELECT account, count(*), count(*) FILTER (WHERE balance > 0) FROM scrip.end_user_summaries GROUP BY account'),

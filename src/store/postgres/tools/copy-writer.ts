@@ -1,5 +1,5 @@
-// Writes copied postings into a database, together with the cycles, holds and snapshots that follow from the postings.
-// Runs within the caller's transactions.
+// Writes copied postings into a database, together with the cycles, holds and snapshots that follow from the postings,
+// and how far the events are derived. Nothing is added to the feed. Runs within the caller's transactions.
 
 import assert from 'node:assert/strict';
 import { applyAll } from '../../../ledger/apply.ts';
@@ -8,17 +8,19 @@ import type { IdempotencyRecord } from '../../../ledger/idempotency.ts';
 import type { Posting } from '../../../ledger/posting.ts';
 import { EMPTY_STATE } from '../../../ledger/state.ts';
 import { instantOf, sequenceOf } from '../../../ledger/transaction-id.ts';
+import type { Derivation } from '../../event-log.ts';
 import { cycleValues, isSnapshotDue, stateText } from '../../state-text.ts';
 import { throughPosition } from '../../transaction-ids.ts';
 import { EVERYTHING } from '../citus/placement.ts';
 import { recordValues } from '../idempotency/record-table.ts';
+import { EVENT_STATE_COLUMNS, EVENT_STATE_TYPES, eventStateValues } from '../journal/event-state-rows.ts';
 import type { Connection, Value } from '../pool/connection.ts';
 import { KEY_TYPES, keyOf } from '../rows/key.ts';
 import { holdValues, postingValues } from '../rows/ledger-rows.ts';
 import { type RowArrays, RowsStatement } from '../rows/row-arrays.ts';
 import { batchStatementsOf } from '../writer/batch-statements.ts';
 
-/** Statements that insert rows of all parts together, even on Citus. */
+/** These statements insert rows of all parts together, even on Citus. */
 const { insertCycles, insertPostings, insertRecords, insertSnapshots, openHolds } = batchStatementsOf(EVERYTHING);
 const insertEndUsers = new RowsStatement(
   'insert_end_users',
@@ -26,9 +28,14 @@ const insertEndUsers = new RowsStatement(
   EVERYTHING.insert('end_users', 'ids_through', ['uuid']),
 );
 
+const insertEventStates = new RowsStatement(
+  'insert_event_states',
+  [...KEY_TYPES, ...EVENT_STATE_TYPES],
+  EVERYTHING.insert('event_states', EVENT_STATE_COLUMNS, EVENT_STATE_TYPES),
+);
+
 export class CopyWriter {
   readonly #rows = new Map<RowsStatement, RowArrays>();
-  /** The state of the end user whose postings are being added. */
   #state = EMPTY_STATE;
   #transaction: Posting[] = [];
 
@@ -39,7 +46,7 @@ export class CopyWriter {
   }
 
   /** Must be called after the last posting of an end user. */
-  end(user: EndUserKey): void {
+  end(user: EndUserKey, { next, dueAt }: Pick<Derivation, 'next' | 'dueAt'>): void {
     const latest = this.#transaction[0]?.transactionId;
     assert(latest !== undefined, 'an end user has a posting');
     this.#endTransaction(user);
@@ -47,6 +54,7 @@ export class CopyWriter {
     for (const cycle of this.#state.cycles) this.#insert(insertCycles, user, [...cycleValues(cycle), idsThrough]);
     for (const hold of this.#state.holds) this.#insert(openHolds, user, holdValues(hold));
     this.#insert(insertEndUsers, user, [idsThrough]);
+    this.#insert(insertEventStates, user, eventStateValues({ ...next, dueAt }));
     this.#state = EMPTY_STATE;
   }
 
@@ -54,7 +62,6 @@ export class CopyWriter {
     this.#insert(insertRecords, record, recordValues(record));
   }
 
-  /** Inserts all rows that were added so far. */
   async flush(connection: Connection): Promise<void> {
     const inserts = [...this.#rows];
     const results = await connection.send(inserts.map(([statement, rows]) => statement.query(rows)));

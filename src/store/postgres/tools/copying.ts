@@ -1,5 +1,5 @@
-// A database as the source or the destination of a copy. Running servers are detected by their connections. Locks on
-// the tables also stop the writes of a server that was not detected.
+// A database as the source or the destination of a copy. A copy detects running servers by their connections, and its
+// locks stop the writes of any other server.
 
 import assert from 'node:assert/strict';
 import type { Finding } from '../../../ledger/audit.ts';
@@ -9,6 +9,7 @@ import { CannotOpen } from '../../store-fault.ts';
 import {
   COPIED_TABLE_NAMES,
   COPIED_TABLES,
+  type CopiedRow,
   type CopyDestination,
   type CopySource,
   type LedgerRow,
@@ -76,10 +77,7 @@ function opened(
   });
 }
 
-/**
- * Refuses a database that a server is using. Every server checks once a second that the database responds, so a running
- * server always has a connection.
- */
+/** A running server always has a connection, since it checks the database once a second. */
 async function refuseAtWork(connection: Connection, name: string): Promise<void> {
   const atWork = 'SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND application_name = $1 LIMIT 1';
   const rows = await connection.rows(sql(atWork, [APPLICATION_NAME]));
@@ -91,14 +89,11 @@ class PostgresCopying implements CopyDestination {
   readonly name: string;
   readonly hasTestClock: boolean;
   readonly #database: LedgerDatabase;
-  /**
-   * For a source, this connection holds the locks: if it is lost, the copy fails. For a destination, it writes the
-   * rows.
-   */
+  /** Holds the locks on a source, and writes the rows of a destination; the copy fails if this connection is lost. */
   readonly #connection: Connection;
   readonly #writer = new CopyWriter();
   #isLoading = false;
-  /** The last end user that this copy has committed; the table `copying` stores it as well. */
+  /** The last end user that is committed; the table `copying` stores it as well. */
   #mark: EndUserKey | null = null;
 
   constructor(name: string, database: LedgerDatabase, connection: Connection) {
@@ -109,7 +104,7 @@ class PostgresCopying implements CopyDestination {
   }
 
   async clock(): Promise<IdPosition> {
-    // Servers store their latest instant only once a second, so take the database's clock if it is later.
+    // Servers store their latest instant once a second, so the database's clock can be later.
     const [clock] = await this.#rows(`SELECT greatest(at, ${this.#database.clock.sql}) FROM scrip.clock`);
     return { at: exactInteger(clock?.[0]), sequence: 0 };
   }
@@ -183,19 +178,19 @@ class PostgresCopying implements CopyDestination {
     return this.#mark;
   }
 
-  async load(rows: readonly LedgerRow[]): Promise<void> {
+  async load(rows: readonly CopiedRow[]): Promise<void> {
     if (rows.length === 0) return;
     if (!this.#isLoading) await this.#connection.send(BEGIN);
     this.#isLoading = true;
     for (const row of rows) {
       if (row.kind === 'posting') this.#writer.add(row.user, row.posting);
-      else this.#writer.end(row.user);
+      else this.#writer.end(row.user, row.events);
     }
     await this.#writer.flush(this.#connection);
   }
 
   async commit(last: EndUserKey): Promise<void> {
-    // Changes no row if another copy has been started meanwhile and has moved the mark.
+    // Changes no row if another copy has moved the mark.
     const move = sql(
       `UPDATE scrip.copying SET account = $1, end_user = $2
        WHERE account IS NOT DISTINCT FROM $3 AND end_user IS NOT DISTINCT FROM $4`,

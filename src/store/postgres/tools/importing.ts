@@ -1,4 +1,4 @@
-// Imports grants into a ledger in PostgreSQL. Servers may be running.
+// Imports grants into a ledger in PostgreSQL, while servers may be running.
 
 import assert from 'node:assert/strict';
 import type { Add, Command, Outcome } from '../../../ledger/command.ts';
@@ -31,15 +31,12 @@ const WRITER_CONNECTIONS = 2;
 
 const BEGIN = [sql('BEGIN'), sql('LOCK TABLE scrip.imports IN EXCLUSIVE MODE')];
 
-/**
- * Advances the import. If another process has advanced the import meanwhile, no row matches, and the division by zero
- * fails the whole batch.
- */
+/** If another process has advanced the import, no row matches, and the division by zero fails the whole batch. */
 const MOVE = `WITH moved AS (${moveImport('scrip')} RETURNING 1) SELECT 1 / count(*)::integer FROM moved`;
 
 /**
- * @throws CannotOpen if there is no ledger, or if Citus distributes it, since a batch would then not be a single
- * transaction
+ * @throws CannotOpen if there is no ledger, or if Citus distributes the tables, since a batch would then not be a
+ * single transaction
  */
 export function openPostgresImport(options: PostgresOptions): Promise<ImportTarget> {
   return openLedger(servingPool(options, CONNECTIONS), { ...options, create: false }, async (database) => {
@@ -73,7 +70,7 @@ class PostgresImport implements ImportTarget {
     return attempt(() => clock.peek(pool));
   }
 
-  /** The time at which the import runs, even if the ledger has a test clock. */
+  /** The machine's time, even on a ledger with a test clock. */
   #machineTime(): Promise<Instant> {
     const { clock, pool } = this.#database;
     return attempt(() => clock.peekMachine(pool));
@@ -124,7 +121,7 @@ class PostgresImport implements ImportTarget {
     }
   }
 
-  /** Settles the end users of the commands. This may take several batches. */
+  /** Settles the end users of the commands, which may take several batches. */
   async #settle(commands: readonly Command[]): Promise<void> {
     while ((await this.#writer.write(settling(commands), () => {})).includes(null));
   }

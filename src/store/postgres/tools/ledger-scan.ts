@@ -1,6 +1,5 @@
 // Reads the postings of a whole database in the order of the end users. The primary key begins with the bucket, so all
-// buckets are read at the same time and merged. Each bucket is read in the order of the primary key, so no sort is
-// needed. On Citus, each statement reads one shard. Only a few rows of each bucket are in memory at a time.
+// buckets are read at the same time and merged, without a sort. On Citus, each statement reads one shard.
 
 import assert from 'node:assert/strict';
 import { type EndUserKey, isSameEndUser } from '../../../ledger/command.ts';
@@ -12,7 +11,6 @@ import { BEGIN_SNAPSHOT, setLocal, UNLIMITED } from '../pool/transactions.ts';
 import { BUCKETS, compareEndUsers } from '../rows/key.ts';
 import { type ReadInteger, USER_POSTING_COLUMNS, userPostingOf } from '../rows/ledger-rows.ts';
 
-/** Number of rows of a bucket that are fetched together. */
 const FETCHED_ROWS = 200;
 
 /** Settings for a transaction that reads whole tables in the order of their keys. */

@@ -1,4 +1,4 @@
-// Operates a ledger in PostgreSQL. Servers may be running.
+// The commands of an operator on a ledger in PostgreSQL, while servers may be running.
 
 import { lastIdAt, type TransactionId } from '../../../ledger/transaction-id.ts';
 import { CannotOpen } from '../../store-fault.ts';
@@ -52,12 +52,11 @@ async function digests(
 }
 
 /**
- * Finds an instant up to which everything is committed: every batch that commits later has a later instant. Returns the
- * last transaction id that is possible at that instant. Reads the clock while batches are paused, and stores the result
- * as the ledger's latest instant. Batches continue only once this instant has passed. A test clock does not advance by
- * itself, so this function advances it by a millisecond.
+ * Finds an instant up to which everything is committed, and returns the last transaction id of that instant. Reads the
+ * clock while batches are paused, and stores the result as the latest instant of the ledger. Batches continue only
+ * after this instant; a test clock is advanced by a millisecond for this purpose.
  *
- * @throws CannotOpen if batches cannot be paused, because the ledger is too busy
+ * @throws CannotOpen if the ledger is too busy to pause batches
  */
 async function latestId({ pool, clock }: LedgerDatabase): Promise<TransactionId> {
   try {

@@ -1,5 +1,4 @@
-// Compares the totals of a database with its postings, and rebuilds the totals and the summaries of end users from the
-// postings.
+// Compares the totals of a database with its postings, and rebuilds the totals and the summaries.
 
 import { endUserText } from '../../../ledger/command.ts';
 import { TotalsSum } from '../../totals.ts';
@@ -19,14 +18,14 @@ import { SCANNING } from './ledger-scan.ts';
 const BATCHES_MAX = 100;
 const FETCHED_ROWS = 2_000;
 
-/** The postings and end users that the totals and summaries do not include yet. */
+/** What the totals and summaries do not include yet. */
 export interface Waiting {
   readonly totals: TotalsSum;
   /** The `endUserText` of each end user whose summary may not include all of its postings. */
   readonly endUsers: ReadonlySet<string>;
 }
 
-/** Reads in the current snapshot of the connection. */
+/** Uses the current snapshot of the connection. */
 export async function waitingIn(connection: Connection, { parts }: Placement): Promise<Waiting> {
   const totals = new TotalsSum();
   const stale = await connection.rows(sql('SELECT account, end_user FROM scrip.stale_end_users'));
@@ -44,7 +43,7 @@ export async function waitingIn(connection: Connection, { parts }: Placement): P
 }
 
 /**
- * Describes where the totals differ from the postings, apart from postings that no consumer has taken yet.
+ * Describes where the totals differ from the postings, apart from postings that the feed still contains.
  *
  * @param sum the totals of all postings in the current snapshot of the connection
  */
@@ -57,8 +56,8 @@ export async function totalsFaults(connection: Connection, waiting: Waiting, sum
 }
 
 /**
- * Rebuilds the totals and the summaries of end users, one part at a time. Servers may be running, but their consumers
- * are locked out. Batches that commit after the snapshot stay in the feed until the consumers continue.
+ * Rebuilds the totals and the summaries, one part at a time, while servers may be running. The consumers of the feed
+ * are locked out. Batches that commit after the snapshot stay in the feed.
  */
 export async function rebuildTotals({ pool, clock, placement }: LedgerDatabase): Promise<void> {
   for (const part of placement.parts) {

@@ -1,5 +1,5 @@
-// Loads the data of a batch in one round trip: locks the end users, reads the clock, and reads their cycles and holds.
-// Only due holds are loaded unless a command needs all holds, so that open holds do not slow down subtractions.
+// Loads the data of a batch in one round trip: locks, the clock, cycles and holds. Only due holds are loaded unless a
+// command needs all holds, so that open holds do not slow down subtractions.
 
 import { type Batch, type LoadedBatch, NO_REFERENCED, referenceName } from '../../../ledger/batch.ts';
 import { needs } from '../../../ledger/command.ts';
@@ -24,17 +24,16 @@ export interface BatchContext {
   readonly statements: BatchStatements;
 }
 
-/** The data that a batch has loaded under its locks. */
 export interface LoadedUnderLock extends LoadedBatch {
   /** Whether each end user has a row, by the index of the end user. */
   readonly isLocked: readonly boolean[];
   /** Generates ids that sort after all existing ids of these end users. */
   readonly ids: TransactionIds;
-  /** The instant from which the age of new idempotency records is counted. */
+  /** The age of new idempotency records counts from this instant. */
   readonly recordedAt: Instant;
 }
 
-/** Begins a transaction, and locks and loads the end users of a batch. @param keys the keys of `batch.users` */
+/** @param keys the keys of `batch.users` */
 export async function lockAndLoad(
   connection: Connection,
   batch: Batch,
@@ -49,8 +48,7 @@ export async function lockAndLoad(
   const users = statements.lock.rows();
   for (const key of keys) users.add(...key);
   const whole = usersWithAllHolds(batch);
-  // The query for due holds is sent before the instant of the batch is known, so it uses an instant that is usually
-  // later.
+  // This query is sent before the instant of the batch is known, so it uses an instant that is usually later.
   const dueUntil = clock.soon;
   const asked = {
     locked: statements.lock.query(users),
@@ -73,8 +71,7 @@ export async function lockAndLoad(
   const addRows = (rows: readonly TextRow[], of: readonly number[] | null) => {
     for (const [place, , ...columns] of rows) {
       const index = of === null ? Number(place) - 1 : (of[Number(place) - 1] as number);
-      // An end user without a row is not locked and counts as unknown, even if another process has added the row
-      // meanwhile.
+      // An end user without a row is not locked and counts as unknown, even if another process has added the row since.
       if (isLocked[index]) states[index]?.add(columns, assertReadable);
     }
   };
@@ -96,7 +93,6 @@ export async function lockAndLoad(
   };
 }
 
-/** The indexes of the end users for whom a command needs all holds. */
 function usersWithAllHolds({ commands, userOf }: Batch): readonly number[] {
   const users = new Set<number>();
   commands.forEach((command, index) => {
@@ -140,8 +136,8 @@ function referencedIn(
 }
 
 /**
- * Generates ids that sort after all ids of the loaded rows. Cycles that are not loaded have ended, so no batch at `now`
- * or later has changed them.
+ * Generates ids that sort after all ids of the loaded rows. Other cycles have ended, so no batch at `now` or later has
+ * changed them.
  *
  * @param rows each row begins with a position and `ids_through`, which may be null
  */
@@ -149,7 +145,7 @@ function idsBehind(rows: readonly TextRow[], clock: DatabaseClock, time: Instant
   let latest = firstIdAt(clock.notBefore(time));
   for (const [, idsThrough] of rows) if (idsThrough && idsThrough > latest) latest = idsThrough;
   const ids = new TransactionIds({ at: instantOf(latest), sequence: sequenceOf(latest) });
-  // After the clock is set back, all batches have the same instant for a long time. Advance the instant before its ids
+  // After the clock is set back, all batches have the same instant for a long time, and the ids of this instant could
   // run out.
   if (ids.isRunningShort) ids.moveTo(clock.notBefore(ids.position.at + 1));
   // From now on, this process must not issue an earlier instant.

@@ -13,6 +13,7 @@ import { cycleChanges } from '../../../ledger/state.ts';
 import { instantOf, type TransactionId } from '../../../ledger/transaction-id.ts';
 import { cycleValues, isSnapshotDue, stateText } from '../../state-text.ts';
 import { recordValues } from '../idempotency/record-table.ts';
+import { CONSUMERS } from '../journal/feed.ts';
 import type { Query, Value } from '../pool/connection.ts';
 import { type Key, keyOf } from '../rows/key.ts';
 import { holdValues, postingValues } from '../rows/ledger-rows.ts';
@@ -31,9 +32,8 @@ export class BatchRows {
   readonly #idsThrough: TransactionId;
   /** Postings, with the new values of their cycles if one statement writes both. */
   readonly #posted: RowArrays;
-  /** The rows of each of the other statements. Most batches need none of these statements. */
+  /** The rows of the other statements, which most batches do not need. */
   readonly #others = new Map<RowsStatement, RowArrays>();
-  /** Number of cycles that the statement with the postings changes. */
   #changedByPosting = 0;
 
   constructor(statements: BatchStatements, idsThrough: TransactionId) {
@@ -58,8 +58,8 @@ export class BatchRows {
       }
     }
     for (const cycle of opened) this.#add(insertCycles, ...key, ...cycleValues(cycle), this.#idsThrough);
-    // A later batch at the same instant loads only live cycles. If none of them has the new `ids_through`, the row of the
-    // end user must have it.
+    // A later batch at the same instant loads only live cycles. If no live cycle has the new `ids_through`, the row of
+    // the end user must have it.
     const now = instantOf(this.#idsThrough);
     const isLoadedLater = [...opened, ...changed.map((change) => change.after)].some((cycle) => isLive(cycle, now));
     if (!isLoadedLater) this.#add(moveIds, ...key);
@@ -70,7 +70,7 @@ export class BatchRows {
     this.#add(addSnapshots, ...key, transactionId, stateText({ ...after, holds: [] }, createdAt));
   }
 
-  /** @param byPosting the changes of cycles, each to be written together with a posting to the cycle */
+  /** @param byPosting the changes of cycles that are written together with a posting */
   #addPostings(key: Key, postings: readonly Posting[], byPosting: Map<TransactionId, Change>): void {
     let line = 0;
     for (const [index, posting] of postings.entries()) {
@@ -105,9 +105,8 @@ export class BatchRows {
   }
 
   /**
-   * The statements in the order in which they must run: a cycle must be stopped before another is opened, since the
-   * unique index allows only one active cycle, and holds must be stored before snapshots, whose statement reads the
-   * stored holds.
+   * Order matters: a cycle must be stopped before another is opened, since a unique index allows one active cycle, and
+   * holds must be stored before snapshots, whose statement reads them.
    */
   writes(at: Instant): Write[] {
     const { changeCycles, insertCycles, closeHolds, openHolds, moveIds, addSnapshots, insertRecords } =
@@ -146,21 +145,17 @@ export class BatchRows {
     const [, accounts = '', , ids = ''] = rows.literals();
     return [
       { query: insertPostings.query(rows), rows: rows.count },
-      { query: insertFeed([at, batch, accounts, ids]), rows: 1 },
+      { query: insertFeed([at, batch, accounts, ids]), rows: CONSUMERS.length },
     ];
   }
 }
 
-/** A cycle that changes. */
 interface Change {
   readonly before: Cycle;
   readonly after: Cycle;
 }
 
-/**
- * The new values of a cycle; all null if the cycle does not change. An unchanged `held` and the status `active` are
- * sent as null.
- */
+/** The new values of a cycle; an unchanged `held` and the status `active` are null. */
 function newValuesOf(change: Change | null): { remaining: Value; held: Value; status: Value } {
   if (change === null) return UNCHANGED;
   const { before, after } = change;

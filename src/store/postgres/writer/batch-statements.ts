@@ -1,8 +1,9 @@
-// The statements of a batch. Each statement processes many rows, which are passed as one array per column. The first
-// columns are the key of the end user.
+// The statements of a batch. Each statement processes many rows, passed as one array per column. The first columns are
+// the key of the end user.
 
 import type { Part } from '../citus/placement.ts';
 import { RECORD_COLUMNS, RECORD_TYPES } from '../idempotency/record-table.ts';
+import { CONSUMERS } from '../journal/feed.ts';
 import { HOLD_AS_CYCLE, KEYS, statesSql } from '../journal/state-rows.ts';
 import { prepared } from '../pool/connection.ts';
 import { KEY, KEY_TYPES, OF_END_USER, sameKey } from '../rows/key.ts';
@@ -52,9 +53,7 @@ function loadingStatements(part: Part) {
        ORDER BY e.bucket, e.account, e.end_user FOR UPDATE OF e`,
     ),
     states: new RowsStatement('states', KEY_TYPES, statesSql(part)),
-    /**
-     * The holds that lapse after one instant and up to another. The two instants are the parameters after the arrays.
-     */
+    /** The holds that lapse between two instants, which are the parameters after the arrays. */
     holds: new RowsStatement(
       'holds',
       KEY_TYPES,
@@ -75,7 +74,6 @@ function loadingStatements(part: Part) {
       `SELECT ${columnsOf('r', `account, end_user, ${RECORD_COLUMNS}`)} FROM ${unnest(recordKeyTypes)} AS k (${KEY}, key)
        JOIN scrip.idempotency_records r ON ${sameKey('r')} AND r.key = k.key${part.within('r')}`,
     ),
-    /** Finds a transaction of an end user. */
     find: prepared('find', `SELECT 1 FROM scrip.postings WHERE ${OF_END_USER} AND transaction_id = $4 LIMIT 1`),
   };
 }
@@ -120,9 +118,7 @@ function holdStatements(part: Part) {
   };
 }
 
-/**
- * SQL for a change of rows. In a single database, unless every row is found, a division by zero fails the whole batch.
- */
+/** In a single database, a missing row causes a division by zero, which fails the whole batch. */
 function checked(part: Part, change: string): string {
   return part.isShard
     ? change
@@ -133,7 +129,7 @@ function checked(part: Part, change: string): string {
 function postingStatements(part: Part) {
   const feed = (values: readonly string[]) => `
     INSERT INTO scrip.feed (bucket, consumer, at, batch, accounts, transaction_ids)
-    VALUES (${part.bucket}, 'totals', ${values.join(', ')})`;
+    VALUES ${CONSUMERS.map((consumer) => `(${part.bucket}, '${consumer}', ${values.join(', ')})`).join(', ')}`;
   // Use one statement instead of three: for batches of 40 subtractions, three statements cost the server 11 % more time
   // and this process 13 % more.
   const post = (label: string, columns: PostColumns) => {
@@ -158,21 +154,21 @@ function postingStatements(part: Part) {
      * Inserts postings, changes their cycles and adds the batch to the feed. A row consists of the new remaining
      * credits of a cycle, a posting to the cycle, and the other new values of the cycle. If several postings change the
      * same cycle, only the first of these rows has the new values of the cycle; in the other rows, and if the cycle
-     * does not change, these columns are null. The parameters after the arrays are `ids_through`, the instant and a
-     * random id of the batch, and the number of cycles that change. Null on Citus, which refuses such a statement.
+     * does not change, these columns are null. After the arrays: `ids_through`, the instant and a random id of the
+     * batch, and the number of cycles that change. Null on Citus, which refuses such a statement.
      */
     post: part.isShard ? null : post('post', ALL),
     /** Like `post`, for rows in which all columns after `PLAIN_COLUMNS` are null, as in most subtractions. */
     postPlain: part.isShard ? null : post('post_plain', PLAIN),
     insertPostings: insertion(part, 'postings', INSERTED_COLUMNS, INSERTED_TYPES, INSERTED_VALUES),
-    insertFeed: prepared('insert_feed', feed(['$1', '$2', '$3', '$4'])),
+    /** Adds a batch to the feed, with one row for each of `CONSUMERS`. */
+    insertFeed: prepared('insert_feed', feed(['$1::bigint', '$2::uuid', '$3::integer[]', '$4::uuid[]'])),
   };
 }
 
 interface PostColumns {
   readonly names: string;
   readonly types: readonly string[];
-  /** The inserted columns, and SQL for their values. */
   readonly inserted: string;
   readonly values: string;
   /** SQL that sets further columns of the cycle. */
@@ -211,7 +207,6 @@ function otherStatements(part: Part) {
          FROM ${unnest(KEY_TYPES)} AS k (${KEY}) WHERE ${sameKey('e')}${part.within('e')}`,
       ),
     ),
-    /** Inserts snapshots of complete states. */
     insertSnapshots: insertion(part, SNAPSHOT.table, SNAPSHOT.columns, SNAPSHOT.types),
     /**
      * Inserts snapshots of states without holds, and adds the stored open holds to each of them, since few batches have
@@ -230,13 +225,9 @@ function otherStatements(part: Part) {
 
 const SNAPSHOT = { table: 'snapshots', columns: 'transaction_id, state', types: ['uuid', 'text'] } as const;
 
-/**
- * SQL that adds the stored holds to the text of a state without holds. The result is the same text that `stateText`
- * returns.
- */
+/** SQL that adds the stored holds to a state without holds, in the format of `stateText`. */
 function withHolds(part: Part): string {
-  // The holds are in the order in which they lapse. At the same instant, the last digits of their ids decide, since the
-  // id of a lapse ends with those digits.
+  // Holds are in the order in which they lapse; at the same instant, the last digits of their ids decide.
   const holds = `SELECT string_agg(
       '["' || h.hold_id::text || '",' || h.expires_at::text || ',' || h.parts::text || ']', ','
       ORDER BY h.expires_at, right(h.hold_id::text, 12) COLLATE "C"

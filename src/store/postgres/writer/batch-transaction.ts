@@ -1,6 +1,5 @@
-// Runs a batch as one transaction: locks the end users, loads their states, lets the ledger decide, writes and commits.
-// A batch takes two round trips: one to lock and load, and one to write and commit. On Citus, where the server cannot
-// count the changed rows, COMMIT takes a third round trip.
+// Runs a batch as one transaction: locks and loads the end users, lets the ledger decide, writes and commits. A batch
+// takes two round trips; on Citus, where the server cannot count the changed rows, COMMIT takes a third.
 
 import assert from 'node:assert/strict';
 import { batchOf, decideBatch, type UserChange } from '../../../ledger/batch.ts';
@@ -24,7 +23,6 @@ export interface Missing {
 
 export interface Decided {
   readonly outcomes: readonly (Outcome | null)[];
-  /** Empty if nothing changes. */
   readonly writes: readonly Write[];
   /** A transaction that is stored if and only if the batch is; null if the batch has none. */
   readonly witness: Witness | null;
@@ -35,7 +33,6 @@ export interface Witness {
   readonly transactionId: TransactionId;
 }
 
-/** Begins a transaction, locks and loads the end users, and decides the commands. */
 export async function decide(
   connection: Connection,
   commands: readonly Command[],
@@ -78,10 +75,7 @@ function canCreate(user: EndUserKey, commands: readonly Command[]): boolean {
   return commands.some((command) => isSameEndUser(command, user) && needs(command).canCreate);
 }
 
-/**
- * A renewal or a lapse cannot be the witness: its id is the same in every process, so another process may have stored
- * it.
- */
+/** Another process may have stored a renewal or a lapse, since its id is the same in every process. */
 function witnessOf(changes: readonly UserChange[]): Witness | null {
   for (const { user, postings } of changes) {
     const own = postings.findLast(({ kind }) => !isByTime(kind));

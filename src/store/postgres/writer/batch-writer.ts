@@ -43,10 +43,7 @@ const BEGIN_LOOK = [sql('BEGIN'), ...setLocal({ statement_timeout: '1500ms', loc
 
 type Outcomes = readonly (Outcome | null)[];
 
-/**
- * Returns further statements for the transaction of a batch, given the outcomes of the batch. A statement must fail if
- * it cannot make its change.
- */
+/** Further statements for the transaction of a batch. A statement must fail if it cannot make its change. */
 type WriteBeside = (outcomes: Outcomes) => readonly Query[];
 
 export class BatchWriter {
@@ -56,10 +53,7 @@ export class BatchWriter {
   readonly #heartbeat: Heartbeat;
   readonly #statements: ReadonlyMap<Part, BatchStatements>;
 
-  /**
-   * @param pool used only for batches
-   * @param atOnce number of batches that are written at the same time
-   */
+  /** @param atOnce number of batches that are written at the same time */
   constructor(pool: ConnectionPool, database: LedgerDatabase, heartbeat: Heartbeat, atOnce: number) {
     const { placement } = database;
     this.lanes = placement.lanes(atOnce);
@@ -70,8 +64,7 @@ export class BatchWriter {
   }
 
   /**
-   * @param onDecided called once the next batch of the lane may follow on the same connection; not called if no batch
-   * may follow
+   * @param onDecided called once the next batch of the lane may follow on the same connection, if one may follow
    * @throws StoreFault
    */
   async write(commands: readonly Command[], onDecided: () => void, beside: WriteBeside = () => []): Promise<Outcomes> {
@@ -86,7 +79,7 @@ export class BatchWriter {
       } catch (error) {
         const stored = await this.#settle(error, part, attempt >= TRIES_MAX || performance.now() > deadline);
         if (stored !== null) return stored;
-        // A retried batch gets its own connection, so that no other batch fails with it if it fails again.
+        // If a retried batch fails again, no other batch should fail with it.
         lane = null;
       }
       await sleep(Math.random() * BACKOFF_MS * attempt);
@@ -101,7 +94,7 @@ export class BatchWriter {
     const isLost = error instanceof CommitLost;
     if (isLost || isConnectionLost(error)) this.#heartbeat.suspectStandby();
     if (isLost && (await this.#isStored(error, part))) return error.decided.outcomes;
-    // The COMMIT was not confirmed and the batch is not stored: the transaction was rolled back.
+    // The COMMIT was not confirmed, and the transaction was rolled back.
     if (isLost && isLast) throw new StoreFault('StoreUnavailable', error.message);
     const isUndone = isLost || isWorthRetrying(error) || isConnectionLost(error);
     if (!isUndone || isLast) throw faultOf(error);
@@ -115,7 +108,7 @@ export class BatchWriter {
    * @throws StoreFault `OutcomeUnknown` if this cannot be determined in time
    */
   async #isStored({ decided: { witness }, message }: CommitLost, part: Part): Promise<boolean> {
-    // Without a witness, the batch has written only events such as renewals, and writing them again changes nothing.
+    // A batch without a witness wrote only events such as renewals, and writing them again changes nothing.
     if (witness === null) return false;
     const deadline = performance.now() + SEARCH_MS;
     let reason = message;
@@ -132,8 +125,8 @@ export class BatchWriter {
   }
 
   /**
-   * If the wait for a standby was cut short, a batch that is found may exist only on the primary. In the log, the lock
-   * of this look-up comes after the batch: once the COMMIT of the look-up is confirmed, the batch is confirmed as well.
+   * If the wait for a standby was cut short, the batch may exist only on the primary. The lock of this look-up follows
+   * the batch in the log, so the COMMIT of the look-up confirms the batch, too.
    */
   async #look({ user, transactionId }: Witness, { lock, find }: BatchStatements): Promise<boolean> {
     const connection = await this.#sessions.connect();
@@ -188,8 +181,8 @@ export class BatchWriter {
 }
 
 /**
- * Inserts a row for each new end user, so that batches can lock the row. Uses a separate transaction, and inserts in
- * the order in which batches take locks.
+ * Inserts a row for each new end user, which batches can lock. The inserts are in a separate transaction, in the order
+ * in which batches take locks.
  */
 async function addEndUsers(
   connection: Connection,

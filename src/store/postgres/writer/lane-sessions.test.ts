@@ -8,7 +8,6 @@ import { LaneSessions } from './lane-sessions.ts';
 
 const LANE = 3;
 
-/** A pool that records which connections are returned, and whether they are sound. */
 function fakePool() {
   const returned: string[] = [];
   let opened = 0;
@@ -20,7 +19,6 @@ function fakePool() {
   return { returned, sessions: new LaneSessions({ connect }) };
 }
 
-/** Begins a batch; the test decides when and how the batch ends. */
 function runBatch(sessions: LaneSessions, lane: number | null) {
   const { promise: decided, resolve: commit, reject: fail } = Promise.withResolvers<void>();
   const begun = Promise.withResolvers<{ connection: Connection; open: () => void }>();

@@ -1,6 +1,5 @@
-// Assigns connections to batches. Once a batch has sent its COMMIT, the next batch of its lane may send its statements
-// on the same connection. The server then continues with the next batch without a round trip, and the next batch sees
-// the writes of the previous one. A connection that no further batch uses returns to the pool.
+// Assigns connections to batches. Once a batch has sent its COMMIT, the next batch of its lane may use the same
+// connection, which saves a round trip. The next batch then sees the writes of the previous one.
 
 import { StoreFault } from '../../store-fault.ts';
 import type { Connection } from '../pool/connection.ts';
@@ -26,8 +25,8 @@ export class LaneSessions {
 
   /**
    * Runs a batch on the open connection of its lane, or on a connection from the pool. An error closes the connection,
-   * which rolls back the batch and fails a batch that follows on the same connection. A `StoreFault` does not close the
-   * connection, since it is thrown before anything is sent.
+   * which rolls back this batch and fails a batch that follows. A `StoreFault` does not close the connection, since it
+   * is thrown before anything is sent.
    *
    * @param work runs the batch, and calls `open` once its COMMIT is sent
    */
@@ -66,9 +65,8 @@ export class LaneSessions {
   }
 
   /**
-   * Offers the connection to the next batch of the lane until the end of this turn of the event loop. The next batch
-   * begins in the same turn, before the responses to this batch are sent. If it had to take a connection from the pool,
-   * it would begin only after the responses.
+   * Offers the connection to the next batch of the lane until the end of this turn of the event loop. A batch that
+   * needs a connection from the pool begins only after the responses to this batch.
    */
   #leave(session: Session): void {
     this.#offer(session);

@@ -1,4 +1,4 @@
-// Writes the balances of an end user back to the file: its new and changed cycles, and the row of the end user itself.
+// Writes the balances of an end user back to the file.
 
 import assert from 'node:assert/strict';
 import type { DatabaseSync } from 'node:sqlite';
@@ -32,8 +32,8 @@ export class BalanceWriter {
         `INSERT INTO balances (account, end_user, cycle_id, period, type, status, amount, remaining, held, starts_at, ends_at, plan, next)
          VALUES ${rows}`,
     );
-    // There are three statements, because an UPDATE that sets `status` or `ends_at` also updates the indexes of active
-    // cycles, even if the values stay the same.
+    // An UPDATE that sets `status` or `ends_at` also updates the indexes of active cycles, even if the values stay the
+    // same.
     const key = 'WHERE account = ? AND end_user = ? AND ends_at = ? AND cycle_id = ?';
     this.#setRemaining = prepare(db, `UPDATE balances SET remaining = ?, held = ? ${key}`);
     this.#setStatus = prepare(db, `UPDATE balances SET remaining = ?, held = ?, status = ?, next = ? ${key}`);
@@ -46,7 +46,7 @@ export class BalanceWriter {
       `INSERT INTO balances (latest_posting, holds, due_at, account, end_user, ends_at, cycle_id, type)
        VALUES (?, ?, ?, ?, ?, ${END_OF_TIME}, x'', 'end-user')`,
     );
-    // There are two statements for the same reason: few writes change the holds or the next due instant.
+    // Few writes change the holds or the next due instant.
     const own = `WHERE account = ? AND end_user = ? AND ends_at = ${END_OF_TIME}`;
     this.#setLatestPosting = prepare(db, `UPDATE balances SET latest_posting = ? ${own}`);
     this.#setHolds = prepare(db, `UPDATE balances SET latest_posting = ?, holds = ?, due_at = ? ${own}`);

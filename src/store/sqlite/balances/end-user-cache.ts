@@ -1,10 +1,10 @@
-// The writer's cache of end users. An end user is pending while its balances in the file do not include its latest
-// postings yet. The cache has two generations, and pending end users are flushed one generation later:
+// The writer's cache of end users. The balances of a pending end user in the file do not include its latest postings
+// yet. The cache has two generations, and flushes pending end users one generation later:
 //
 //   young: collects end users ──full──▶ old: flushed evenly until the next young generation is full, then dropped
 //
-// A generation is flushed in the order of the file, so that a page is written once for several end users. All pending
-// postings are in the journal, from which they are read again after a crash.
+// The order of the file lets one page write serve several end users. After a crash, pending postings are read from the
+// journal.
 
 import assert from 'node:assert/strict';
 import type { DatabaseSync } from 'node:sqlite';
@@ -17,10 +17,7 @@ import { prepare, type Statement } from '../file/statements.ts';
 import { BalanceWriter } from './balance-writer.ts';
 import { EndUserReader, unflushedEndUsers } from './end-user-reader.ts';
 
-/**
- * The limits of one generation. They bound the memory of the two generations, and how many postings must be read at the
- * start.
- */
+/** The limits of one generation. They bound the memory, and the number of postings to read at the start. */
 export interface CacheLimits {
   readonly endUsersMax: number;
   /** Maximum number of postings that are appended while the generation is young. */
@@ -29,7 +26,7 @@ export interface CacheLimits {
   readonly cyclesMax: number;
   /** Maximum time for which a generation stays young while there is something to write. */
   readonly ageMaxMs: number;
-  /** Maximum number of pending postings of one end user. Each read of the end user applies them. */
+  /** Maximum number of pending postings of one end user, which each read applies. */
   readonly perUserMax: number;
 }
 
@@ -44,7 +41,7 @@ export const CACHE_LIMITS: CacheLimits = {
 /** Pending balances are flushed within this number of generations. */
 const GENERATIONS = 2;
 
-/** A cached end user. There are many of them, so each field costs memory. */
+/** There are many of these objects, so each field costs memory. */
 export interface CachedEndUser {
   /** The `endUserText` of the end user. */
   readonly name: string;
@@ -53,15 +50,14 @@ export interface CachedEndUser {
   /** The latest posting that `stored` includes; null if there is none. */
   storedPosting: number | null;
   /**
-   * The instant of the next event according to `stored`; `NEVER` if there is none. A copy, since `stored` itself is
-   * usually not in a CPU cache.
+   * The instant of the next event according to `stored`, or `NEVER`. A copy, since `stored` itself is usually not in a
+   * CPU cache.
    */
   storedDueAt: Instant;
   /** The current state, with all cycles of `stored`. */
   state: EndUserState;
   latestPosting: number | null;
   pendingPostings: number;
-  /** Whether the end user is in the queue to be flushed. */
   isQueued: boolean;
 }
 
@@ -72,7 +68,6 @@ export class EndUserCache {
   readonly #saveFlushed: Statement;
   #young = new Map<string, CachedEndUser>();
   #old = new Map<string, CachedEndUser>();
-  /** The number of cycles and holds in the young generation. */
   #youngCycles = 0;
   /** The end users of the young generation that must be flushed, and the place of each in the order of the file. */
   #queued: CachedEndUser[] = [];
@@ -83,11 +78,9 @@ export class EndUserCache {
   /** The latest posting in the journal when the young generation began. */
   #beganBehind: number;
   #beganAt: Instant;
-  /** The instant of the latest `load`. */
   #now: Instant;
   #latestPosting: number;
   #rotations = 0;
-  /** Whether there are rows that `BalanceWriter` has not flushed yet. */
   #isWriting = false;
 
   /**
@@ -122,7 +115,7 @@ export class EndUserCache {
   }
 
   /**
-   * Loads an end user with at least the cycles that are live at `now`.
+   * Loads at least the cycles that are live at `now`.
    *
    * @param name the `endUserText` of the end user
    */
@@ -137,7 +130,7 @@ export class EndUserCache {
     return this.#add({ name, ...read, pendingPostings: 0, isQueued: false });
   }
 
-  /** Updates an end user that `load` has returned, after `postings` new postings. */
+  /** Call this after `postings` new postings. */
   change(cached: CachedEndUser, state: EndUserState, postings: number, latestPosting: number): void {
     this.#youngCycles += Math.max(0, sizeOf(state) - sizeOf(cached.state));
     cached.state = state;
@@ -148,9 +141,8 @@ export class EndUserCache {
   }
 
   /**
-   * Flushes an end user at once if the due instant in the file would mislead the search for due events, which reads
-   * only the file: if that instant has passed, or if it is later than the next event and this event is due before the
-   * next regular flush.
+   * The search for due events reads only the file, so an end user with a misleading due instant in the file is flushed
+   * at once.
    */
   flushWhereDue(cached: CachedEndUser): void {
     const dueAt = nextEventAt(cached.state);
@@ -175,7 +167,7 @@ export class EndUserCache {
   }
 
   /**
-   * Must be called for each batch, after its changes.
+   * Call this for each batch, after its changes.
    *
    * @returns whether anything was written; a batch without changes writes only if a generation is full
    */
@@ -261,8 +253,8 @@ export class EndUserCache {
   }
 
   /**
-   * Drops the old generation, which must be completely flushed, and begins a new young generation. The stored balances
-   * then include every posting from before the previous young generation began.
+   * Drops the old generation, which must be completely flushed. The stored balances then include every posting from
+   * before the previous young generation began.
    */
   #rotate(): void {
     assert(this.#flushing.length === 0, 'a generation is dropped when all of it is flushed');

@@ -1,6 +1,5 @@
-// Reads the current state of end users: the stored balances with the pending postings of the journal applied. Postings
-// are appended to the journal at once, which dirties few pages. Balances are written back later, together with the
-// balances of neighbours in the file.
+// Reads the current state of end users: the stored balances and the pending postings. A batch appends postings to the
+// journal at once, which dirties few pages. Balances are written later, together with neighbours in the file.
 //
 //   appended, durable, acknowledged ──▶ pending ──▶ flushed: the stored balances include it
 
@@ -33,12 +32,12 @@ export const CYCLE_COLUMNS = `cycle_id, ${OTHER_COLUMNS}`;
 /** The value of `ends_at` in the row of the end user itself, so that this row sorts after all of its cycles. */
 export const END_OF_TIME = Number.MAX_SAFE_INTEGER;
 
-/** Literals for the strings in rows. Strings from SQLite are compared character by character, literals by address. */
+/** SQLite returns new strings, which are compared character by character; literals are compared by address. */
 const INTERNED = new Map<string, never>(
   ['one-time', 'recurring', 'active', 'canceled', 'superseded'].map((name) => [name, name as never]),
 );
 
-/** The cycle as stored, without checks: the audit reports wrong values, and all other callers check the cycle. */
+/** Unchecked: the audit reports wrong values, and all other callers check the cycle. */
 export function cycleOf(row: Row): Cycle {
   const [id, period, type, status, amount, remaining, held, start, end, plan, next] = row;
   return {
@@ -62,7 +61,7 @@ export interface Replayed {
   readonly current: Balances;
 }
 
-/** The state of an end user with at least this many cycles is cached: loading 10,000 cycles takes 10 ms. */
+/** States with this many cycles are cached, since loading 10,000 cycles takes 10 ms. */
 export const MANY_CYCLES = 256;
 /** Maximum number of cycles in that cache; a cycle takes about 150 bytes. */
 const KEPT_CYCLES_MAX = 200_000;
@@ -79,10 +78,7 @@ export class EndUserReader {
     this.#postings = new PostingReader(db);
   }
 
-  /**
-   * @param pending the latest posting of the end user if the stored balances may not include it yet; null if they
-   * include all postings
-   */
+  /** @param pending the latest posting if the stored balances may not include it; otherwise null */
   read(user: EndUserKey, pending: number | null, now: Instant): Balances {
     const kept = this.#take(user);
     if (kept !== null) return this.#keep(user, this.#catchUp(user, kept, pending, now));
@@ -92,7 +88,6 @@ export class EndUserReader {
     return this.#keep(user, foldedAt(now, stored, postings));
   }
 
-  /** Reads the stored balances, and applies the pending postings to them. */
   replay(user: EndUserKey, pending: number, now: Instant): Replayed {
     const latest = this.#balances.latestPosting(user);
     const postings = this.#pendingAfter(latest, pending, user);
@@ -104,7 +99,6 @@ export class EndUserReader {
     return { stored, current: folded(stored, missing) };
   }
 
-  /** The latest posting of an end user. */
   latestPosting(user: EndUserKey, pending: number | null): number | null {
     const stored = this.#balances.latestPosting(user);
     return pending === null ? stored : Math.max(pending, stored ?? 0);
@@ -120,7 +114,7 @@ export class EndUserReader {
   #catchUp(user: EndUserKey, kept: Balances, pending: number | null, now: Instant): Balances {
     const latest = this.latestPosting(user, pending);
     const postings = latest === null ? [] : this.#postings.after(kept.latestPosting ?? 0, latest, user);
-    // A new posting may be from before a previous read, and that read has dropped all cycles that had ended by then.
+    // A new posting may be earlier than a previous read, which has dropped all cycles that had ended by then.
     return foldedAt(now, kept, postings);
   }
 
@@ -172,7 +166,6 @@ function folded(from: Balances, postings: readonly NumberedPosting[]): Balances 
   return { state, latestPosting: latest.number };
 }
 
-/** Reads the stored balances of an end user. */
 class BalanceReader {
   readonly #live: Statement;
   readonly #latest: Statement;
@@ -181,7 +174,6 @@ class BalanceReader {
   constructor(db: DatabaseSync) {
     // Read ids as hexadecimal digits, since each blob would create an array outside the heap.
     const columns = `hex(cycle_id), ${OTHER_COLUMNS}, latest_posting, holds`;
-    // The first part selects the cycles that have not ended, and the second part the cycle that is due to renew.
     this.#live = prepare(
       db,
       `SELECT ${columns} FROM balances WHERE account = ?1 AND end_user = ?2 AND ends_at > ?3
@@ -195,7 +187,6 @@ class BalanceReader {
     );
   }
 
-  /** Reads the cycles that are live at `now`. */
   read({ account, endUser }: EndUserKey, now: Instant): Balances {
     let latestPosting: number | null = null;
     let holds: readonly Hold[] = EMPTY_STATE.holds;
@@ -216,7 +207,6 @@ class BalanceReader {
     return { state: { cycles: inBurnOrder(cycles).slice(), holds }, latestPosting };
   }
 
-  /** The latest posting that the stored balances include. */
   latestPosting({ account, endUser }: EndUserKey): number | null {
     return (this.#latest.all(account, this.#endUser.of(endUser))[0]?.[0] as number | undefined) ?? null;
   }

@@ -1,5 +1,5 @@
-// Opens ledger files. Checks that the file is an intact ledger with a supported schema, and that no other process has
-// it open. Reports a problem in one sentence that says what to do, before anything is written.
+// Opens ledger files. Before anything is written, checks that the file is an intact ledger with a supported schema, and
+// that no other process has it open.
 
 import { closeSync, existsSync, lstatSync, mkdirSync, openSync, readdirSync, realpathSync, statSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
@@ -13,18 +13,17 @@ import { ledgerSchema } from './schema.ts';
 import { SQLITE, sqliteCode } from './sqlite-error.ts';
 import { uuidOf } from './uuid.ts';
 
-/** The migrations in order. A released migration never changes. */
+/** A released migration never changes. */
 const MIGRATIONS: readonly string[] = [`${ledgerSchema}${accountSchema({ instant: 'INTEGER', options: 'STRICT' })}`];
 
 /**
  * The schema version that the first migration creates. Files with lower versions were created before the first release.
  */
-const SCHEMA_FIRST = 14;
+const SCHEMA_FIRST = 15;
 
-/** The schema version that this release of Scrip uses. */
 export const SCHEMA_LATEST = SCHEMA_FIRST + MIGRATIONS.length - 1;
 
-/** "Scrp" in the header of each ledger file, to recognize files of other programs. */
+/** "Scrp", which distinguishes ledger files from files of other programs. */
 export const APPLICATION_ID = 0x53637270;
 
 const SYNCHRONOUS_FULL = 2;
@@ -128,10 +127,10 @@ function migrateAlone(db: DatabaseSync, file: string): void {
 /**
  * Checkpoints the write-ahead log into the file, and truncates it.
  *
- * After a failed fsync, a kernel may mark the pages as clean. A process that starts later may then read a commit that
- * is only in the page cache, and no later fsync writes it to disk. A power failure would lose this commit and all
- * later commits in the log. The checkpoint writes everything to the database file again. It does not wait for readers
- * such as `scrip verify`: if there are any, the log is not truncated.
+ * After a failed fsync, a kernel may mark pages as clean that are not on disk. A process that starts later then reads a
+ * commit that exists only in the page cache, and no later fsync writes it to disk. A power failure would lose this
+ * commit and all later commits in the log. The checkpoint writes everything again. It does not wait for readers such as
+ * `scrip verify`, which can keep the log from being truncated.
  */
 function truncateLog(db: DatabaseSync): void {
   db.exec('PRAGMA busy_timeout = 0; PRAGMA wal_checkpoint(TRUNCATE)');
@@ -141,9 +140,9 @@ function truncateLog(db: DatabaseSync): void {
 /** Opens another connection to a file that `openLedgerFile` has checked. */
 export function connect(file: string): DatabaseSync {
   const db = new DatabaseSync(file, { timeout: BUSY_TIMEOUT_MS });
-  // FULL: COMMIT returns once the commit is on stable storage; on macOS this also needs fullfsync. With 40 subtractions
-  // per commit, pages of 2 KiB cost 9 % less than pages of 4 KiB. Checkpoints after every 4 MiB of log are short. In
-  // total they cost no more than checkpoints after every 32 MiB, since a batch dirties few pages.
+  // FULL: COMMIT returns once the commit is on stable storage; macOS also needs fullfsync. With 40 subtractions per
+  // commit, pages of 2 KiB cost 9 % less than pages of 4 KiB. Checkpoints after every 4 MiB of log are short. In total
+  // they cost no more than checkpoints after every 32 MiB, since a batch dirties few pages.
   db.exec(`
     PRAGMA page_size = 2048;
     PRAGMA cache_size = -16384;
@@ -158,8 +157,8 @@ export function connect(file: string): DatabaseSync {
 }
 
 /**
- * Checks the settings that durability depends on. Called after a first commit, because some builds of SQLite change the
- * settings until then.
+ * Checks the settings that durability depends on. Call this after a first commit, since some builds of SQLite change
+ * the settings until then.
  */
 export function refuseWithoutDurability(db: DatabaseSync, file: string): void {
   const synchronous = db.prepare('PRAGMA synchronous').get()?.synchronous;
@@ -171,7 +170,6 @@ export function refuseWithoutDurability(db: DatabaseSync, file: string): void {
   }
 }
 
-/** Checks all pages of the file if it is small enough to do so at every start. */
 export function checkPages(db: DatabaseSync, file: string): void {
   if (statSync(file).size > START_CHECK_BYTES_MAX) return;
   try {
@@ -198,15 +196,14 @@ export function refuseUnfinishedCopy(db: DatabaseSync, file: string): void {
   throw new CannotOpen(`${file} holds an unfinished copy; run the same \`scrip copy\` again to finish it.`);
 }
 
-/** Whether the ledger was created with a test clock. */
 export function hasTestClock(db: DatabaseSync): boolean {
   return numberOf(db, 'SELECT count(*) FROM test_clock') === 1;
 }
 
-/** A ledger without postings may have been created by `scrip key create`, so it can still get a test clock. */
+/** `scrip key create` may have created a ledger without postings, so such a ledger can still get a test clock. */
 function settleClock(db: DatabaseSync, file: string, testClock: boolean | null): void {
   if (testClock) db.exec('INSERT OR IGNORE INTO test_clock SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM postings)');
-  // Read in any case: if the page is damaged, `openLedgerFile` reports it.
+  // `openLedgerFile` reports a damaged page, so this read must always happen.
   const hasOne = hasTestClock(db);
   const refusal = testClock === null ? null : testClockRefusal(file, hasOne, testClock);
   if (refusal !== null) throw new CannotOpen(refusal);
@@ -256,12 +253,11 @@ function numberOf(db: DatabaseSync, sql: string): number {
   return Number(Object.values(db.prepare(sql).get() ?? {})[0]);
 }
 
-/** Creates the folder for a new ledger. */
 export function makeFolder(file: string): void {
   const folder = dirname(file);
   if (existsSync(folder)) return;
   try {
-    // The parent folder contains the entry of the new folder, so it must be synced as well.
+    // The parent folder contains the entry of the new folder.
     syncToDisk(dirname(mkdirSync(folder, { recursive: true }) as string));
   } catch (error) {
     throw new CannotOpen(
@@ -270,10 +266,7 @@ export function makeFolder(file: string): void {
   }
 }
 
-/**
- * Refuses a path in a folder that does not exist: if the disk of a ledger is not mounted, creating a new ledger would
- * look as if all data were lost.
- */
+/** If the disk of a ledger is not mounted, a new ledger would look as if all data were lost. */
 function refuseWithoutFolder(file: string): void {
   const folder = dirname(file);
   if (existsSync(folder) && statSync(folder).isDirectory()) return;
@@ -283,8 +276,8 @@ function refuseWithoutFolder(file: string): void {
 }
 
 /**
- * SQLite finds the log of a file by the name of the file. Under a second name, SQLite would not find the latest
- * commits, and two processes would not notice each other.
+ * SQLite finds the log by the name of the file: under a second name, the latest commits would be missing, and two
+ * processes would not notice each other.
  */
 export function refuseSecondName(file: string): void {
   const status = statSync(file, { throwIfNoEntry: false });
@@ -302,7 +295,7 @@ export function refuseSecondName(file: string): void {
   );
 }
 
-/** The path of a file with all links resolved: two paths to one file must not lead to two locks. */
+/** Two paths to one file must not lead to two locks, so all links are resolved. */
 export function canonical(file: string): string {
   return existsSync(file) ? realpathSync(file) : join(realpathSync(dirname(file)), basename(file));
 }

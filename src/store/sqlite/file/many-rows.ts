@@ -1,5 +1,5 @@
-// Runs one statement for many rows. If each row had its own statement, a third of the time would go into starting and
-// ending statements and opening their tables and indexes.
+// Runs one statement for many rows. With one statement per row, a third of the time would go into starting statements
+// and opening tables and indexes.
 
 import assert from 'node:assert/strict';
 import type { DatabaseSync } from 'node:sqlite';
@@ -7,13 +7,12 @@ import { type Parameter, prepare, type Statement } from './statements.ts';
 import { UuidParameter } from './uuid.ts';
 
 const ROWS_MAX = 16;
-/** The numbers of rows that a statement can write, largest first. Rows are split into groups of these sizes. */
+/** The numbers of rows of a statement, largest first. */
 const SIZES = [ROWS_MAX, 4, 1];
 
 export class ManyRows {
   readonly #columns: number;
   readonly #statements: readonly { readonly length: number; readonly statement: Statement }[];
-  /** The values of the added rows, row by row. */
   #values: Parameter[] = [];
   /** Buffers for UUIDs. Each added row needs its own, since one statement binds all of the rows. */
   readonly #uuids: UuidParameter[] = [];

@@ -1,9 +1,9 @@
 // The schema of a ledger file. UUIDs are stored as 16 bytes, instants as milliseconds since 1970. The CHECK constraints
 // prevent an overdraft even if the code that writes has a bug.
 //
-// The cost of a batch depends mainly on the number of pages that the batch modifies, not on the fsync. Therefore, rows
-// are only appended to `postings` and `idempotency_records`. The rows of an end user in `balances` are adjacent, and
-// are written back later (`../balances/end-user-cache.ts`).
+// The cost of a batch depends mainly on the number of modified pages, not on the fsync. Rows are therefore only
+// appended to `postings` and `idempotency_records`. The rows of an end user in `balances` are adjacent, and are written
+// later (`../balances/end-user-cache.ts`).
 
 export const ledgerSchema = `
 -- Cycles, each in its latest period, clustered by end user and end, so that the live cycles of an end user are
@@ -168,7 +168,7 @@ CREATE TABLE import_batches (
   outcomes TEXT
 ) STRICT;
 
--- The last posting that each consumer of the feed has counted. The consumers are 'totals' and 'end-users'.
+-- The last posting that each consumer of the feed has counted. The consumers are 'totals', 'end-users' and 'events'.
 CREATE TABLE feed_positions (
   consumer TEXT PRIMARY KEY,
   posting INTEGER NOT NULL
@@ -213,4 +213,32 @@ CREATE TABLE end_user_counts (
   end_users INTEGER NOT NULL,
   with_credits INTEGER NOT NULL
 ) STRICT;
+
+-- Events, in the order in which they were derived. A number is never used again.
+CREATE TABLE events (
+  event INTEGER PRIMARY KEY AUTOINCREMENT,
+  account INTEGER NOT NULL,
+  id TEXT NOT NULL,
+  type TEXT NOT NULL,
+  at INTEGER NOT NULL,
+  -- JSON.
+  data TEXT NOT NULL,
+  -- The machine's time, from which the age of events is counted.
+  recorded_at INTEGER NOT NULL
+) STRICT;
+CREATE INDEX events_of_account ON events (account, event);
+
+-- How far the events of each end user are derived; see EventState.
+CREATE TABLE event_states (
+  account INTEGER NOT NULL,
+  end_user BLOB NOT NULL CHECK (length(end_user) = 16),
+  derived_to INTEGER NOT NULL,
+  latest_grant INTEGER NOT NULL CHECK (latest_grant BETWEEN 0 AND 9007199254740991),
+  -- In the text form of snapshots.
+  state TEXT NOT NULL,
+  -- The next instant at which time alone causes an event.
+  due_at INTEGER,
+  PRIMARY KEY (account, end_user)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX events_due ON event_states (due_at) WHERE due_at IS NOT NULL;
 `;

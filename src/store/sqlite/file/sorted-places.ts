@@ -1,5 +1,4 @@
-// Sorts items by a numeric key with the native sort of typed arrays: packs the key and the index of each item into one
-// number.
+// Sorts with the native sort of typed arrays, by packing the key and the index of each item into one number.
 
 import assert from 'node:assert/strict';
 

@@ -1,4 +1,4 @@
-// Converts errors of SQLite into faults. The result codes: https://sqlite.org/rescode.html
+// Converts errors of SQLite into faults; the result codes are at https://sqlite.org/rescode.html.
 
 import { AssertionError } from 'node:assert';
 import { StoreFault } from '../../store-fault.ts';
@@ -21,7 +21,7 @@ export function sqliteCode(error: unknown): number | null {
 
 /**
  * The fault for an error before COMMIT. An invariant violation or a damaged file stops the ledger. Any other error has
- * an external cause, and changes nothing, since the transaction is rolled back.
+ * an external cause, and the transaction is rolled back.
  */
 export function faultOf(error: unknown): StoreFault {
   if (error instanceof StoreFault) return error;

@@ -1,4 +1,4 @@
-// Prepared statements that return rows as arrays, which are cheaper than objects.
+// Prepared statements that return rows as arrays, which cost less than objects.
 
 import type { DatabaseSync, SQLOutputValue } from 'node:sqlite';
 
@@ -6,7 +6,7 @@ export type Row = readonly SQLOutputValue[];
 
 export type Parameter = number | string | Uint8Array | null;
 
-/** A `StatementSync` that returns rows as arrays, which Node's types do not describe. */
+/** The types of Node.js do not describe rows as arrays. */
 export interface Statement {
   all(...parameters: readonly Parameter[]): readonly Row[];
   get(...parameters: readonly Parameter[]): Row | undefined;
@@ -15,9 +15,7 @@ export interface Statement {
   setReadBigInts(enabled: boolean): void;
 }
 
-/**
- * Maps values to parameters with the names `$1`, `$2` and so on, so that statements can be the same as in PostgreSQL.
- */
+/** Maps values to `$1`, `$2` and so on, so that statements can be the same as in PostgreSQL. */
 export function named(values: readonly (string | number | null)[]): Record<string, string | number | null> {
   return Object.fromEntries(values.map((value, index) => [`$${index + 1}`, value]));
 }

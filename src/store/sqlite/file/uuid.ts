@@ -14,9 +14,8 @@ export function bytesOf(uuid: string): Uint8Array {
 }
 
 /**
- * A reusable buffer for a UUID parameter. SQLite copies the bytes when the statement runs, so the buffer can then be
- * reused for the next UUID. Allocating a new array for each UUID would use memory outside of the heap, and take longer
- * than inserting the posting.
+ * A reusable buffer for a UUID parameter. SQLite copies the bytes when the statement runs. A new array for each UUID
+ * would use memory outside of the heap, and take longer than inserting the posting.
  */
 export class UuidParameter {
   readonly #bytes = new Uint8Array(BYTES);

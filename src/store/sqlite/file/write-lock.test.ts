@@ -6,8 +6,9 @@ import { type TestContext, test } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 import { makeHistory, temporaryFile } from '../../../../test/store/temporary-ledger.ts';
+import { deriveEvents } from '../../../events/derive.ts';
 import { copyLedger } from '../../tools/copy.ts';
-import { openSqliteConsoleDatabase } from '../reads/console-database.ts';
+import { openSqliteAccountDatabase } from '../reads/account-database.ts';
 import { openSqliteStore } from '../sqlite-store.ts';
 import { openSqliteDestination, openSqliteSource } from '../tools/copying.ts';
 import { openSqliteTools } from '../tools/ledger-tools.ts';
@@ -37,7 +38,6 @@ const BUSY = `
  */
 const TRANSACTIONS_MAX = 120;
 
-/** Creates a ledger and starts its busy writer. */
 async function busyLedger(t: TestContext): Promise<{ file: string; counts: Int32Array }> {
   const file = temporaryFile();
   await (await openSqliteStore(file)).ledger.close();
@@ -81,7 +81,7 @@ test('Totals can be rebuilt between the transactions of a busy writer', async (t
 
 test('The console can write between the transactions of a busy writer, with and without an explicit transaction', async (t) => {
   const { file, counts } = await busyLedger(t);
-  await using database = openSqliteConsoleDatabase(file);
+  await using database = openSqliteAccountDatabase(file);
   const { queries, alone } = database;
   const tried = { subject_sha256: 'a'.repeat(64), attempts: 1, ends_at: 0 };
   const table = 'console_attempts';
@@ -101,5 +101,5 @@ test('A copy can be written between the transactions of a busy writer', async (t
   const { file, counts } = await busyLedger(t);
   const [source, copy] = [openSqliteSource(from), openSqliteDestination(file)];
   t.after(() => Promise.all([source.close(), copy.close()]));
-  await assertTurns(t, counts, [() => copyLedger(source, copy, () => {})]);
+  await assertTurns(t, counts, [() => copyLedger(source, copy, deriveEvents, () => {})]);
 });

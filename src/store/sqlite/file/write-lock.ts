@@ -1,7 +1,6 @@
-// Takes the write lock of a ledger file for connections other than the writer's, such as that of the console or of
-// another process that creates an API key. A busy writer holds the lock most of the time, and releases it for a
-// fraction of a millisecond after each batch. SQLite's own busy handler waits for up to 100 ms between attempts, and
-// would miss these gaps for seconds.
+// Takes the write lock of a ledger file for all connections except the writer's. A busy writer holds the lock most of
+// the time, and releases it for a fraction of a millisecond after each batch. The busy handler of SQLite waits for up
+// to 100 ms between attempts, and would miss these gaps for seconds.
 
 import type { DatabaseSync } from 'node:sqlite';
 import { BUSY_TIMEOUT_MS } from './ledger-file.ts';
@@ -12,7 +11,7 @@ const RETRY_EVERY_MS = 0.5;
 const sleeping = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
 
 /**
- * Begins a write transaction. Blocks the thread until the lock is free.
+ * Blocks the thread until the lock is free.
  *
  * @throws SQLite's error if the lock is still busy after 5 s
  */
@@ -21,8 +20,26 @@ export function beginToWrite(db: DatabaseSync): void {
 }
 
 /**
+ * Begins a write transaction without blocking the thread.
+ *
+ * @returns false if another connection holds the lock
+ */
+export function tryToWrite(db: DatabaseSync): boolean {
+  db.exec('PRAGMA busy_timeout = 0');
+  try {
+    db.exec('BEGIN IMMEDIATE');
+    return true;
+  } catch (error) {
+    if (sqliteCode(error) !== SQLITE.busy) throw error;
+    return false;
+  } finally {
+    db.exec(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
+  }
+}
+
+/**
  * Runs a statement that begins a transaction, or is a transaction of its own. While another connection holds the lock,
- * the statement has no effect and is run again.
+ * the statement has no effect and is repeated.
  */
 export function withWriteLock<Result>(db: DatabaseSync, run: () => Result): Result {
   const until = performance.now() + BUSY_TIMEOUT_MS;
@@ -42,7 +59,6 @@ export function withWriteLock<Result>(db: DatabaseSync, run: () => Result): Resu
   }
 }
 
-/** Runs `work` in a write transaction. */
 export function transact<Result>(db: DatabaseSync, work: () => Result): Result {
   beginToWrite(db);
   try {
@@ -55,10 +71,7 @@ export function transact<Result>(db: DatabaseSync, work: () => Result): Result {
   }
 }
 
-/**
- * Runs `work` in a write transaction. `work` may only await promises that are already settled, so that the write lock
- * is held only briefly.
- */
+/** `work` may only await promises that are already settled, so that the write lock is held only briefly. */
 export async function transactAsync<Result>(db: DatabaseSync, work: () => Promise<Result>): Promise<Result> {
   beginToWrite(db);
   try {

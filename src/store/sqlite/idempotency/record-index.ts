@@ -1,7 +1,6 @@
-// Finds idempotency records by a hash of their key. The entries of the latest records are in memory. Once there are
-// enough of them, they become a sorted run: they are sorted by hash and inserted into one B-tree, a part with each
-// batch, so that each page of the B-tree is written once for several entries. A run also removes the entries of deleted
-// records.
+// Finds idempotency records by a hash of their key. The latest entries are in memory until they form a sorted run. Each
+// batch inserts a part of a run into one B-tree in the order of the hashes, so that each page of the B-tree is written
+// once for several entries. A run also removes the entries of deleted records.
 //
 //   recent ──full──▶ run ──inserted by the time that recent is full again──▶ B-tree
 
@@ -16,7 +15,7 @@ const RUN_MAX = 131_072;
 /** All hashes are below this number. */
 const HASHES = 2 ** 31;
 
-/** The numbers of hashes that a statement can look up, largest first. Hashes are split into groups of these sizes. */
+/** The numbers of hashes in a statement, largest first. */
 const LOOKED_UP = [16, 4, 1];
 
 /**
@@ -27,7 +26,7 @@ const EXPIRED_PART = 1 / 4;
 
 type Entry = readonly [hash: number, record: number];
 
-/** Record numbers by hash. Several keys can have the same hash, but rarely do. */
+/** Record numbers by hash; several keys rarely have the same hash. */
 class HashTable {
   readonly #places = new Map<number, number | number[]>();
   readonly #hashes: number[] = [];
@@ -45,7 +44,6 @@ class HashTable {
     this.#records.push(record);
   }
 
-  /** Adds the numbers of the records with this hash to `found`. */
   find(hash: number, found: Set<number>): void {
     const known = this.#places.get(hash);
     if (typeof known === 'number') found.add(this.#records[known] as number);
@@ -67,7 +65,6 @@ export class RecordIndex {
   readonly #saveIndexed: Statement;
   #recent = new HashTable();
   #run: HashTable | null = null;
-  /** All entries of the run, sorted by hash. */
   #entries: readonly Entry[] = [];
   #inserted = 0;
   /** The highest record number in the run, and the highest of all records. */
@@ -100,7 +97,7 @@ export class RecordIndex {
     this.#saveIndexed = prepare(db, 'UPDATE idempotency_indexed SET record = ?');
     this.#indexed = Number(db.prepare('SELECT record FROM idempotency_indexed').get()?.record);
     this.#last = this.#indexed;
-    // Count at most 1,000,000 entries, since an estimate is enough.
+    // An estimate is enough.
     this.#size = Number(
       db.prepare('SELECT count(*) AS count FROM (SELECT 1 FROM idempotency_index LIMIT 1000000)').get()?.count,
     );
@@ -133,18 +130,14 @@ export class RecordIndex {
     return found;
   }
 
-  /**
-   * Inserts a part of the run into the B-tree. Must be called for each batch, after the records of the batch are added.
-   */
+  /** Call this for each batch, after the records of the batch are added. */
   keepUp(): void {
     const progress = this.#recent.count / this.#runMax;
     if (this.#run !== null) this.#insertUntil(progress >= 1 ? this.#entries.length : this.#entries.length * progress);
     if (progress >= 1) this.#beginRun();
   }
 
-  /**
-   * Must be called after expired records of one retention were deleted: `count` records, with numbers up to `through`.
-   */
+  /** Call this after `count` expired records of one retention were deleted, up to `through`. */
   expire(retention: 'grants' | 'others', through: number, count: number): void {
     this.#expiredThrough[retention] = Math.max(this.#expiredThrough[retention], through);
     this.#expired += count;

@@ -1,5 +1,4 @@
-// Idempotency records in a ledger file: inserts the records of each batch, finds records by their keys, and deletes
-// expired records.
+// The idempotency records of a ledger file.
 
 import { hash } from 'node:crypto';
 import type { DatabaseSync } from 'node:sqlite';
@@ -17,7 +16,7 @@ export const RECORD_COLUMNS = 'account, end_user, key, request, request_id, tran
 /** The maximum number of records that one step of a sweep reads. */
 const SWEPT_MAX = 2_000;
 
-/** The records that a sweep deletes: those of one retention that have expired. */
+/** Expired records of one retention. */
 export interface SweptRecords {
   readonly grants: boolean;
   /** Records from before this instant have expired. */
@@ -31,7 +30,6 @@ export class RecordTable {
   readonly #delete: Statement;
   readonly #index: RecordIndex;
   readonly #seed: string;
-  /** The hashes of the keys of the latest loaded batch, by record name. */
   readonly #hashes = new Map<string, number>();
   /** The number of the next record is twice this value, plus one for a grant. */
   #sequence: number;
@@ -58,7 +56,6 @@ export class RecordTable {
     this.#sequence = Math.ceil(Math.max(Number(last ?? 0), this.#index.indexed) / 2) + 1;
   }
 
-  /** The stored records for the keys of a batch. */
   load({ recordNames }: Batch): IdempotencyRecords {
     this.#hashes.clear();
     for (const name of recordNames) if (name !== null) this.#hashes.set(name, hashOf(this.#seed, name));
@@ -88,12 +85,11 @@ export class RecordTable {
     this.#index.keepUp();
   }
 
-  /** Deletes the expired records among the next `SWEPT_MAX` records. */
   sweep({ grants, before }: SweptRecords): { readonly deleted: number; readonly isMore: boolean } {
     const retention = grants ? 'grants' : 'others';
     const after = this.#swept[retention];
     const rows = this.#oldest.all(after, SWEPT_MAX) as readonly (readonly [record: number, at: Instant])[];
-    // Rows are in the order of their instants, so all rows up to this one have expired.
+    // Rows are in the order of their instants.
     const expired = rows.findLast(([, at]) => at < before)?.[0];
     if (expired === undefined) return { deleted: 0, isMore: false };
     const deleted = Number(this.#delete.run(after, expired, grants ? 1 : 0).changes);
@@ -103,7 +99,7 @@ export class RecordTable {
   }
 }
 
-/** A hash of 31 bits, which V8 stores as a small integer. */
+/** V8 stores 31 bits as a small integer. */
 export function hashOf(seed: string, name: string): number {
   return hash('sha256', seed + name, 'buffer').readUInt32BE(0) >>> 1;
 }

@@ -1,5 +1,5 @@
-// The feed of a ledger file: the journal in the order of posting numbers. Consumers read the feed without the writer,
-// which then stores their results together with their positions.
+// The feed of a ledger file: the journal in the order of posting numbers. Consumers read the feed; the writer stores
+// each result together with the position.
 
 import type { DatabaseSync } from 'node:sqlite';
 import type { EndUserKey } from '../../../ledger/command.ts';
@@ -8,20 +8,16 @@ import type { FeedConsumer, FeedPosting } from '../../feed.ts';
 import type { Totals } from '../../totals.ts';
 import { prepare, type Row, type Statement } from '../file/statements.ts';
 import { uuidOfHex } from '../file/uuid.ts';
-import { POSTING_COLUMN_COUNT, PostingOfRow, postingColumns } from './posting-rows.ts';
+import { POSTING_COLUMN_COUNT, PostingOfRow, postingColumns, postingOf } from './posting-rows.ts';
 
 /** The number of postings in a part. Reading a part takes about 3 ms. */
 const PART_MAX = 1_024;
-/**
- * The number of postings that are read at a time. More would slow down garbage collection, because the postings would
- * live longer.
- */
+/** The number of postings that are read at a time. More postings would live longer and slow down garbage collection. */
 const PIECE_MAX = 128;
 
 export const POSITION = 'SELECT posting FROM feed_positions WHERE consumer = ?';
 export const SAVE_POSITION = 'REPLACE INTO feed_positions (consumer, posting) VALUES (?, ?)';
 
-/** The result of a consumer for one part of the feed. */
 export interface FeedPart {
   readonly consumer: FeedConsumer['name'];
   /** The position of the consumer before this part. */
@@ -32,20 +28,46 @@ export interface FeedPart {
   readonly isMore: boolean;
 }
 
-type Attempt = <Result>(read: () => Result) => Result;
+/** Runs a read of the ledger and handles its errors. */
+export type Attempt = <Result>(read: () => Result) => Result;
 
 export class FeedReader {
   readonly #position: Statement;
-  readonly #next: Statement;
+  readonly #rows: FeedRows;
   readonly #attempt: Attempt;
 
-  /**
-   * @param attempt runs each read of the ledger and handles its errors; errors thrown by consumers bypass it, because they
-   * are not faults of the ledger
-   */
+  /** @param attempt errors thrown by consumers bypass it, because they are not faults of the ledger */
   constructor(db: DatabaseSync, attempt: Attempt) {
     this.#attempt = attempt;
     this.#position = prepare(db, POSITION);
+    this.#rows = new FeedRows(db, attempt);
+  }
+
+  /** The next part for a consumer, in whole transactions; null if there is nothing new. */
+  next(consumer: FeedConsumer): FeedPart | null {
+    const after = this.#attempt(() => Number(this.#position.get(consumer.name)?.[0] ?? 0));
+    // A transaction may not fit into the part.
+    for (let max = PART_MAX; ; max *= 2) {
+      const read = { rows: 0, through: after };
+      const totals = consumer.derive(postingsOf(this.#rows.transactions(after, max, read)));
+      const isMore = read.rows === max;
+      if (read.through > after) return { consumer: consumer.name, after, through: read.through, totals, isMore };
+      if (!isMore) return null;
+    }
+  }
+}
+
+function* postingsOf(transactions: Iterable<readonly FeedRow[]>): Generator<FeedPosting> {
+  for (const rows of transactions) yield* rows;
+}
+
+/** Reads the rows of the journal after a position. */
+export class FeedRows {
+  readonly #next: Statement;
+  readonly #attempt: Attempt;
+
+  constructor(db: DatabaseSync, attempt: Attempt) {
+    this.#attempt = attempt;
     this.#next = prepare(
       db,
       `SELECT ${postingColumns('p')}, p.posting, p.account, hex(p.end_user) FROM postings AS p
@@ -53,25 +75,22 @@ export class FeedReader {
     );
   }
 
-  /** The next part for a consumer, in whole transactions; null if there is nothing new. */
-  next(consumer: FeedConsumer): FeedPart | null {
-    const after = this.#attempt(() => Number(this.#position.get(consumer.name)?.[0] ?? 0));
-    // If a transaction does not fit into the part, read a larger part.
-    for (let max = PART_MAX; ; max *= 2) {
-      const read = { rows: 0, through: after };
-      const totals = consumer.derive(this.#wholeTransactions(after, max, read));
-      const isMore = read.rows === max;
-      if (read.through > after) return { consumer: consumer.name, after, through: read.through, totals, isMore };
-      if (!isMore) return null;
-    }
-  }
-
-  /** Leaves out the last transaction of a full part, since the next part may contain more of its postings. */
-  *#wholeTransactions(after: number, max: number, read: { rows: number; through: number }): Generator<FeedPosting> {
+  /**
+   * The transactions in the next `max` rows. Leaves out the last transaction if there may be more rows, since these may
+   * contain more of its postings.
+   *
+   * @param max a multiple of `PIECE_MAX`
+   * @param read gets the number of rows that were read, and the last row of the latest transaction
+   */
+  *transactions(
+    after: number,
+    max: number,
+    read: { rows: number; through: number },
+  ): Generator<readonly [FeedRow, ...FeedRow[]]> {
     let transaction: FeedRow[] = [];
     const finish = () => {
       read.through = transaction.at(-1)?.number ?? read.through;
-      return transaction;
+      return transaction as [FeedRow, ...FeedRow[]];
     };
     for (let at = after, isMore = true; isMore && read.rows < max; ) {
       const postings = this.#attempt(() => this.#next.all(at, PIECE_MAX).map((row) => new FeedRow(row)));
@@ -80,26 +99,27 @@ export class FeedReader {
       for (const each of postings) {
         at = each.number;
         if (transaction.length > 0 && transaction[0]?.transaction !== each.transaction) {
-          yield* finish();
+          yield finish();
           transaction = [];
         }
         transaction.push(each);
       }
     }
-    if (read.rows < max) yield* finish();
+    if (read.rows < max && transaction.length > 0) yield finish();
   }
 }
 
 /** A row of the journal. Values that are costly to convert are converted only when a consumer reads them. */
-class FeedRow implements FeedPosting, EndUserKey {
+export class FeedRow implements FeedPosting, EndUserKey {
   readonly number: number;
   readonly account: number;
-  /** The transaction id as hexadecimal digits. */
   readonly transaction: unknown;
   readonly posting: Posting;
+  readonly #row: Row;
   readonly #digits: string;
 
   constructor(row: Row) {
+    this.#row = row;
     const [number, account, digits] = row.slice(POSTING_COLUMN_COUNT) as [number, number, string];
     this.number = number;
     this.account = account;
@@ -110,6 +130,11 @@ class FeedRow implements FeedPosting, EndUserKey {
 
   get user(): EndUserKey {
     return this;
+  }
+
+  /** The posting with all values converted, for consumers that read them several times. */
+  converted(): Posting {
+    return postingOf(this.#row);
   }
 
   get endUser(): string {
@@ -138,7 +163,7 @@ export class FeedWriter {
     this.#putExpiry = prepare(db, 'REPLACE INTO expiry_totals VALUES (?, ?, ?)');
   }
 
-  /** @returns false if the position has changed: the part has already been stored, or the totals are being rebuilt */
+  /** @returns false if the part has already been stored, or the totals are being rebuilt */
   save({ consumer, after, through, totals }: FeedPart): boolean {
     if (Number(this.#position.get(consumer)?.[0] ?? 0) !== after) return false;
     for (const { account, day, kind, actor, credits, transactions } of totals.daily) {

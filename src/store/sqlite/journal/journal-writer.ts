@@ -1,4 +1,4 @@
-// Appends postings to the journal of a ledger file, and stores snapshots of end users after some of their transactions.
+// Appends postings and snapshots to the journal of a ledger file.
 
 import type { DatabaseSync } from 'node:sqlite';
 import type { EndUserKey } from '../../../ledger/command.ts';
@@ -67,7 +67,6 @@ export class JournalWriter {
   }
 }
 
-/** The values for `POSTING_COLUMNS`. */
 function postingValues(posting: Posting, uuid: (text: string) => Uint8Array): Parameter[] {
   const { transactionId, cycleId, period, kind, amount, held, createdAt, expiresAt, actor, note } = posting;
   const { terms, reference, holdExpiresAt } = posting;

@@ -1,5 +1,5 @@
-// Computes the states of an end user at past instants: reads a snapshot and applies the later postings to it. Runs in
-// steps, since the states at a thousand instants of a long history take a while. Each step yields its cost.
+// Computes the states of an end user at past instants from snapshots and later postings. Runs in steps, since the
+// states at a thousand instants of a long history take a while. Each step yields its cost.
 
 import assert from 'node:assert/strict';
 import { applyAll } from '../../../ledger/apply.ts';
@@ -17,13 +17,12 @@ const STEP_POSTINGS = 512;
 /** The duration of a step, as the number of cycles that could be read in the same time. */
 type Cost = number;
 
-/** The cost of finding the last posting at or before an instant: 0.1 ms. */
+/** The cost of finding the last posting up to an instant: 0.1 ms. */
 const FINDING: Cost = 80;
-/** The cost of reading a posting. */
 const READING: Cost = 2;
 /**
- * The cost of applying a posting to a state of up to `FOLDED_AT_ONCE` cycles and holds. A larger state costs a multiple
- * of this.
+ * The cost of applying a posting to a state of up to `FOLDED_AT_ONCE` cycles and holds; a larger state costs a
+ * multiple.
  */
 const FOLDING: Cost = 1;
 const FOLDED_AT_ONCE = 256;
@@ -38,10 +37,10 @@ export class PastStates {
   }
 
   /**
-   * For each instant, the state after the last transaction at or before it. Instants without a transaction between them
-   * share one state object.
+   * For each instant, the state after the last transaction up to it. Instants without a transaction between them share
+   * one state object.
    *
-   * @param latest the end user's latest posting that is visible to the caller
+   * @param latest the latest posting that the caller can see
    * @param instants in ascending order
    */
   *at(user: EndUserKey, latest: number | null, instants: readonly Instant[]): Generator<Cost, EndUserState[]> {
@@ -52,7 +51,7 @@ export class PastStates {
       const id = lastIdAt(instants[index] as Instant);
       if (place !== null && place > current.posting) {
         const snapshot = this.#snapshots.between(user, current.id, id);
-        // Ignore a snapshot after `place`: it counts postings that are not visible to the caller.
+        // A snapshot after `place` counts postings that the caller cannot see.
         const isNearer = snapshot !== null && snapshot.posting > current.posting && snapshot.posting <= place;
         const { posting, state } = isNearer ? snapshot : current;
         current = { posting: place, state: yield* this.#folded(user, { posting, state }, place), id };
@@ -63,8 +62,8 @@ export class PastStates {
   }
 
   /**
-   * The last posting at or before each instant. Begins with the last instant, so that each search starts where the
-   * previous search ended.
+   * The last posting up to each instant. Begins with the last instant, so that each search starts where the previous
+   * search ended.
    */
   *#placesOf(
     user: EndUserKey,

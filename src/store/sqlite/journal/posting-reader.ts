@@ -16,9 +16,9 @@ export interface NumberedPosting {
 /** This many postings are read one by one at first, because most reads need no more. */
 const ONE_BY_ONE = 4;
 /**
- * The initial and the maximum number of further postings that one statement reads. A posting takes 3.9 µs if it is read
- * alone, 3.3 µs in pieces of 16 and 1.9 µs in pieces of 64, but a larger piece may contain more postings that the
- * caller does not need.
+ * The initial and the maximum number of postings of one statement. A posting takes 3.9 µs if it is read alone, 3.3 µs
+ * in pieces of 16 and 1.9 µs in pieces of 64, but a larger piece may contain more postings that the caller does not
+ * need.
  */
 const PIECE_MIN = 16;
 const PIECE_MAX = 64;
@@ -33,7 +33,7 @@ export class PostingReader {
   readonly #selectPiece: Statement;
   readonly #endUser = new UuidParameter();
 
-  /** @param options.anyInteger whether to read integers above 2^53−1, too, with rounding; only the audit needs this */
+  /** @param options.anyInteger whether to read and round integers above 2^53−1, for the audit */
   constructor(db: DatabaseSync, { anyInteger = false } = {}) {
     this.#selectOne = prepare(db, `SELECT ${COLUMNS} FROM postings AS p WHERE p.posting = ?1`);
     // The recursion reads only two columns, because SQLite copies its rows. CROSS JOIN preserves the order.
@@ -52,7 +52,7 @@ export class PostingReader {
     this.#selectPiece.setReadBigInts(anyInteger);
   }
 
-  /** Yields the latest posting first. Ends early if a link is broken; the audit reports broken links. */
+  /** Yields the latest posting first; ends early at a broken link, which the audit reports. */
   *backwards(start: number | null, user: EndUserKey): Generator<NumberedPosting> {
     for (let next = start, read = 0, length = 1; next !== null; read += length) {
       if (read >= ONE_BY_ONE) length = Math.min(PIECE_MAX, Math.max(PIECE_MIN, 2 * length));
@@ -62,7 +62,7 @@ export class PostingReader {
     }
   }
 
-  /** The postings after posting `after` (0 for all), oldest first. Suitable for at most a few hundred postings. */
+  /** The postings after posting `after` (0 for all), oldest first. Suitable for a few hundred postings. */
   after(after: number, latest: number, user: EndUserKey): NumberedPosting[] {
     const found: NumberedPosting[] = [];
     for (let next: number | null = latest; next !== null && next > after; ) {
@@ -73,10 +73,7 @@ export class PostingReader {
     return found.filter(({ number }) => number > after).reverse();
   }
 
-  /**
-   * @param length the maximum number of postings to read; reads fewer if the links end, lead to another end user or
-   * point forwards
-   */
+  /** @param length the maximum number of postings to read; broken links end the piece early */
   #piece(from: number, user: EndUserKey, length: number): { postings: NumberedPosting[]; next: number | null } {
     const postings: NumberedPosting[] = [];
     let next: number | null = from;

@@ -24,10 +24,7 @@ const NAMES = [
 export const POSTING_COLUMNS = NAMES.join(', ');
 export const POSTING_COLUMN_COUNT = NAMES.length;
 
-/**
- * The columns of a query that reads postings. The ids of transactions and cycles are read as hexadecimal digits, since
- * each blob would need an array outside of the heap.
- */
+/** The ids are read as hexadecimal digits, since each blob would need an array outside of the heap. */
 export function postingColumns(table: string): string {
   return NAMES.map((name) => (name.endsWith('_id') ? `hex(${table}.${name})` : `${table}.${name}`)).join(', ');
 }
@@ -66,7 +63,7 @@ export function postingOf(row: Row): Posting {
   };
 }
 
-/** Like `postingOf`, but converts ids and terms only when they are used, since totals use few of them. */
+/** Converts ids and terms only when they are used, since totals use few of them. */
 export class PostingOfRow implements Posting {
   readonly #row: Row;
   readonly period: number;

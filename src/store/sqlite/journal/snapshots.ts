@@ -1,5 +1,4 @@
-// Reads the snapshots of a ledger file. Snapshots are used to compute past states of end users and to find old
-// postings.
+// Reads the snapshots of a ledger file, from which past states are computed and old postings are found.
 
 import type { DatabaseSync } from 'node:sqlite';
 import type { EndUserKey } from '../../../ledger/command.ts';
@@ -18,9 +17,7 @@ export interface Snapshot {
 /** Sorts before all ids. */
 const NO_BYTES = new Uint8Array();
 
-/**
- * Relies on the order of the journal: the transaction ids of an end user ascend, since the clock never goes backwards.
- */
+/** The transaction ids of an end user ascend in the journal, since the clock never goes backwards. */
 export class SnapshotReader {
   readonly #between: Statement;
   readonly #notBefore: Statement;
@@ -48,14 +45,14 @@ export class SnapshotReader {
     );
   }
 
-  /** The latest snapshot taken at a transaction later than `after` and not later than `last`; null if there is none. */
+  /** The latest snapshot that was taken after `after` and not after `last`; null if there is none. */
   between({ account, endUser }: EndUserKey, after: TransactionId | null, last: TransactionId): Snapshot | null {
     const row = this.#between.get(account, bytesOf(endUser), after === null ? NO_BYTES : bytesOf(after), bytesOf(last));
     return row === undefined ? null : { posting: Number(row[0]), state: stateOfText(row[1] as string) };
   }
 
   /**
-   * @param latest the end user's latest posting that is visible to the caller; later postings are skipped
+   * @param latest the latest posting that the caller can see
    * @returns the last posting of the transactions up to `last`; null if there is none
    */
   postingOf({ account, endUser }: EndUserKey, latest: number | null, last: TransactionId): number | null {

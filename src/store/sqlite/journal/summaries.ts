@@ -9,7 +9,6 @@ import { prepare, type Statement } from '../file/statements.ts';
 import { UuidParameter } from '../file/uuid.ts';
 import { POSITION, SAVE_POSITION } from './feed.ts';
 
-/** The name under which the position is stored in `feed_positions`. */
 export const END_USERS = 'end-users';
 
 export interface NewSummary extends EndUserKey, Summary {
@@ -19,11 +18,8 @@ export interface NewSummary extends EndUserKey, Summary {
 }
 
 export interface SummaryPart {
-  /** The position before this part. */
   readonly after: number;
-  /** The position after this part. */
   readonly through: number;
-  /** At most one summary for each end user. */
   readonly summaries: readonly NewSummary[];
 }
 
@@ -48,7 +44,7 @@ export class SummaryWriter {
       `INSERT INTO end_user_summaries (balance, expires_at, latest_activity, latest_posting, account, end_user)
        VALUES (?, ?, ?, ?, ?, ?)`,
     );
-    // Leave out `expires_at` if it stays the same, since setting a column rewrites its indexes in any case.
+    // Setting a column rewrites its indexes, even if the value stays the same.
     const change = 'UPDATE end_user_summaries SET latest_activity = ?, latest_posting = ?, balance = ?';
     this.#change = prepare(db, `${change} ${own}`);
     this.#changeWithExpiry = prepare(db, `${change}, expires_at = ? ${own}`);
@@ -59,9 +55,7 @@ export class SummaryWriter {
     );
   }
 
-  /**
-   * @returns false if the position has changed: the part has already been stored, or the summaries are being rebuilt
-   */
+  /** @returns false if the part has already been stored, or the summaries are being rebuilt */
   save({ after, through, summaries }: SummaryPart): boolean {
     if (Number(this.#position.get(END_USERS)?.[0] ?? 0) !== after) return false;
     const counts = new CountChanges();
@@ -71,7 +65,7 @@ export class SummaryWriter {
     return true;
   }
 
-  /** @returns the previously stored balance; null for a new end user */
+  /** @returns the previous balance; null for a new end user */
   #store({ account, endUser, balance, expiresAt, latestActivity, latestPosting }: NewSummary): number | null {
     const key = [account, this.#endUser.of(endUser)] as const;
     const stored = this.#stored.get(...key) as [balance: number, expiresAt: number | null] | undefined;

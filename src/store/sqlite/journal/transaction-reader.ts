@@ -1,4 +1,4 @@
-// Finds a transaction of an end user by the id of the transaction, together with its refunds.
+// Finds a transaction of an end user by its id, with its refunds.
 
 import type { DatabaseSync } from 'node:sqlite';
 import type { EndUserKey } from '../../../ledger/command.ts';
@@ -27,7 +27,7 @@ export class TransactionReader {
     );
   }
 
-  /** @param latest the end user's latest posting that is visible to the caller */
+  /** @param latest the latest posting that the caller can see */
   find(user: EndUserKey, latest: number | null, id: TransactionId): Referenced | null {
     const postings = this.postingsOf(user, latest, id);
     return postings.length === 0 ? null : { postings, refunds: this.refundsOf(user, id) };

@@ -1,5 +1,5 @@
-// API keys in a ledger file. The command line can create and revoke keys while a server runs; the server sees the
-// change when it next looks up the key.
+// API keys in a ledger file. The command line can change keys while a server runs; the server sees the change at its
+// next look-up of the key.
 
 import type { DatabaseSync } from 'node:sqlite';
 import type { KeyStore } from '../../key-store.ts';
@@ -10,10 +10,8 @@ import { transactAsync, withWriteLock } from '../file/write-lock.ts';
 import type { LedgerClock } from '../writer/ledger-clock.ts';
 
 /**
- * @param db a connection that nothing else uses: other statements on the connection would become part of the
- * transactions
- * @param recordUses stores uses of keys through the writer, since waiting for the write lock here would delay all
- * requests
+ * @param db a connection of its own, since other statements on it would become part of the transactions
+ * @param recordUses stores uses of keys through the writer, since waiting for the write lock would delay all requests
  */
 export function sqliteKeyStore(
   db: DatabaseSync,
@@ -26,8 +24,7 @@ export function sqliteKeyStore(
     const rows = () => statement.all(named(values)) as unknown as readonly KeyRow[];
     return sql.startsWith('SELECT') ? rows() : withWriteLock(db, rows);
   };
-  // Transactions run one at a time: a second transaction would block the thread while it waits for the write lock, so
-  // that the first could never end.
+  // A second transaction would block the thread while it waits for the write lock, and the first could never end.
   let latest: Promise<unknown> = Promise.resolve();
   const inTurn = <Result>(work: () => Promise<Result>): Promise<Result> => {
     const result = latest.then(work).catch((error) => {

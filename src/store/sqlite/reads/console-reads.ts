@@ -1,4 +1,4 @@
-// Reads the data that the console shows from a ledger file.
+// Reads for the console from a ledger file.
 
 import type { Instant } from '../../../ledger/instant.ts';
 import { type Posting, type PostingKind, transactionOf } from '../../../ledger/posting.ts';
@@ -29,7 +29,6 @@ import type { SqliteLedgerStore } from './ledger-store.ts';
 export class SqliteConsoleStore implements ConsoleStore {
   readonly #ledger: SqliteLedgerStore;
   readonly #name: Statement;
-  /** The statements for lists of end users, by SQL text. */
   readonly #listings = new Map<string, Statement>();
   readonly #counts: Statement;
   readonly #recent: Statement;
@@ -126,7 +125,7 @@ export class SqliteConsoleStore implements ConsoleStore {
     return statement;
   }
 
-  /** The instant up to which a consumer has counted everything. Must be called within `#snapshot`. */
+  /** The instant up to which a consumer has counted everything. Call this within `#snapshot`. */
   #countedUpTo(consumer: string): Instant {
     const now = this.#ledger.clock.now();
     const [at, isAll] = this.#counted.get(consumer) as Row;

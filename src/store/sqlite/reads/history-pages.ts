@@ -1,4 +1,4 @@
-// Pages of the history of an end user, with all recorded details of each transaction.
+// Pages of the history of an end user, with all details.
 
 import type { EndUserKey } from '../../../ledger/command.ts';
 import { type CycleTerms, isOpening, type Posting } from '../../../ledger/posting.ts';
@@ -32,7 +32,7 @@ export class HistoryPages {
   }
 
   /**
-   * @param latest the end user's latest posting that is visible to the caller
+   * @param latest the latest posting that the caller can see
    * @throws InvalidCursor
    */
   page(

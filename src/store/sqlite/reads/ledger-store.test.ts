@@ -10,11 +10,12 @@ import type { EndUserKey } from '../../../ledger/command.ts';
 import { DAY_MS } from '../../../ledger/instant.ts';
 import type { LoadedEndUser } from '../../loaded-end-user.ts';
 import { StoreFault } from '../../store-fault.ts';
+import { PendingPostings } from '../balances/pending-postings.ts';
 import { openLedgerFile } from '../file/ledger-file.ts';
 import { LedgerClock } from '../writer/ledger-clock.ts';
 import type { LedgerWriter } from '../writer/ledger-writer.ts';
-import type { Written } from '../writer/writer.ts';
-import { CYCLES_PER_TURN_MAX, PendingPostings, SqliteLedgerStore } from './ledger-store.ts';
+import type { Written } from '../writer/written.ts';
+import { CYCLES_PER_TURN_MAX, SqliteLedgerStore } from './ledger-store.ts';
 
 const ADA = { account: 1, endUser: '0a5d6e7c-8f90-4123-8456-7890abcdef01' };
 const BOB = { account: 1, endUser: '0a5d6e7c-8f90-4123-8456-7890abcdef02' };
@@ -26,7 +27,6 @@ after(() => {
   for (const db of opened) db.close();
 });
 
-/** A store whose writer answers each batch when the test resolves the promise of that batch. */
 function storeWithSlowWriter() {
   const db = openLedgerFile(temporaryFile(), false);
   opened.push(db);
@@ -41,7 +41,6 @@ function storeWithSlowWriter() {
   return { store, batches };
 }
 
-/** Records the end users that are read in each turn of the event loop. */
 class Turns {
   readonly #store = storeWithSlowWriter().store;
   readonly #reads: Promise<LoadedEndUser>[] = [];
@@ -114,7 +113,6 @@ function besideReadsOfOneCycle() {
     store,
     due: cycle.end,
     read: (user: EndUserKey, now: number) => store.enqueue(user, () => ({ now, state: stateOf(cycle) })),
-    /** @returns functions that end the batch with success or with an error */
     write: (...users: readonly EndUserKey[]) => {
       const commands = users.map((user) => subtract(1, user));
       store.write(commands, () => {}).catch(() => {});

@@ -1,5 +1,5 @@
-// Serves a ledger file: sends writes to the writer, and reads through a separate connection. Reads depend on the
-// batches in flight and on the pending postings, which the stored balances may not count yet; this module tracks both.
+// Serves a ledger file: sends writes to the writer, and reads through a separate connection. Tracks the batches in
+// flight and the pending postings, which the stored balances may not count yet.
 
 import assert from 'node:assert/strict';
 import type { DatabaseSync } from 'node:sqlite';
@@ -24,10 +24,12 @@ import type { LoadedEndUser } from '../../loaded-end-user.ts';
 import { InvalidCursor, StoreFault } from '../../store-fault.ts';
 import { type ImportGranter, type ImportPart, settling } from '../../tools/ledger-import.ts';
 import type { HistoryPage, HistoryRequest } from '../../transaction-history.ts';
-import { EndUserReader, unflushedEndUsers } from '../balances/end-user-reader.ts';
+import { EndUserReader } from '../balances/end-user-reader.ts';
+import { type PendingPostings, pendingPostingsOf } from '../balances/pending-postings.ts';
 import { faultOf } from '../file/sqlite-error.ts';
 import { prepare, type Statement } from '../file/statements.ts';
 import { uuidOf } from '../file/uuid.ts';
+import type { EventPart } from '../journal/events.ts';
 import { FeedReader } from '../journal/feed.ts';
 import { PastStates } from '../journal/past-states.ts';
 import { PostingReader } from '../journal/posting-reader.ts';
@@ -37,7 +39,7 @@ import { TransactionReader } from '../journal/transaction-reader.ts';
 import { ImportQueue } from '../writer/import-queue.ts';
 import type { LedgerClock } from '../writer/ledger-clock.ts';
 import type { LedgerWriter } from '../writer/ledger-writer.ts';
-import type { Written } from '../writer/writer.ts';
+import type { Written } from '../writer/written.ts';
 import { HistoryPages } from './history-pages.ts';
 import { transactionPage } from './transaction-page.ts';
 
@@ -46,10 +48,10 @@ import { transactionPage } from './transaction-page.ts';
  */
 export const CYCLES_PER_TURN_MAX = 4_096;
 
-/** A batch that was sent to the writer and is not answered yet. Reads do not show the effects of the batch yet. */
+/** A batch without a response from the writer; reads do not show its effects yet. */
 interface BatchInFlight {
   readonly commands: readonly Command[];
-  /** Created only if a reader waits for the batch, which is rare. */
+  /** Created only if a reader waits for the batch. */
   ended: PromiseWithResolvers<void> | null;
   isOutcomeUnknown: boolean;
 }
@@ -79,7 +81,7 @@ export class SqliteLedgerStore implements LedgerStore, ImportGranter {
   readonly #queue: QueuedRead[] = [];
   #isReadScheduled = false;
   #trouble: StoreFault | null = null;
-  /** Set if a read finds an invariant violation. Nothing is written from then on. */
+  /** Set if a read finds an invariant violation; nothing is written from then on. */
   #broken: StoreFault | null = null;
 
   constructor(
@@ -142,7 +144,7 @@ export class SqliteLedgerStore implements LedgerStore, ImportGranter {
     return this.enqueue(user, () => this.read(user));
   }
 
-  /** The page and the state are consistent, even if they are read in different turns, since postings never change. */
+  /** Postings never change, so the page and the state are consistent even if different turns read them. */
   async transactions(user: EndUserKey, { from, limit, within }: PageRequest): Promise<TransactionPage> {
     const { now, state, reading, step } = await this.enqueue(user, () => {
       const { now, state, latestPosting } = this.read(user);
@@ -162,10 +164,10 @@ export class SqliteLedgerStore implements LedgerStore, ImportGranter {
     });
   }
 
-  /** Waits for the end user's batches in flight, since their postings may be earlier than some of the instants. */
+  /** Waits for the batches in flight, whose postings may be earlier than some of the instants. */
   async statesAt(user: EndUserKey, instants: readonly Instant[]): Promise<StatesAt> {
     assert(instants.length <= POINTS_MAX, 'at most a thousand instants are asked for');
-    // Advance the clock, so that all later batches have this instant or a later one.
+    // All later batches then have this instant or a later one.
     this.clock.now();
     for (const batch of this.#writesOf(user)) await answered(batch);
     const { now, state, latestPosting } = await this.enqueue(user, () => this.read(user));
@@ -208,9 +210,9 @@ export class SqliteLedgerStore implements LedgerStore, ImportGranter {
   }
 
   /**
-   * Called with a fault when the writer fails, and with null when the writer works again. In the latter case, the
-   * journal may contain postings that were not acknowledged, so the pending postings are read from the journal, as when
-   * the store is opened.
+   * Called with a fault when the writer fails, and with null when it works again. In the latter case, the journal may
+   * contain postings that were not acknowledged, so the pending postings are read from the journal, as when the store
+   * is opened.
    */
   onTrouble(trouble: StoreFault | null): void {
     this.#trouble = trouble;
@@ -225,9 +227,9 @@ export class SqliteLedgerStore implements LedgerStore, ImportGranter {
   }
 
   /**
-   * Queues a read of one end user. Reads that are queued in the same turn of the event loop run together after that
-   * turn. They share a snapshot, and their responses are sent together, which halves the kernel's cost of waking
-   * clients. A read shows a due renewal only once no write can be ordered before the renewal.
+   * Queues a read of one end user. Reads of the same turn of the event loop run together and share a snapshot. Their
+   * responses are sent together, which halves the kernel's cost of waking clients. A read shows a due renewal only once
+   * no write can be ordered before it.
    *
    * @throws what `read` throws; StoreFault if a due renewal would be shown while the outcome of a write is unknown
    */
@@ -251,8 +253,8 @@ export class SqliteLedgerStore implements LedgerStore, ImportGranter {
   }
 
   /**
-   * Takes the instant after reading the rows. Otherwise, the instant could be earlier than the batch that wrote the
-   * rows, and the credits of a renewed period would count together with those of the period before.
+   * Takes the instant after reading the rows. An earlier instant could count the credits of a renewed period together
+   * with those of the period before.
    *
    * @param posting a posting of this end user from the journal, which may not be known as pending yet
    */
@@ -263,8 +265,27 @@ export class SqliteLedgerStore implements LedgerStore, ImportGranter {
     return { now: this.clock.now(), state, latestPosting };
   }
 
+  /**
+   * An instant before which no further posting will be written: all earlier postings are in the journal.
+   *
+   * @throws StoreFault if the outcome of a write is unknown
+   */
+  async passedInstant(): Promise<Instant> {
+    const now = this.clock.now();
+    for (const batch of [...this.#inFlight]) await answered(batch);
+    return now;
+  }
+
   saveSummaries(part: SummaryPart): Promise<boolean> {
     return this.#writer.saveSummaries(part);
+  }
+
+  saveEvents(part: EventPart): Promise<boolean> {
+    return this.#writer.saveEvents(part);
+  }
+
+  deleteExpiredEvents(retentionMs: number): Promise<boolean> {
+    return this.#writer.deleteExpiredEvents(retentionMs);
   }
 
   /** Runs a read. If the read finds an invariant violation, writes stop, too. */
@@ -288,7 +309,7 @@ export class SqliteLedgerStore implements LedgerStore, ImportGranter {
     });
   }
 
-  /** Runs a long read in several turns of the event loop. Each step yields its cost, in cycles. */
+  /** Runs a long read in several turns of the event loop; each step yields its cost, in cycles. */
   #inTurns<Result>(reading: Generator<number, Result>): Promise<Result> {
     const { promise, resolve, reject } = Promise.withResolvers<Result>();
     const queued = () => {
@@ -306,13 +327,12 @@ export class SqliteLedgerStore implements LedgerStore, ImportGranter {
     return promise;
   }
 
-  /** Called once reads show the effects of the batch, or once it is certain that the batch has no effects. */
+  /** Call this once reads show the effects of the batch, or once it certainly has no effects. */
   #end(batch: BatchInFlight): void {
     this.#inFlight.delete(batch);
     batch.ended?.resolve();
   }
 
-  /** Resolves when a batch in flight with a command of this end user is answered; null if there is no such batch. */
   #writingOf(user: EndUserKey): Promise<void> | null {
     const [batch] = this.#writesOf(user);
     return batch === undefined ? null : answered(batch);
@@ -336,7 +356,7 @@ export class SqliteLedgerStore implements LedgerStore, ImportGranter {
     try {
       this.db.exec('BEGIN');
     } catch {
-      // Each of the reads then fails with its own error.
+      // Each read then fails with its own error.
     }
     let cycles = 0;
     let done = 0;
@@ -354,47 +374,10 @@ export class SqliteLedgerStore implements LedgerStore, ImportGranter {
   }
 }
 
-/**
- * Resolves when the batch is answered.
- *
- * @throws StoreFault if the outcome of the batch is unknown
- */
+/** @throws StoreFault if the outcome of the batch is unknown */
 function answered(batch: BatchInFlight): Promise<void> {
   if (batch.isOutcomeUnknown)
     throw new StoreFault('StoreUnavailable', 'the outcome of a write for this end user is not known yet');
   batch.ended ??= Promise.withResolvers();
   return batch.ended.promise;
-}
-
-/**
- * The pending postings: for each end user whose stored balances may not count all postings yet, the latest posting.
- * Reads follow the links in the journal backwards from this posting. Has two generations, like the writer's cache. When
- * the writer has flushed the old generation, `rotate` drops it, and the young generation becomes the old one.
- */
-export class PendingPostings {
-  #young: PostingsByEndUser = new Map();
-  #old: PostingsByEndUser = new Map();
-
-  get({ account, endUser }: EndUserKey): number | null {
-    return this.#young.get(account)?.get(endUser) ?? this.#old.get(account)?.get(endUser) ?? null;
-  }
-
-  set({ account, endUser }: EndUserKey, posting: number): void {
-    const known = this.#young.get(account);
-    if (known === undefined) this.#young.set(account, new Map([[endUser, posting]]));
-    else known.set(endUser, posting);
-  }
-
-  rotate(): void {
-    this.#old = this.#young;
-    this.#young = new Map();
-  }
-}
-
-type PostingsByEndUser = Map<number, Map<string, number>>;
-
-export function pendingPostingsOf(db: DatabaseSync): PendingPostings {
-  const pending = new PendingPostings();
-  for (const [user, posting] of unflushedEndUsers(db)) pending.set(user, posting);
-  return pending;
 }

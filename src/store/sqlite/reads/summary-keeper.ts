@@ -1,6 +1,5 @@
-// Updates the summaries of end users in a ledger file: reads new postings from the journal and the current states of
-// their end users, and lets the writer store the summaries. Skips postings that a summary already counts, so that a
-// busy end user costs little even if many postings are new.
+// Updates the summaries of end users in a ledger file. It skips postings that a summary already counts, so that a busy
+// end user costs little.
 
 import type { EndUserKey } from '../../../ledger/command.ts';
 import { endUserText } from '../../../ledger/command.ts';
@@ -12,9 +11,7 @@ import { POSITION } from '../journal/feed.ts';
 import { END_USERS, type NewSummary, type SummaryPart } from '../journal/summaries.ts';
 import { CYCLES_PER_TURN_MAX, type SqliteLedgerStore } from './ledger-store.ts';
 
-/**
- * The maximum number of postings that one step reads. This takes 1 to 2 ms if the summaries already count all of them.
- */
+/** The maximum number of postings that one step reads. A step takes 1 to 2 ms if the summaries already count them. */
 const SCANNED_MAX = 512;
 
 export class SqliteSummaryKeeper implements SummaryKeeper {
@@ -110,7 +107,7 @@ class SomeEndUsers {
 
   /**
    * @param posting the posting that the summary must count
-   * @returns false if the step has no room for another end user
+   * @returns false if the step has no room
    */
   add(user: EndUserKey, posting: number): boolean {
     const name = endUserText(user);

@@ -1,4 +1,4 @@
-// Builds a page of transactions from the postings of an end user.
+// Builds a page of transactions of an end user.
 
 import { isListed, type Posting, type Transaction, transactionOf } from '../../../ledger/posting.ts';
 import type { TransactionId } from '../../../ledger/transaction-id.ts';
@@ -8,13 +8,13 @@ import type { NumberedPosting } from '../journal/posting-reader.ts';
 type Page = Pick<TransactionPage, 'transactions' | 'next'>;
 
 /**
- * The number of postings that one step reads, in about 2 ms. One step is enough for a page, unless most of the postings
- * belong to released holds.
+ * The number of postings that one step reads, in about 2 ms. A page needs one step, unless most postings belong to
+ * released holds.
  */
 const STEP_POSTINGS = 1_024;
 
 /**
- * @param postings latest first; reads them up to the first posting after the page
+ * @param postings latest first, read up to the first posting after the page
  * @param first the lowest transaction id that the page may contain
  * @returns up to `limit` whole transactions, and the cursor for the next page
  */
@@ -43,7 +43,7 @@ export function* transactionPage(
   return { transactions, next: null };
 }
 
-/** Leaves out transactions that move no credits, such as holds, releases and refunds to ended cycles. */
+/** False if the transaction moves no credits, such as a hold, a release or a refund to ended cycles. */
 function isShown({ kind, createdAt, expiresAt }: Posting): boolean {
   return isListed(kind) && (kind !== 'refund' || expiresAt > createdAt);
 }

@@ -1,5 +1,5 @@
-// Audits a whole ledger file in one snapshot: applies all postings of each end user again, and compares the result with
-// the stored balances. Keeps only the cycles of one end user and a thousand of its postings in memory.
+// Audits a ledger file in one snapshot: applies all postings of each end user again, and compares the result with the
+// stored balances. It keeps only the cycles of one end user and a thousand of its postings in memory.
 
 import type { DatabaseSync } from 'node:sqlite';
 import { applyAll } from '../../../ledger/apply.ts';
@@ -31,12 +31,9 @@ import { totalsFaults } from './totals.ts';
 
 const ADVANCE_POSTINGS = 5_000;
 
-/**
- * The maximum number of faults of the store that an audit lists. A single fault already shows that the store is broken.
- */
+/** The maximum number of faults of the store that are listed. A single fault already shows that the store is broken. */
 const STORE_FAULTS_MAX = 100;
 
-/** Checks one part of the file. */
 type FaultsOf = (db: DatabaseSync) => Iterable<string>;
 
 const DERIVED: readonly (readonly [what: string, faultsOf: FaultsOf])[] = [
@@ -92,10 +89,7 @@ class FileAudit {
     for (const fault of Iterator.from(faultsOf(this.#db)).take(STORE_FAULTS_MAX)) this.fault(fault);
   }
 
-  /**
-   * Runs a part of the audit. If a stored value is too large or not a number, reports it and skips the rest of this
-   * part; the other parts still run.
-   */
+  /** Runs a part of the audit; an unreadable value ends only this part, and is reported. */
   #attempt(what: string, work: () => void): void {
     try {
       work();
@@ -141,7 +135,6 @@ class FileAudit {
     }
   }
 
-  /** The stored state with the pending postings applied. */
   #current({ user, stored, latest }: EndUserPostings, reader: StoredReader): EndUserState {
     const state = reader.of(user);
     if (latest === stored) return state;
@@ -157,11 +150,7 @@ class FileAudit {
     }
   }
 
-  /**
-   * Checks the saved clock.
-   *
-   * @returns the latest instant that the ledger has used
-   */
+  /** @returns the latest instant that the ledger has used */
   #auditClock(postings: number): number {
     const row = this.#db.prepare('SELECT at, sequence, checksum FROM clock').get();
     if (row === undefined) {
@@ -177,7 +166,6 @@ class FileAudit {
 
 /** Reads the stored cycles and holds of an end user, including ended cycles. */
 class StoredReader {
-  /** The number of cycles that were read. */
   cycles = 0;
   readonly #fault: (sentence: string) => void;
   readonly #cycles: Statement;
@@ -216,7 +204,7 @@ class StoredReader {
     }
   }
 
-  /** Checks the due instant, by which the interval job finds end users with due events. */
+  /** The interval job finds end users with due events by this instant. */
   #checkDue({ account, endUser }: EndUserKey, state: EndUserState, stored: Instant): void {
     // The audit of the end user already reports two active cycles.
     if (state.cycles.filter(isActiveRecurring).length > 1 || nextEventAt(state) === stored) return;
@@ -232,9 +220,7 @@ function pageFaults(db: DatabaseSync): string[] {
   return faults.length === 1 && faults[0] === 'ok' ? [] : faults;
 }
 
-/**
- * A mark or a position beyond the end of the journal is a fault: the postings that are written next would be skipped.
- */
+/** If a mark or a position is beyond the end of the journal, the next postings would be skipped. */
 function* markFaults(db: DatabaseSync): Generator<string> {
   const latest = numberOf(db, 'SELECT coalesce(max(posting), 0) FROM postings');
   const flushed = numberOf(db, 'SELECT posting FROM flushed');

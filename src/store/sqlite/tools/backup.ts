@@ -1,6 +1,5 @@
-// Backs up a ledger file while a server runs on it, and restores a backup. Both write a temporary file, check it as
-// `scrip verify` does, and only then give it its final name, so that every backup and every restored ledger is
-// complete.
+// Backs up a ledger file while a server runs on it, and restores a backup. A temporary file gets its final name only
+// after a check, so every backup and every restored ledger is complete.
 
 import { closeSync, existsSync, openSync, renameSync, rmSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
@@ -29,7 +28,7 @@ const PAGES_PER_STEP = 1_000;
 const KIB = 2 ** 10;
 
 /**
- * Writes a backup to the file `to`. It contains everything that was acknowledged before the call.
+ * Writes a backup with everything that was acknowledged before the call.
  *
  * @throws CannotOpen if there is no ledger, `to` already exists, or the ledger is broken; then no backup is written
  */
@@ -72,7 +71,7 @@ export async function restoreFile(from: string, file: string, report: ReportProg
     syncToDisk(dirname(target));
     return restored;
   } catch (error) {
-    // Remove the empty file that was created to take the lock.
+    // The lock had to create this empty file.
     if (!wasThere && existsSync(target) && statSync(target).size === 0) rmSync(target);
     throw explainedFor(from, error, `The backup was not restored, and ${file} was not changed`);
   } finally {
@@ -82,8 +81,8 @@ export async function restoreFile(from: string, file: string, report: ReportProg
 }
 
 /**
- * Copies the database with SQLite's backup API, page by page, within one read transaction. Without the transaction, the
- * copy would start over whenever another connection writes, and would never finish under load.
+ * Copies the database page by page, within one read transaction. Without the transaction, the copy would start over
+ * whenever another connection writes, and would never finish under load.
  */
 async function copySnapshot(db: DatabaseSync, to: string, report: ReportProgress): Promise<void> {
   const pageKib = Number(db.prepare('PRAGMA page_size').get()?.page_size) / KIB;
@@ -111,8 +110,7 @@ async function copySnapshot(db: DatabaseSync, to: string, report: ReportProgress
 async function verified(file: string, origin: string, report: ReportProgress): Promise<BackupReport> {
   using db = connect(file);
   refuseOther(db, origin);
-  // This turns the copy into a single file without a write-ahead log. A server switches back to WAL mode when it
-  // starts.
+  // The copy becomes a single file without a write-ahead log, until a server switches back to WAL mode.
   db.exec('PRAGMA journal_mode = DELETE');
   const show = (done: number, total: number) => report({ step: 'verifying', done, total, unit: 'postings' });
   const { endUsers, postings, broken, example } = await auditSummary((onFinding) => auditFile(db, onFinding, show));
@@ -142,8 +140,8 @@ function refuseNoBackup(from: string): void {
 }
 
 /**
- * Refuses to replace a ledger. Allows an empty file, since a lock or a killed restore can leave one. Refuses a log
- * without a ledger, since SQLite would replay that log into the restored ledger.
+ * Refuses to replace a ledger. An empty file is allowed, since a lock or a killed restore can leave one. A log without
+ * a ledger is refused, since SQLite would replay it into the restored ledger.
  */
 function refuseLedgerAt(target: string): void {
   const found = [target, `${target}-wal`, `${target}-journal`].find((name) => sizeOf(name) > 0);
@@ -168,8 +166,8 @@ function damaged(origin: string, detail: string): CannotOpen {
 }
 
 /**
- * Converts an error such as a damaged ledger, a full disk or a missing permission into `CannotOpen`. Returns any other
- * error as it is, since a bug must keep its stack.
+ * Converts an external error, such as a damaged ledger or a full disk, into `CannotOpen`. Any other error is a bug and
+ * must keep its stack.
  */
 function explainedFor(origin: string, error: unknown, consequence: string): unknown {
   if (error instanceof CannotOpen) return error;

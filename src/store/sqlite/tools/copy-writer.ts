@@ -1,5 +1,5 @@
-// Writes copied postings into a ledger file, with new numbers and links, and the balances and snapshots computed from
-// the postings. Runs within the transactions of the caller.
+// Writes copied postings into a ledger file, with new numbers and links, the balances and snapshots computed from the
+// postings, and how far the events are derived. Runs within the transactions of the caller.
 
 import assert from 'node:assert/strict';
 import type { DatabaseSync } from 'node:sqlite';
@@ -7,9 +7,11 @@ import { applyAll } from '../../../ledger/apply.ts';
 import type { EndUserKey } from '../../../ledger/command.ts';
 import type { Posting } from '../../../ledger/posting.ts';
 import { EMPTY_STATE } from '../../../ledger/state.ts';
+import type { Derivation } from '../../event-log.ts';
 import { BalanceWriter } from '../balances/balance-writer.ts';
 import type { Balances } from '../balances/end-user-reader.ts';
 import { prepare, type Statement } from '../file/statements.ts';
+import { EventWriter, newEventState } from '../journal/events.ts';
 import { JournalWriter } from '../journal/journal-writer.ts';
 
 const NOTHING: Balances = { state: EMPTY_STATE, latestPosting: null };
@@ -17,14 +19,15 @@ const NOTHING: Balances = { state: EMPTY_STATE, latestPosting: null };
 export class CopyWriter {
   readonly #balances: BalanceWriter;
   readonly #journal: JournalWriter;
+  readonly #events: EventWriter;
   readonly #saveFlushed: Statement;
-  /** The balances of the current end user. */
   #current = NOTHING;
   #transaction: Posting[] = [];
 
   constructor(db: DatabaseSync) {
     this.#balances = new BalanceWriter(db);
     this.#journal = new JournalWriter(db);
+    this.#events = new EventWriter(db);
     this.#saveFlushed = prepare(db, 'UPDATE flushed SET posting = ?');
   }
 
@@ -34,18 +37,23 @@ export class CopyWriter {
   }
 
   /** Called after the last posting of the end user. */
-  end(user: EndUserKey): void {
+  end(user: EndUserKey, events: Pick<Derivation, 'next' | 'dueAt'>): void {
     this.#endTransaction(user);
     assert(this.#current.latestPosting !== null, 'an end user has a posting');
     this.#balances.write(user, NOTHING, this.#current);
     this.#balances.flush();
     this.#journal.flush();
+    this.#events.saveState(newEventState(user, null, events));
     this.#current = NOTHING;
   }
 
-  /** Marks all postings as flushed, since `end` has written the balances of their end users. */
+  /**
+   * Marks all postings as flushed and their events as derived, since `end` has written the balances and the states of
+   * their end users.
+   */
   saveFlushed(): void {
     this.#saveFlushed.run(this.#journal.latest);
+    this.#events.savePosition(this.#journal.latest);
   }
 
   #endTransaction(user: EndUserKey): void {

@@ -1,5 +1,5 @@
-// A ledger file as the source or the destination of a copy. Holds the lock of the file from open to close, so that no
-// server can run on the file.
+// A ledger file as the source or the destination of a copy. It holds the lock of the file from open to close, so that
+// no server can run on the file.
 
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
@@ -12,6 +12,7 @@ import { CannotOpen } from '../../store-fault.ts';
 import {
   COPIED_TABLE_NAMES,
   COPIED_TABLES,
+  type CopiedRow,
   type CopyDestination,
   type CopySource,
   inBatches,
@@ -46,8 +47,7 @@ export function openSqliteSource(file: string): CopySource {
 }
 
 /**
- * @param testClock true if the ledger must have a test clock, like the source; false if it must not have one, like the
- * source; null if either is accepted
+ * @param testClock true if the ledger must have a test clock, false if it must not have one; null if either is accepted
  * @throws CannotOpen if another process has the file open
  */
 export function openSqliteDestination(file: string, testClock: boolean | null = null): CopyDestination {
@@ -167,13 +167,13 @@ class SqliteCopying implements CopyDestination {
     return last;
   }
 
-  async load(rows: readonly LedgerRow[]): Promise<void> {
+  async load(rows: readonly CopiedRow[]): Promise<void> {
     assert(this.#writer, 'a copy begins before it loads');
     if (rows.length === 0) return;
     if (!this.#db.isTransaction) beginToWrite(this.#db);
     for (const row of rows) {
       if (row.kind === 'posting') this.#writer.add(row.user, row.posting satisfies Posting);
-      else this.#writer.end(row.user);
+      else this.#writer.end(row.user, row.events);
     }
   }
 

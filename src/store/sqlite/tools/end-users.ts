@@ -1,5 +1,5 @@
-// Lists all end users of a ledger file in order, each with its latest posting, and reads their postings oldest first.
-// Must run in one read transaction, since a server may be writing to the file.
+// Lists all end users of a ledger file in order, and reads their postings oldest first. All reads must be in one read
+// transaction, since a server may be writing to the file.
 
 import type { DatabaseSync } from 'node:sqlite';
 import { type EndUserKey, isSameEndUser } from '../../../ledger/command.ts';
@@ -29,7 +29,7 @@ const END_USERS = `
   WHERE (account, end_user) > (?1, ?2) AND posting > (SELECT posting FROM flushed) GROUP BY account, end_user
   ORDER BY account, end_user, is_stored DESC`;
 
-/** @param after lists only the end users after this end user; null to list all */
+/** @param after null to list all end users */
 export function* endUsersOf(db: DatabaseSync, after: EndUserKey | null): Generator<EndUserPostings> {
   const rows = prepare(db, END_USERS);
   rows.setReadBigInts(true);
@@ -53,8 +53,8 @@ const STRETCH = 1_000;
 
 /**
  * Reads the postings of an end user oldest first, although their links lead backwards. A first pass follows the links,
- * and remembers the last of every `STRETCH` postings. A second pass reads one such stretch after another into memory
- * and reverses it.
+ * and remembers the last of every `STRETCH` postings. A second pass reads one such stretch after another and reverses
+ * it.
  */
 export class OldestFirst {
   readonly #postings: PostingReader;

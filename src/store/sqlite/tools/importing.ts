@@ -1,5 +1,5 @@
-// Imports grants into a ledger file. If no other process has locked the file, the import locks it and writes to it.
-// Otherwise it queues one batch at a time for the server that runs on the file.
+// Imports grants into a ledger file. Without a server on the file, the import locks the file and writes to it.
+// Otherwise, it queues one batch at a time for the server.
 
 import type { DatabaseSync } from 'node:sqlite';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -32,7 +32,6 @@ import { refuseMissing } from './ledger-tools.ts';
 
 const POLL_MS = 2;
 
-/** Grants the rows of a part. */
 type Grant = (part: ImportPart, commands: readonly Add[]) => readonly Outcome[] | Promise<readonly Outcome[]>;
 
 /**
@@ -49,8 +48,7 @@ export function openSqliteImport(file: string, wall: WallClock = Date.now): Impo
     refuseUnfinishedCopy(db, file);
     const clock = new LedgerClock(wall, { isTest: hasTestClock(db) });
     if (lock === null) {
-      // Commits without a sync, to release the write lock sooner. A power failure may lose a queued batch, but no
-      // grant.
+      // A commit without a sync releases the write lock sooner. A power failure may lose a queued batch, but no grant.
       db.exec('PRAGMA synchronous = NORMAL');
       return new SqliteImport(db, clock, (part, commands) => queued(db, part, commands), opened);
     }
@@ -136,7 +134,7 @@ class SqliteImport implements ImportTarget {
   }
 }
 
-/** Grants the rows, after storing all due renewals of the end users in as many batches as needed. */
+/** First stores all due renewals of the end users, in as many batches as needed. */
 function written(writer: Writer, part: ImportPart, commands: readonly Add[]): readonly Outcome[] {
   while (writer.write(settling(commands)).outcomes.includes(null));
   return writer.write(commands, part).outcomes as readonly Outcome[];

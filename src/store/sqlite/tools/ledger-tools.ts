@@ -1,4 +1,4 @@
-// Runs the commands of the operator on a ledger file, while a server may be running on the file.
+// The commands of an operator on a ledger file, while a server may be running on it.
 
 import { existsSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';
@@ -43,8 +43,8 @@ export function refuseMissing(file: string): void {
 }
 
 /**
- * If `through` is null, computes a digest up to the saved position of the clock. Every batch saves the clock, so the
- * digest covers all postings.
+ * If `through` is null, the digest ends at the saved position of the clock, which every batch saves, so it covers all
+ * postings.
  */
 function digests(db: DatabaseSync, through: readonly TransactionId[] | null): readonly PostingsDigest[] {
   db.exec('BEGIN');

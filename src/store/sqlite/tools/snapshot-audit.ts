@@ -1,4 +1,4 @@
-// Checks the snapshots of a ledger file against the postings that the audit reads.
+// Checks the snapshots of a ledger file during the audit.
 
 import type { DatabaseSync } from 'node:sqlite';
 import type { EndUserKey } from '../../../ledger/command.ts';
@@ -26,8 +26,8 @@ export class SnapshotAudit {
   }
 
   /**
-   * Yields the given postings of an end user unchanged, and compares the end user's snapshots with the states after
-   * these postings.
+   * Yields the given postings unchanged, and compares the snapshots of the end user with the states after these
+   * postings.
    */
   *check(user: EndUserKey, postings: Iterable<Posting>): Generator<Posting> {
     const fold = new SnapshotFold(this.#snapshotsOf(user));
@@ -38,7 +38,7 @@ export class SnapshotAudit {
     for (const transactionId of fold.end()) this.#wrong(user, transactionId);
   }
 
-  /** Reports snapshots that belong to no end user. Must be called after all end users were checked. */
+  /** Reports snapshots that belong to no end user. Call this after all end users were checked. */
   end(): void {
     const stored = Number(this.#count.get()?.[0]);
     if (stored !== this.#checked)

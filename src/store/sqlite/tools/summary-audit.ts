@@ -1,4 +1,4 @@
-// Compares the summaries of end users in a ledger file with their postings, one end user at a time.
+// Compares the summaries of end users in a ledger file with their postings.
 
 import type { DatabaseSync } from 'node:sqlite';
 import type { Instant } from '../../../ledger/instant.ts';
@@ -19,7 +19,7 @@ export class SummaryAudit {
   readonly #position: number;
   #read = 0;
 
-  /** Must be used within one read transaction. */
+  /** Use this within one read transaction. */
   constructor(db: DatabaseSync, fault: (sentence: string) => void) {
     this.#db = db;
     this.#fault = fault;
@@ -48,8 +48,7 @@ export class SummaryAudit {
   }
 
   /**
-   * Checks the counts, and reports summaries that belong to no end user. Must be called after all end users were
-   * checked.
+   * Checks the counts, and reports summaries that belong to no end user. Call this after all end users were checked.
    */
   end(): void {
     const stored = Number(prepare(this.#db, 'SELECT count(*) FROM end_user_summaries').get()?.[0]);

@@ -1,5 +1,4 @@
-// Compares the totals of a ledger file with the postings that they count, and deletes totals and summaries so that they
-// are rebuilt.
+// Compares the totals of a ledger file with its postings, and deletes totals and summaries so that they are rebuilt.
 
 import type { DatabaseSync } from 'node:sqlite';
 import { type DailyTotal, type ExpiryTotal, TotalsSum } from '../../totals.ts';
@@ -8,7 +7,7 @@ import { uuidOfHex } from '../file/uuid.ts';
 import { transact } from '../file/write-lock.ts';
 import { POSTING_COLUMN_COUNT, postingColumns, postingOf } from '../journal/posting-rows.ts';
 
-/** A sentence for each total that does not match the postings up to the position of the consumer. */
+/** Describes each total that does not match the postings up to the position of the consumer. */
 export function* totalsFaults(db: DatabaseSync): Generator<string> {
   const position = Number(prepare(db, `SELECT posting FROM feed_positions WHERE consumer = 'totals'`).get()?.[0] ?? 0);
   const sum = new TotalsSum();
@@ -32,13 +31,11 @@ export function* totalsFaults(db: DatabaseSync): Generator<string> {
   yield* sum.faults();
 }
 
-/**
- * Deletes the totals, the summaries and the positions of the consumers, which then start over from the first posting.
- */
+/** Also deletes the positions of the consumers, which then start over from the first posting. */
 export function resetTotals(db: DatabaseSync): void {
   transact(db, () =>
     db.exec(`
       DELETE FROM daily_totals; DELETE FROM expiry_totals; DELETE FROM end_user_summaries; DELETE FROM end_user_counts;
-      DELETE FROM feed_positions`),
+      DELETE FROM feed_positions WHERE consumer IN ('totals', 'end-users')`),
   );
 }

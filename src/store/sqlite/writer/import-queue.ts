@@ -1,5 +1,5 @@
-// The queue in the ledger file through which `scrip import` sends batches to a running server, since only the server
-// may write credits. An import has at most one batch in the queue.
+// The queue in the ledger file through which `scrip import` sends batches to a running server. An import has at most
+// one batch in the queue.
 //
 //   queued ──server──▶ granted, with outcomes ──import──▶ replaced by the next batch
 //      └── not granted in time ──import──▶ withdrawn
@@ -13,7 +13,7 @@ import { named, prepare, type Row, type Statement } from '../file/statements.ts'
 
 /**
  * How long an import waits for a server, for example while the server restarts. A server ignores older batches, since
- * the imports that queued them were killed.
+ * their imports were killed.
  */
 export const QUEUED_MS_MAX = 10_000;
 
@@ -36,7 +36,7 @@ export class ImportQueue {
       db,
       'REPLACE INTO import_batches (import_id, from_row, to_row, queued_at, commands) VALUES (?, ?, ?, ?, ?)',
     );
-    // Leaves out a batch if its import has already passed the rows of the batch.
+    // Omits a batch if its import has already passed the rows of the batch.
     this.#next = prepare(
       db,
       `SELECT import_id, from_row, to_row, queued_at, commands FROM import_batches JOIN imports USING (import_id)
@@ -58,7 +58,6 @@ export class ImportQueue {
     this.#put.run(id, from, to, at, JSON.stringify(commands));
   }
 
-  /** The next batch to grant. */
   next(now: Instant): QueuedBatch | null {
     const row = this.#next.get(now - QUEUED_MS_MAX);
     if (row === undefined) return null;
@@ -67,7 +66,7 @@ export class ImportQueue {
   }
 
   /**
-   * The outcomes of a queued batch; null if no server has granted the batch yet.
+   * Returns null if no server has granted the batch yet.
    *
    * @throws CannotOpen if another process has advanced the import
    */
@@ -78,29 +77,27 @@ export class ImportQueue {
     return JSON.parse(outcomes as string);
   }
 
-  /** Removes a batch unless a server has granted it. */
   withdraw({ id, from }: ImportPart): void {
     this.#withdraw.run(id, from);
   }
 
-  /** Removes a batch, and all batches that servers ignore because they are too old. */
+  /** Removes a batch, and all batches that servers ignore because of their age. */
   clear({ id, from, at }: ImportPart): void {
     this.#clear.run(id, from, at - QUEUED_MS_MAX);
   }
 }
 
 /**
- * Advances an import by a part of its rows, in the transaction that grants these rows. Stores the outcomes if the batch
- * was queued.
+ * Advances an import in the transaction that grants its rows. Stores the outcomes if the batch was queued.
  *
  * @throws StoreFault if the grants must be rolled back: renewals are due, or the rows have already been imported
  */
 export function advanceImport(db: DatabaseSync, part: ImportPart, outcomes: readonly (Outcome | null)[]): void {
-  // All due renewals were stored before this batch, but the clock may have jumped since then.
+  // The clock may have jumped since all due renewals were stored.
   if (outcomes.includes(null)) throw new StoreFault('StoreUnavailable', 'renewals fell due during an import');
   const granted = outcomes.filter((outcome) => outcome?.refused === null).length;
   const { changes } = db.prepare(MOVE).run(named(stepValues({ ...part, granted })));
-  // The server may have read the batch again before it was known that an earlier COMMIT of the batch had succeeded.
+  // The server may have read the batch again before it found that an earlier COMMIT of the batch had succeeded.
   if (changes === 0) throw new StoreFault('StoreUnavailable', 'these rows have already been imported');
   const store = 'UPDATE import_batches SET outcomes = ? WHERE import_id = ? AND from_row = ?';
   db.prepare(store).run(JSON.stringify(outcomes), part.id, part.from);

@@ -1,7 +1,6 @@
 // The ledger's clock: the system clock, but never earlier than the latest instant that any thread of this process has
-// seen. Therefore, setting the system clock back does not revive credits. The writer's thread and the readers share the
-// latest instant in memory, and the writer also saves it in the file. A test clock has only this latest instant, and
-// advances only when the writer moves it.
+// seen. Setting the system clock back therefore does not revive credits. The threads share the latest instant in
+// memory, and the writer saves it in the file. A test clock advances only when the writer moves it.
 
 import type { DatabaseSync } from 'node:sqlite';
 import { crc32 } from 'node:zlib';
@@ -14,14 +13,13 @@ import { prepare, type Statement } from '../file/statements.ts';
 export type WallClock = () => number;
 
 export class LedgerClock {
-  /** The latest instant as one BigInt64, shared with the other thread. */
+  /** The latest instant as one BigInt64, which both threads use. */
   readonly shared: SharedArrayBuffer;
   readonly isTest: boolean;
   readonly #latest: BigInt64Array;
   readonly #machine: WallClock;
   readonly #wall: WallClock;
 
-  /** @param isTest whether the ledger has a test clock */
   constructor(machine: WallClock, { isTest = false, shared = new SharedArrayBuffer(8) } = {}) {
     this.shared = shared;
     this.isTest = isTest;
@@ -30,15 +28,12 @@ export class LedgerClock {
     this.#wall = isTest ? () => 0 : machine;
   }
 
-  /** The current instant. Advances the clock. */
+  /** Advances the clock. */
   now(): Instant {
     return this.notBefore(Math.floor(this.#wall()));
   }
 
-  /**
-   * Like `now`, but does not advance the clock. Must not be used to decide commands, only for checks such as whether
-   * anything is due.
-   */
+  /** Does not advance the clock. Use this only for checks such as whether anything is due, never to decide commands. */
   peek(): Instant {
     return Math.min(Math.max(Math.floor(this.#wall()), this.latest()), LAST_INSTANT);
   }
@@ -66,7 +61,6 @@ export class LedgerClock {
   }
 }
 
-/** Saves and reads the position of the clock in the file. */
 export class SavedClock {
   readonly #db: DatabaseSync;
   readonly #replace: Statement;

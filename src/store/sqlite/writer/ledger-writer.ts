@@ -11,23 +11,25 @@ import { CannotOpen, StoreFault } from '../../store-fault.ts';
 import type { TestClockMove } from '../../test-clock.ts';
 import type { ImportPart } from '../../tools/ledger-import.ts';
 import { faultOf } from '../file/sqlite-error.ts';
+import type { EventPart } from '../journal/events.ts';
 import type { FeedPart } from '../journal/feed.ts';
 import type { SummaryPart } from '../journal/summaries.ts';
 import type { LedgerClock } from './ledger-clock.ts';
-import { Writer, type WriterOptions, type Written, writtenOf } from './writer.ts';
+import { Writer, type WriterOptions } from './writer.ts';
 import type { Failed, Reply, ThreadMessage, ThreadReply, WriterData, WriterRequest } from './writer-thread.ts';
+import { type Written, writtenOf } from './written.ts';
 
-/** The extension is the same as that of this file: `.ts` in the repository, `.js` in the package. */
+/** This file has the extension `.ts` in the repository, and `.js` in the package. */
 const WRITER_THREAD = new URL(`./writer-thread${extname(import.meta.filename)}`, import.meta.url);
 
 /**
  * By default, V8's young generation grows to 48 MiB, which makes nothing faster, and the old generation grows to four
- * times the memory in use. With a limit of 1 GiB, the old generation grows to only 1.6 times the memory in use. The
- * bounded caches take a tenth of this limit.
+ * times the memory in use. With a limit of 1 GiB, it grows to only 1.6 times the memory in use. The bounded caches take
+ * a tenth of this limit.
  */
 const RESOURCE_LIMITS = { maxYoungGenerationSizeMb: 24, maxOldGenerationSizeMb: 1_024 };
 
-/** Events that the writer reports on its own, not as a reply to a request. */
+/** The writer reports these events on its own, not in response to a request. */
 export interface WriterEvents {
   /** Called with a fault when the writer has failed, and with null when the writer works again. */
   onTrouble(trouble: StoreFault | null): void;
@@ -35,19 +37,20 @@ export interface WriterEvents {
   onRotations(count: number): void;
 }
 
-/** Asynchronous versions of the methods of `Writer`. Their promises reject with a StoreFault. */
+/** The methods of `Writer` as promises, which reject with a StoreFault. */
 export interface LedgerWriter {
   /** @param onSent called once the next batch may be sent, which is written after this batch */
   write(commands: readonly Command[], onSent: () => void, part?: ImportPart | null): Promise<Written>;
   deleteExpiredRecords(retention: IdempotencyRetention): Promise<boolean>;
   saveFeedPart(part: FeedPart): Promise<boolean>;
   saveSummaries(part: SummaryPart): Promise<boolean>;
+  saveEvents(part: EventPart): Promise<boolean>;
+  deleteExpiredEvents(retentionMs: number): Promise<boolean>;
   recordKeyUses(ids: readonly number[]): Promise<void>;
   moveClock(move: TestClockMove): Promise<Instant | null>;
   close(): Promise<void>;
 }
 
-/** A writer in the caller's thread. */
 export class WriterInPlace implements LedgerWriter {
   readonly #writer: Writer;
   readonly #events: WriterEvents;
@@ -76,6 +79,14 @@ export class WriterInPlace implements LedgerWriter {
     return this.#attempt(() => this.#writer.saveSummaries(part));
   }
 
+  saveEvents(part: EventPart): Promise<boolean> {
+    return this.#attempt(() => this.#writer.saveEvents(part));
+  }
+
+  deleteExpiredEvents(retentionMs: number): Promise<boolean> {
+    return this.#attempt(() => this.#writer.deleteExpiredEvents(retentionMs));
+  }
+
   recordKeyUses(ids: readonly number[]): Promise<void> {
     return this.#attempt(() => this.#writer.recordKeyUses(ids));
   }
@@ -98,9 +109,7 @@ export class WriterInPlace implements LedgerWriter {
     }
   }
 
-  /**
-   * Recovers at once, like the writer's thread. The store receives the event after the rejection of the failed request.
-   */
+  /** Recovers at once; the store receives the event after the rejection of the failed request. */
   #recover(): void {
     let trouble: StoreFault | null = null;
     try {
@@ -114,7 +123,7 @@ export class WriterInPlace implements LedgerWriter {
   }
 }
 
-/** A writer in its own thread. Requests are answered in the order in which they were sent. */
+/** Requests are answered in the order in which they were sent. */
 export class ThreadedWriter implements LedgerWriter {
   readonly #worker: Worker;
   readonly #events: WriterEvents;
@@ -160,6 +169,14 @@ export class ThreadedWriter implements LedgerWriter {
     return (await this.#ask({ summaries: part })) as boolean;
   }
 
+  async saveEvents(part: EventPart): Promise<boolean> {
+    return (await this.#ask({ events: part })) as boolean;
+  }
+
+  async deleteExpiredEvents(retentionMs: number): Promise<boolean> {
+    return (await this.#ask({ deleteEvents: retentionMs })) as boolean;
+  }
+
   async recordKeyUses(ids: readonly number[]): Promise<void> {
     await this.#ask({ usedKeys: ids });
   }
@@ -191,7 +208,7 @@ export class ThreadedWriter implements LedgerWriter {
     else this.#asked.shift()?.reject(storeFaultOf(message));
   }
 
-  /** Called when the thread has died. The writes in flight may or may not be in the file. */
+  /** The thread has died; the writes in flight may or may not be in the file. */
   #fail(reason: string): void {
     if (!this.#isClosed) this.#events.onTrouble(new StoreFault('Internal', reason));
     this.#isClosed = true;

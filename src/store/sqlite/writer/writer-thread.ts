@@ -1,5 +1,4 @@
-// The writer's thread: receives requests, replies to them in the same order, and reports events of the writer between
-// replies.
+// The writer's thread: replies to requests in their order, and reports events of the writer.
 
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import type { Command } from '../../../ledger/command.ts';
@@ -7,10 +6,12 @@ import type { IdempotencyRetention } from '../../ledger-store.ts';
 import { type FaultCode, StoreFault } from '../../store-fault.ts';
 import type { TestClockMove } from '../../test-clock.ts';
 import type { ImportPart } from '../../tools/ledger-import.ts';
+import type { EventPart } from '../journal/events.ts';
 import type { FeedPart } from '../journal/feed.ts';
 import type { SummaryPart } from '../journal/summaries.ts';
 import { LedgerClock } from './ledger-clock.ts';
-import { Writer, type WriterOptions, writtenText } from './writer.ts';
+import { Writer, type WriterOptions } from './writer.ts';
+import { writtenText } from './written.ts';
 
 export interface WriterData {
   readonly file: string;
@@ -24,6 +25,9 @@ export type WriterRequest =
   | { readonly commands: string; readonly part: ImportPart | null }
   | { readonly feedPart: FeedPart }
   | { readonly summaries: SummaryPart }
+  | { readonly events: EventPart }
+  /** The retention in milliseconds. */
+  | { readonly deleteEvents: number }
   | { readonly deleteExpired: IdempotencyRetention }
   | { readonly usedKeys: readonly number[] }
   | { readonly moveClock: TestClockMove };
@@ -41,16 +45,13 @@ export interface Failed {
 export type ThreadReply =
   | { readonly reply: Reply }
   | Failed
-  /** An event: the fault with which the writer has failed; null if the writer works again. */
+  /** An event: the writer has failed with this fault, or works again (null). */
   | { readonly trouble: Failed | null }
   /** An event: this many generations of pending balances have been flushed. */
   | { readonly rotations: number }
   | 'open';
 
-/**
- * The interval at which the thread saves the latest instant if nothing is written, and tries to recover after a
- * failure.
- */
+/** How often the thread saves the latest instant if nothing is written, and tries to recover after a failure. */
 const TICK_MS = 1_000;
 
 if (parentPort === null) throw new Error('writer-thread.ts must run as a worker thread');
@@ -58,7 +59,7 @@ try {
   const { file, clock: shared, isTestClock: isTest, options } = workerData as WriterData;
   serve(new Writer(file, new LedgerClock(Date.now, { isTest, shared }), options), parentPort);
 } catch (error) {
-  // Sent instead of `open`. The thread then exits, since no listener keeps it running.
+  // Replaces the message `open`. The thread then exits, since no listener keeps it running.
   parentPort.postMessage({ fault: 'StoreUnavailable', reason: (error as Error).message } satisfies ThreadReply);
 }
 
@@ -86,8 +87,7 @@ function serve(writer: Writer, port: MessagePort): void {
     }
     const reply = attempt(() => ({ reply: handle(writer, message) }));
     send(reply);
-    // Recover at once: only reopening the file and writing to it shows whether the transaction of a failed COMMIT is
-    // stored.
+    // Recover at once: only reopening the file shows whether the transaction of a failed COMMIT is stored.
     if ('fault' in reply) {
       isTroubled = true;
       tick();
@@ -101,12 +101,13 @@ function handle(writer: Writer, request: WriterRequest): Reply {
   if ('deleteExpired' in request) return writer.deleteExpiredRecords(request.deleteExpired);
   if ('feedPart' in request) return writer.saveFeedPart(request.feedPart);
   if ('summaries' in request) return writer.saveSummaries(request.summaries);
+  if ('events' in request) return writer.saveEvents(request.events);
+  if ('deleteEvents' in request) return writer.deleteExpiredEvents(request.deleteEvents);
   if ('moveClock' in request) return writer.moveClock(request.moveClock);
   writer.recordKeyUses(request.usedKeys);
   return undefined;
 }
 
-/** @throws any error that is not a StoreFault */
 function attempt<Result>(work: () => Result): Result | Failed {
   try {
     return work();

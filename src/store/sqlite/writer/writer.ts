@@ -1,5 +1,5 @@
-// The only writer of a ledger file: loads the data that a batch needs, decides the commands by the rules of the ledger,
-// appends postings to the journal, and commits. Synchronous; `writer-thread.ts` runs it in a thread of its own.
+// The only writer of a ledger file: loads the data of a batch, decides its commands, appends postings to the journal,
+// and commits. It is synchronous; `writer-thread.ts` runs it in its own thread.
 //
 //   writing ──a transaction fails──▶ closed ──next request or tick──▶ reopened, writing
 //      └─────an invariant is violated──▶ halted for good: a stopped ledger is better than a wrong one
@@ -13,11 +13,10 @@ import {
   NO_REFERENCED,
   referenceName,
 } from '../../../ledger/batch.ts';
-import type { Command, EndUserKey, Outcome } from '../../../ledger/command.ts';
+import type { Command, EndUserKey } from '../../../ledger/command.ts';
 import type { Referenced } from '../../../ledger/decide-refund.ts';
 import { NO_RECORDS } from '../../../ledger/idempotency.ts';
 import type { Instant } from '../../../ledger/instant.ts';
-import type { TransactionId } from '../../../ledger/transaction-id.ts';
 import type { IdempotencyRetention } from '../../ledger-store.ts';
 import { CannotOpen, StoreFault } from '../../store-fault.ts';
 import { movedTo, type TestClockMove } from '../../test-clock.ts';
@@ -27,12 +26,14 @@ import { CACHE_LIMITS, type CachedEndUser, type CacheLimits, EndUserCache } from
 import { connect, explained, refuseWithoutDurability } from '../file/ledger-file.ts';
 import { faultOf } from '../file/sqlite-error.ts';
 import { RecordTable } from '../idempotency/record-table.ts';
+import { type EventPart, EventWriter } from '../journal/events.ts';
 import { type FeedPart, FeedWriter } from '../journal/feed.ts';
 import { JournalWriter } from '../journal/journal-writer.ts';
 import { type SummaryPart, SummaryWriter } from '../journal/summaries.ts';
 import { TransactionReader } from '../journal/transaction-reader.ts';
 import { advanceImport } from './import-queue.ts';
 import { type LedgerClock, SavedClock } from './ledger-clock.ts';
+import type { Written } from './written.ts';
 
 /**
  * The maximum number of postings of due events that one batch stores. They take about 10 ms, so that an end user with
@@ -40,31 +41,19 @@ import { type LedgerClock, SavedClock } from './ledger-clock.ts';
  */
 const EVENTS_PER_BATCH_MAX = 1_000;
 
-/** The number of end users that an idle tick flushes: about 20 ms of work, which may delay a new write. */
+/** An idle tick flushes this many end users in about 20 ms, which may delay a new write. */
 const FLUSHED_WHEN_IDLE = 2_000;
 const FLUSHED_AT_CLOSE = 10_000;
 
-/**
- * How long the writer may flush pending balances before it closes. The next start reads the remaining pending postings
- * from the journal.
- */
+/** How long the writer may flush pending balances before it closes; the next start reads the rest from the journal. */
 const CLOSE_MS = 1_000;
 
-/** Kept small, because SQLite scans its whole page cache in each COMMIT that adds pages. */
+/** SQLite scans its whole page cache in each COMMIT that adds pages. */
 const PAGE_CACHE_KIB = 4 * 1_024;
 
 export interface WriterOptions {
   readonly cache: CacheLimits;
-  /** The number of idempotency records in a sorted run. */
   readonly indexRunMax: number;
-}
-
-export interface Written {
-  readonly outcomes: readonly (Outcome | null)[];
-  /** For each command, the latest posting of its end user if that posting may be pending; else 0. */
-  readonly latestPostings: readonly number[];
-  /** The number of generations of pending balances that have been flushed since the last result. */
-  readonly rotations: number;
 }
 
 /** A connection and everything that writes through it. Discarded after a failed transaction. */
@@ -76,6 +65,7 @@ interface OpenLedger {
   readonly transactions: TransactionReader;
   readonly feed: FeedWriter;
   readonly summaries: SummaryWriter;
+  readonly events: EventWriter;
   readonly clock: SavedClock;
 }
 
@@ -85,11 +75,10 @@ export class Writer {
   readonly #options: Partial<WriterOptions>;
   #open: OpenLedger | null = null;
   #halted: StoreFault | null = null;
-  /** Kept when the file is reopened: an issued id is never issued again, whether it was stored or not. */
+  /** Kept when the file is reopened, so that no id is issued twice. */
   #ids = new TransactionIds({ at: 0, sequence: 0 });
   /** The instant that is saved in the file. */
   #savedAt = 0;
-  /** Whether no batch was written since the last tick. */
   #isIdle = false;
 
   /** @throws CannotOpen if the file does not keep its durability settings */
@@ -143,8 +132,8 @@ export class Writer {
   }
 
   /**
-   * Called once a second. Saves the latest instant that a reader has seen, so that the clock does not go back after a
-   * restart. Reopens the file after a fault. Flushes pending balances if no batch was written since the last tick.
+   * Call this once a second. Saves the latest instant that a reader has seen, so that the clock does not go back after
+   * a restart. Reopens the file after a fault. Flushes pending balances if no batch was written since the last tick.
    *
    * @returns the number of flushed generations, as in `Written`
    * @throws StoreFault
@@ -162,7 +151,7 @@ export class Writer {
   }
 
   /**
-   * Stores the result of a consumer for a part of the feed, together with its position.
+   * Stores the result of a consumer together with its position.
    *
    * @returns false if nothing is stored, because the position has changed
    * @throws StoreFault, like the methods below
@@ -174,13 +163,30 @@ export class Writer {
     });
   }
 
-  /** Stores summaries, like `saveFeedPart`. */
   saveSummaries(part: SummaryPart): boolean {
     return this.#transact(({ summaries }) => {
-      // Advance the saved clock, since an audit rejects summaries from after the saved instant.
+      // An audit rejects summaries from after the saved instant, so advance it.
       this.#now();
       const isSaved = summaries.save(part);
       return { result: isSaved, isChanged: isSaved };
+    });
+  }
+
+  /** Stores events, like `saveFeedPart`. */
+  saveEvents(part: EventPart): boolean {
+    return this.#transact(({ events }) => {
+      // Advance the saved clock: no posting may be decided before the instant up to which events are derived.
+      const now = this.#now();
+      const isSaved = events.save(part, this.#clock.machineTime(now));
+      return { result: isSaved, isChanged: isSaved };
+    });
+  }
+
+  /** @returns whether there may be more events to delete */
+  deleteExpiredEvents(retentionMs: number): boolean {
+    return this.#transact(({ events }) => {
+      const { deleted, isMore } = events.deleteBefore(this.#clock.machineTime(this.#clock.peek()) - retentionMs);
+      return { result: isMore, isChanged: deleted > 0 };
     });
   }
 
@@ -197,7 +203,6 @@ export class Writer {
     });
   }
 
-  /** Records that these API keys were used now. */
   recordKeyUses(ids: readonly number[]): void {
     this.#transact(({ db }) => {
       const update = 'UPDATE api_keys SET last_used_at = ? WHERE key_id IN (SELECT value FROM json_each(?))';
@@ -207,8 +212,7 @@ export class Writer {
   }
 
   /**
-   * Moves the test clock. Saves the new instant before any thread can see it, so that a crash does not set the clock
-   * back.
+   * Saves the new instant before any thread can see it, so that a crash does not set the clock back.
    *
    * @returns the new instant; null if the clock cannot move there
    */
@@ -231,7 +235,7 @@ export class Writer {
     }
   }
 
-  /** Flushes pending balances, so that the next start finds few or none. */
+  /** The next start then finds few or no pending balances. */
   #flushAll(): void {
     const began = performance.now();
     do {
@@ -241,8 +245,8 @@ export class Writer {
   }
 
   /**
-   * Runs `work` in a transaction, and commits the transaction if `work` changed something. The transaction also saves
-   * the position of the clock: the current position of the transaction ids, unless `work` returns a later position.
+   * Runs `work` in a transaction, which is committed if `work` changed something. The transaction also saves the
+   * position of the clock: that of the transaction ids, unless `work` returns a later one.
    */
   #transact<Result>(
     work: (ledger: OpenLedger) => { result: Result; isChanged: boolean; position?: IdPosition },
@@ -262,10 +266,7 @@ export class Writer {
     }
   }
 
-  /**
-   * The instant of a batch. If the clock stands still for so long that the ids run short, advances the clock by a
-   * millisecond.
-   */
+  /** If the clock stands still until the ids run short, advances the clock by a millisecond. */
   #now(): Instant {
     const { at } = this.#ids.position;
     const now = this.#ids.isRunningShort ? this.#clock.notBefore(at + 1) : this.#clock.now();
@@ -314,6 +315,7 @@ export class Writer {
         transactions: new TransactionReader(db),
         feed: new FeedWriter(db),
         summaries: new SummaryWriter(db),
+        events: new EventWriter(db),
         clock,
       };
       db.exec('BEGIN IMMEDIATE');
@@ -338,7 +340,6 @@ export class Writer {
   }
 }
 
-/** The transactions that the refunds of a batch refer to. */
 function referencedBy(
   { references, users }: Batch,
   cached: readonly CachedEndUser[],
@@ -352,29 +353,4 @@ function referencedBy(
     if (referenced !== null) found.set(referenceName(reference), referenced);
   }
   return found;
-}
-
-/**
- * The result of a batch as text for the other thread. V8 copies a string as a whole, but clones objects field by field,
- * which costs twice as much as converting them to JSON and back.
- */
-export function writtenText({ outcomes, latestPostings, rotations }: Written): string {
-  return JSON.stringify([outcomes.map(shortened), latestPostings, rotations]);
-}
-
-export function writtenOf(text: string): Written {
-  const [short, latestPostings, rotations] = JSON.parse(text) as [(Outcome | Plain | null)[], number[], number];
-  const outcomes = short.map((outcome) =>
-    typeof outcome === 'string' ? { refused: null, transactionId: outcome } : outcome,
-  );
-  return { outcomes, latestPostings, rotations };
-}
-
-/** The short form of the outcome of nearly all commands: accepted, with nothing but a transaction id. */
-type Plain = TransactionId;
-
-function shortened(outcome: Outcome | null): Outcome | Plain | null {
-  if (outcome === null || outcome.refused !== null || outcome.transactionId === null) return outcome;
-  const { transactionId, cycle, hold, refund, replayOf } = outcome;
-  return (cycle ?? hold ?? refund ?? replayOf) === undefined ? transactionId : outcome;
 }

@@ -11,8 +11,8 @@ const VOLATILE =
 const WRITES = /^(INSERT INTO|UPDATE|DELETE FROM) scrip\.(\w+)/;
 
 /**
- * @returns the reason why Citus would reject the statement, or the reason why the statement would lock or change rows
- * of several shards; null if there is neither
+ * @returns why Citus would reject the statement, or why the statement would lock or change rows of several shards; null
+ * if neither
  */
 export function refusalOf(statement: string): string | null {
   const text = statement.trim();

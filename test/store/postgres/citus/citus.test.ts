@@ -1,5 +1,5 @@
-// Checks the SQL that Scrip would send to Citus. The contract tests run on a plain PostgreSQL that only pretends that
-// its tables are distributed. Then each statement in the log of PostgreSQL is checked against the rules of Citus.
+// Checks the SQL that Scrip would send to Citus. The contract tests run on PostgreSQL with stand-ins for the functions
+// of Citus, and each logged statement is checked against the rules of Citus.
 
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -23,7 +23,6 @@ const STAND_IN = `
     relation regclass, key text, colocate_with text DEFAULT NULL, shard_count integer DEFAULT NULL
   ) RETURNS void LANGUAGE sql AS 'INSERT INTO public.pg_dist_partition VALUES (relation)';`;
 
-/** A log entry: the process, the name of the prepared statement if there is one, and the SQL. */
 const ENTRY = /^(\d+) LOG: {2}(?:statement|execute (\S+)): (.*)$/s;
 
 let server: PostgresServer;
@@ -40,7 +39,6 @@ before(async () => {
 });
 after(() => server.remove());
 
-/** Creates ledgers in databases that pretend to be distributed. */
 const newLedger: NewLedger = async () => {
   const url = await server.createLedger();
   await server.query(STAND_IN, new URL(url).pathname.slice(1));
@@ -114,7 +112,6 @@ test('Citus would accept every statement that Scrip sends, and each statement of
   assert(ofBatches > 100, `${ofBatches} statements of batches`);
 });
 
-/** Statements that PostgreSQL accepts but Citus rejects. */
 const REFUSED = [
   'UPDATE scrip.clock SET at = greatest(at, 0, (extract(epoch FROM clock_timestamp()) * 1000)::bigint) RETURNING at',
   'WITH taken AS (DELETE FROM scrip.feed f WHERE f.bucket = 3 RETURNING f.at) SELECT count(*) FROM taken',

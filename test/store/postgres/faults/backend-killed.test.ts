@@ -1,6 +1,5 @@
-// The out-of-memory killer kills one process of PostgreSQL. PostgreSQL then closes all connections and recovers from
-// its log. Even if this happens repeatedly under load, no acknowledged write is lost, and the service recovers by
-// itself.
+// The out-of-memory killer kills one process of PostgreSQL. Even if this happens repeatedly under load, no acknowledged
+// write is lost, and the service recovers by itself.
 
 import assert from 'node:assert/strict';
 import { randomInt } from 'node:crypto';

@@ -11,13 +11,11 @@ import type { PostgresServer } from '../postgres-server.ts';
 
 export interface Contended {
   readonly ledger: TestLedger;
-  /** Another client of the same database. */
   readonly outsider: pg.Client;
   readonly ada: EndUser;
   readonly bob: EndUser;
 }
 
-/** Runs `work` on two end users with 100 credits each, and audits the ledger afterwards. */
 export async function withOutsider(
   server: PostgresServer,
   options: Pick<PostgresOptions, 'lanes' | 'prepared'>,

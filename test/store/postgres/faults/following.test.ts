@@ -16,7 +16,6 @@ before(async () => {
 });
 after(() => server.remove());
 
-/** Runs `work` on a ledger with a trigger that runs `body` before each posting is stored. */
 function withTrigger(body: string, work: (contended: Contended) => Promise<void>, prepared = true): Promise<void> {
   return withOutsider(server, { lanes: 1, prepared }, async (contended) => {
     await beforeEachPosting(contended.outsider, body);
@@ -60,7 +59,7 @@ async function writeInTurn(store: LedgerStore, first: readonly Command[], second
 
 const SLOW = 'IF new.amount = -30 THEN PERFORM pg_sleep(0.3); END IF;';
 
-describe('A batch right after another on PostgreSQL', { concurrency: true, timeout: 60_000 }, () => {
+describe('Consecutive batches on one connection to PostgreSQL', { concurrency: true, timeout: 60_000 }, () => {
   for (const prepared of [true, false]) {
     test(`A batch sees the effects of the previous batch on its connection${prepared ? '' : ', without prepared statements'}`, () =>
       withTrigger(

@@ -60,7 +60,6 @@ async function timed(request: Promise<Reply>): Promise<Answer> {
   return { what: status === 200 ? '200' : `${status} ${body.error}`, tookMs: performance.now() - began };
 }
 
-/** Two writes and two reads of unknown end users. */
 function askAll(scrip: Scrip): Promise<Answer>[] {
   const user = someone();
   return [

@@ -42,7 +42,6 @@ test('A renewal that another process stored is not mistaken for the batch whose 
   assert.deepEqual(problemsOf(await other.audit()), []);
 });
 
-/** A proxy that can cut a connection just before a COMMIT. */
 class Line {
   /**
    * Called once, after the proxy cuts the connection of the next COMMIT and before it opens another connection to the

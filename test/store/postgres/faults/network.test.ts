@@ -42,10 +42,7 @@ interface Network {
   readonly ada: EndUser;
 }
 
-/**
- * Opens a store behind a proxy, with one end user who has 100 credits. The store is closed at the end of the test,
- * even if the test hangs.
- */
+/** The store is closed at the end of the test, even if the test hangs. */
 async function openNetwork(t: TestContext): Promise<Network> {
   const direct = await server.createDatabase();
   const proxy = await TcpProxy.to(server.port);
@@ -58,8 +55,7 @@ async function openNetwork(t: TestContext): Promise<Network> {
 }
 
 /**
- * Closes the store and the proxy. If the store takes too long to close, the proxy is closed first, so that the store
- * stops waiting for the database.
+ * If the store takes too long to close, the proxy is closed first, so that the store stops waiting for the database.
  */
 async function close(ledger: TestLedger, proxy: TcpProxy): Promise<void> {
   const closed = ledger.close();
@@ -80,7 +76,6 @@ async function hasCome(struck: Promise<unknown>): Promise<void> {
   await Promise.race([struck, isLate]);
 }
 
-/** The outcome of a read or a write, and how long it took. */
 async function timed(work: Promise<unknown>): Promise<{ result: unknown; tookMs: number }> {
   const started = performance.now();
   const result = await work.catch((error) => (error instanceof StoreFault ? error.code : error));
@@ -94,7 +89,7 @@ const LOST_COMMITS: readonly (readonly [sentence: string, verdict: Verdict])[] =
   ['a batch counts as committed if the reply to its COMMIT is swallowed, and takes effect once', 'pass, then swallow'],
 ];
 
-describe('A network to PostgreSQL that fails', { concurrency: true }, () => {
+describe('Network faults between Scrip and PostgreSQL', { concurrency: true }, () => {
   for (const [sentence, verdict] of LOST_COMMITS) {
     test(`On PostgreSQL, ${sentence}`, LIMIT, (t: TestContext) =>
       withNetwork(t, async ({ ledger, proxy, ada }) => {

@@ -15,13 +15,9 @@ export interface Pair {
   readonly primary: PostgresServer;
   readonly standby: PostgresServer;
   readonly ledger: TestLedger;
-  /** The URL of the ledger through the `service` proxy. */
   readonly url: string;
-  /** The network between the service and the current primary. */
   readonly service: TcpProxy;
-  /** The network between the primary and its standby. */
   readonly replication: TcpProxy;
-  /** Crashes the primary permanently, and promotes the standby. */
   failOver(): Promise<void>;
 }
 
@@ -48,7 +44,6 @@ export async function startPair(closing: (() => Promise<void>)[]): Promise<Pair>
   return { primary, standby, ledger, url, service, replication, failOver };
 }
 
-/** Turns on synchronous replication: each COMMIT then waits for the standby. */
 export async function replicateSynchronously(primary: PostgresServer): Promise<void> {
   await primary.query(`ALTER SYSTEM SET synchronous_standby_names = 'standby'`);
   await primary.query('SELECT pg_reload_conf()');

@@ -66,7 +66,6 @@ try {
   rmSync(folder, { recursive: true });
 }
 
-/** Terminates connections to the server at short intervals. Kills and restarts PgBouncer halfway through the test. */
 async function disturb(database: string): Promise<number> {
   const victim = `SELECT pid FROM pg_stat_activity WHERE datname = '${database}' ORDER BY state = 'active' DESC, random() LIMIT 1`;
   const ends = performance.now() + SECONDS * 1_000;

@@ -18,10 +18,7 @@ const ASKS_FOR_READY = new Set(['Q', 'S']);
 const TERMINATE = 'X';
 const READY_FOR_QUERY = 'Z';
 
-/**
- * Splits a stream into messages. A message consists of a letter, a length (which counts the length field itself), and
- * a body.
- */
+/** A message consists of a letter, a length (which counts the length field itself), and a body. */
 class MessageReader {
   #bytes = Buffer.alloc(0);
 
@@ -47,11 +44,8 @@ interface Client {
   readonly database: Database;
   backend: Backend | null;
   readonly servedBy: Set<Backend>;
-  /** Messages from the client that have not been forwarded yet. */
   waiting: Buffer[];
-  /** The number of responses that must arrive before the transaction can end. */
   unanswered: number;
-  /** Whether the client is in the middle of an extended query. */
   isUnsynced: boolean;
 }
 
@@ -64,7 +58,6 @@ interface Database {
 
 export class TransactionPooler {
   transactions = 0;
-  /** The largest number of connections to the server that a single client has used. */
   spread = 0;
   readonly #server: Server;
   readonly #target: number;
@@ -85,7 +78,6 @@ export class TransactionPooler {
     this.#server = createServer({ noDelay: true }, (socket) => this.#accept(socket));
   }
 
-  /** The URL of the same database through this pooler. */
   url(direct: string): string {
     return Object.assign(new URL(direct), { port: String((this.#server.address() as AddressInfo).port) }).href;
   }

@@ -28,7 +28,6 @@ function it(sentence: string, work: (ledger: SharedLedger) => Promise<void>): vo
   test(sentence, { timeout: TEST_MS_MAX }, () => withSharedLedger(server, work));
 }
 
-/** The maximum number of batches in flight in each process. */
 const IN_FLIGHT = 4;
 
 /**
@@ -52,7 +51,6 @@ async function writeAtOnce(
   return outcomes;
 }
 
-/** Writes a command that must be accepted, and returns the id of its transaction. */
 async function transactionOf(ledger: TestLedger, command: WriteCommand): Promise<string> {
   const [outcome] = await ledger.write([command]);
   assert(outcome?.refused === null && outcome.transactionId !== null);

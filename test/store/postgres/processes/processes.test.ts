@@ -31,7 +31,6 @@ interface Started {
   readonly log: () => string;
 }
 
-/** Starts two processes on a new database, and creates a first API key. */
 async function start(): Promise<Started> {
   const env = { ...process.env, DATABASE_URL: await server.createDatabase(), PORT: '0' };
   const first = spawn(process.execPath, [CLI, 'serve', '--processes', '2', '--first-key'], { env });
@@ -74,7 +73,7 @@ async function answeringProcess({ url }: Started): Promise<string> {
   return id.split('-')[1];
 }
 
-/** Waits until both processes answer. The wait is limited only by the timeout of the test. */
+/** The wait is limited only by the timeout of the test. */
 async function untilTwoAnswer(started: Started): Promise<void> {
   for (;;) {
     const answering = await Promise.all(Array.from({ length: 20 }, () => answeringProcess(started)));

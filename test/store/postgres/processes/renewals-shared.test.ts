@@ -1,5 +1,5 @@
 // Several processes store renewals without communicating with each other. They mostly get different end users, and a
-// single process gets all end users. The search for due renewals reads no other cycles.
+// single process gets all end users.
 
 import assert from 'node:assert/strict';
 import { after, before, type TestContext, test } from 'node:test';
@@ -11,7 +11,6 @@ import type { TestLedger } from '../../test-ledger.ts';
 import { openFor, openOnMovedClock } from '../postgres-ledger.ts';
 import { PostgresServer } from '../postgres-server.ts';
 
-/** The maximum number of due end users that a query returns. */
 const LIMIT = 256;
 const USERS = 5_000;
 const BATCH = 500;

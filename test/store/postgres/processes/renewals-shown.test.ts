@@ -1,6 +1,6 @@
-// On PostgreSQL, a process may read while a batch of another process has its instant but is not committed yet. If the
-// read shows a renewal with a later instant, it must wait for this batch. Otherwise, the writes of the batch would
-// afterwards appear in lists before a renewal that was already shown.
+// On PostgreSQL, a read that shows a renewal waits for batches of other processes that have an earlier instant but are
+// not committed yet. Otherwise, the writes of the batch would afterwards appear in lists before a renewal that was
+// already shown.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -31,7 +31,6 @@ before(async () => {
 after(() => server.remove());
 
 interface Midnight {
-  /** Two processes on one database, in which the end user `ada` has a cycle that ends after a day. */
   readonly writer: TestLedger;
   readonly reader: TestLedger;
   readonly outsider: pg.Client;

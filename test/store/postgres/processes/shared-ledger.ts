@@ -1,5 +1,4 @@
-// Simulates several processes on one database. Each simulated process is a store in this process, and the stores share
-// only the database server.
+// Each simulated process is a store in this process, and the stores share only the database server.
 
 import assert from 'node:assert/strict';
 import type { Outcome } from '../../../../src/ledger/command.ts';
@@ -14,7 +13,6 @@ export interface SharedLedger {
   readonly database: string;
 }
 
-/** Opens three stores on one new ledger, runs `work` with them, and then audits the ledger. */
 export async function withSharedLedger(
   server: PostgresServer,
   work: (ledger: SharedLedger) => Promise<void>,
@@ -31,7 +29,6 @@ export async function withSharedLedger(
   }
 }
 
-/** Counts the accepted and the postponed commands, and the refused commands by their code. */
 export function tally(outcomes: readonly (Outcome | null)[]): Record<string, number> {
   const counts: Record<string, number> = {};
   for (const outcome of outcomes) {

@@ -1,5 +1,5 @@
 // Tests the totals in PostgreSQL while several processes write and consume the feed, and while connections are
-// terminated. The audit finds wrong totals, and rebuilding the totals repairs them.
+// terminated.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -25,7 +25,6 @@ before(async () => {
 });
 after(() => server.remove());
 
-/** Returns end users. Different values of `process` give different end users. */
 function people(count: number, process = 0): EndUser[] {
   return Array.from({ length: count }, (_, index) => new EndUser(1, 1_000 * process + index));
 }
@@ -35,13 +34,12 @@ async function fill(ledger: TestLedger, users: readonly EndUser[]): Promise<void
   await ledger.write(users.map((user) => user.subtract(3)));
 }
 
-/** Counts all postings, and returns the outstanding credits that the console then shows. */
 async function outstanding(ledger: TestLedger): Promise<bigint> {
   await ledger.consumeFeed();
   return (await ledger.console.overview(1, { days: 2 })).outstanding;
 }
 
-/** Consumes the feed until `stop` is called. Failed steps are counted and repeated. */
+/** Failed steps are counted and repeated. */
 function startCounting({ store }: TestLedger) {
   let isStopped = false;
   let failed = 0;
@@ -107,7 +105,6 @@ test(
     }),
 );
 
-/** SQL that makes the totals wrong, and the problem that the audit then reports. */
 const DAMAGE: readonly (readonly [what: string, sql: string, finding: RegExp])[] = [
   [
     'credits of a day',

@@ -17,7 +17,6 @@ import { auditBeside, openFor } from '../sqlite-ledger.ts';
 const [ada, bob] = [new EndUser(1, 1), new EndUser(1, 2)];
 const MINUTE_MS = 60_000;
 
-/** Opens a writer without a store, with a clock that the test sets. */
 function writerOf(t: TestContext) {
   const file = temporaryFile();
   openLedgerFile(file, false).close();

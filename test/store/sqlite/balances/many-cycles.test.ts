@@ -1,4 +1,4 @@
-// Tests end users that have so many cycles that a reader caches the states of these end users.
+// Tests end users with so many cycles that readers cache their states.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

@@ -1,5 +1,5 @@
-// Tests pending balances in both generations of the cache. Reads and writes include pending balances, the journal
-// preserves them in a crash, and all of them are eventually flushed.
+// Tests pending balances: balances that are not written back to the ledger file yet. Reads and writes include pending
+// balances, the journal preserves them in a crash, and all of them are eventually flushed.
 
 import assert from 'node:assert/strict';
 import { statSync } from 'node:fs';
@@ -62,14 +62,14 @@ test('After a crash, pending balances are recovered from the journal, and furthe
   assert.deepEqual(problemsOf(await again.audit()), []);
 });
 
-test('A crash after any batch loses no pending balance from either generation of the cache', async (t) => {
+test('A crash after any batch loses no pending balance', async (t) => {
   const random = new Random(31);
   const people = scattered(20, random);
   const balances = new Map(people.map((user) => [user, 0]));
   const file = temporaryFile();
   const ledger = await openInPlace(t, file, { cache: CACHE });
   for (let step = 0; step < 60; step++) {
-    // Each step writes to the first end user, so that its balance is pending in both generations.
+    // Each step writes to the first end user, so that both generations of the cache contain its pending balance.
     const some = [people[0], people[step % 3], random.pick(people), random.pick(people)] as EndUser[];
     for (const user of new Set(some)) {
       const amount = 1 + random.below(9);
@@ -94,7 +94,7 @@ async function assertBalances(ledger: TestLedger, balances: ReadonlyMap<EndUser,
   for (const [user, balance] of balances) assert.equal(await balanceOf(ledger, user), balance, user.key.endUser);
 }
 
-test('A crash after any batch loses no pending hold or refund from either generation of the cache', async (t) => {
+test('A crash after any batch loses no pending hold or refund', async (t) => {
   const random = new Random(37);
   const people = scattered(12, random);
   const file = temporaryFile();
@@ -189,7 +189,6 @@ test('Closing a ledger flushes all pending balances', async (t) => {
   assert.deepEqual(problemsOf(await auditBeside(file)), []);
 });
 
-/** Opens a writer without a store on a new file. */
 function writerOf(t: TestContext, cache?: CacheLimits): { writer: Writer; file: string } {
   const file = temporaryFile();
   openLedgerFile(file, false).close();

@@ -32,7 +32,6 @@ async function operate(file: string): Promise<void> {
   await openSqliteTools(file, { create: false }).tools.close();
 }
 
-/** Returns the error message with which the file is refused. */
 async function refusalOf(file: string, open: (file: string) => Promise<void> = serve): Promise<string> {
   const refusal = await open(file).catch((error: unknown) => error);
   assert(refusal instanceof CannotOpen, `${file} is refused with a reason, not ${refusal}`);

@@ -1,6 +1,4 @@
-// Idempotency records in a ledger file are found through an index of the hashes of their keys. The entry of a record is
-// in memory, in a sorted run that is being inserted, or in the B-tree. Each of these cases is tested with restarts,
-// crashes and deletions.
+// Idempotency records in a ledger file are found by their keys, also after restarts, crashes and deletions.
 
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
@@ -26,7 +24,6 @@ interface Kept {
   readonly at: number;
 }
 
-/** Makes random requests with idempotency keys, repeats some of them, and checks that their outcomes are replayed. */
 class KeyedRequests {
   kept: Kept[] = [];
   readonly #random: Random;
@@ -36,7 +33,6 @@ class KeyedRequests {
     this.#random = new Random(seed);
   }
 
-  /** A random request of any kind with a new key. */
   next(): WriteCommand {
     const random = this.#random;
     const user = new EndUser(1 + random.below(2), random.below(USERS));
@@ -51,7 +47,6 @@ class KeyedRequests {
     return keyed(random.pick(commands), key, requestId);
   }
 
-  /** Writes up to 30 new requests, and repeats an earlier one. */
   async write(ledger: TestLedger): Promise<void> {
     const commands = Array.from({ length: 1 + this.#random.below(30) }, () => this.next());
     const outcomes = await ledger.write(commands);
@@ -73,7 +68,6 @@ class KeyedRequests {
     }
   }
 
-  /** Removes and returns the requests whose records have expired. */
   takeExpired(now: number): Kept[] {
     const isKept = ({ command, at }: Kept) =>
       at >= now - (isGrant({ request: requestOf(command) }) ? RETENTION.grantsMs : RETENTION.othersMs);
@@ -231,7 +225,7 @@ function collidingKeys(seed: string): readonly [string, string] {
   }
 }
 
-test('Two keys with the same hash have separate outcomes, in memory, in a sorted run and in the B-tree', async (t) => {
+test('Two idempotency keys with the same hash have separate outcomes, before and after their records are indexed', async (t) => {
   const file = temporaryFile();
   const ledger = await open(t, file, undefined, 4);
   const [row] = readByHand(file, 'SELECT hex(seed) AS seed FROM idempotency_indexed');

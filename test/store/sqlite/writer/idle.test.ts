@@ -13,10 +13,7 @@ import { EndUser, keyed, NOON, temporaryFile } from '../../temporary-ledger.ts';
 
 const RETENTION = { grantsMs: 30 * DAY_MS, othersMs: DAY_MS };
 
-/**
- * Opens a writer and writes some history. `isWritten` runs the background jobs once, and returns whether they wrote to
- * the file.
- */
+/** `isWritten` runs the background jobs once, and returns whether they wrote to the file. */
 function idleWriter(t: TestContext) {
   const file = temporaryFile();
   const db = openLedgerFile(file, false);

@@ -196,7 +196,6 @@ test('If another process creates or revokes an API key, the change takes effect 
   assert.equal(await ledger.keys.find(hashOf(secret)), null);
 });
 
-/** Opens a file, and returns the ledger and its writer thread. */
 async function withWriter(t: TestContext, file: string): Promise<{ ledger: TestLedger; worker: Worker }> {
   const started = Promise.withResolvers<Worker>();
   process.once('worker', (worker) => started.resolve(worker));

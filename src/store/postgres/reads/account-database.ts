@@ -1,9 +1,9 @@
-// The console's connections to PostgreSQL. Table names include the schema, since a pooler in transaction mode does not
-// preserve the search path.
+// The connections of the console and of the webhooks to PostgreSQL. Table names include the schema, since a pooler in
+// transaction mode does not keep the search path.
 
 import { Kysely, PostgresDialect, sql } from 'kysely';
 import pg from 'pg';
-import type { ConsoleDatabase, ConsoleTables } from '../../console-database.ts';
+import type { AccountDatabase, AccountTables } from '../../account-database.ts';
 import { exactInteger } from '../pool/connection.ts';
 import { ANSWER_TIMEOUT_MS, APPLICATION_NAME, openPool } from '../pool/connection-pool.ts';
 
@@ -17,8 +17,8 @@ const INTEGERS = {
   },
 } as pg.CustomTypesConfig;
 
-/** @param url the URL of a ledger that is already open and therefore has the schema of this version */
-export function openPostgresConsoleDatabase(url: string): ConsoleDatabase {
+/** @param url of a ledger that is already open */
+export function openPostgresAccountDatabase(url: string): AccountDatabase {
   const pool = openPool({
     connectionString: url,
     max: CONNECTIONS,
@@ -26,14 +26,20 @@ export function openPostgresConsoleDatabase(url: string): ConsoleDatabase {
     query_timeout: ANSWER_TIMEOUT_MS,
     types: INTEGERS,
   });
-  const unqualified = new Kysely<ConsoleTables>({ dialect: new PostgresDialect({ pool }) });
+  const unqualified = new Kysely<AccountTables>({ dialect: new PostgresDialect({ pool }) });
   const queries = unqualified.withSchema('scrip');
   return {
     queries,
+    clock: '(extract(epoch FROM clock_timestamp()) * 1000)::bigint',
     alone: (work) =>
       queries.transaction().execute(async (transaction) => {
-        // The lock also prevents an account number from being assigned twice.
+        // The lock also prevents two accounts from getting the same number.
         await sql`LOCK TABLE scrip.accounts IN EXCLUSIVE MODE`.execute(transaction);
+        return work(transaction);
+      }),
+    relaxed: (work) =>
+      queries.transaction().execute(async (transaction) => {
+        await sql`SET LOCAL synchronous_commit = off`.execute(transaction);
         return work(transaction);
       }),
     [Symbol.asyncDispose]: () => unqualified.destroy(),

@@ -1,0 +1,17 @@
+// Detects that the process is busy.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { LoadMeter } from './load.ts';
+
+test('a process is busy after a second in which its event loop had no pause', async () => {
+  const meter = new LoadMeter();
+  assert.equal(meter.isBusy(), false);
+  const until = performance.now() + 1_100;
+  while (performance.now() < until) {
+    // Occupies the event loop.
+  }
+  await sleep(0);
+  assert.equal(meter.isBusy(), true);
+});

@@ -1,0 +1,62 @@
+// A job that pauses between its steps.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { PacedJob } from './paced-job.ts';
+
+const STEP_MS = 10;
+
+/** @param steps how many steps there are to take; each takes `STEP_MS` */
+function workOf(steps: number) {
+  const work = {
+    taken: 0,
+    async step() {
+      await sleep(STEP_MS);
+      work.taken += 1;
+      return work.taken < steps;
+    },
+  };
+  return work;
+}
+
+const IDLE = { isBusy: () => false };
+const BUSY = { isBusy: () => true };
+
+const unexpected = (error: unknown) => assert.fail(String(error));
+
+test('a paced job takes all steps in one round, and pauses between two steps for several times the duration of a step', async () => {
+  const work = workOf(4);
+  const began = performance.now();
+  await new PacedJob(work.step, unexpected, IDLE).tick();
+  assert.equal(work.taken, 4);
+  assert(performance.now() - began >= 4 * STEP_MS + 3 * 4 * (STEP_MS - 1));
+});
+
+test('a paced job that is stopped during a pause ends at once', async () => {
+  const work = workOf(Number.POSITIVE_INFINITY);
+  const job = new PacedJob(work.step, unexpected, IDLE);
+  const round = job.tick();
+  await sleep(2 * STEP_MS);
+  await job.stop();
+  await round;
+  const { taken } = work;
+  await sleep(10 * STEP_MS);
+  assert.equal(work.taken, taken);
+});
+
+test('a paced job counts the time since it last had nothing to do', async () => {
+  const work = workOf(3);
+  const job = new PacedJob(work.step, unexpected, IDLE);
+  await sleep(5 * STEP_MS);
+  assert(job.lateMs() >= 4 * STEP_MS, 'the job has not looked for work yet');
+  await job.tick();
+  assert(job.lateMs() < 5 * STEP_MS, 'the last step found nothing more to do');
+});
+
+test('a paced job pauses longer while the process is busy', async () => {
+  const work = workOf(2);
+  const began = performance.now();
+  await new PacedJob(work.step, unexpected, BUSY).tick();
+  assert(performance.now() - began >= 2 * STEP_MS + 19 * (STEP_MS - 1));
+});

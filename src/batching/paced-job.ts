@@ -1,0 +1,61 @@
+// Background work that must not slow down requests. After each step, the job pauses for several times the duration of
+// the step.
+
+import { setTimeout as sleep } from 'node:timers/promises';
+import { IntervalJob } from './interval-job.ts';
+import { LOAD } from './load.ts';
+
+/** The pause after a step, as a multiple of the duration of the step. */
+const PAUSE = 4;
+/** While the process is busy, the work may become half a minute late. Later work gets more time, so that it ends. */
+const BUSY_PAUSES: readonly { readonly lateMs: number; readonly pause: number }[] = [
+  { lateMs: 300_000, pause: 1 },
+  { lateMs: 30_000, pause: PAUSE },
+  { lateMs: 0, pause: 19 },
+];
+
+/** How often the job looks for work when there is none. */
+const LOOK_EVERY_MS = 500;
+
+export class PacedJob extends IntervalJob {
+  readonly #load: Pick<typeof LOAD, 'isBusy'>;
+  /** The latest time at which a round began that took all steps, from `performance.now`; at first, the creation. */
+  #caughtUpAtMs = performance.now();
+
+  /**
+   * @param step does some of the work, and returns whether there may be more
+   * @param onTrouble called when a round fails, unless the previous round failed too
+   * @param load replaced by tests
+   */
+  constructor(
+    step: () => Promise<boolean>,
+    onTrouble: (error: unknown) => void,
+    load: Pick<typeof LOAD, 'isBusy'> = LOAD,
+  ) {
+    super(
+      async (stopping) => {
+        let began = performance.now();
+        while (!stopping.aborted && (await step())) {
+          const pause = this.#pause() * (performance.now() - began);
+          await sleep(pause, undefined, { signal: stopping }).catch(() => {});
+          began = performance.now();
+        }
+        if (!stopping.aborted) this.#caughtUpAtMs = began;
+      },
+      onTrouble,
+      LOOK_EVERY_MS,
+    );
+    this.#load = load;
+  }
+
+  #pause(): number {
+    if (!this.#load.isBusy()) return PAUSE;
+    const late = this.lateMs();
+    return BUSY_PAUSES.find(({ lateMs }) => late >= lateMs)?.pause ?? PAUSE;
+  }
+
+  /** Milliseconds since the job last had nothing to do. No work has waited longer. */
+  lateMs(): number {
+    return performance.now() - this.#caughtUpAtMs;
+  }
+}

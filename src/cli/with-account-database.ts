@@ -1,0 +1,27 @@
+// Opens the tables of accounts for one command, with connections of their own, beside a running server.
+
+import { type Config, readConfig } from '../config.ts';
+import { accountNamed } from '../console/identity/accounts.ts';
+import { openAccountDatabase } from '../open-store.ts';
+import type { AccountDatabase } from '../store/account-database.ts';
+import { CannotOpen } from '../store/store-fault.ts';
+import { withLedger } from './with-ledger.ts';
+
+/** Runs `work` on the tables of accounts. Fails if the ledger does not exist. */
+export async function withAccountDatabase(
+  work: (database: AccountDatabase, config: Config) => Promise<void>,
+): Promise<void> {
+  const config = readConfig(process.env);
+  // Opening the ledger first checks that it exists and has the current schema.
+  await withLedger(async () => {
+    await using database = await openAccountDatabase(config.database);
+    await work(database, config);
+  });
+}
+
+/** @throws CannotOpen if no account has this name */
+export async function existingAccount({ queries }: AccountDatabase, name: string): Promise<number> {
+  const account = await accountNamed(queries, name);
+  if (account === null) throw new CannotOpen(`Account ${name} does not exist; see \`scrip key list\`.`);
+  return account;
+}

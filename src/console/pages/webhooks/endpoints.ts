@@ -1,0 +1,104 @@
+// The list of webhook endpoints with a form for a new endpoint, and the page that shows the secret of an endpoint. The
+// secret appears only in the response to the form that created it.
+
+import { html } from 'ghtml';
+import type { Endpoint } from '../../../events/webhooks/endpoints.ts';
+import type { Instant } from '../../../ledger/instant.ts';
+import { moment, momentUtc, numberText } from '../../figures.ts';
+import { type Page, type PageContext, page } from '../../layout.ts';
+import { copyBox } from '../copy-box.ts';
+import { type FormState, field, formError, idempotencyKeyInput } from '../form-field.ts';
+import { table } from '../lists.ts';
+import { typesField, typesLabel } from './event-types.ts';
+import { endpointPath, sectionTabs, WEBHOOKS_PATH } from './webhook-paths.ts';
+
+/** An endpoint in the list. */
+export interface ListedEndpoint extends Pick<Endpoint, 'id' | 'url' | 'types' | 'paused'> {
+  /** The number of events whose delivery has failed and will be tried again. */
+  readonly pending: number;
+  readonly lastDeliveredAt: Instant | null;
+}
+
+export interface EndpointsView {
+  /** In the order in which they were added. */
+  readonly endpoints: readonly ListedEndpoint[];
+  /** The values and errors of a refused form for a new endpoint. */
+  readonly state: FormState | null;
+  readonly idempotencyKey: string;
+}
+
+export function endpointsPage(view: EndpointsView, context: PageContext): string {
+  const { endpoints } = view;
+  const body = html`<p class="muted lede">Scrip sends an HTTP request to each of your endpoints when something happens to an end user, for example when credits expire or a balance is low.</p>
+!${sectionTabs(WEBHOOKS_PATH)}
+!${endpoints.length === 0 ? '<section class="card empty"><h2>No endpoints yet</h2><p>Add the URL of your backend to receive events.</p></section>' : endpointList(endpoints)}
+!${newEndpointForm(view)}`;
+  return page({ title: 'Webhooks', ...context, current: 'webhooks', body });
+}
+
+function endpointList(endpoints: readonly ListedEndpoint[]): string {
+  const rows = endpoints.map(
+    ({ id, url, types, paused, pending, lastDeliveredAt }) => html`<tr role="row">
+<td role="cell" data-label="URL"><a class="mono" href="${endpointPath(id)}">${url}</a></td>
+<td role="cell" data-label="Event types">!${types.length > 1 ? `${types.length} types` : typesLabel(types)}</td>
+<td role="cell" data-label="Status">!${statusBadge(paused)}</td>
+<td role="cell" data-label="Waiting" class="number">${numberText(pending)}</td>
+<td role="cell" data-label="Last delivered" class="when">!${lastDeliveredAt === null ? 'never' : moment(lastDeliveredAt)}</td>
+</tr>`,
+  );
+  const columns = [
+    ['URL'],
+    ['Event types'],
+    ['Status'],
+    ['Waiting', 'number'],
+    ['Last delivered (UTC)', 'when'],
+  ] as const;
+  return html`<section class="card">
+<h2>Endpoints</h2>
+!${table({ label: 'Endpoints', columns, rows })}
+<p class="muted small">Waiting events could not be delivered yet. Scrip tries again for up to three days.</p>
+</section>`;
+}
+
+export function statusBadge(paused: Endpoint['paused']): string {
+  return paused === null ? '<span class="badge succeeded">Active</span>' : '<span class="badge failed">Paused</span>';
+}
+
+function newEndpointForm({ state, idempotencyKey }: EndpointsView): string {
+  const url = { id: 'url', name: 'url', label: 'URL' };
+  return html`<section class="card">
+<h2>Add an endpoint</h2>
+<form class="form" method="post" action="${WEBHOOKS_PATH}" novalidate>
+!${formError(state)}
+!${field({ ...url, hint: 'Where your backend receives events, such as https://example.com/webhooks/scrip.' }, state)}
+!${typesField([], state)}
+!${idempotencyKeyInput(idempotencyKey)}
+<button class="button" type="submit">Add endpoint</button>
+</form>
+</section>`;
+}
+
+export interface EndpointSecretView {
+  readonly id: number;
+  readonly url: string;
+  readonly secret: string;
+  /** The instant until which the previous secret also signs; null for a new endpoint. */
+  readonly previousSecretUntil: Instant | null;
+}
+
+export function endpointSecretPage(view: EndpointSecretView, viewer: Page['viewer']): string {
+  const { id, url, secret, previousSecretUntil } = view;
+  const isNew = previousSecretUntil === null;
+  const body = html`<section class="card">
+<p><strong>Copy the secret now. It won't be shown again.</strong> With the secret, your backend verifies that a request comes from Scrip.</p>
+!${copyBox({ id: 'secret', label: `Signing secret of ${url}`, text: secret })}
+!${isNew ? '' : html`<p>Until !${momentUtc(previousSecretUntil)}, requests are signed with both the new and the previous secret. Deploy the new secret before then.</p>`}
+</section>
+<section class="card">
+<h2>Verifying requests</h2>
+<p>Requests are signed as the Standard Webhooks specification describes. Its website, standardwebhooks.com, has libraries for most languages. Keep the secret in an environment variable or a secret manager, never in your code.</p>
+</section>
+<p><a class="button secondary" href="${endpointPath(id)}">I've copied the secret</a></p>`;
+  const title = isNew ? 'Your new webhook endpoint' : 'Your new signing secret';
+  return page({ title, viewer, current: 'webhooks', body });
+}

@@ -1,0 +1,61 @@
+// The page on which members set when the events balance.low and credits.expiring happen.
+
+import { html } from 'ghtml';
+import type { Instant } from '../../../ledger/instant.ts';
+import { EXPIRING_DAYS_MAX, THRESHOLDS_MAX, thresholdOf } from '../../../store/event-log.ts';
+import { creditsText, moment } from '../../figures.ts';
+import { type PageContext, page } from '../../layout.ts';
+import { type FormState, field, formError } from '../form-field.ts';
+import { table } from '../lists.ts';
+import { sectionTabs, THRESHOLDS_PATH } from './webhook-paths.ts';
+
+export interface ThresholdsView {
+  readonly thresholds: readonly { readonly below: string; readonly createdAt: Instant }[];
+  readonly expiringDays: number;
+  readonly refused: { readonly form: 'below' | 'days'; readonly state: FormState } | null;
+}
+
+export function thresholdsPage({ thresholds, expiringDays, refused }: ThresholdsView, context: PageContext): string {
+  const stateOf = (form: 'below' | 'days') => (refused?.form === form ? refused.state : null);
+  const below = { id: 'below', name: 'below', label: 'Below', charactersMax: 20 };
+  const days = { id: 'days', name: 'days', label: 'Days before the expiry', initial: String(expiringDays) };
+  const body = html`<p class="muted lede">Here you set when two of the events happen. The settings apply to all end users of this account.</p>
+!${sectionTabs(THRESHOLDS_PATH)}
+<section class="card">
+<h2>Low balance</h2>
+<p class="muted small">When the balance of an end user falls below a threshold, the event <span class="mono">balance.low</span> happens. It happens again only after the balance has recovered. An account can have ${THRESHOLDS_MAX} thresholds.</p>
+!${thresholds.length === 0 ? '<p class="muted">No thresholds yet, so <span class="mono">balance.low</span> does not happen.</p>' : thresholdList(thresholds)}
+<form class="form pair" method="post" action="${THRESHOLDS_PATH}" novalidate>
+!${formError(stateOf('below'))}
+!${field({ ...below, hint: 'Credits, such as 20, or a percentage of the latest grant, such as 20%.' }, stateOf('below'))}
+<button class="button" type="submit">Add threshold</button>
+</form>
+</section>
+<section class="card">
+<h2>Expiring credits</h2>
+<p class="muted small">The event <span class="mono">credits.expiring</span> happens this number of days before credits expire, from 1 to ${EXPIRING_DAYS_MAX}.</p>
+<form class="form pair" method="post" action="${THRESHOLDS_PATH}/expiring" novalidate>
+!${field({ ...days, isWholeNumber: true }, stateOf('days'))}
+<button class="button" type="submit">Save</button>
+</form>
+</section>`;
+  return page({ title: 'Thresholds', ...context, current: 'webhooks', body });
+}
+
+function thresholdList(thresholds: ThresholdsView['thresholds']): string {
+  const rows = thresholds.map(
+    ({ below, createdAt }, index) => html`<tr role="row">
+<td role="cell" data-label="Below" id="threshold-${index}"><span class="strong">${thresholdLabel(below)}</span></td>
+<td role="cell" data-label="Added" class="when">!${moment(createdAt)}</td>
+<td role="cell" class="end"><form method="post" action="${THRESHOLDS_PATH}/remove"><input type="hidden" name="below" value="${below}"><button class="button secondary small" type="submit" aria-describedby="threshold-${index}">Remove</button></form></td>
+</tr>`,
+  );
+  const columns = [['Below'], ['Added (UTC)', 'when'], ['Action', 'end']] as const;
+  return table({ label: 'Thresholds', columns, rows });
+}
+
+function thresholdLabel(below: string): string {
+  const threshold = thresholdOf(below);
+  if (threshold === null) return below;
+  return 'percent' in threshold ? `${threshold.percent}% of the latest grant` : creditsText(threshold.credits);
+}

@@ -1,0 +1,20 @@
+// Reads the checkboxes of the types of events.
+
+import type { FastifyRequest } from 'fastify';
+import { EVENT_TYPES, type EventType } from '../../../store/event-log.ts';
+import { TYPES_FIELD } from '../../pages/webhooks/event-types.ts';
+import { formFields } from '../../request-reply.ts';
+import type { FieldReading } from '../form-input.ts';
+
+/** No checked box means all types. */
+export function readTypes(request: FastifyRequest): FieldReading<readonly EventType[]> {
+  const chosen = formFields(request, TYPES_FIELD);
+  const types = EVENT_TYPES.filter((type) => chosen.includes(type));
+  if (new Set(chosen).size === types.length) return { value: types, error: null };
+  return { value: null, error: 'Choose types from this list.' };
+}
+
+/** The checked boxes as one value, with which the form is shown again. */
+export function enteredTypes(request: FastifyRequest): string {
+  return formFields(request, TYPES_FIELD).join(',');
+}

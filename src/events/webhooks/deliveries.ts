@@ -1,0 +1,114 @@
+// The rows of `webhook_deliveries`: the latest attempts to deliver events, for the console and the command line.
+
+import { randomBytes } from 'node:crypto';
+import { DAY_MS, type Instant } from '../../ledger/instant.ts';
+import type { AccountQueries } from '../../store/account-database.ts';
+
+/** An attempt to deliver an event. */
+export interface Delivery {
+  readonly id: string;
+  readonly eventId: string;
+  readonly type: string;
+  /** The body of the request. */
+  readonly body: string;
+  /** 1 for the first attempt. */
+  readonly attempt: number;
+  readonly at: Instant;
+  readonly durationMs: number;
+  /** Null if there was no HTTP response. */
+  readonly status: number | null;
+  /** A sentence; null if the event was delivered. */
+  readonly error: string | null;
+  /** The beginning of the response body. */
+  readonly answer: string;
+}
+
+export const DELIVERIES_PER_ENDPOINT_MAX = 10_000;
+export const DELIVERIES_RETENTION_MS = 7 * DAY_MS;
+const ROWS_PER_STATEMENT = 500;
+const INSTANT_DIGITS = 15;
+
+/** Ids ascend with time, so they are also the positions of pages. */
+export function newDeliveryId(at: Instant): string {
+  return `dlv_${String(at).padStart(INSTANT_DIGITS, '0')}${randomBytes(8).toString('hex')}`;
+}
+
+interface DeliveryRow {
+  readonly delivery_id: string;
+  readonly event_id: string;
+  readonly type: string;
+  readonly body: string;
+  readonly attempt: number;
+  readonly at: number;
+  readonly duration_ms: number;
+  readonly status: number | null;
+  readonly error: string | null;
+  readonly answer: string;
+}
+
+export function deliveryOf(row: DeliveryRow): Delivery {
+  return {
+    id: row.delivery_id,
+    eventId: row.event_id,
+    type: row.type,
+    body: row.body,
+    attempt: row.attempt,
+    at: row.at,
+    durationMs: row.duration_ms,
+    status: row.status,
+    error: row.error,
+    answer: row.answer,
+  };
+}
+
+/** @param page `before` is the id of a delivery, or null for the first page */
+export async function deliveriesPage(
+  queries: AccountQueries,
+  endpointId: number,
+  { before, limit }: { readonly before: string | null; readonly limit: number },
+): Promise<{ deliveries: readonly Delivery[]; next: string | null }> {
+  const at = before === null ? null : instantIn(before);
+  const rows = await queries
+    .selectFrom('webhook_deliveries')
+    .selectAll()
+    .where('endpoint_id', '=', endpointId)
+    .$if(at !== null, (query) =>
+      query.where((eb) => eb.and([eb('at', '<=', at), eb.or([eb('at', '<', at), eb('delivery_id', '<', before)])])),
+    )
+    .orderBy('at', 'desc')
+    .orderBy('delivery_id', 'desc')
+    .limit(limit + 1)
+    .execute();
+  const deliveries = rows.slice(0, limit).map(deliveryOf);
+  return { deliveries, next: rows.length > limit ? (deliveries.at(-1)?.id ?? null) : null };
+}
+
+/** The instant in an id; 0, before all deliveries, for any other text. */
+function instantIn(id: string): Instant {
+  return Number(new RegExp(`^dlv_(\\d{${INSTANT_DIGITS}})[0-9a-f]{16}$`).exec(id)?.[1] ?? 0);
+}
+
+export async function addDeliveries(
+  queries: AccountQueries,
+  endpointId: number,
+  deliveries: readonly Delivery[],
+): Promise<void> {
+  const rows = deliveries.map((delivery) => ({
+    delivery_id: delivery.id,
+    endpoint_id: endpointId,
+    event_id: delivery.eventId,
+    type: delivery.type,
+    body: delivery.body,
+    attempt: delivery.attempt,
+    at: delivery.at,
+    duration_ms: delivery.durationMs,
+    status: delivery.status,
+    error: delivery.error,
+    answer: delivery.answer,
+  }));
+  for (let start = 0; start < rows.length; start += ROWS_PER_STATEMENT)
+    await queries
+      .insertInto('webhook_deliveries')
+      .values(rows.slice(start, start + ROWS_PER_STATEMENT))
+      .execute();
+}

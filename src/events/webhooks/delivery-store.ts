@@ -1,0 +1,216 @@
+// What the senders of this process read and write in the database. All changes of a second are written in one
+// transaction: on SQLite, a transaction blocks the main thread until the disk has synced.
+
+import { setImmediate } from 'node:timers/promises';
+import type { Instant } from '../../ledger/instant.ts';
+import type { AccountDatabase, AccountQueries } from '../../store/account-database.ts';
+import type { EventPosition } from '../../store/event-log.ts';
+import { addDeliveries, DELIVERIES_PER_ENDPOINT_MAX, DELIVERIES_RETENTION_MS, type Delivery } from './deliveries.ts';
+import type { QueuedEvent } from './delivery-queue.ts';
+import { addPending } from './pending.ts';
+
+/** A row of `webhook_pending` that is retried later. */
+export interface Retry {
+  readonly place: number;
+  readonly attempts: number;
+  readonly firstAttemptAt: Instant | null;
+  readonly nextAttemptAt: Instant;
+}
+
+/** What has changed for an endpoint since the last transaction. */
+export interface EndpointChanges {
+  readonly endpointId: number;
+  /** Null if it has not changed. */
+  readonly position: EventPosition | null;
+  /** The events to store; then the position is after them. */
+  readonly passed: readonly QueuedEvent[];
+  readonly retries: readonly Retry[];
+  /** The places of the rows to delete. */
+  readonly finished: readonly number[];
+  readonly deliveries: readonly Delivery[];
+  /** Whether all pending events are due now. */
+  readonly isDue: boolean;
+  /** The reason to pause the endpoint; null to leave it as it is. */
+  readonly pausedBecause: string | null;
+  /** Whether the lease ends. */
+  readonly isReleased: boolean;
+}
+
+/** The place of the first passed event, or null if the endpoint is no longer leased: then nothing was stored. */
+export type StoredChanges = ReadonlyMap<number, number | null>;
+
+const PENDING_PER_READ = 500;
+const PLACES_PER_STATEMENT = 500;
+/** Writing so many deliveries takes some milliseconds of the main thread on SQLite. */
+const DELIVERIES_PER_TRANSACTION = 100;
+const DELETED_MAX = 100;
+
+export class DeliveryStore {
+  readonly #database: AccountDatabase;
+  readonly #process: string;
+
+  /** @param process identifies this process in leases */
+  constructor(database: AccountDatabase, process: string) {
+    this.#database = database;
+    this.#process = process;
+  }
+
+  /** The pending events of an endpoint in order, without their bodies. */
+  async pending(endpointId: number): Promise<QueuedEvent[]> {
+    const events: QueuedEvent[] = [];
+    for (;;) {
+      const rows = await this.#database.queries
+        .selectFrom('webhook_pending')
+        .select(['place', 'event_id', 'type', 'end_user_id', 'attempts', 'first_attempt_at', 'next_attempt_at'])
+        .where('endpoint_id', '=', endpointId)
+        .where('place', '>', events.at(-1)?.place ?? 0)
+        .orderBy('place')
+        .limit(PENDING_PER_READ)
+        .execute();
+      for (const row of rows)
+        events.push({
+          id: row.event_id,
+          type: row.type,
+          endUserId: row.end_user_id,
+          at: row.first_attempt_at,
+          body: null,
+          place: row.place,
+          attempts: row.attempts,
+          firstAttemptAt: row.first_attempt_at,
+          nextAttemptAt: row.next_attempt_at,
+          isSending: false,
+          isDone: false,
+        });
+      if (rows.length < PENDING_PER_READ) return events;
+      await setImmediate();
+    }
+  }
+
+  /** The body of a pending event; null if it is gone. */
+  async bodyOf(endpointId: number, place: number): Promise<string | null> {
+    const row = await this.#database.queries
+      .selectFrom('webhook_pending')
+      .select('body')
+      .where('endpoint_id', '=', endpointId)
+      .where('place', '=', place)
+      .executeTakeFirst();
+    return row?.body ?? null;
+  }
+
+  async lastDeliveredAt(endpointId: number): Promise<Instant | null> {
+    const row = await this.#database.queries
+      .selectFrom('webhook_deliveries')
+      .select('at')
+      .where('endpoint_id', '=', endpointId)
+      .where('error', 'is', null)
+      .orderBy('at', 'desc')
+      .limit(1)
+      .executeTakeFirst();
+    return row?.at ?? null;
+  }
+
+  /**
+   * Stores the changes of all senders in one transaction. If it is lost, events are only delivered again: positions and
+   * pending events are stored together. `storeDeliveries` must follow.
+   */
+  async store(changes: readonly EndpointChanges[], now: Instant): Promise<StoredChanges> {
+    // Several rows are locked in one transaction, so in the same order in all processes.
+    const ordered = [...changes].sort((a, b) => a.endpointId - b.endpointId);
+    return this.#database.relaxed(async (queries) => {
+      const stored = new Map<number, number | null>();
+      let room = DELIVERIES_PER_TRANSACTION;
+      for (const each of ordered) {
+        const deliveries = each.deliveries.slice(0, room);
+        room -= deliveries.length;
+        stored.set(each.endpointId, await this.#storeOne(queries, { ...each, deliveries }, now));
+      }
+      return stored;
+    });
+  }
+
+  /** Stores the deliveries for which the transaction had no room. They are only shown, so they may get lost. */
+  async storeDeliveries(changes: readonly EndpointChanges[], stored: StoredChanges): Promise<void> {
+    let room = DELIVERIES_PER_TRANSACTION;
+    for (const { endpointId, deliveries } of [...changes].sort((a, b) => a.endpointId - b.endpointId)) {
+      let start = Math.min(room, deliveries.length);
+      room -= start;
+      if ((stored.get(endpointId) ?? null) === null) continue;
+      for (; start < deliveries.length; start += DELIVERIES_PER_TRANSACTION) {
+        await setImmediate();
+        const some = deliveries.slice(start, start + DELIVERIES_PER_TRANSACTION);
+        await this.#database.relaxed((queries) => addDeliveries(queries, endpointId, some));
+      }
+    }
+  }
+
+  /** Deletes some of the deliveries that are too old or too many. @returns whether there may be more */
+  async deleteDeliveries(endpointId: number, now: Instant): Promise<boolean> {
+    const { queries } = this.#database;
+    const oldestKept = await queries
+      .selectFrom('webhook_deliveries')
+      .select('at')
+      .where('endpoint_id', '=', endpointId)
+      .orderBy('at', 'desc')
+      .limit(1)
+      .offset(DELIVERIES_PER_ENDPOINT_MAX - 1)
+      .executeTakeFirst();
+    const before = Math.max(now - DELIVERIES_RETENTION_MS, oldestKept?.at ?? 0);
+    const rows = await queries
+      .selectFrom('webhook_deliveries')
+      .select('delivery_id')
+      .where('endpoint_id', '=', endpointId)
+      .where('at', '<', before)
+      .orderBy('at')
+      .limit(DELETED_MAX)
+      .execute();
+    if (rows.length === 0) return false;
+    const ids = rows.map(({ delivery_id }) => delivery_id);
+    await queries.deleteFrom('webhook_deliveries').where('delivery_id', 'in', ids).execute();
+    return rows.length === DELETED_MAX;
+  }
+
+  /** @returns the place of the first passed event, 0 if there is none; null if the endpoint is no longer leased */
+  async #storeOne(queries: AccountQueries, changes: EndpointChanges, now: Instant): Promise<number | null> {
+    const { endpointId, position, passed, retries, finished, deliveries, pausedBecause, isReleased } = changes;
+    const { numUpdatedRows } = await queries
+      .updateTable('webhook_endpoints')
+      .set({
+        leased_by: isReleased ? null : this.#process,
+        ...(isReleased ? { leased_until: 0 } : {}),
+        ...(position === null ? {} : { position }),
+        ...(pausedBecause === null ? {} : { paused_at: now, paused_because: pausedBecause }),
+      })
+      .where('endpoint_id', '=', endpointId)
+      .where('leased_by', '=', this.#process)
+      .executeTakeFirstOrThrow();
+    if (numUpdatedRows === 0n) return null;
+    for (let start = 0; start < finished.length; start += PLACES_PER_STATEMENT)
+      await queries
+        .deleteFrom('webhook_pending')
+        .where('endpoint_id', '=', endpointId)
+        .where('place', 'in', finished.slice(start, start + PLACES_PER_STATEMENT))
+        .execute();
+    for (const { place, attempts, firstAttemptAt, nextAttemptAt } of retries)
+      await queries
+        .updateTable('webhook_pending')
+        .set({ attempts, first_attempt_at: firstAttemptAt, next_attempt_at: nextAttemptAt })
+        .where('endpoint_id', '=', endpointId)
+        .where('place', '=', place)
+        .execute();
+    const firstPlace = passed.length === 0 ? 0 : await this.#addPassed(queries, changes, now);
+    if (changes.isDue)
+      await queries
+        .updateTable('webhook_pending')
+        .set({ next_attempt_at: now })
+        .where('endpoint_id', '=', endpointId)
+        .where('next_attempt_at', '>', now)
+        .execute();
+    await addDeliveries(queries, endpointId, deliveries);
+    return firstPlace;
+  }
+
+  #addPassed(queries: AccountQueries, { endpointId, passed }: EndpointChanges, now: Instant): Promise<number> {
+    const rows = passed.map((event) => ({ ...event, eventId: event.id, body: event.body as string }));
+    return addPending(queries, endpointId, rows, now);
+  }
+}

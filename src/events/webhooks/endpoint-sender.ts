@@ -1,0 +1,347 @@
+// Delivers the events of one endpoint while this process has its lease. Each second, webhook-job.ts stores the changes
+// of all senders.
+//
+//   sending ⇄ down (5 failures in a row: reads no more events and tries one event at a time)
+//      ↓ drain(): a change by a user, a lost lease, or the process stops
+//   draining → idle, when no request is in flight; then the sender is discarded
+//
+// The stored position never passes an event before it is delivered or stored as pending. After a crash, some events are
+// therefore delivered again, and none is lost.
+
+import { setImmediate } from 'node:timers/promises';
+import type { Instant } from '../../ledger/instant.ts';
+import type { EventLog, EventPosition, EventType } from '../../store/event-log.ts';
+import { eventBody } from '../../store/event-log.ts';
+import { type Delivery, newDeliveryId } from './deliveries.ts';
+import type { DeliveryQueue, QueuedEvent } from './delivery-queue.ts';
+import type { DeliveryStore, EndpointChanges } from './delivery-store.ts';
+import type { RequestResult, SendRequest } from './request.ts';
+import type { SendingGate } from './sending-gate.ts';
+import { signatureHeaders } from './signature.ts';
+
+/** What a sender needs to know of its endpoint. A change makes another sender. */
+export interface LeasedEndpoint {
+  readonly id: number;
+  readonly account: number;
+  readonly url: string;
+  readonly types: readonly EventType[];
+  readonly secret: string;
+  readonly previousSecret: { readonly secret: string; readonly expiresAt: Instant } | null;
+  readonly revision: number;
+}
+
+export interface SenderOptions {
+  readonly events: Pick<EventLog, 'page'>;
+  readonly store: DeliveryStore;
+  readonly gate: SendingGate;
+  readonly send: SendRequest;
+  readonly now: () => number;
+  /** The delay after a number of failures; null after the last. */
+  readonly retryDelay: (failures: number) => number | null;
+  readonly onAttempt: (kind: RequestResult['kind']) => void;
+  /** Called when something other than a delivery fails. */
+  readonly onTrouble: (error: unknown) => void;
+}
+
+const BUFFERED_MAX = 1_000;
+/** With so many pending events, no more are read from the log. */
+export const PENDING_MAX = 10_000;
+/** Keeps each read short. */
+const READ_MAX = 200;
+export const CONCURRENT_MAX = 10;
+const DOWN_FAILURES = 5;
+/** So many attempts are recorded before they are stored. */
+const UNSTORED_MAX = 2_000;
+/** How long requests in flight may take when the sender is to end. */
+const DRAIN_MS = 2_000;
+const GONE = 410;
+
+export class EndpointSender {
+  readonly endpoint: LeasedEndpoint;
+  readonly #options: SenderOptions;
+  readonly #queue: DeliveryQueue;
+  readonly #abort = new AbortController();
+  readonly #mayUse: () => boolean;
+  /** The position after the events that were read. */
+  #readTo: EventPosition;
+  #storedPosition: EventPosition | null;
+  #mayHaveMore = true;
+  #isReading = false;
+  #isDraining = false;
+  #inFlight = 0;
+  #onIdle: (() => void) | null = null;
+  #failuresInARow = 0;
+  #lastDeliveredAt: Instant | null;
+  #pausedBecause: string | null = null;
+  #isDue = false;
+  #deliveries: Delivery[] = [];
+  #finished: number[] = [];
+  #failed = new Set<QueuedEvent>();
+
+  /**
+   * @param queue the pending events
+   * @param start the position that is stored, and the latest delivery
+   * @param mayUse whether the lease is certainly still valid
+   */
+  constructor(
+    endpoint: LeasedEndpoint,
+    queue: DeliveryQueue,
+    start: { readonly storedPosition: EventPosition | null; readonly lastDeliveredAt: Instant | null },
+    mayUse: () => boolean,
+    options: SenderOptions,
+  ) {
+    this.endpoint = endpoint;
+    this.#queue = queue;
+    this.#readTo = queue.position;
+    this.#storedPosition = start.storedPosition;
+    this.#lastDeliveredAt = start.lastDeliveredAt;
+    this.#mayUse = mayUse;
+    this.#options = options;
+  }
+
+  get isIdle(): boolean {
+    return this.#isDraining && this.#inFlight === 0 && !this.#isReading;
+  }
+
+  oldestAt(): Instant | null {
+    return this.#queue.oldestAt();
+  }
+
+  /** Looks for new events and for retries that are due. */
+  tick(): void {
+    if (!this.#mayUse()) this.abandon();
+    this.#queue.promote(this.#options.now());
+    this.nudge();
+    this.#pump();
+  }
+
+  /** There may be new events. */
+  nudge(): void {
+    this.#mayHaveMore = true;
+    void this.#read();
+  }
+
+  /** Ends sending: requests in flight may end within a moment. */
+  drain(): void {
+    if (this.#isDraining) return;
+    this.#isDraining = true;
+    setTimeout(() => this.#abort.abort(), DRAIN_MS).unref();
+  }
+
+  /** Ends sending at once. */
+  abandon(): void {
+    this.#isDraining = true;
+    this.#abort.abort();
+  }
+
+  /** Waits until the sender is idle after `drain` or `abandon`. */
+  idle(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#onIdle = resolve;
+      this.#checkIdle();
+    });
+  }
+
+  /** The changes to store; null if there are none. `stored` must follow, or the sender must be abandoned. */
+  takeChanges(isReleased: boolean): EndpointChanges | null {
+    const { position, events } = this.#queue.passed();
+    const pausedBecause = this.isIdle ? this.#pausedBecause : null;
+    const changes: EndpointChanges = {
+      endpointId: this.endpoint.id,
+      position: position === this.#storedPosition ? null : position,
+      passed: events,
+      retries: [...this.#failed].flatMap((event) =>
+        event.place === null || event.isDone ? [] : [{ ...event, place: event.place }],
+      ),
+      finished: this.#finished,
+      deliveries: this.#deliveries,
+      isDue: this.#isDue,
+      pausedBecause,
+      isReleased: isReleased || pausedBecause !== null,
+    };
+    const { retries, finished, deliveries } = changes;
+    const hasRows = events.length + retries.length + finished.length + deliveries.length > 0;
+    if (changes.position === null && !hasRows && !this.#isDue && !changes.isReleased) return null;
+    this.#failed = new Set();
+    this.#finished = [];
+    this.#deliveries = [];
+    this.#isDue = false;
+    return changes;
+  }
+
+  /** @param firstPlace the place of the first passed event */
+  stored({ position, passed }: EndpointChanges, firstPlace: number): void {
+    this.#storedPosition = position ?? this.#storedPosition;
+    this.#finished.push(...this.#queue.stored(passed, firstPlace));
+    void this.#read();
+    this.#pump();
+  }
+
+  get #isDown(): boolean {
+    return this.#failuresInARow >= DOWN_FAILURES && this.#queue.hasFailed();
+  }
+
+  get #isRunning(): boolean {
+    return !this.#isDraining && this.#pausedBecause === null;
+  }
+
+  /** The number of further events for which there is room. */
+  get #room(): number {
+    if (this.#queue.storedSize >= PENDING_MAX) return 0;
+    return Math.min(BUFFERED_MAX - this.#queue.loggedSize, READ_MAX);
+  }
+
+  async #read(): Promise<void> {
+    if (this.#isReading) return;
+    this.#isReading = true;
+    try {
+      while (this.#mayHaveMore && this.#isRunning && this.#mayUse() && this.#room > 0 && !this.#isDown) {
+        this.#mayHaveMore = false;
+        await this.#readPage();
+        this.#pump();
+        await setImmediate();
+      }
+    } catch (error) {
+      this.#options.onTrouble(error);
+    } finally {
+      this.#isReading = false;
+      this.#checkIdle();
+    }
+  }
+
+  async #readPage(): Promise<void> {
+    const { account, types } = this.endpoint;
+    const request = { after: this.#readTo, types: types.length > 0 ? types : undefined, limit: this.#room };
+    const page = await this.#options.events.page(account, request);
+    if (page.hasMore) this.#mayHaveMore = true;
+    for (const { id, type, at, data, position } of page.events) {
+      const { end_user_id: endUserId } = JSON.parse(data) as { end_user_id: string };
+      const body = eventBody({ id, type, at, data });
+      const state = {
+        place: null,
+        attempts: 0,
+        firstAttemptAt: null,
+        nextAttemptAt: 0,
+        isSending: false,
+        isDone: false,
+      };
+      this.#queue.addLogged({ id, type, endUserId, at, body, ...state }, position);
+    }
+    this.#queue.addPageEnd(page.position);
+    this.#readTo = page.position;
+  }
+
+  /** Begins to send as many events as may be sent now. */
+  #pump(): void {
+    while (this.#isRunning && this.#mayUse() && this.#deliveries.length + this.#inFlight < UNSTORED_MAX) {
+      const isDown = this.#isDown;
+      if (this.#inFlight >= (isDown ? 1 : CONCURRENT_MAX)) return;
+      const now = this.#options.now();
+      const event = isDown ? this.#queue.nextProbe(now) : this.#queue.next(now);
+      if (event === null) return;
+      this.#inFlight += 1;
+      void this.#deliver(event);
+    }
+  }
+
+  async #deliver(event: QueuedEvent): Promise<void> {
+    const { gate, onTrouble } = this.#options;
+    await gate.enter();
+    try {
+      const body = event.body ?? (await this.#options.store.bodyOf(this.endpoint.id, event.place as number));
+      if (body === null) this.#finish(event);
+      else if (!this.#isRunning || !this.#mayUse()) this.#queue.putBack(event);
+      else await this.#attempt(event, body);
+    } catch (error) {
+      this.#queue.putBack(event);
+      onTrouble(error);
+    } finally {
+      gate.leave();
+      this.#inFlight -= 1;
+      this.#pump();
+      void this.#read();
+      this.#checkIdle();
+    }
+  }
+
+  async #attempt(event: QueuedEvent, body: string): Promise<void> {
+    const { send, now, onAttempt } = this.#options;
+    const at = now();
+    const { url, secret, previousSecret } = this.endpoint;
+    const secrets = [secret, ...(previousSecret && previousSecret.expiresAt > at ? [previousSecret.secret] : [])];
+    const headers = signatureHeaders({ id: event.id, timestamp: Math.floor(at / 1_000), body }, secrets);
+    const result = await send({ url, headers, body, signal: this.#abort.signal });
+    if (this.#abort.signal.aborted && result.kind === 'failed') {
+      this.#queue.putBack(event);
+      return;
+    }
+    onAttempt(result.kind);
+    this.#record(event, body, at, result);
+    if (result.kind === 'delivered') this.#delivered(event);
+    else this.#failedAt(event, at, result);
+  }
+
+  #record({ id: eventId, type, attempts }: QueuedEvent, body: string, at: Instant, result: RequestResult): void {
+    const { status, error, answer, durationMs } = result;
+    const attempt = attempts + 1;
+    this.#deliveries.push({
+      id: newDeliveryId(at),
+      eventId,
+      type,
+      body,
+      attempt,
+      at,
+      durationMs,
+      status,
+      error,
+      answer,
+    });
+  }
+
+  #delivered(event: QueuedEvent): void {
+    const now = this.#options.now();
+    this.#lastDeliveredAt = now;
+    if (this.#failuresInARow >= DOWN_FAILURES) {
+      this.#isDue = true;
+      this.#queue.makeDue(now);
+      this.#queue.promote(now);
+    }
+    this.#failuresInARow = 0;
+    this.#finish(event);
+  }
+
+  #failedAt(event: QueuedEvent, at: Instant, { status, error }: RequestResult): void {
+    this.#failuresInARow += 1;
+    event.attempts += 1;
+    event.firstAttemptAt ??= at;
+    const delay = this.#options.retryDelay(event.attempts);
+    event.nextAttemptAt = this.#options.now() + (delay ?? 0);
+    const isLast = delay === null;
+    if (isLast && status !== GONE && this.#deliveredSince(event.firstAttemptAt)) {
+      this.#finish(event);
+      return;
+    }
+    if (status === GONE) this.#pause('The endpoint responded with status 410, which means that it is gone.');
+    else if (isLast) this.#pause(`Nothing could be delivered for days. The last attempt: ${error}`);
+    this.#failed.add(event);
+    this.#queue.putBack(event);
+  }
+
+  #deliveredSince(at: Instant): boolean {
+    return this.#lastDeliveredAt !== null && this.#lastDeliveredAt >= at;
+  }
+
+  #finish(event: QueuedEvent): void {
+    if (event.place !== null) this.#finished.push(event.place);
+    this.#queue.finish(event);
+  }
+
+  #pause(because: string): void {
+    this.#pausedBecause ??= because;
+    this.drain();
+  }
+
+  #checkIdle(): void {
+    if (this.isIdle) this.#onIdle?.();
+  }
+}

@@ -1,0 +1,345 @@
+// The endpoints to which webhooks are delivered, as the console and the command line manage them. A change that the
+// process delivering to an endpoint must see increases the endpoint's revision; webhook-job.ts looks at it every second.
+
+import { randomBytes } from 'node:crypto';
+import { setImmediate } from 'node:timers/promises';
+import { HOUR_MS, type Instant } from '../../ledger/instant.ts';
+import type { Actor } from '../../ledger/posting.ts';
+import type { AccountDatabase, AccountQueries } from '../../store/account-database.ts';
+import type { EventType } from '../../store/event-log.ts';
+import { type AddressRules, urlProblem } from './addresses.ts';
+import { type Delivery, deliveriesPage, deliveryOf } from './deliveries.ts';
+import { eventsIn } from './past-events.ts';
+import { addPending } from './pending.ts';
+import { newSecret, type SecretBox } from './secrets.ts';
+
+export interface Endpoint {
+  readonly id: number;
+  readonly account: number;
+  /** Contains no user name or password. */
+  readonly url: string;
+  /** Empty for all types. */
+  readonly types: readonly EventType[];
+  readonly createdAt: Instant;
+  readonly createdBy: Actor;
+  readonly paused: { readonly at: Instant; readonly because: string } | null;
+  /** Until when the previous secret also signs; null unless the secret was rotated lately. */
+  readonly previousSecretUntil: Instant | null;
+}
+
+export interface ListedEndpoint extends Endpoint {
+  readonly accountName: string;
+}
+
+export interface NewEndpoint {
+  readonly account: number;
+  readonly url: string;
+  readonly types: readonly EventType[];
+  readonly createdBy: Actor;
+}
+
+export interface EndpointSummary {
+  /** The events that wait for a retry, or for an earlier event of the same end user. */
+  readonly pending: number;
+  /** When the first of them was tried first. */
+  readonly oldestPendingAt: Instant | null;
+  readonly lastDeliveredAt: Instant | null;
+}
+
+/** The message is a sentence for the user. */
+export class InvalidEndpoint extends Error {
+  override readonly name = 'InvalidEndpoint';
+}
+
+export const ENDPOINTS_MAX = 20;
+export const RESENT_MAX = 10_000;
+/** Some milliseconds of the main thread on SQLite. */
+const RESENT_PER_TRANSACTION = 100;
+/** How long the previous secret also signs after a rotation. */
+const PREVIOUS_SECRET_MS = 24 * HOUR_MS;
+const TEST_TYPE = 'webhook.test';
+const PAUSED_BY_USER = 'The endpoint was paused by a user.';
+
+interface Options {
+  readonly database: AccountDatabase;
+  readonly secrets: SecretBox;
+  readonly now: () => number;
+  readonly rules: AddressRules;
+}
+
+export class Endpoints {
+  readonly #database: AccountDatabase;
+  readonly #secrets: SecretBox;
+  readonly #now: () => number;
+  readonly #rules: AddressRules;
+
+  constructor({ database, secrets, now, rules }: Options) {
+    this.#database = database;
+    this.#secrets = secrets;
+    this.#now = now;
+    this.#rules = rules;
+  }
+
+  /**
+   * @returns the endpoint with its secret, which is never shown again
+   * @throws InvalidEndpoint (rejects) if the URL is not allowed, or the account has `ENDPOINTS_MAX` endpoints
+   */
+  async add({ account, url, types, createdBy }: NewEndpoint): Promise<{ endpoint: Endpoint; secret: string }> {
+    const problem = urlProblem(url, this.#rules);
+    if (problem !== null) throw new InvalidEndpoint(problem);
+    const secret = newSecret();
+    const row = await this.#database.alone(async (queries) => {
+      const { id, count } = await queries
+        .selectFrom('webhook_endpoints')
+        .select(({ fn, val }) => [
+          fn.coalesce(fn.max('endpoint_id'), val(0)).as('id'),
+          fn.count<number>('endpoint_id').filterWhere('account', '=', account).as('count'),
+        ])
+        .executeTakeFirstOrThrow();
+      if (count >= ENDPOINTS_MAX)
+        throw new InvalidEndpoint(`An account can have at most ${ENDPOINTS_MAX} endpoints. Remove one first.`);
+      const values = {
+        endpoint_id: Number(id) + 1,
+        account,
+        url: new URL(url).href,
+        types: types.join(','),
+        secret: this.#secrets.seal(secret),
+        previous_secret: null,
+        previous_secret_expires_at: null,
+        created_at: this.#now(),
+        created_by: createdBy,
+        paused_at: null,
+        paused_because: null,
+        position: null,
+      };
+      await queries.insertInto('webhook_endpoints').values(values).execute();
+      return values;
+    });
+    return { endpoint: endpointOf(row, this.#now()), secret };
+  }
+
+  /** Lists the endpoints of one account or, if `account` is null, of all accounts, in the order of their creation. */
+  async list(account: number | null): Promise<readonly ListedEndpoint[]> {
+    const rows = await this.#database.queries
+      .selectFrom('webhook_endpoints')
+      .innerJoin('accounts', 'accounts.account', 'webhook_endpoints.account')
+      .selectAll('webhook_endpoints')
+      .select('accounts.name as accountName')
+      .$if(account !== null, (query) => query.where('webhook_endpoints.account', '=', account))
+      .orderBy('endpoint_id')
+      .execute();
+    return rows.map((row) => ({ ...endpointOf(row, this.#now()), accountName: row.accountName }));
+  }
+
+  /** @param account null to look in all accounts; so in all methods */
+  async find(account: number | null, id: number): Promise<Endpoint | null> {
+    const row = await this.#database.queries
+      .selectFrom('webhook_endpoints')
+      .selectAll()
+      .where('endpoint_id', '=', id)
+      .$if(account !== null, (query) => query.where('account', '=', account))
+      .executeTakeFirst();
+    return row === undefined ? null : endpointOf(row, this.#now());
+  }
+
+  /** The types of events that are delivered from now on. */
+  setTypes(account: number | null, id: number, types: readonly EventType[]): Promise<boolean> {
+    return this.#change(account, id, async (queries) => {
+      await updateOf(queries, id)
+        .set({ types: types.join(',') })
+        .execute();
+      return true;
+    });
+  }
+
+  /** @returns the new secret; null if there is no such endpoint. The previous secret signs for 24 more hours. */
+  async rotate(account: number | null, id: number): Promise<string | null> {
+    const secret = newSecret();
+    const isRotated = await this.#change(account, id, async (queries) => {
+      await updateOf(queries, id)
+        .set(({ ref }) => ({
+          previous_secret: ref('secret'),
+          previous_secret_expires_at: this.#now() + PREVIOUS_SECRET_MS,
+          secret: this.#secrets.seal(secret),
+        }))
+        .execute();
+      return true;
+    });
+    return isRotated ? secret : null;
+  }
+
+  /** Removes the endpoint with its pending events and its deliveries. */
+  remove(account: number | null, id: number): Promise<boolean> {
+    return this.#change(account, id, async (queries) => {
+      await queries.deleteFrom('webhook_pending').where('endpoint_id', '=', id).execute();
+      await queries.deleteFrom('webhook_deliveries').where('endpoint_id', '=', id).execute();
+      await queries.deleteFrom('webhook_endpoints').where('endpoint_id', '=', id).execute();
+      return true;
+    });
+  }
+
+  /** Events that happen meanwhile are delivered after `resume`. */
+  pause(account: number | null, id: number): Promise<boolean> {
+    return this.#change(account, id, async (queries) => {
+      await updateOf(queries, id)
+        .set({ paused_at: this.#now(), paused_because: PAUSED_BY_USER })
+        .where('paused_at', 'is', null)
+        .execute();
+      return true;
+    });
+  }
+
+  /** Makes all pending events due now, and begins their schedule of retries again. */
+  resume(account: number | null, id: number): Promise<boolean> {
+    return this.#change(account, id, async (queries) => {
+      await updateOf(queries, id).set({ paused_at: null, paused_because: null }).execute();
+      await queries
+        .updateTable('webhook_pending')
+        .set({ attempts: 0, first_attempt_at: null, next_attempt_at: this.#now() })
+        .where('endpoint_id', '=', id)
+        .execute();
+      return true;
+    });
+  }
+
+  /** Queues an event of the type `webhook.test`. */
+  sendTest(account: number | null, id: number): Promise<boolean> {
+    return this.#change(account, id, async (queries) => {
+      const eventId = `evt_${randomBytes(16).toString('hex')}`;
+      const timestamp = new Date(this.#now()).toISOString();
+      const body = JSON.stringify({ id: eventId, type: TEST_TYPE, timestamp, data: { endpoint_id: id } });
+      await addPending(queries, id, [{ eventId, type: TEST_TYPE, endUserId: '', body }], this.#now());
+      return true;
+    });
+  }
+
+  async summary(account: number | null, id: number): Promise<EndpointSummary> {
+    if ((await this.find(account, id)) === null) return { pending: 0, oldestPendingAt: null, lastDeliveredAt: null };
+    const { queries } = this.#database;
+    const { pending, oldest } = await queries
+      .selectFrom('webhook_pending')
+      .select(({ fn }) => [fn.countAll<number>().as('pending'), fn.min('first_attempt_at').as('oldest')])
+      .where('endpoint_id', '=', id)
+      .executeTakeFirstOrThrow();
+    const delivered = await queries
+      .selectFrom('webhook_deliveries')
+      .select('at')
+      .where('endpoint_id', '=', id)
+      .where('error', 'is', null)
+      .orderBy('at', 'desc')
+      .limit(1)
+      .executeTakeFirst();
+    return { pending, oldestPendingAt: oldest, lastDeliveredAt: delivered?.at ?? null };
+  }
+
+  /** Lists attempts to deliver events, the latest first. @param page `before` is the `next` of the previous page */
+  async deliveries(
+    account: number | null,
+    id: number,
+    page: { readonly before: string | null; readonly limit: number },
+  ): Promise<{ deliveries: readonly Delivery[]; next: string | null }> {
+    if ((await this.find(account, id)) === null) return { deliveries: [], next: null };
+    return deliveriesPage(this.#database.queries, id, page);
+  }
+
+  async delivery(account: number | null, id: number, deliveryId: string): Promise<Delivery | null> {
+    if ((await this.find(account, id)) === null) return null;
+    const row = await this.#database.queries
+      .selectFrom('webhook_deliveries')
+      .selectAll()
+      .where('delivery_id', '=', deliveryId)
+      .where('endpoint_id', '=', id)
+      .executeTakeFirst();
+    return row === undefined ? null : deliveryOf(row);
+  }
+
+  /** Delivers an event again that is among the deliveries. @returns false if it is not */
+  resend(account: number | null, id: number, eventId: string): Promise<boolean> {
+    return this.#change(account, id, async (queries) => {
+      const waiting = await queries
+        .updateTable('webhook_pending')
+        .set({ next_attempt_at: this.#now() })
+        .where('endpoint_id', '=', id)
+        .where('event_id', '=', eventId)
+        .executeTakeFirst();
+      if (waiting.numUpdatedRows > 0) return true;
+      const row = await queries
+        .selectFrom('webhook_deliveries')
+        .select(['event_id', 'type', 'body'])
+        .where('endpoint_id', '=', id)
+        .where('event_id', '=', eventId)
+        .limit(1)
+        .executeTakeFirst();
+      if (row === undefined) return false;
+      const { data } = JSON.parse(row.body) as { data: { end_user_id?: string } };
+      const event = { eventId, type: row.type, endUserId: data.end_user_id ?? '', body: row.body };
+      await addPending(queries, id, [event], this.#now());
+      return true;
+    });
+  }
+
+  /**
+   * Delivers the events again that happened from `from` until just before `to`, of the types that the endpoint receives.
+   *
+   * @returns the number of events; 0 if there is no such endpoint
+   * @throws InvalidEndpoint (rejects) if there are more than `RESENT_MAX`
+   */
+  async resendRange(account: number | null, id: number, from: Instant, to: Instant): Promise<number> {
+    const endpoint = await this.find(account, id);
+    if (endpoint === null) return 0;
+    const events = await eventsIn(this.#database.queries, endpoint, { from, to, max: RESENT_MAX });
+    if (events === null)
+      throw new InvalidEndpoint(`There are more than ${RESENT_MAX} events in this time. Choose a shorter time.`);
+    for (let start = 0; start < events.length; start += RESENT_PER_TRANSACTION) {
+      const some = events.slice(start, start + RESENT_PER_TRANSACTION);
+      const isQueued = await this.#change(account, id, async (queries) => {
+        await addPending(queries, id, some, this.#now());
+        return true;
+      });
+      if (!isQueued) return start;
+      await setImmediate();
+    }
+    return events.length;
+  }
+
+  /** Runs `work` in a transaction that holds the row of the endpoint. @returns false if there is no such endpoint */
+  #change(account: number | null, id: number, work: (queries: AccountQueries) => Promise<boolean>): Promise<boolean> {
+    return this.#database.alone(async (queries) => {
+      const { numUpdatedRows } = await updateOf(queries, id)
+        .set(({ eb }) => ({ revision: eb('revision', '+', 1) }))
+        .$if(account !== null, (query) => query.where('account', '=', account))
+        .executeTakeFirstOrThrow();
+      return numUpdatedRows > 0 && work(queries);
+    });
+  }
+}
+
+function updateOf(queries: AccountQueries, id: number) {
+  return queries.updateTable('webhook_endpoints').where('endpoint_id', '=', id);
+}
+
+interface EndpointRow {
+  readonly endpoint_id: number;
+  readonly account: number;
+  readonly url: string;
+  readonly types: string;
+  readonly created_at: number;
+  readonly created_by: string;
+  readonly paused_at: number | null;
+  readonly paused_because: string | null;
+  readonly previous_secret_expires_at: number | null;
+}
+
+function endpointOf(row: EndpointRow, now: Instant): Endpoint {
+  const { paused_at: at, paused_because: because, previous_secret_expires_at: until } = row;
+  return {
+    id: row.endpoint_id,
+    account: row.account,
+    url: row.url,
+    types: row.types === '' ? [] : (row.types.split(',') as EventType[]),
+    createdAt: row.created_at,
+    createdBy: row.created_by,
+    paused: at === null || because === null ? null : { at, because },
+    previousSecretUntil: until !== null && until > now ? until : null,
+  };
+}

@@ -1,0 +1,138 @@
+// Which endpoints this process delivers to. Several processes can serve one PostgreSQL ledger: each endpoint is leased to
+// one of them, by the database's clock. A process that disappears loses its leases when they end.
+
+import { sql } from 'kysely';
+import type { Instant } from '../../ledger/instant.ts';
+import type { AccountDatabase } from '../../store/account-database.ts';
+import type { EventPosition, EventType } from '../../store/event-log.ts';
+
+export interface LeaseTerms {
+  readonly leaseMs: number;
+  readonly renewMs: number;
+  /** A sender stops if its lease was renewed longer ago, as measured by this process. */
+  readonly safeMs: number;
+}
+
+/** For a ledger that several processes may serve. */
+export const SHARED_LEASES: LeaseTerms = { leaseMs: 10_000, renewMs: 3_000, safeMs: 8_000 };
+
+/** An endpoint as a round sees it. */
+export interface SeenEndpoint {
+  readonly id: number;
+  readonly revision: number;
+  readonly isPaused: boolean;
+  readonly isOurs: boolean;
+  /** Whether no process has a valid lease. */
+  readonly isFree: boolean;
+}
+
+export interface EndpointRow {
+  readonly id: number;
+  readonly account: number;
+  readonly url: string;
+  readonly types: readonly EventType[];
+  readonly sealedSecret: string;
+  readonly previous: { readonly sealedSecret: string; readonly expiresAt: Instant } | null;
+  readonly createdAt: Instant;
+  readonly position: EventPosition | null;
+  readonly revision: number;
+}
+
+/** The share of the free endpoints that one process leases in a second, so that processes that start together share. */
+const SHARE = 0.25;
+
+export class Leases {
+  readonly #database: AccountDatabase;
+  readonly #process: string;
+  readonly #terms: LeaseTerms | null;
+
+  /** @param terms null if only this process serves the ledger: then leases never end */
+  constructor(database: AccountDatabase, process: string, terms: LeaseTerms | null) {
+    this.#database = database;
+    this.#process = process;
+    this.#terms = terms;
+  }
+
+  async look(): Promise<SeenEndpoint[]> {
+    const rows = await this.#database.queries
+      .selectFrom('webhook_endpoints')
+      .select(['endpoint_id', 'revision', 'paused_at', 'leased_by'])
+      .select(this.#isExpired.as('expired'))
+      .orderBy('endpoint_id')
+      .execute();
+    return rows.map((row) => ({
+      id: row.endpoint_id,
+      revision: row.revision,
+      isPaused: row.paused_at !== null,
+      isOurs: row.leased_by === this.#process,
+      isFree: row.leased_by === null || this.#terms === null || row.expired === 1,
+    }));
+  }
+
+  /**
+   * Leases endpoints to this process.
+   *
+   * @param ours endpoints that are already leased to it
+   * @param free of which it leases some
+   * @returns the ids of all that are now leased
+   */
+  async claim(ours: readonly number[], free: readonly number[]): Promise<number[]> {
+    const count = this.#terms === null ? free.length : Math.max(1, Math.floor(free.length * SHARE));
+    const ids = [...ours, ...free.slice(0, count)];
+    if (ids.length === 0) return [];
+    const rows = await this.#database.queries
+      .updateTable('webhook_endpoints')
+      .set({ leased_by: this.#process, leased_until: this.#end })
+      .where('endpoint_id', 'in', ids)
+      .where('paused_at', 'is', null)
+      .$if(this.#terms !== null, (query) =>
+        query.where(({ or, eb }) =>
+          or([eb('leased_by', 'is', null), eb('leased_by', '=', this.#process), eb(this.#isExpired, '=', 1)]),
+        ),
+      )
+      .returning('endpoint_id')
+      .execute();
+    return rows.map((row) => row.endpoint_id);
+  }
+
+  async renew(ids: readonly number[]): Promise<void> {
+    if (ids.length === 0 || this.#terms === null) return;
+    await this.#database.queries
+      .updateTable('webhook_endpoints')
+      .set({ leased_until: this.#end })
+      .where('endpoint_id', 'in', ids)
+      .where('leased_by', '=', this.#process)
+      .execute();
+  }
+
+  /** @returns the endpoint; null if it is no longer leased to this process */
+  async read(id: number): Promise<EndpointRow | null> {
+    const row = await this.#database.queries
+      .selectFrom('webhook_endpoints')
+      .selectAll()
+      .where('endpoint_id', '=', id)
+      .where('leased_by', '=', this.#process)
+      .executeTakeFirst();
+    if (row === undefined) return null;
+    const { previous_secret: previous, previous_secret_expires_at: expiresAt } = row;
+    return {
+      id,
+      account: row.account,
+      url: row.url,
+      types: row.types === '' ? [] : (row.types.split(',') as EventType[]),
+      sealedSecret: row.secret,
+      previous: previous === null || expiresAt === null ? null : { sealedSecret: previous, expiresAt },
+      createdAt: row.created_at,
+      position: row.position,
+      revision: row.revision,
+    };
+  }
+
+  get #end() {
+    return sql<number>`${sql.raw(this.#database.clock)} + ${sql.lit(this.#terms?.leaseMs ?? 0)}`;
+  }
+
+  get #isExpired() {
+    return sql<number>`CASE WHEN leased_until < ${sql.raw(this.#database.clock)} THEN 1 ELSE 0 END`;
+  }
+}

@@ -1,0 +1,53 @@
+// Finds the events of a range of time, to send them again. The log has no index by time, so all events of the account
+// are looked at, in steps that are short on SQLite, where each blocks the main thread.
+
+import { setImmediate } from 'node:timers/promises';
+import type { Instant } from '../../ledger/instant.ts';
+import type { AccountQueries } from '../../store/account-database.ts';
+import type { EventType } from '../../store/event-log.ts';
+import { eventBody } from '../../store/event-log.ts';
+import type { NewPending } from './pending.ts';
+
+const EVENTS_PER_STEP = 10_000;
+
+interface Range {
+  readonly from: Instant;
+  /** Exclusive. */
+  readonly to: Instant;
+  readonly max: number;
+}
+
+/**
+ * @param endpoint whose account and types of events count
+ * @returns the events in the order in which they happened; null if there are more than `max`
+ */
+export async function eventsIn(
+  queries: AccountQueries,
+  { account, types }: { readonly account: number; readonly types: readonly EventType[] },
+  { from, to, max }: Range,
+): Promise<NewPending[] | null> {
+  const ofAccount = queries.selectFrom('events').where('account', '=', account);
+  // Two queries: SQLite finds only one of the two in an index without reading everything.
+  const first = await ofAccount.select(({ fn }) => fn.min('event').as('event')).executeTakeFirst();
+  const last = await ofAccount.select(({ fn }) => fn.max('event').as('event')).executeTakeFirst();
+  const found = [];
+  for (let start = first?.event ?? 1; start <= (last?.event ?? 0); start += EVENTS_PER_STEP) {
+    const rows = await ofAccount
+      .select(['event', 'id', 'type', 'at', 'data'])
+      .where('event', '>=', start)
+      .where('event', '<', start + EVENTS_PER_STEP)
+      .where('at', '>=', from)
+      .where('at', '<', to)
+      .$if(types.length > 0, (query) => query.where('type', 'in', types))
+      .limit(max + 1)
+      .execute();
+    for (const row of rows) found.push(row);
+    if (found.length > max) return null;
+    await setImmediate();
+  }
+  found.sort((a, b) => a.at - b.at || a.event - b.event);
+  return found.map(({ id, type, at, data }) => {
+    const { end_user_id: endUserId } = JSON.parse(data) as { end_user_id: string };
+    return { eventId: id, type, endUserId, body: eventBody({ id, type: type as EventType, at, data }) };
+  });
+}

@@ -1,0 +1,55 @@
+// The rows of `webhook_pending`: events that wait for a delivery, with the complete body of the request.
+
+import type { Instant } from '../../ledger/instant.ts';
+import type { AccountQueries } from '../../store/account-database.ts';
+
+export interface NewPending {
+  readonly eventId: string;
+  readonly type: string;
+  /** Empty for events that do not belong to an end user. */
+  readonly endUserId: string;
+  readonly body: string;
+  /** As in `webhook_pending`; absent for events that were not tried yet. */
+  readonly attempts?: number;
+  readonly firstAttemptAt?: Instant | null;
+  readonly nextAttemptAt?: Instant;
+}
+
+/** Keeps a statement far below the maximum number of parameters of both databases. */
+const ROWS_PER_STATEMENT = 500;
+
+/**
+ * Appends events after all that are pending. The transaction must hold the row of the endpoint.
+ *
+ * @returns the place of the first event; the others follow one by one
+ */
+export async function addPending(
+  queries: AccountQueries,
+  endpointId: number,
+  events: readonly NewPending[],
+  now: Instant,
+): Promise<number> {
+  const { last } = await queries
+    .selectFrom('webhook_pending')
+    .select(({ fn }) => fn.max('place').as('last'))
+    .where('endpoint_id', '=', endpointId)
+    .executeTakeFirstOrThrow();
+  const first = Number(last ?? 0) + 1;
+  const rows = events.map((event, index) => ({
+    endpoint_id: endpointId,
+    place: first + index,
+    event_id: event.eventId,
+    type: event.type,
+    end_user_id: event.endUserId,
+    body: event.body,
+    attempts: event.attempts ?? 0,
+    first_attempt_at: event.firstAttemptAt ?? null,
+    next_attempt_at: event.nextAttemptAt ?? now,
+  }));
+  for (let start = 0; start < rows.length; start += ROWS_PER_STATEMENT)
+    await queries
+      .insertInto('webhook_pending')
+      .values(rows.slice(start, start + ROWS_PER_STATEMENT))
+      .execute();
+  return first;
+}

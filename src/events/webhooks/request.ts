@@ -1,0 +1,224 @@
+// Sends one webhook by HTTP. Endpoints belong to customers, so they are not trusted: the address is checked when the
+// connection is made, no redirect is followed, and time and the size of the response are bounded.
+
+import { lookup } from 'node:dns/promises';
+import http from 'node:http';
+import https from 'node:https';
+import type { LookupFunction } from 'node:net';
+import ipaddr from 'ipaddr.js';
+import { type AddressRules, addressProblem, hostOf } from './addresses.ts';
+
+export interface WebhookRequest {
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+  /** Aborted when the attempt is to be abandoned. */
+  readonly signal: AbortSignal;
+}
+
+export interface RequestResult {
+  /** `delivered` if the status is 2xx. */
+  readonly kind: 'delivered' | 'failed';
+  /** Null if there was no HTTP response. */
+  readonly status: number | null;
+  /** A sentence; null if the webhook was delivered. */
+  readonly error: string | null;
+  /** The beginning of the response body. */
+  readonly answer: string;
+  readonly durationMs: number;
+}
+
+export type SendRequest = (request: WebhookRequest) => Promise<RequestResult>;
+
+export interface RequestOptions {
+  readonly rules: AddressRules;
+  readonly userAgent: string;
+  /** For the whole attempt. */
+  readonly timeoutMs?: number;
+  /** Resolves a host name to all its addresses. */
+  readonly resolve?: (hostname: string) => Promise<readonly string[]>;
+}
+
+export const TIMEOUT_MS = 15_000;
+/** How long to wait for the response body once the status is known. */
+const BODY_MS = 1_000;
+const BODY_BYTES_MAX = 65_536;
+const ANSWER_CHARACTERS_MAX = 1_024;
+/** Less than the 5 s after which many servers close an idle connection. */
+const IDLE_MS = 4_000;
+const IDLE_SOCKETS_MAX = 500;
+
+/** Thrown by the look-up of an address that is not allowed. */
+class RefusedAddress extends Error {
+  override readonly name = 'RefusedAddress';
+}
+
+interface Answer {
+  readonly status: number;
+  readonly answer: string;
+}
+
+/** Sends webhooks on connections that are kept open for the next ones. */
+export class WebhookRequests {
+  readonly #rules: AddressRules;
+  readonly #userAgent: string;
+  readonly #timeoutMs: number;
+  readonly #resolve: (hostname: string) => Promise<readonly string[]>;
+  readonly #agents: Record<string, http.Agent>;
+
+  constructor({ rules, userAgent, timeoutMs = TIMEOUT_MS, resolve = addressesOf }: RequestOptions) {
+    this.#rules = rules;
+    this.#userAgent = userAgent;
+    this.#timeoutMs = timeoutMs;
+    this.#resolve = resolve;
+    const options = { keepAlive: true, timeout: IDLE_MS, maxFreeSockets: IDLE_SOCKETS_MAX };
+    this.#agents = { 'http:': new http.Agent(options), 'https:': new https.Agent(options) };
+  }
+
+  /** Never throws: a failure is a result. */
+  async send(request: WebhookRequest): Promise<RequestResult> {
+    const start = performance.now();
+    const timeout = AbortSignal.timeout(this.#timeoutMs);
+    const signal = AbortSignal.any([timeout, request.signal]);
+    const took = () => Math.round(performance.now() - start);
+    try {
+      const { status, answer } = await this.#attempt(request, signal);
+      const isDelivered = status >= 200 && status < 300;
+      const error = isDelivered ? null : statusError(status);
+      return { kind: isDelivered ? 'delivered' : 'failed', status, error, answer, durationMs: took() };
+    } catch (error) {
+      const seconds = this.#timeoutMs / 1_000;
+      const text = timeout.aborted ? `There was no response within ${seconds} seconds.` : errorSentence(error);
+      return { kind: 'failed', status: null, error: text, answer: '', durationMs: took() };
+    }
+  }
+
+  close(): void {
+    for (const agent of Object.values(this.#agents)) agent.destroy();
+  }
+
+  async #attempt(request: WebhookRequest, signal: AbortSignal): Promise<Answer> {
+    const url = new URL(request.url);
+    const host = hostOf(url);
+    // No look-up is made for an address.
+    if (ipaddr.isValid(host)) this.#check([host], url.protocol);
+    const post = () => this.#post(url, request, signal);
+    return post().catch((error) => {
+      // The server closed a kept connection at the moment when it was used again.
+      if (error instanceof ClosedBeforeUse && !signal.aborted) return post();
+      throw error;
+    });
+  }
+
+  #post(url: URL, { headers, body }: WebhookRequest, signal: AbortSignal): Promise<Answer> {
+    return new Promise((resolve, reject) => {
+      const request = (url.protocol === 'http:' ? http : https).request(url, {
+        method: 'POST',
+        agent: this.#agents[url.protocol],
+        lookup: this.#lookupFor(url.protocol),
+        signal,
+        headers: {
+          ...headers,
+          'content-type': 'application/json',
+          'content-length': Buffer.byteLength(body),
+          'user-agent': this.#userAgent,
+        },
+      });
+      let isAnswered = false;
+      request.once('response', (response) => {
+        isAnswered = true;
+        void answerOf(response).then(resolve);
+      });
+      request.on('error', (error: NodeJS.ErrnoException) => {
+        // Once the status is known, it counts.
+        if (isAnswered) return;
+        const isStale = request.reusedSocket && (error.code === 'ECONNRESET' || error.code === 'EPIPE');
+        reject(isStale ? new ClosedBeforeUse() : error);
+      });
+      // For example, after a response that switches protocols.
+      request.once('close', () => {
+        if (!isAnswered) reject(new Error('closed without a response'));
+      });
+      request.end(body);
+    });
+  }
+
+  /** Resolves a name, and refuses it unless each of its addresses is allowed: the connection may use any of them. */
+  #lookupFor(protocol: string): LookupFunction {
+    return (hostname, options, callback) => {
+      this.#resolve(hostname)
+        .then((addresses) => {
+          this.#check(addresses, protocol);
+          return addresses.map((address) => ({ address, family: ipaddr.parse(address).kind() === 'ipv6' ? 6 : 4 }));
+        })
+        .then(
+          (addresses) => {
+            const [first] = addresses;
+            if (options.all) callback(null, addresses);
+            else callback(null, first?.address ?? '', first?.family);
+          },
+          (error) => callback(error, ''),
+        );
+    };
+  }
+
+  #check(addresses: readonly string[], protocol: string): void {
+    if (addresses.length === 0) throw new RefusedAddress('The host name has no address.');
+    for (const address of addresses) {
+      const problem = addressProblem(address, protocol, this.#rules);
+      if (problem !== null) throw new RefusedAddress(problem);
+    }
+  }
+}
+
+class ClosedBeforeUse extends Error {
+  override readonly name = 'ClosedBeforeUse';
+}
+
+async function addressesOf(hostname: string): Promise<readonly string[]> {
+  const found = await lookup(hostname, { all: true });
+  return found.map(({ address }) => address);
+}
+
+/** Reads the response body as far as it arrives soon, and not beyond its bound. The status counts in any case. */
+function answerOf(response: http.IncomingMessage): Promise<Answer> {
+  return new Promise((resolve) => {
+    const chunks: Buffer[] = [];
+    let bytes = 0;
+    const timer = setTimeout(() => response.destroy(), BODY_MS);
+    response.on('data', (chunk: Buffer) => {
+      if (bytes < 4 * ANSWER_CHARACTERS_MAX) chunks.push(chunk);
+      bytes += chunk.length;
+      if (bytes > BODY_BYTES_MAX) response.destroy();
+    });
+    response.on('error', () => {});
+    response.once('close', () => {
+      clearTimeout(timer);
+      resolve({ status: response.statusCode ?? 0, answer: textOf(Buffer.concat(chunks)) });
+    });
+  });
+}
+
+/** PostgreSQL stores neither NUL nor half of a surrogate pair. */
+function textOf(bytes: Buffer): string {
+  return bytes.toString('utf8').slice(0, ANSWER_CHARACTERS_MAX).replaceAll('\0', '\ufffd').toWellFormed();
+}
+
+function statusError(status: number): string {
+  if (status >= 300 && status < 400)
+    return `The endpoint responded with a redirect (${status}), which is not followed.`;
+  return `The endpoint responded with status ${status}.`;
+}
+
+/** Uses only the code of an error: a message may contain the URL. */
+function errorSentence(error: unknown): string {
+  if (error instanceof RefusedAddress) return error.message;
+  const code = (error as NodeJS.ErrnoException).code ?? 'no HTTP response';
+  if (code === 'ABORT_ERR') return 'The attempt was canceled.';
+  if (code === 'ECONNREFUSED') return 'The endpoint refused the connection.';
+  if (code === 'ECONNRESET' || code === 'EPIPE') return 'The endpoint closed the connection without a response.';
+  if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') return 'The host name of the endpoint could not be resolved.';
+  if (/CERT|SELF_SIGNED|UNABLE_TO|ALTNAME/.test(code))
+    return `The TLS certificate of the endpoint is not valid (${code}).`;
+  return `The connection to the endpoint failed (${code}).`;
+}

@@ -1,0 +1,89 @@
+// The secrets that sign webhooks, and their encryption in the database. The key is kept outside the database, in a
+// setting or in a file, so that a copy of the database does not disclose the secrets.
+
+import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { NewFile } from '../../store/tools/new-file.ts';
+
+const SECRET_BYTES = 24;
+const SECRET_PREFIX = 'whsec_';
+const KEY = /^[0-9a-f]{64}$/i;
+const KEY_BYTES = 32;
+const CIPHER = 'aes-256-gcm';
+/** The lengths that NIST SP 800-38D recommends for GCM. */
+const IV_BYTES = 12;
+const TAG_BYTES = 16;
+
+/** Thrown if a key or a secret cannot be used. The message contains neither. */
+export class UnusableSecret extends Error {
+  override readonly name = 'UnusableSecret';
+}
+
+/** Creates a secret in the format of Standard Webhooks. */
+export function newSecret(): string {
+  return SECRET_PREFIX + randomBytes(SECRET_BYTES).toString('base64');
+}
+
+/** The bytes that a secret stands for. */
+export function secretBytes(secret: string): Buffer {
+  return Buffer.from(secret.slice(SECRET_PREFIX.length), 'base64');
+}
+
+/** Encrypts texts for the database. */
+export class SecretBox {
+  readonly #key: Buffer;
+
+  /** @param key 64 hexadecimal digits */
+  constructor(key: string) {
+    if (!KEY.test(key)) throw new UnusableSecret('The key of webhooks must be 64 hexadecimal digits.');
+    this.#key = Buffer.from(key, 'hex');
+  }
+
+  seal(text: string): string {
+    const iv = randomBytes(IV_BYTES);
+    const cipher = createCipheriv(CIPHER, this.#key, iv);
+    return Buffer.concat([iv, cipher.update(text, 'utf8'), cipher.final(), cipher.getAuthTag()]).toString('base64');
+  }
+
+  /** @throws UnusableSecret if the text was sealed with another key, or changed */
+  open(sealed: string): string {
+    try {
+      const bytes = Buffer.from(sealed, 'base64');
+      const iv = bytes.subarray(0, IV_BYTES);
+      const decipher = createDecipheriv(CIPHER, this.#key, iv, { authTagLength: TAG_BYTES });
+      decipher.setAuthTag(bytes.subarray(-TAG_BYTES));
+      const text = decipher.update(bytes.subarray(IV_BYTES, -TAG_BYTES));
+      return Buffer.concat([text, decipher.final()]).toString('utf8');
+    } catch {
+      throw new UnusableSecret('The secret was encrypted with another key.');
+    }
+  }
+}
+
+/**
+ * @param key 64 hexadecimal digits; null to read the key from `file`, which is created if it does not exist
+ * @throws UnusableSecret if the file does not contain a key
+ */
+export function openSecretBox({ key, file }: { readonly key: string | null; readonly file: string }): SecretBox {
+  return new SecretBox(key ?? keyIn(file));
+}
+
+function keyIn(file: string): string {
+  if (!existsSync(file)) createKey(file);
+  const key = readFileSync(file, 'utf8').trim();
+  if (KEY.test(key)) return key;
+  throw new UnusableSecret(`${file} must contain a key of 64 hexadecimal digits. Restore it, or set WEBHOOK_KEY.`);
+}
+
+/** Another process that creates the key at the same time may be the first. */
+function createKey(file: string): void {
+  mkdirSync(dirname(file), { recursive: true });
+  try {
+    using created = new NewFile(file);
+    writeFileSync(created.partial, `${randomBytes(KEY_BYTES).toString('hex')}\n`);
+    created.publish();
+  } catch (error) {
+    if (!existsSync(file)) throw error;
+  }
+}

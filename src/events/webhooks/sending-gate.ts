@@ -1,0 +1,64 @@
+// Limits how many webhooks this process sends at once and, when it is short of CPU time, how many it sends a second: the
+// ledger goes first. Senders enter in the order in which they ask.
+
+import { LOAD } from '../../batching/load.ts';
+
+export const REQUESTS_MAX = 500;
+export const BUSY_REQUESTS_PER_SECOND = 200;
+const STEPS_PER_SECOND = 10;
+
+export class SendingGate {
+  #inside = 0;
+  readonly #waiting: (() => void)[] = [];
+  #isBusy = false;
+  /** How many may still enter in this step while the process is busy. */
+  #left = 0;
+  #steps = 0;
+  #timer: NodeJS.Timeout | undefined;
+  readonly #load: Pick<typeof LOAD, 'isBusy'>;
+
+  /** @param load replaced by tests */
+  constructor(load: Pick<typeof LOAD, 'isBusy'> = LOAD) {
+    this.#load = load;
+  }
+
+  start(): void {
+    this.#timer = setInterval(() => this.#step(), 1_000 / STEPS_PER_SECOND).unref();
+  }
+
+  /** Admits all that are waiting, so that they see that they must stop. */
+  stop(): void {
+    clearInterval(this.#timer);
+    while (this.#waiting.length > 0) this.#admitNext();
+  }
+
+  enter(): Promise<void> {
+    return new Promise((admit) => {
+      this.#waiting.push(admit);
+      this.#admit();
+    });
+  }
+
+  leave(): void {
+    this.#inside -= 1;
+    this.#admit();
+  }
+
+  #admit(): void {
+    while (this.#waiting.length > 0 && this.#inside < REQUESTS_MAX && (!this.#isBusy || this.#left > 0))
+      this.#admitNext();
+  }
+
+  #admitNext(): void {
+    this.#inside += 1;
+    this.#left -= 1;
+    this.#waiting.shift()?.();
+  }
+
+  #step(): void {
+    this.#steps += 1;
+    if (this.#steps % STEPS_PER_SECOND === 0) this.#isBusy = this.#load.isBusy();
+    this.#left = BUSY_REQUESTS_PER_SECOND / STEPS_PER_SECOND;
+    this.#admit();
+  }
+}

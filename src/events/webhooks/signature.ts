@@ -1,0 +1,25 @@
+// The headers that identify and sign a webhook. Specification: https://www.standardwebhooks.com
+
+import { createHmac } from 'node:crypto';
+import { secretBytes } from './secrets.ts';
+
+export interface SignedContent {
+  readonly id: string;
+  /** Seconds since 1970. */
+  readonly timestamp: number;
+  readonly body: string;
+}
+
+/** @param secrets during a rotation, the new secret and the previous one: receivers accept any valid signature */
+export function signatureHeaders(content: SignedContent, secrets: readonly string[]): Record<string, string> {
+  return {
+    'webhook-id': content.id,
+    'webhook-timestamp': String(content.timestamp),
+    'webhook-signature': secrets.map((secret) => signatureOf(content, secret)).join(' '),
+  };
+}
+
+function signatureOf({ id, timestamp, body }: SignedContent, secret: string): string {
+  const hmac = createHmac('sha256', secretBytes(secret)).update(`${id}.${timestamp}.${body}`);
+  return `v1,${hmac.digest('base64')}`;
+}

@@ -1,0 +1,285 @@
+// Delivers events to webhook endpoints. A round each second looks at the endpoints, makes a sender for each that is
+// leased to this process, and stores what the senders have done.
+
+import { randomUUID } from 'node:crypto';
+import { setImmediate } from 'node:timers/promises';
+import { IntervalJob } from '../../batching/interval-job.ts';
+import type { Instant } from '../../ledger/instant.ts';
+import type { AccountDatabase } from '../../store/account-database.ts';
+import type { EventLog } from '../../store/event-log.ts';
+import type { AddressRules } from './addresses.ts';
+import { DeliveryQueue } from './delivery-queue.ts';
+import { DeliveryStore, type EndpointChanges } from './delivery-store.ts';
+import { EndpointSender, type LeasedEndpoint } from './endpoint-sender.ts';
+import { type EndpointRow, Leases, type LeaseTerms, type SeenEndpoint } from './leases.ts';
+import { type SendRequest, WebhookRequests } from './request.ts';
+import { retryDelayMs } from './retry-schedule.ts';
+import { type SecretBox, UnusableSecret } from './secrets.ts';
+import { SendingGate } from './sending-gate.ts';
+
+/** The part of a pino logger that is used. Neither secrets nor bodies of requests are logged. */
+export interface WebhookLogger {
+  info(fields: object, message: string): void;
+  warn(fields: object, message: string): void;
+  error(fields: object, message: string): void;
+}
+
+export interface WebhookOptions {
+  readonly database: AccountDatabase;
+  readonly events: Pick<EventLog, 'page' | 'positionBefore'>;
+  readonly secrets: Pick<SecretBox, 'open'>;
+  readonly rules: AddressRules;
+  /** The machine's time, not that of a test clock: receivers compare it with their own. */
+  readonly now: () => number;
+  readonly logger: WebhookLogger;
+  readonly userAgent: string;
+  /** `SHARED_LEASES`; null if no other process can serve the ledger, as with SQLite. */
+  readonly leases: LeaseTerms | null;
+  /** Replaced by tests, like `retryDelay`. */
+  readonly request?: SendRequest;
+  /** The delay after a number of failures; null after the last. */
+  readonly retryDelay?: (failures: number) => number | null;
+}
+
+/** How many steps of a round delete old deliveries. */
+const CLEANING_STEPS = 10;
+/** Trouble with the database is logged at most so often. */
+const TROUBLE_MS = 60_000;
+/** The senders look for new events at most so often. */
+const NUDGE_MS = 20;
+/** So many senders look for new events, before other work of the event loop takes its turn. */
+const SENDERS_PER_TURN = 10;
+
+export class WebhookJob {
+  /** The attempts of this process, for the metrics. */
+  readonly attempts = { delivered: 0, failed: 0 };
+  /** The paused endpoints of all accounts, for the metrics. */
+  pausedEndpoints = 0;
+  readonly #options: WebhookOptions;
+  readonly #leases: Leases;
+  readonly #store: DeliveryStore;
+  readonly #gate = new SendingGate();
+  readonly #requests: WebhookRequests;
+  readonly #job: IntervalJob;
+  readonly #senders = new Map<number, EndpointSender>();
+  /** When the leases were renewed, as `performance.now` measures it. */
+  readonly #leasedAt = new Map<number, number>();
+  /** The revisions of endpoints whose secret cannot be decrypted. */
+  readonly #unusable = new Map<number, number>();
+  #renewedAt = 0;
+  #troubleAt = Number.NEGATIVE_INFINITY;
+  #cleanedId = 0;
+  #nudging: NodeJS.Timeout | null = null;
+
+  constructor(options: WebhookOptions) {
+    const { database, leases, rules, userAgent } = options;
+    const process = randomUUID();
+    this.#options = options;
+    this.#leases = new Leases(database, process, leases);
+    this.#store = new DeliveryStore(database, process);
+    this.#requests = new WebhookRequests({ rules, userAgent });
+    this.#job = new IntervalJob((stopping) => this.#round(stopping), this.#onTrouble);
+  }
+
+  start(): void {
+    this.#gate.start();
+    this.#job.start();
+  }
+
+  /** Waits a moment for requests in flight, stores what was delivered, and releases the leases. */
+  async stop(): Promise<void> {
+    await this.#job.stop();
+    if (this.#nudging !== null) clearTimeout(this.#nudging);
+    const senders = [...this.#senders.values()];
+    for (const sender of senders) sender.drain();
+    this.#gate.stop();
+    await Promise.all(senders.map((sender) => sender.idle()));
+    await this.#flush(true).catch(this.#onTrouble);
+    this.#requests.close();
+  }
+
+  /** Runs a round now, as happens every second. */
+  tick(): Promise<void> {
+    return this.#job.tick();
+  }
+
+  /** There are new events. */
+  nudge(): void {
+    this.#nudging ??= setTimeout(() => {
+      this.#nudging = null;
+      void this.#eachSender((sender) => sender.nudge());
+    }, NUDGE_MS);
+  }
+
+  /** The age of the oldest event that this process has yet to deliver; 0 if there is none. */
+  oldestAgeMs(): number {
+    const instants = [...this.#senders.values()].map((sender) => sender.oldestAt()).filter((at) => at !== null);
+    const oldest = instants.reduce<Instant | null>((min, at) => (min === null || at < min ? at : min), null);
+    return oldest === null ? 0 : Math.max(0, this.#options.now() - oldest);
+  }
+
+  readonly #onTrouble = (error: unknown): void => {
+    const at = performance.now();
+    if (at - this.#troubleAt < TROUBLE_MS) return;
+    this.#troubleAt = at;
+    this.#options.logger.warn({ err: error }, 'the delivery of webhooks failed; retrying every second');
+  };
+
+  async #round(stopping: AbortSignal): Promise<void> {
+    const seen = await this.#leases.look();
+    this.pausedEndpoints = seen.filter(({ isPaused }) => isPaused).length;
+    this.#endChanged(seen);
+    await this.#flush(false);
+    await this.#renew();
+    await this.#begin(seen, stopping);
+    await this.#eachSender((sender) => sender.tick());
+    await this.#clean(seen);
+  }
+
+  /** Ends the senders whose endpoint is gone, paused, changed, or leased to another process. */
+  #endChanged(seen: readonly SeenEndpoint[]): void {
+    const byId = new Map(seen.map((each) => [each.id, each]));
+    for (const sender of this.#senders.values()) {
+      const { id, revision } = sender.endpoint;
+      const now = byId.get(id);
+      if (now === undefined || !now.isOurs) this.#discard(sender);
+      else if (now.isPaused || now.revision !== revision) sender.drain();
+    }
+  }
+
+  /** Stores the changes of all senders, and forgets the senders that have ended. */
+  async #flush(isReleased: boolean): Promise<void> {
+    const ended = [...this.#senders.values()].filter((sender) => sender.isIdle);
+    const taken = [...this.#senders.values()].flatMap((sender) => {
+      const changes = sender.takeChanges(isReleased);
+      return changes === null ? [] : [{ sender, changes }];
+    });
+    if (taken.length > 0) await this.#storeChanges(taken);
+    for (const sender of ended) if (!isReleased) this.#senders.delete(sender.endpoint.id);
+  }
+
+  async #storeChanges(taken: readonly { sender: EndpointSender; changes: EndpointChanges }[]): Promise<void> {
+    const all = taken.map(({ changes }) => changes);
+    const stored = await this.#store.store(all, this.#options.now()).catch((error) => {
+      // It is not known whether the changes were stored, so other senders begin again with what is.
+      for (const { sender } of taken) this.#discard(sender);
+      throw error;
+    });
+    for (const { sender, changes } of taken) {
+      const firstPlace = stored.get(sender.endpoint.id) ?? null;
+      if (firstPlace === null) this.#discard(sender);
+      else sender.stored(changes, firstPlace);
+      if (changes.pausedBecause !== null) this.#logPause(changes);
+    }
+    await this.#store.storeDeliveries(all, stored);
+  }
+
+  #logPause({ endpointId, pausedBecause }: EndpointChanges): void {
+    this.#options.logger.warn({ endpoint: endpointId, reason: pausedBecause }, 'a webhook endpoint was paused');
+  }
+
+  #discard(sender: EndpointSender): void {
+    sender.abandon();
+    this.#senders.delete(sender.endpoint.id);
+  }
+
+  async #renew(): Promise<void> {
+    const { leases } = this.#options;
+    const at = performance.now();
+    if (leases === null || at - this.#renewedAt < leases.renewMs) return;
+    this.#renewedAt = at;
+    const ids = [...this.#senders.keys()];
+    await this.#leases.renew(ids);
+    for (const id of ids) this.#leasedAt.set(id, at);
+  }
+
+  /** Makes senders for the endpoints that are leased to this process, and leases further ones. */
+  async #begin(seen: readonly SeenEndpoint[], stopping: AbortSignal): Promise<void> {
+    const wanted = seen.filter(
+      ({ id, isPaused, revision }) => !isPaused && !this.#senders.has(id) && this.#unusable.get(id) !== revision,
+    );
+    const ours = wanted.filter(({ isOurs }) => isOurs);
+    const free = wanted.filter(({ isOurs, isFree }) => isFree && !isOurs);
+    const at = performance.now();
+    const leased = await this.#leases.claim(idsOf(ours), idsOf(free));
+    for (const id of leased) {
+      if (stopping.aborted) return;
+      this.#leasedAt.set(id, at);
+      await this.#open(id);
+      await setImmediate();
+    }
+  }
+
+  async #open(id: number): Promise<void> {
+    const row = await this.#leases.read(id);
+    const endpoint = row && this.#decrypted(row);
+    if (row === null || endpoint === null) return;
+    const queue = new DeliveryQueue(row.position ?? (await this.#options.events.positionBefore(row.createdAt)));
+    for (const event of await this.#store.pending(id)) queue.addStored(event);
+    const start = { storedPosition: row.position, lastDeliveredAt: await this.#store.lastDeliveredAt(id) };
+    const sender = new EndpointSender(endpoint, queue, start, () => this.#isLeased(id), {
+      events: this.#options.events,
+      store: this.#store,
+      gate: this.#gate,
+      send: this.#options.request ?? ((request) => this.#requests.send(request)),
+      now: this.#options.now,
+      retryDelay: this.#options.retryDelay ?? ((failures) => retryDelayMs(failures, Math.random())),
+      onAttempt: (kind) => {
+        this.attempts[kind] += 1;
+      },
+      onTrouble: this.#onTrouble,
+    });
+    this.#senders.set(id, sender);
+  }
+
+  /** @returns null if the secret was encrypted with another key */
+  #decrypted({ id, revision, sealedSecret, previous, ...row }: EndpointRow): LeasedEndpoint | null {
+    const { secrets, logger } = this.#options;
+    try {
+      const previousSecret = previous && { secret: secrets.open(previous.sealedSecret), expiresAt: previous.expiresAt };
+      const { account, url, types } = row;
+      return { id, account, url, types, revision, secret: secrets.open(sealedSecret), previousSecret };
+    } catch (error) {
+      if (!(error instanceof UnusableSecret)) throw error;
+      this.#unusable.set(id, revision);
+      const advice = 'set WEBHOOK_KEY to that key, or rotate the secret';
+      logger.error({ endpoint: id }, `the secret of a webhook endpoint was encrypted with another key; ${advice}`);
+      return null;
+    }
+  }
+
+  /** Whether this process certainly still has the lease. */
+  #isLeased(id: number): boolean {
+    const { leases } = this.#options;
+    const leasedAt = this.#leasedAt.get(id) ?? Number.NEGATIVE_INFINITY;
+    return leases === null || performance.now() - leasedAt < leases.safeMs;
+  }
+
+  async #eachSender(look: (sender: EndpointSender) => void): Promise<void> {
+    let count = 0;
+    for (const sender of [...this.#senders.values()]) {
+      look(sender);
+      count += 1;
+      if (count % SENDERS_PER_TURN === 0) await setImmediate();
+    }
+  }
+
+  /** Deletes old deliveries of one endpoint after the other, in short steps. */
+  async #clean(seen: readonly SeenEndpoint[]): Promise<void> {
+    let left = seen.length;
+    for (let step = 0; step < CLEANING_STEPS && left > 0; step++) {
+      const next = seen.find(({ id }) => id > this.#cleanedId) ?? seen[0];
+      if (next === undefined) return;
+      const isMore = await this.#store.deleteDeliveries(next.id, this.#options.now());
+      if (!isMore) {
+        this.#cleanedId = next.id;
+        left -= 1;
+      }
+      await setImmediate();
+    }
+  }
+}
+
+function idsOf(endpoints: readonly SeenEndpoint[]): number[] {
+  return endpoints.map(({ id }) => id);
+}

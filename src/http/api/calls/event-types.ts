@@ -1,0 +1,165 @@
+// The schemas of events: one component for each type, with its data, and `Event`, which is any of them.
+
+import Type, { type TSchema } from 'typebox';
+import { EVENT_TYPES, type EventType } from '../../../store/event-log.ts';
+import { amountOf, EndUserId, HoldId, timestamp, transactionIdOf } from './fields.ts';
+
+const EVENT_ID = 'evt_0f3b8c1d5e7a92640b1c2d3e4f5a6b7c';
+const INSTANT = '2026-11-20T08:00:00.123Z';
+
+export const EventId = Type.String({
+  description:
+    'Identifies the event. A webhook may be delivered more than once: ignore an event whose ID you have processed.',
+  examples: [EVENT_ID],
+});
+
+const Balance = amountOf(
+  'The credits that can be spent after the event, as `active_balance` of `/get-active-balance`.',
+  0,
+);
+const TransactionId = transactionIdOf('The transaction, as in `/get-all-user-transactions`.');
+const CycleId = transactionIdOf('The cycle: the ID of the transaction that started it.');
+const ExpireAt = timestamp('2026-12-04T08:00:00.123Z', 'When the credits expire.');
+const PeriodEnd = timestamp('2026-12-21T08:00:03.123Z', 'The end of the period.');
+
+/** The members of the three types about the balance. */
+const crossing = {
+  previous_balance: amountOf('The credits that could be spent before the event.', 0),
+  transaction_id: Type.Optional(transactionIdOf('The transaction that caused the event; absent if time caused it.')),
+};
+const THRESHOLD = 'A number of credits, such as `20`, or a percentage of the latest grant, such as `20%`.';
+
+interface Described {
+  readonly happened: string;
+  /** The members of `data` between `end_user_id` and `balance`. */
+  readonly fields: Readonly<Record<string, TSchema>>;
+}
+
+const DESCRIBED: Readonly<Record<EventType, Described>> = {
+  'credits.added': {
+    happened: 'Credits were added.',
+    fields: { transaction_id: TransactionId, amount: amountOf('The credits that were added.'), expire_at: ExpireAt },
+  },
+  'credits.subtracted': {
+    happened: 'Credits were spent by a subtraction or a capture.',
+    fields: {
+      transaction_id: TransactionId,
+      amount: amountOf('The credits that were spent.'),
+      hold_id: Type.Optional(Type.String({ format: 'uuid', description: 'The hold that was captured, if any.' })),
+    },
+  },
+  'credits.refunded': {
+    happened: 'A subtraction or a capture was refunded.',
+    fields: {
+      transaction_id: transactionIdOf('The refund, as in `/get-all-user-transactions`.'),
+      amount: amountOf('The refunded credits that can be spent again.', 0),
+      expired: amountOf('The refunded credits that cannot be spent again, because their cycle has ended.', 0),
+      refunded_transaction_id: transactionIdOf('The transaction that was refunded.'),
+    },
+  },
+  'credits.expired': {
+    happened: 'Credits expired at the end of a period.',
+    fields: { cycle_id: CycleId, amount: amountOf('The credits that expired.') },
+  },
+  'credits.expiring': {
+    happened: 'Credits will expire soon: by default in 7 days.',
+    fields: {
+      cycle_id: CycleId,
+      amount: amountOf('The credits that will expire unless they are spent before.'),
+      expire_at: ExpireAt,
+    },
+  },
+  'cycle.started': {
+    happened: 'A cycle started, by a request or because a scheduled plan took effect.',
+    fields: {
+      transaction_id: TransactionId,
+      cycle_id: CycleId,
+      amount: amountOf('The credits of the first period.'),
+      cycle_end: PeriodEnd,
+    },
+  },
+  'cycle.renewed': {
+    happened: 'A cycle renewed: a new period began.',
+    fields: {
+      transaction_id: TransactionId,
+      cycle_id: CycleId,
+      amount: amountOf('The credits of the new period, including those that rolled over.'),
+      rolled_over: amountOf('The credits that rolled over from the previous period.', 0),
+      cycle_end: PeriodEnd,
+    },
+  },
+  'cycle.stopped': {
+    happened: 'A cycle was stopped. Its credits stay usable until the end of the period.',
+    fields: { transaction_id: TransactionId, cycle_id: CycleId, cycle_end: PeriodEnd },
+  },
+  'hold.lapsed': {
+    happened: 'A hold lapsed, because it was neither captured nor released in time.',
+    fields: {
+      transaction_id: TransactionId,
+      hold_id: HoldId,
+      amount: amountOf('The credits that were held.'),
+    },
+  },
+  'balance.low': {
+    happened: 'The balance fell below a threshold of the account.',
+    fields: {
+      ...crossing,
+      threshold: Type.String({ description: `The threshold. ${THRESHOLD}`, examples: ['20%'] }),
+    },
+  },
+  'balance.exhausted': { happened: 'The balance fell to 0.', fields: crossing },
+  'balance.recovered': {
+    happened: 'The balance was 0 or below a threshold, and no longer is. A first grant is not a recovery.',
+    fields: {
+      ...crossing,
+      thresholds: Type.Array(Type.String(), {
+        description: `The thresholds that the balance was below and no longer is. ${THRESHOLD}`,
+      }),
+    },
+  },
+};
+
+/** What the event of each type means, as one sentence. */
+export function meaningOf(type: EventType): string {
+  return DESCRIBED[type].happened;
+}
+
+/** The name of the component for a type: `CreditsAddedEvent` for `credits.added`. */
+export function componentOf(type: EventType): string {
+  return `${type.replaceAll(/(?:^|\.)([a-z])/g, (_, letter: string) => letter.toUpperCase())}Event`;
+}
+
+function eventOf(type: EventType): TSchema {
+  const { happened, fields } = DESCRIBED[type];
+  return Type.Object(
+    {
+      id: EventId,
+      type: Type.String({ enum: [type] }),
+      timestamp: timestamp(INSTANT, 'When it happened.'),
+      data: Type.Object({ end_user_id: EndUserId, ...fields, balance: Balance }),
+    },
+    { $id: componentOf(type), description: happened },
+  );
+}
+
+export const EVENT_COMPONENTS: readonly TSchema[] = EVENT_TYPES.map(eventOf);
+
+const mapping = Object.fromEntries(EVENT_TYPES.map((type) => [type, `#/components/schemas/${componentOf(type)}`]));
+
+export const Event = Type.Unsafe({
+  $id: 'Event',
+  description: 'Something that happened to an end user. Later versions may add types, and members of `data`.',
+  oneOf: EVENT_TYPES.map((type) => Type.Ref(`${componentOf(type)}#`)),
+  discriminator: { propertyName: 'type', mapping },
+});
+
+/** Sent to one webhook on request, to test it; never in the list of events. */
+export const WebhookTestEvent = Type.Object(
+  {
+    id: EventId,
+    type: Type.String({ enum: ['webhook.test'] }),
+    timestamp: timestamp(INSTANT, 'When the test was requested.'),
+    data: Type.Object({ endpoint_id: Type.Integer({ description: 'The number of the webhook.' }) }),
+  },
+  { $id: 'WebhookTestEvent', description: 'A test of a webhook.' },
+);

@@ -1,0 +1,67 @@
+// The call that lists events.
+
+import Type, { type Static } from 'typebox';
+import { EVENT_TYPES, EVENTS_PER_PAGE_MAX } from '../../../store/event-log.ts';
+import { EVENT_LIST, EVENT_PAGE } from './event-story.ts';
+import { strict } from './fields.ts';
+import { GET_NOTE, read } from './operation.ts';
+
+export const EVENTS_LIMIT_DEFAULT = 100;
+
+export const EventListQuery = Type.Object(
+  {
+    after: Type.Optional(
+      Type.String({
+        minLength: 1,
+        maxLength: 2_048,
+        // No example: a cursor is valid only for the account that received it.
+        description:
+          'The `next_cursor` of the previous response. If absent, the list begins with the oldest event that Scrip still stores.',
+      }),
+    ),
+    types: Type.Optional(
+      Type.String({
+        minLength: 1,
+        maxLength: 1_000,
+        description: `Only events of these types, separated by commas: ${EVENT_TYPES.map((type) => `\`${type}\``).join(', ')}. If absent, all types.`,
+        examples: [EVENT_PAGE.types],
+      }),
+    ),
+    limit: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: EVENTS_PER_PAGE_MAX,
+        default: EVENTS_LIMIT_DEFAULT,
+        description: 'The maximum number of events in the response.',
+        examples: [EVENT_PAGE.limit],
+      }),
+    ),
+  },
+  strict,
+);
+
+export type EventListQuery = Static<typeof EventListQuery>;
+
+export const EventList = Type.Object(
+  {
+    events: Type.Array(Type.Ref('Event#'), {
+      description: 'In the order in which Scrip recorded them: for one end user, the order in which they happened.',
+    }),
+    next_cursor: Type.String({
+      description: 'Send this as `after` to get the events that follow, now or later. It is present in every response.',
+    }),
+    has_more: Type.Boolean({ description: 'Whether more events may follow now. If false, ask again later.' }),
+  },
+  { $id: 'EventList' },
+);
+
+export const getEvents = {
+  operationId: 'getEvents',
+  tags: ['Events'],
+  summary: 'List events',
+  description: `Lists the events of all end users, oldest first. Events appear shortly after they happened, and are kept for 30 days unless the operator has set another time. To process each event once, store \`next_cursor\` together with the results of your processing, and send it as \`after\` in the next request. ${GET_NOTE}`,
+  querystring: EventListQuery,
+  response: read('EventList', 'The events; none if nothing has happened since `after`.', {
+    example: EVENT_LIST,
+  }),
+};

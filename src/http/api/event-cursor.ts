@@ -1,0 +1,40 @@
+// The cursor of a list of events: opaque to clients, base64url of
+//
+//   version 1 byte · checksum 8 bytes · position as text
+//
+// The checksum also covers the account. It detects mistakes, such as a cursor of another account. It does not prevent
+// forgery: the store checks the position, and returns only events of the account of the API key.
+
+import { hash } from 'node:crypto';
+import type { EventPosition } from '../../store/event-log.ts';
+import { type InvalidRequest, invalidFields } from '../problems.ts';
+
+const VERSION = 1;
+const CHECKSUM_AT = 1;
+const POSITION_AT = 9;
+
+export function writeEventCursor(position: EventPosition, account: number): string {
+  const head = Buffer.alloc(POSITION_AT);
+  head[0] = VERSION;
+  checksumOf(position, account).copy(head, CHECKSUM_AT);
+  return Buffer.concat([head, Buffer.from(position)]).toString('base64url');
+}
+
+/** @throws InvalidRequest if `text` is not a cursor of this account */
+export function readEventCursor(text: string, account: number): EventPosition {
+  const bytes = Buffer.from(text, 'base64url');
+  const position = bytes.toString('utf8', POSITION_AT);
+  // The text is compared with its re-encoding, since the decoder skips characters that are not base64url.
+  if (bytes.length <= POSITION_AT || writeEventCursor(position, account) !== text) throw invalidAfter();
+  return position;
+}
+
+export function invalidAfter(): InvalidRequest {
+  const message =
+    'is not a `next_cursor` that `/get-events` returned for this account; to read from the oldest event, leave it out';
+  return invalidFields([{ path: '/after', message }]);
+}
+
+function checksumOf(position: EventPosition, account: number): Buffer {
+  return hash('sha256', `events/${account}/${VERSION}/${position}`, 'buffer').subarray(0, POSITION_AT - CHECKSUM_AT);
+}

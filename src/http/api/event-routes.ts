@@ -1,0 +1,78 @@
+// The call that lists events. A page can have a thousand events, so it is read through the queue of pages and sent in
+// pieces.
+
+import type { FastifyInstance } from 'fastify';
+import {
+  EVENT_TYPES,
+  type EventLog,
+  type EventPage,
+  type EventPageRequest,
+  type EventType,
+  eventBody,
+} from '../../store/event-log.ts';
+import { InvalidCursor } from '../../store/store-fault.ts';
+import { admission } from '../admission/admit.ts';
+import { connectionOf } from '../admission/connections.ts';
+import { sendError } from '../problem-reply.ts';
+import { invalidFields } from '../problems.ts';
+import { EVENTS_LIMIT_DEFAULT, type EventListQuery, getEvents } from './calls/events.ts';
+import { invalidAfter, readEventCursor, writeEventCursor } from './event-cursor.ts';
+import { fieldsReader } from './query-fields.ts';
+import type { ReadRoutesOptions } from './read-routes.ts';
+import { sendPieces } from './replies.ts';
+
+export interface EventRoutesOptions extends ReadRoutesOptions {
+  readonly events: EventLog;
+}
+
+export function eventRoutes(app: FastifyInstance, options: EventRoutesOptions): void {
+  const { events, pages, unsent } = options;
+  const onRequest = admission(options, 'read');
+  const preValidation = fieldsReader({ integers: ['limit'] });
+  app.get<{ Querystring: EventListQuery }>(
+    '/get-events',
+    { onRequest, preValidation, schema: getEvents },
+    (request, reply) => {
+      const { account } = request.caller;
+      const asked = pageRequestOf(request.query, account);
+      pages
+        .read(account, connectionOf(request.raw.socket), () => events.page(account, asked))
+        .then((page) => sendPieces(unsent, reply, listPieces(page, account)))
+        .catch((error) => sendError(reply, error instanceof InvalidCursor ? invalidAfter() : error));
+    },
+  );
+}
+
+/** @throws InvalidRequest */
+function pageRequestOf({ after, types, limit }: EventListQuery, account: number): EventPageRequest {
+  return {
+    after: after === undefined ? null : readEventCursor(after, account),
+    types: types === undefined ? undefined : typesOf(types),
+    limit: limit ?? EVENTS_LIMIT_DEFAULT,
+  };
+}
+
+function typesOf(text: string): readonly EventType[] {
+  const names = [...new Set(text.split(','))];
+  const unknown = names.find((name) => !isEventType(name));
+  if (unknown === undefined) return names as EventType[];
+  const message = `must be event types, separated by commas; ${JSON.stringify(unknown)} is not one of ${EVENT_TYPES.join(', ')}`;
+  throw invalidFields([{ path: '/types', message }]);
+}
+
+function isEventType(name: string): name is EventType {
+  return (EVENT_TYPES as readonly string[]).includes(name);
+}
+
+/** Events in one piece of a response: about 30 KB. */
+const EVENTS_A_PIECE = 100;
+
+function listPieces({ events, position, hasMore }: EventPage, account: number): readonly string[] {
+  const pieces = ['{"events":['];
+  for (let from = 0; from < events.length; from += EVENTS_A_PIECE) {
+    const bodies = events.slice(from, from + EVENTS_A_PIECE).map(eventBody);
+    pieces.push(from === 0 ? bodies.join(',') : `,${bodies.join(',')}`);
+  }
+  pieces.push(`],"next_cursor":"${writeEventCursor(position, account)}","has_more":${hasMore}}`);
+  return pieces;
+}

@@ -1,0 +1,58 @@
+// Starts the delivery of webhooks, and says what the settings mean for them: where the key of their secrets is kept, and
+// to which addresses they are sent.
+
+import { type Config, DEFAULT_LEDGER } from './config.ts';
+import type { AddressRules } from './events/webhooks/addresses.ts';
+import { openSecretBox, type SecretBox } from './events/webhooks/secrets.ts';
+import type { WebhookJob, WebhookLogger } from './events/webhooks/webhook-job.ts';
+import type { SharedAccountDatabase } from './open-store.ts';
+import type { EventLog } from './store/event-log.ts';
+import { VERSION } from './version.ts';
+
+/**
+ * Opens the secrets of webhooks. Creates the file of the key if it does not exist and no key is set.
+ *
+ * @throws UnusableSecret
+ */
+export function openWebhookSecrets({ database, events }: Pick<Config, 'database' | 'events'>): SecretBox {
+  const file = database.kind === 'file' ? `${database.path}.key` : DEFAULT_LEDGER.replace(/\.db$/, '.key');
+  return openSecretBox({ key: events.key, file });
+}
+
+/** Loopback addresses are for development: they are allowed unless Scrip is reached at a public URL. */
+export function addressRulesOf({ events, console }: Pick<Config, 'events' | 'console'>): AddressRules {
+  return { allowPrivate: events.allowPrivate, allowLoopback: console.publicUrl === null };
+}
+
+/** Called once the server listens, because loading the query library takes a while. */
+export async function startWebhooks(
+  config: Config,
+  accounts: SharedAccountDatabase,
+  events: EventLog,
+  logger: WebhookLogger,
+): Promise<WebhookJob> {
+  const [{ WebhookJob }, { SHARED_LEASES }, database] = await Promise.all([
+    import('./events/webhooks/webhook-job.ts'),
+    import('./events/webhooks/leases.ts'),
+    accounts.open(),
+  ]);
+  let secrets: SecretBox | null = null;
+  const job = new WebhookJob({
+    database,
+    events,
+    secrets: {
+      // Opening may create the key, so it waits for the first endpoint.
+      open(sealed) {
+        secrets ??= openWebhookSecrets(config);
+        return secrets.open(sealed);
+      },
+    },
+    rules: addressRulesOf(config),
+    now: Date.now,
+    logger,
+    userAgent: `Scrip/${VERSION}`,
+    leases: config.database.kind === 'postgres' ? SHARED_LEASES : null,
+  });
+  job.start();
+  return job;
+}

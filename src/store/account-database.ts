@@ -1,0 +1,130 @@
+// The tables of the console and of the webhooks, with the same query interface for both stores. The console and the
+// webhooks have their own database connections, so they take none from the ledger.
+
+import type { Generated, Kysely } from 'kysely';
+import type { Role } from '../accounts/membership.ts';
+
+/** Columns that end in `_at` are milliseconds since 1970. */
+export interface AccountTables {
+  readonly accounts: {
+    readonly account: number;
+    readonly name: string;
+    readonly created_at: number;
+    readonly expiring_days: Generated<number>;
+  };
+  readonly thresholds: { readonly account: number; readonly below: string; readonly created_at: number };
+  readonly webhook_endpoints: {
+    readonly endpoint_id: number;
+    readonly account: number;
+    readonly url: string;
+    readonly types: string;
+    readonly secret: string;
+    readonly previous_secret: string | null;
+    readonly previous_secret_expires_at: number | null;
+    readonly created_at: number;
+    readonly created_by: string;
+    readonly paused_at: number | null;
+    readonly paused_because: string | null;
+    readonly position: string | null;
+    readonly revision: Generated<number>;
+    readonly leased_by: string | null;
+    readonly leased_until: Generated<number>;
+  };
+  readonly webhook_pending: {
+    readonly endpoint_id: number;
+    readonly place: number;
+    readonly event_id: string;
+    readonly type: string;
+    readonly end_user_id: string;
+    readonly body: string;
+    readonly attempts: number;
+    readonly first_attempt_at: number | null;
+    readonly next_attempt_at: number;
+  };
+  readonly webhook_deliveries: {
+    readonly delivery_id: string;
+    readonly endpoint_id: number;
+    readonly event_id: string;
+    readonly type: string;
+    readonly body: string;
+    readonly attempt: number;
+    readonly at: number;
+    readonly duration_ms: number;
+    readonly status: number | null;
+    readonly error: string | null;
+    readonly answer: string;
+  };
+  /** The log of events; see `EventLog`. */
+  readonly events: {
+    /** Ascends in each bucket; on SQLite, there is one. */
+    readonly event: Generated<number>;
+    readonly account: number;
+    readonly id: string;
+    readonly type: string;
+    readonly at: number;
+    readonly data: string;
+    readonly recorded_at: number;
+  };
+  readonly console_users: {
+    readonly id: string;
+    readonly email: string;
+    readonly password_hash: string;
+    readonly created_at: number;
+  };
+  readonly console_sessions: {
+    readonly token_sha256: string;
+    readonly user_id: string;
+    readonly created_at: number;
+    readonly expires_at: number;
+    readonly used_at: number;
+    readonly browser: string;
+  };
+  readonly console_password_resets: {
+    readonly token_sha256: string;
+    readonly user_id: string;
+    readonly expires_at: number;
+  };
+  readonly console_members: {
+    readonly user_id: string;
+    readonly account: number;
+    readonly role: Role;
+    readonly created_at: number;
+  };
+  readonly console_invitations: {
+    readonly token_sha256: string;
+    readonly account: number;
+    readonly role: Role;
+    readonly created_at: number;
+    readonly expires_at: number;
+    readonly used_at: number | null;
+  };
+  readonly console_pending_users: {
+    readonly token_sha256: string;
+    readonly email: string;
+    readonly password_hash: string;
+    readonly account_name: string | null;
+    readonly claimed_account: number | null;
+    readonly invitation_sha256: string | null;
+    readonly expires_at: number;
+  };
+  readonly console_attempts: {
+    readonly subject_sha256: string;
+    readonly attempts: number;
+    readonly ends_at: number;
+  };
+}
+
+export type AccountQueries = Kysely<AccountTables>;
+
+export interface AccountDatabase extends AsyncDisposable {
+  readonly queries: AccountQueries;
+  /** SQL for the time of the database in milliseconds since 1970, which all processes share. */
+  readonly clock: string;
+  /**
+   * Runs `work` in a transaction, one at a time across all processes. `work` must await only its own queries, since
+   * writers of the ledger may be waiting for the transaction.
+   */
+  alone<Result>(work: (queries: AccountQueries) => Promise<Result>): Promise<Result>;
+  /** Runs `work` in a transaction that does not wait for the disk, so a crash of the machine may undo it. */
+  relaxed<Result>(work: (queries: AccountQueries) => Promise<Result>): Promise<Result>;
+}

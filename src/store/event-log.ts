@@ -1,0 +1,164 @@
+// The port for events. Events are derived from the feed and from time, never while a write is decided, and are kept in
+// a log for some weeks. `src/events/derive.ts` says which events follow from postings and time; a store reads the next
+// part of the feed, and stores the events together with the position up to which they were derived.
+
+import type { Amount } from '../ledger/amount.ts';
+import type { EndUserKey } from '../ledger/command.ts';
+import type { Instant } from '../ledger/instant.ts';
+import type { Posting } from '../ledger/posting.ts';
+import type { EndUserState } from '../ledger/state.ts';
+
+export const EVENT_TYPES = [
+  'credits.added',
+  'credits.subtracted',
+  'credits.refunded',
+  'credits.expired',
+  'credits.expiring',
+  'cycle.started',
+  'cycle.renewed',
+  'cycle.stopped',
+  'hold.lapsed',
+  'balance.low',
+  'balance.exhausted',
+  'balance.recovered',
+] as const;
+
+export type EventType = (typeof EVENT_TYPES)[number];
+
+export interface LedgerEvent {
+  /** `evt_` and 32 hexadecimal digits, computed from the cause: deriving the event again gives the same id. */
+  readonly id: string;
+  readonly type: EventType;
+  /** The instant at which it happened. Events are stored a moment later. */
+  readonly at: Instant;
+  /** The data as the API shows it. */
+  readonly data: EventData;
+}
+
+export interface EventData {
+  readonly end_user_id: string;
+  /** The credits that can be spent after the event. */
+  readonly balance: Amount;
+  readonly [field: string]: string | number | readonly string[];
+}
+
+/** A limit of `balance.low`: an amount of credits, or a percentage of the latest grant. */
+export type Threshold = { readonly credits: Amount } | { readonly percent: number };
+
+/** The settings of an account for its events. */
+export interface EventSettings {
+  /** How many days before credits expire `credits.expiring` happens. */
+  readonly expiringDays: number;
+  readonly thresholds: readonly Threshold[];
+}
+
+/** How far the events of an end user are derived. */
+export interface EventState {
+  /** All events up to this instant are derived, and those of all postings that were passed on. */
+  readonly at: Instant;
+  /** The credits of the latest addition, cycle start or renewal; 0 if there was none. */
+  readonly latestGrant: Amount;
+  /** The state of the end user at `at`. */
+  readonly state: EndUserState;
+}
+
+export interface DerivationInput {
+  readonly user: EndUserKey;
+  /** Null for an end user without earlier postings. */
+  readonly from: EventState | null;
+  /** The postings of whole transactions, oldest first. */
+  readonly postings: readonly Posting[];
+  /** The instant up to which time is known to have passed without further postings; null if that is not known. */
+  readonly until: Instant | null;
+  readonly settings: EventSettings;
+}
+
+export interface Derivation {
+  /** In the order in which they happened. */
+  readonly events: readonly LedgerEvent[];
+  readonly next: EventState;
+  /** The next instant at which time alone causes an event; null if there is none before the next posting. */
+  readonly dueAt: Instant | null;
+}
+
+/** Must be pure, since it is called again with the same input after a failure. */
+export type DeriveEvents = (input: DerivationInput) => Derivation;
+
+/**
+ * A position in the events of an account, as text without spaces. Later events never get a position before it. The text
+ * comes from clients, so the store checks it.
+ */
+export type EventPosition = string;
+
+export interface LoggedEvent {
+  readonly id: string;
+  readonly type: EventType;
+  readonly at: Instant;
+  /** `EventData` as JSON. */
+  readonly data: string;
+  /** The position after this event. */
+  readonly position: EventPosition;
+}
+
+export interface EventPageRequest {
+  /** Null to begin with the oldest event that is kept. */
+  readonly after: EventPosition | null;
+  /** All types if absent. */
+  readonly types?: readonly EventType[] | undefined;
+  /** 1 to `EVENTS_PER_PAGE_MAX`. */
+  readonly limit: number;
+}
+
+export interface EventPage {
+  /** In the order in which they were stored; for one end user, in the order in which they happened. */
+  readonly events: readonly LoggedEvent[];
+  /** The position after the last event that was looked at, whether its type was wanted or not. */
+  readonly position: EventPosition;
+  readonly hasMore: boolean;
+}
+
+export const EVENTS_PER_PAGE_MAX = 1_000;
+
+/** The maximum number of thresholds of an account. */
+export const THRESHOLDS_MAX = 10;
+export const EXPIRING_DAYS_DEFAULT = 7;
+export const EXPIRING_DAYS_MAX = 365;
+
+export interface EventLog {
+  /**
+   * Derives and stores the events of the next part of the feed, and some of the events that time alone has caused.
+   *
+   * @returns whether there may be more
+   * @throws StoreFault; the next call derives the same part again
+   */
+  deriveNext(derive: DeriveEvents): Promise<boolean>;
+  /** @throws InvalidCursor (rejects) if `after` is not a position of this ledger, or StoreFault */
+  page(account: number, request: EventPageRequest): Promise<EventPage>;
+  /** The position after the last event of any account that was recorded before an instant of the machine's time. */
+  positionBefore(instant: Instant): Promise<EventPosition>;
+  /**
+   * Deletes some of the events that were stored longer than `retentionMs` ago, in a short step.
+   *
+   * @returns whether there may be more
+   */
+  deleteExpired(retentionMs: number): Promise<boolean>;
+}
+
+/** An event as JSON: an item of `GET /get-events` and, byte for byte, the body of a webhook. */
+export function eventBody({ id, type, at, data }: Pick<LoggedEvent, 'id' | 'type' | 'at' | 'data'>): string {
+  return `{"id":"${id}","type":"${type}","timestamp":"${new Date(at).toISOString()}","data":${data}}`;
+}
+
+/** Parses `20` or `20%`; null for any other text. */
+export function thresholdOf(text: string): Threshold | null {
+  const match = /^([1-9]\d{0,15})(%?)$/.exec(text);
+  const value = Number(match?.[1]);
+  if (match === null || !Number.isSafeInteger(value)) return null;
+  if (match[2] === '') return { credits: value };
+  return value <= 100 ? { percent: value } : null;
+}
+
+/** The inverse of `thresholdOf`. */
+export function thresholdText(threshold: Threshold): string {
+  return 'percent' in threshold ? `${threshold.percent}%` : String(threshold.credits);
+}

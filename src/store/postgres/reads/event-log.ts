@@ -1,0 +1,83 @@
+// The log of events in a database that several processes may share. Each step of the derivation works on one part, and
+// does nothing if another process is deriving the events of this part.
+
+import { randomInt } from 'node:crypto';
+import type { Instant } from '../../../ledger/instant.ts';
+import type { DeriveEvents, EventLog, EventPage, EventPageRequest, EventPosition } from '../../event-log.ts';
+import {
+  deleteBefore,
+  expiredParts,
+  LATEST_EVENTS,
+  lastBefore,
+  numbersIn,
+  numbersOf,
+  pageOf,
+  pageQuery,
+  positionText,
+} from '../journal/event-page.ts';
+import { deriveSome, dueBuckets } from '../journal/events.ts';
+import { partsInFeed } from '../journal/feed.ts';
+import { attempt } from '../pool/postgres-error.ts';
+import { BEGIN_UNPROMISED, BY_KEY, COMMIT, setLocal } from '../pool/transactions.ts';
+import type { LedgerDatabase } from '../schema/open-ledger.ts';
+
+/** One step deletes at most this many events, which takes the server about 5 ms. */
+const DELETED_MAX = 1_000;
+
+/** A fault here does not stop writes, unlike a fault of the ledger. */
+export class PostgresEventLog implements EventLog {
+  readonly #database: LedgerDatabase;
+
+  constructor(database: LedgerDatabase) {
+    this.#database = database;
+  }
+
+  deriveNext(derive: DeriveEvents): Promise<boolean> {
+    const { pool, clock, placement } = this.#database;
+    return attempt(async () => {
+      // Look for work first, so that an idle database gets no writes.
+      const [clocked, ...found] = await pool.send([clock.query, partsInFeed('events'), dueBuckets(clock)]);
+      const buckets = new Set(found.flatMap(({ rows }) => rows.map(([bucket]) => Number(bucket))));
+      const waiting = placement.parts.filter(({ bucket, isShard }) => !isShard || buckets.has(bucket));
+      const part = buckets.size === 0 ? undefined : waiting[randomInt(waiting.length)];
+      if (part === undefined) return false;
+      const now = clock.read(clocked?.rows ?? []);
+      const step = { derive, clock, begin: placement.begin };
+      const isMore = await pool.use((connection) => deriveSome(connection, part, now, step));
+      return isMore || waiting.length > 1;
+    });
+  }
+
+  page(account: number, request: EventPageRequest): Promise<EventPage> {
+    const { pool, placement } = this.#database;
+    const { parts } = placement;
+    return attempt(async () => {
+      const latest = request.after === null ? [] : await pool.rows(LATEST_EVENTS);
+      const after = numbersOf(request.after, numbersIn(latest, parts));
+      const rows = await pool.rows(pageQuery(account, request, after, parts));
+      return pageOf(rows, request, after, parts);
+    });
+  }
+
+  positionBefore(instant: Instant): Promise<EventPosition> {
+    const { pool, placement } = this.#database;
+    const { parts } = placement;
+    return attempt(async () => positionText(numbersIn(await pool.rows(lastBefore(instant, parts)), parts)));
+  }
+
+  /** Deletes events of a random part, so that several processes usually choose different parts. */
+  deleteExpired(retentionMs: number): Promise<boolean> {
+    const { pool, clock, placement } = this.#database;
+    const { parts } = placement;
+    return attempt(async () => {
+      const before = (await clock.peekMachine(pool)) - retentionMs;
+      const buckets = new Set((await pool.rows(expiredParts(before, parts))).map(([bucket]) => Number(bucket)));
+      const expired = parts.filter(({ bucket }) => buckets.has(bucket));
+      const part = expired.length === 0 ? undefined : expired[randomInt(expired.length)];
+      if (part === undefined) return false;
+      const deletion = deleteBefore(part, before, DELETED_MAX);
+      const results = await pool.send([...BEGIN_UNPROMISED, ...setLocal(BY_KEY), deletion, COMMIT]);
+      return results.at(-2)?.rowCount === DELETED_MAX || expired.length > 1;
+    });
+  }
+}

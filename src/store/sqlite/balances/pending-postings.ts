@@ -1,0 +1,38 @@
+// The pending postings of a ledger file, as readers know them.
+
+import type { DatabaseSync } from 'node:sqlite';
+import type { EndUserKey } from '../../../ledger/command.ts';
+import { unflushedEndUsers } from './end-user-reader.ts';
+
+/**
+ * The pending postings: for each end user whose stored balances may not count all postings yet, the latest posting.
+ * Reads follow the links in the journal backwards from this posting. Has two generations, like the writer's cache. When
+ * the writer has flushed the old generation, `rotate` drops it, and the young generation becomes the old one.
+ */
+export class PendingPostings {
+  #young: PostingsByEndUser = new Map();
+  #old: PostingsByEndUser = new Map();
+
+  get({ account, endUser }: EndUserKey): number | null {
+    return this.#young.get(account)?.get(endUser) ?? this.#old.get(account)?.get(endUser) ?? null;
+  }
+
+  set({ account, endUser }: EndUserKey, posting: number): void {
+    const known = this.#young.get(account);
+    if (known === undefined) this.#young.set(account, new Map([[endUser, posting]]));
+    else known.set(endUser, posting);
+  }
+
+  rotate(): void {
+    this.#old = this.#young;
+    this.#young = new Map();
+  }
+}
+
+type PostingsByEndUser = Map<number, Map<string, number>>;
+
+export function pendingPostingsOf(db: DatabaseSync): PendingPostings {
+  const pending = new PendingPostings();
+  for (const [user, posting] of unflushedEndUsers(db)) pending.set(user, posting);
+  return pending;
+}

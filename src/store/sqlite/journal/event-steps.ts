@@ -1,0 +1,204 @@
+// Reads what one step derives events from: the next postings of the journal, the end users for whom time alone causes
+// events, how far the events of these end users are derived, and the settings of their accounts.
+
+import type { DatabaseSync } from 'node:sqlite';
+import { type EndUserKey, endUserText } from '../../../ledger/command.ts';
+import type { Instant } from '../../../ledger/instant.ts';
+import type { Posting } from '../../../ledger/posting.ts';
+import { EMPTY_STATE, type EndUserState, sizeOf } from '../../../ledger/state.ts';
+import {
+  type DeriveEvents,
+  type EventSettings,
+  type EventState,
+  EXPIRING_DAYS_DEFAULT,
+  type Threshold,
+  thresholdOf,
+} from '../../event-log.ts';
+import { stateOfText } from '../../state-text.ts';
+import { prepare, type Statement } from '../file/statements.ts';
+import { UuidParameter, uuidOfHex } from '../file/uuid.ts';
+import { EVENTS, type EventPart, type NewEvent, type NewEventState, newEventState } from './events.ts';
+import { type Attempt, FeedRows, POSITION } from './feed.ts';
+
+/**
+ * The maximum number of postings of a step, unless a single transaction has more. Deriving their events takes 3 ms in
+ * this thread, 2 ms in the writer's.
+ */
+const POSTINGS_MAX = 256;
+
+/** The maximum number of end users of a step for whom time alone causes events. */
+const DUE_MAX = 64;
+
+/** A step takes no further end user once it has loaded this many cycles: loading and storing them takes 3 ms. */
+const LOADED_MAX = 2_048;
+
+/** A step takes no further transaction once its transactions have passed through this many cycles in 2 ms. */
+const PASSED_MAX = 32_768;
+
+interface StepEndUser {
+  readonly user: EndUserKey;
+  readonly from: EventState | null;
+  readonly settings: EventSettings;
+  readonly postings: Posting[];
+}
+
+export class EventSteps {
+  readonly #attempt: Attempt;
+  readonly #rows: FeedRows;
+  readonly #position: Statement;
+  readonly #due: Statement;
+  readonly #state: Statement;
+  readonly #expiringDays: Statement;
+  readonly #thresholds: Statement;
+  readonly #endUser = new UuidParameter();
+
+  /** @param attempt is not used for errors of the derivation, because they are not faults of the ledger */
+  constructor(db: DatabaseSync, attempt: Attempt) {
+    this.#attempt = attempt;
+    this.#rows = new FeedRows(db, attempt);
+    this.#position = prepare(db, POSITION);
+    this.#due = prepare(
+      db,
+      'SELECT account, hex(end_user) FROM event_states WHERE due_at <= ? ORDER BY due_at LIMIT ?',
+    );
+    this.#state = prepare(
+      db,
+      'SELECT derived_to, latest_grant, state FROM event_states WHERE account = ? AND end_user = ?',
+    );
+    this.#expiringDays = prepare(db, 'SELECT expiring_days FROM accounts WHERE account = ?');
+    this.#thresholds = prepare(db, 'SELECT below FROM thresholds WHERE account = ? ORDER BY length(below), below');
+  }
+
+  /** The step for the next postings of the journal, in whole transactions. */
+  next(): EventStep {
+    const after = this.#attempt(() => Number(this.#position.get(EVENTS)?.[0] ?? 0));
+    // If a transaction does not fit, read more.
+    for (let max = POSTINGS_MAX; ; max *= 2) {
+      const step = this.#startAt(after);
+      const read = { rows: 0, through: after };
+      for (const rows of this.#rows.transactions(after, max, read))
+        if (
+          !step.add(
+            rows[0].user,
+            rows.map((row) => row.converted()),
+            read.through,
+          )
+        )
+          break;
+      step.isMore ||= read.rows === max;
+      if (!step.isEmpty || !step.isMore) return step;
+    }
+  }
+
+  hasDue(now: Instant): boolean {
+    return this.#attempt(() => this.#due.get(now, 1) !== undefined);
+  }
+
+  /** Adds end users for whom time alone causes events up to `now`. */
+  addDue(step: EventStep, now: Instant): void {
+    const rows = this.#attempt(() => this.#due.all(now, DUE_MAX)) as readonly [number, string][];
+    for (const [account, digits] of rows) if (!step.wait({ account, endUser: uuidOfHex(digits) }, now)) break;
+  }
+
+  #startAt(after: number): EventStep {
+    const settings = new Map<number, EventSettings>();
+    return new EventStep(after, (user) =>
+      this.#attempt(() => {
+        const ofAccount = settings.get(user.account) ?? this.#settingsOf(user.account);
+        settings.set(user.account, ofAccount);
+        return { user, from: this.#stateOf(user), settings: ofAccount, postings: [] };
+      }),
+    );
+  }
+
+  #stateOf({ account, endUser }: EndUserKey): EventState | null {
+    const row = this.#state.get(account, this.#endUser.of(endUser));
+    if (row === undefined) return null;
+    const [at, latestGrant, text] = row as [number, number, string];
+    return { at, latestGrant, state: stateOfText(text) };
+  }
+
+  #settingsOf(account: number): EventSettings {
+    const expiringDays = Number(this.#expiringDays.get(account)?.[0] ?? EXPIRING_DAYS_DEFAULT);
+    const thresholds = this.#thresholds.all(account).map(([below]) => thresholdOf(below as string) as Threshold);
+    return { expiringDays, thresholds };
+  }
+}
+
+export class EventStep {
+  readonly #after: number;
+  readonly #load: (user: EndUserKey) => StepEndUser;
+  readonly #users = new Map<string, StepEndUser>();
+  #loaded = 0;
+  #passed = 0;
+  #through: number;
+  /** Whether more is left for further steps. */
+  isMore = false;
+
+  constructor(after: number, load: (user: EndUserKey) => StepEndUser) {
+    this.#after = after;
+    this.#through = after;
+    this.#load = load;
+  }
+
+  get isEmpty(): boolean {
+    return this.#users.size === 0;
+  }
+
+  /**
+   * @param postings the next transaction of the end user
+   * @param through the last posting of the transaction
+   * @returns false if the step has no room; it then has more
+   */
+  add(user: EndUserKey, postings: readonly Posting[], through: number): boolean {
+    const endUser = this.#endUser(user);
+    if (endUser === null) return false;
+    this.#passed += sizeOf(stateOf(endUser));
+    for (const posting of postings) endUser.postings.push(posting);
+    this.#through = through;
+    return true;
+  }
+
+  /** Adds an end user for whom time alone causes events up to `now`. @returns false if the step has no room */
+  wait(user: EndUserKey, now: Instant): boolean {
+    const endUser = this.#endUser(user);
+    if (endUser === null) return false;
+    const state = stateOf(endUser);
+    const ended = state.cycles.filter(({ end }) => end <= now).length;
+    this.#passed += sizeOf(state) * (1 + ended);
+    return true;
+  }
+
+  /** Loads an end user unless it is already in the step. Returns null if the step has no room. */
+  #endUser(user: EndUserKey): StepEndUser | null {
+    const name = endUserText(user);
+    const known = this.#users.get(name);
+    if (this.#passed >= PASSED_MAX || (known === undefined && this.#loaded >= LOADED_MAX)) {
+      this.isMore = true;
+      return null;
+    }
+    // A row of the journal is an end user, too, but would stay in memory.
+    const endUser = known ?? this.#load({ account: user.account, endUser: user.endUser });
+    if (known === undefined) {
+      this.#users.set(name, endUser);
+      this.#loaded += sizeOf(stateOf(endUser));
+    }
+    return endUser;
+  }
+
+  derive(derive: DeriveEvents, until: Instant | null): EventPart {
+    const states: NewEventState[] = [];
+    const events: NewEvent[] = [];
+    for (const { user, from, settings, postings } of this.#users.values()) {
+      const derived = derive({ user, from, postings, until, settings });
+      states.push(newEventState(user, from, derived));
+      for (const { id, type, at, data } of derived.events)
+        events.push({ account: user.account, id, type, at, data: JSON.stringify(data) });
+    }
+    return { after: this.#after, through: this.#through, states, events };
+  }
+}
+
+function stateOf({ from }: StepEndUser): EndUserState {
+  return from?.state ?? EMPTY_STATE;
+}

@@ -1,0 +1,89 @@
+// The connection of the console or of the webhooks to the ledger file.
+
+import type { DatabaseSync, SQLInputValue } from 'node:sqlite';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Kysely, SqliteDialect, type SqliteDialectConfig, SqliteDriver } from 'kysely';
+import type { AccountDatabase, AccountTables } from '../../account-database.ts';
+import { connect } from '../file/ledger-file.ts';
+import { beginToWrite, tryToWrite, withWriteLock } from '../file/write-lock.ts';
+
+/**
+ * How many times a transaction tries to get the write lock, once a millisecond, before it blocks the thread: the writer
+ * holds the lock while it waits for the disk, and meanwhile this thread answers requests.
+ */
+const TRIES = 50;
+
+/** @param file a ledger that this process has already opened */
+export function openSqliteAccountDatabase(file: string): AccountDatabase {
+  const db = connect(file);
+  // A checkpoint would block this thread. The writer, which has its own thread, does the checkpoints.
+  db.exec('PRAGMA wal_autocheckpoint = 0');
+  const queries = new Kysely<AccountTables>({
+    dialect: new LedgerDialect(db, {
+      database: {
+        close: () => db.close(),
+        prepare(sql) {
+          const statement = db.prepare(sql);
+          return {
+            reader: statement.columns().length > 0,
+            all: (parameters) => withWriteLock(db, () => statement.all(...(parameters as SQLInputValue[]))),
+            run: (parameters) => withWriteLock(db, () => statement.run(...(parameters as SQLInputValue[]))),
+            iterate: (parameters) => statement.iterate(...(parameters as SQLInputValue[])),
+          };
+        },
+      },
+    }),
+  });
+  return {
+    queries,
+    clock: "CAST(unixepoch('subsec') * 1000 AS INTEGER)",
+    // SQLite runs one write transaction at a time.
+    alone: (work) => queries.transaction().execute(work),
+    relaxed: (work) =>
+      queries.connection().execute(async (connection) => {
+        db.exec('PRAGMA synchronous = NORMAL');
+        try {
+          return await connection.transaction().execute(work);
+        } finally {
+          db.exec('PRAGMA synchronous = FULL');
+        }
+      }),
+    [Symbol.asyncDispose]: () => queries.destroy(),
+  };
+}
+
+class LedgerDialect extends SqliteDialect {
+  readonly #db: DatabaseSync;
+  readonly #config: SqliteDialectConfig;
+
+  constructor(db: DatabaseSync, config: SqliteDialectConfig) {
+    super(config);
+    this.#db = db;
+    this.#config = config;
+  }
+
+  override createDriver(): SqliteDriver {
+    return new LedgerDriver(this.#db, this.#config);
+  }
+}
+
+class LedgerDriver extends SqliteDriver {
+  readonly #db: DatabaseSync;
+
+  constructor(db: DatabaseSync, config: SqliteDialectConfig) {
+    super(config);
+    this.#db = db;
+  }
+
+  /**
+   * Takes the write lock at BEGIN: a transaction that begins with a read cannot write once another connection has
+   * written.
+   */
+  override async beginTransaction(): Promise<void> {
+    for (let left = TRIES; left > 0; left--) {
+      if (tryToWrite(this.#db)) return;
+      await sleep(1);
+    }
+    beginToWrite(this.#db);
+  }
+}

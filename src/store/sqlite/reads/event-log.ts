@@ -1,0 +1,126 @@
+// Derives the events of a ledger file from the journal and from time, and reads them. The reading connection finds the
+// postings, the states and the settings; the writer stores the events.
+
+import assert from 'node:assert/strict';
+import type { Instant } from '../../../ledger/instant.ts';
+import {
+  type DeriveEvents,
+  EVENTS_PER_PAGE_MAX,
+  type EventLog,
+  type EventPage,
+  type EventPageRequest,
+  type EventPosition,
+  type EventType,
+  type LoggedEvent,
+} from '../../event-log.ts';
+import { InvalidCursor } from '../../store-fault.ts';
+import { prepare, type Row, type Statement } from '../file/statements.ts';
+import { EventSteps } from '../journal/event-steps.ts';
+import type { SqliteLedgerStore } from './ledger-store.ts';
+
+/** The maximum number of events that are looked at for a page of some types, which takes about a millisecond. */
+const LOOKED_AT_MAX = 5_000;
+
+export class SqliteEventLog implements EventLog {
+  readonly #ledger: SqliteLedgerStore;
+  readonly #steps: EventSteps;
+  readonly #latest: Statement;
+  readonly #range: Statement;
+  readonly #page: Statement;
+  readonly #next: Statement;
+  readonly #oldest: Statement;
+  readonly #before: Statement;
+
+  constructor(ledger: SqliteLedgerStore) {
+    const { db } = ledger;
+    this.#ledger = ledger;
+    this.#steps = new EventSteps(db, (read) => ledger.attempt(read));
+    this.#latest = prepare(db, "SELECT seq FROM sqlite_sequence WHERE name = 'events'");
+    this.#range = prepare(
+      db,
+      'SELECT max(event) FROM (SELECT event FROM events WHERE account = ? AND event > ? ORDER BY event LIMIT ?)',
+    );
+    this.#page = prepare(
+      db,
+      `SELECT event, id, type, at, data FROM events WHERE account = ?1 AND event > ?2 AND event <= ?3
+         AND (?4 IS NULL OR type IN (SELECT value FROM json_each(?4))) ORDER BY event LIMIT ?5`,
+    );
+    this.#next = prepare(db, 'SELECT 1 FROM events WHERE account = ? AND event > ? LIMIT 1');
+    this.#oldest = prepare(db, 'SELECT min(event) FROM events');
+    this.#before = prepare(
+      db,
+      'SELECT event, recorded_at FROM events WHERE event BETWEEN ? AND ? ORDER BY event DESC LIMIT 1',
+    );
+  }
+
+  async deriveNext(derive: DeriveEvents): Promise<boolean> {
+    const { clock } = this.#ledger;
+    let step = this.#steps.next();
+    let until: Instant | null = null;
+    if (!step.isMore && this.#steps.hasDue(clock.peek())) {
+      // Read the journal again after this, because the batches in flight may have written earlier postings.
+      const passed = await this.#ledger.passedInstant();
+      step = this.#steps.next();
+      if (!step.isMore) {
+        this.#steps.addDue(step, passed);
+        until = passed;
+      }
+    }
+    if (step.isEmpty) return false;
+    const isSaved = await this.#ledger.saveEvents(step.derive(derive, until));
+    // The postings may have made end users due at once.
+    return step.isMore || !isSaved || this.#steps.hasDue(clock.peek());
+  }
+
+  async page(account: number, { after, types, limit }: EventPageRequest): Promise<EventPage> {
+    assert(limit >= 1 && limit <= EVENTS_PER_PAGE_MAX, 'the API limits pages');
+    return this.#ledger.attempt(() => {
+      const start = after === null ? 0 : this.#numberOf(after);
+      const lookedAt = types === undefined ? limit : LOOKED_AT_MAX;
+      const end = Number(this.#range.get(account, start, lookedAt)?.[0] ?? start);
+      const wanted = types === undefined ? null : JSON.stringify(types);
+      const events = this.#page.all(account, start, end, wanted, limit).map(eventOf);
+      const position = events.length === limit ? (events.at(-1) as LoggedEvent).position : String(end);
+      return { events, position, hasMore: this.#next.get(account, Number(position)) !== undefined };
+    });
+  }
+
+  /** Searches by halves, since numbers and `recorded_at` ascend together. Some numbers may be missing. */
+  async positionBefore(instant: Instant): Promise<EventPosition> {
+    return this.#ledger.attempt(() => {
+      const oldest = this.#oldest.get()?.[0] ?? null;
+      let high = this.#latestNumber();
+      if (oldest === null) return String(high);
+      let low = Number(oldest) - 1;
+      // Every event up to `low` was recorded before the instant, and no event after `high`.
+      while (low < high) {
+        const middle = Math.ceil((low + high) / 2);
+        const found = this.#before.get(low + 1, middle) as [event: number, recordedAt: Instant] | undefined;
+        if (found === undefined || found[1] < instant) low = middle;
+        else high = found[0] - 1;
+      }
+      return String(low);
+    });
+  }
+
+  deleteExpired(retentionMs: number): Promise<boolean> {
+    return this.#ledger.deleteExpiredEvents(retentionMs);
+  }
+
+  /** @throws InvalidCursor */
+  #numberOf(position: EventPosition): number {
+    const number = /^\d{1,16}$/.test(position) ? Number(position) : Number.NaN;
+    if (!(number <= this.#latestNumber())) throw new InvalidCursor();
+    return number;
+  }
+
+  /** The number of the latest event, whether it is deleted or not; 0 if there was none. */
+  #latestNumber(): number {
+    return Number(this.#latest.get()?.[0] ?? 0);
+  }
+}
+
+function eventOf(row: Row): LoggedEvent {
+  const [event, id, type, at, data] = row as [number, string, EventType, Instant, string];
+  return { id, type, at, data, position: String(event) };
+}

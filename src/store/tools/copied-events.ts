@@ -1,0 +1,59 @@
+// A copy has no events, and its first server must not derive the events of the copied ledger again. Therefore, a copy
+// stores how far the events of each end user are derived: as if the source had derived all of them up to its clock.
+
+import type { EndUserKey } from '../../ledger/command.ts';
+import type { Instant } from '../../ledger/instant.ts';
+import type { Posting } from '../../ledger/posting.ts';
+import { type Derivation, type DeriveEvents, type EventState, EXPIRING_DAYS_DEFAULT } from '../event-log.ts';
+import { COPIED_TABLES, type CopiedRow, type LedgerRow, type TableRow } from './ledger-copy.ts';
+
+export class CopiedEvents {
+  readonly #derive: DeriveEvents;
+  readonly #until: Instant;
+  /** By account. */
+  readonly #expiringDays: ReadonlyMap<number, number>;
+  /** How far the events of the current end user are derived. */
+  #from: EventState | null = null;
+  #transaction: Posting[] = [];
+
+  /** @param until the clock of the source */
+  constructor(derive: DeriveEvents, tables: readonly TableRow[], until: Instant) {
+    this.#derive = derive;
+    this.#until = until;
+    const [account, days] = (['account', 'expiring_days'] as const).map((name) => COPIED_TABLES.accounts.indexOf(name));
+    const accounts = tables.filter(({ table }) => table === 'accounts');
+    this.#expiringDays = new Map(
+      accounts.map(({ values }) => [Number(values[account as number]), Number(values[days as number])]),
+    );
+  }
+
+  /** Adds to each end user how far its events are derived. Must be called with all rows, in order. */
+  follow(rows: readonly LedgerRow[]): readonly CopiedRow[] {
+    return rows.map((row) => {
+      if (row.kind === 'end-user') return { ...row, events: this.#end(row.user) };
+      const { user, posting } = row;
+      if (this.#transaction[0]?.transactionId !== posting.transactionId) this.#take(user);
+      this.#transaction.push(posting);
+      return row;
+    });
+  }
+
+  #take(user: EndUserKey): void {
+    if (this.#transaction.length > 0) this.#from = this.#derived(user, null).next;
+    this.#transaction = [];
+  }
+
+  #end(user: EndUserKey): Derivation {
+    const derived = this.#derived(user, this.#until);
+    this.#from = null;
+    this.#transaction = [];
+    return derived;
+  }
+
+  /** Thresholds only matter for the events, which are dropped. */
+  #derived(user: EndUserKey, until: Instant | null): Derivation {
+    const expiringDays = this.#expiringDays.get(user.account) ?? EXPIRING_DAYS_DEFAULT;
+    const settings = { expiringDays, thresholds: [] };
+    return this.#derive({ user, from: this.#from, postings: this.#transaction, until, settings });
+  }
+}

@@ -1,0 +1,181 @@
+// `scrip webhook`, `scrip threshold` and `scrip expiring-notice`, on SQLite and PostgreSQL, beside a running server. A
+// secret is printed once, alone on the last line.
+
+import assert from 'node:assert/strict';
+import { existsSync, statSync } from 'node:fs';
+import { after, describe, test } from 'node:test';
+import { EVENT_TYPES } from '../../src/store/event-log.ts';
+import { PostgresServer } from '../store/postgres/postgres-server.ts';
+import { temporaryFile } from '../store/temporary-ledger.ts';
+import { assertOneLine, COMMANDS_AT_ONCE, type Environment, ledgerAt, scrip, serve } from './scrip-command.ts';
+
+const SECRET = /^whsec_[A-Za-z0-9+/]{32}$/;
+const URL = 'https://receiver.example/hooks';
+const KEY = 'a'.repeat(64);
+
+let server: Promise<PostgresServer> | null = null;
+after(async () => {
+  await (await server)?.remove();
+});
+
+async function postgresLedger(): Promise<Environment> {
+  server ??= PostgresServer.start({ fsync: 'off' });
+  return { DATABASE_URL: await (await server).createDatabase(), WEBHOOK_KEY: KEY };
+}
+
+/** Runs a command that must succeed. @returns what it prints */
+async function run(environment: Environment, ...args: string[]): Promise<string> {
+  const { code, stdout, stderr } = await scrip(args, environment);
+  assert.deepEqual([code, stderr], [0, ''], args.join(' '));
+  return stdout.trimEnd();
+}
+
+async function withAccount(environment: Environment): Promise<Environment> {
+  await run(environment, 'key', 'create', '--account', 'acme');
+  return environment;
+}
+
+const ADD = ['webhook', 'add', '--account', 'acme', '--url', URL];
+
+const STORES: readonly (readonly [name: string, ledger: () => Promise<Environment>])[] = [
+  ['SQLite', async () => ledgerAt(temporaryFile())],
+  ['PostgreSQL', postgresLedger],
+];
+
+for (const [name, ledger] of STORES) {
+  describe(`webhooks on the command line (${name})`, { concurrency: COMMANDS_AT_ONCE }, () => {
+    test('scrip webhook add, list, rotate, pause, resume, test and remove manage an endpoint', async () => {
+      const environment = await withAccount(await ledger());
+      const [first, secret, ...more] = (await run(environment, ...ADD, '--types', 'balance.low, hold.lapsed')).split(
+        '\n',
+      );
+      assert.equal(first, 'Webhook endpoint 1 of acme; its secret (shown only once):');
+      assert.match(secret ?? '', SECRET);
+      assert.deepEqual(more, []);
+      const day = String.raw`\d{4}-\d\d-\d\d \d\d:\d\d`;
+      const list = async () => (await run(environment, 'webhook', 'list', '--account', 'acme')).split('\n')[1] ?? '';
+      const listed = `^1 +acme +https://receiver\\.example/hooks +hold\\.lapsed,balance\\.low +${day}`;
+      assert.match(await list(), new RegExp(`${listed} +0$`));
+      const rotated = (await run(environment, 'webhook', 'rotate', '1')).split('\n').at(-1) ?? '';
+      assert.match(rotated, SECRET);
+      assert.notEqual(rotated, secret);
+      assert.match(await run(environment, 'webhook', 'pause', '1'), /^Webhook endpoint 1 paused; its events wait\.$/);
+      assert.equal(await run(environment, 'webhook', 'test', '1'), 'Test event queued; the running server sends it.');
+      assert.match(await list(), new RegExp(`${listed} +1 +${day} The endpoint was paused`));
+      assert.equal(await run(environment, 'webhook', 'resume', '1'), 'Webhook endpoint 1 resumed.');
+      assert.match(await list(), new RegExp(`${listed} +1$`));
+      const all = await run(environment, 'webhook', 'list');
+      for (const one of [secret ?? '', rotated]) assert(!all.includes(one));
+      assert.equal(await run(environment, 'webhook', 'remove', '1'), 'Webhook endpoint 1 removed.');
+      assert.equal(await list(), '');
+      const unknown = /^Webhook endpoint 1 does not exist; see `scrip webhook list`\.$/;
+      for (const command of ['rotate', 'pause', 'resume', 'test', 'remove'])
+        await assertOneLine(['webhook', command, '1'], environment, unknown);
+      await assertOneLine(['webhook', 'resend', '1', '--event', 'evt_1'], environment, unknown);
+    });
+
+    test('scrip threshold and scrip expiring-notice set when events happen', async () => {
+      const environment = await withAccount(await ledger());
+      const below = (name: string, value: string) => ['threshold', name, '--account', 'acme', '--below', value];
+      assert.equal(await run(environment, ...below('add', '20%')), 'Threshold 20% of acme added.');
+      assert.equal(await run(environment, ...below('add', '500')), 'Threshold 500 of acme added.');
+      assert.equal(await run(environment, ...below('add', '20%')), 'Threshold 20% of acme already exists.');
+      const list = async () =>
+        (await run(environment, 'threshold', 'list')).split('\n').map((line) => line.split(/ +/).slice(0, 2));
+      assert.deepEqual(await list(), [
+        ['ACCOUNT', 'BELOW'],
+        ['acme', '20%'],
+        ['acme', '500'],
+      ]);
+      assert.equal(await run(environment, ...below('remove', '20%')), 'Threshold 20% of acme removed.');
+      await assertOneLine(
+        below('remove', '20%'),
+        environment,
+        /^Account acme has no threshold 20%; see `scrip threshold list`\.$/,
+      );
+      const notice = ['expiring-notice', '--account', 'acme'];
+      const happens = (days: string) => `credits.expiring happens ${days} before credits of acme expire.`;
+      assert.equal(await run(environment, ...notice), happens('7 days'));
+      assert.equal(await run(environment, ...notice, '--days', '1'), happens('1 day'));
+      assert.equal(await run(environment, ...notice), happens('1 day'));
+    });
+  });
+}
+
+describe('webhooks on the command line', { concurrency: COMMANDS_AT_ONCE }, () => {
+  test('beside a running server, scrip webhook resend queues the events of a time span', async (t) => {
+    const file = temporaryFile();
+    const environment = ledgerAt(file);
+    const { url } = await serve(t, file);
+    const key = (await run(environment, 'key', 'create', '--account', 'acme')).split('\n').at(-1);
+    const reply = await fetch(`${url}/add`, {
+      method: 'POST',
+      headers: { Authorization: `Bearer ${key}`, 'Content-Type': 'application/json' },
+      body: JSON.stringify({ end_user_id: '5f2b1c9e-3a70-4d2e-9b61-0c8f4e7a1d23', amount: 100 }),
+    });
+    assert.equal(reply.status, 200);
+    await run(environment, ...ADD);
+    await run(environment, 'webhook', 'pause', '1');
+    const from = new Date(Date.now() - 600_000).toISOString();
+    const to = new Date(Date.now() + 600_000).toISOString();
+    const resend = ['webhook', 'resend', '1', '--from', from];
+    assert.equal(await run(environment, ...resend, '--to', to), '1 event queued; the running server sends it.');
+    assert.match(
+      (await run(environment, 'webhook', 'list')).split('\n')[1] ?? '',
+      / 1 +\S+ \S+ The endpoint was paused/,
+    );
+    await assertOneLine([...resend, '--to', from], environment, /^--to must be after --from\.$/);
+    const either = /^Pass either --event, or both --from and --to\.$/;
+    for (const args of [resend, ['webhook', 'resend', '1'], [...resend, '--to', to, '--event', 'evt_1']])
+      await assertOneLine(args, environment, either);
+    await assertOneLine(
+      ['webhook', 'resend', '1', '--event', 'evt_1'],
+      environment,
+      /^Event evt_1 is not among the latest deliveries of webhook endpoint 1; use --from and --to\.$/,
+    );
+  });
+
+  test('the key of the secrets is kept in a file beside the ledger that only its owner can read', async () => {
+    const file = temporaryFile();
+    const environment = await withAccount(ledgerAt(file));
+    await run(environment, ...ADD);
+    assert.equal(statSync(`${file}.key`).mode & 0o777, 0o600);
+    const other = await withAccount({ ...ledgerAt(temporaryFile()), WEBHOOK_KEY: KEY });
+    await run(other, ...ADD);
+    assert(!existsSync(`${other.DATABASE_URL?.slice('file:'.length)}.key`), 'WEBHOOK_KEY replaces the file');
+  });
+
+  test('a mistake in a command of webhooks or thresholds gets one sentence that says what to correct', async () => {
+    const environment = await withAccount(ledgerAt(temporaryFile()));
+    const add = (...args: string[]) => ['webhook', 'add', '--account', 'acme', ...args];
+    const threshold = (...args: string[]) => ['threshold', 'add', ...args];
+    const cases: readonly (readonly [args: readonly string[], message: RegExp])[] = [
+      [add('--url', 'http://receiver.example'), /^--url: The URL must begin with https:\/\/\.$/],
+      [add('--url', 'receiver.example'), /^--url: The URL must be https:\/\/…/],
+      [add('--url', URL, '--types', 'balance.high'), new RegExp(`'--types <types>'.*${EVENT_TYPES.join(', ')}\\.$`)],
+      [['webhook', 'add', '--account', 'Unknown', '--url', URL], /^Account Unknown does not exist; see/],
+      [['webhook', 'list', '--account', 'Unknown'], /^Account Unknown does not exist; see/],
+      [['webhook', 'rotate', '0'], /Must be an ID from `scrip webhook list`\.$/],
+      [['webhook', 'resend', '1', '--from', 'yesterday'], /'--from <instant>'.*Must be a date and time such as/],
+      [
+        threshold('--account', 'acme', '--below', '0'),
+        /'--below <threshold>'.*Must be an amount of credits, such as 20/,
+      ],
+      [threshold('--account', 'Unknown', '--below', '20'), /^Account Unknown does not exist; see/],
+      [['expiring-notice', '--account', 'acme', '--days', '366'], /Must be a whole number from 1 to 365\.$/],
+    ];
+    for (const [args, message] of cases) await assertOneLine(args, environment, message);
+    const local = add('--url', 'http://127.0.0.1:4000/');
+    assert.match(await run(environment, ...local), /whsec_/, 'loopback addresses are for development');
+    const inProduction = { ...environment, PUBLIC_URL: 'https://scrip.example' };
+    await assertOneLine(local, inProduction, /^--url: The URL must begin with https:\/\/\.$/);
+    for (let below = 1; below <= 10; below++)
+      await run(environment, ...threshold('--account', 'acme', '--below', String(below)));
+    await assertOneLine(
+      threshold('--account', 'acme', '--below', '11'),
+      environment,
+      /^Account acme already has 10 thresholds; remove one with `scrip threshold remove`\.$/,
+    );
+    await assertOneLine(['webhook', 'list'], ledgerAt(temporaryFile()), /./);
+  });
+});

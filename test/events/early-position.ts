@@ -1,0 +1,25 @@
+// Replaces the queue of an endpoint. The position that it gives away is after all events that were read, whether they
+// are delivered or not.
+
+import { DeliveryQueue as ShippedQueue } from '../../src/events/webhooks/delivery-queue.ts';
+import type { EventPosition } from '../../src/store/event-log.ts';
+
+export * from '../../src/events/webhooks/delivery-queue.ts';
+
+export class DeliveryQueue extends ShippedQueue {
+  #readTo: EventPosition;
+
+  constructor(position: EventPosition) {
+    super(position);
+    this.#readTo = position;
+  }
+
+  override addPageEnd(position: EventPosition): void {
+    this.#readTo = position;
+    super.addPageEnd(position);
+  }
+
+  override passed(): ReturnType<ShippedQueue['passed']> {
+    return { position: this.#readTo, events: [] };
+  }
+}

@@ -1,0 +1,36 @@
+// Kills the processes that derive, deliver and receive events a few times; `npm run kill-events` kills them 100 times.
+// The control is a server that is broken on purpose, which the test must catch.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { randomFrom } from '../crash/randomness.ts';
+import { type KillOptions, killEvents, summaryOf } from './killing-events.ts';
+
+const SEED = Number(process.env.SEED ?? Date.now() % 1_000_000);
+
+const OPTIONS: KillOptions = {
+  kills: 4,
+  // Events are derived every half second.
+  loadMsMin: 600,
+  loadMsMax: 1_000,
+  databaseUrl: null,
+  processes: 1,
+  endpoints: 1,
+  hasShortRetries: true,
+  weakness: null,
+  settledWithinMs: 60_000,
+};
+
+test('if servers and receivers are killed, each event is delivered, none is made up, and those of an end user arrive in order', async (t) => {
+  const found = await killEvents(OPTIONS, randomFrom(SEED));
+  t.diagnostic(`SEED=${SEED}: ${summaryOf(found)}`);
+  assert.deepEqual(found.problems, []);
+  assert(found.events > 100, 'there were events to lose');
+});
+
+test('control: the kill test catches a server that stores the position of the derivation before the events', async (t) => {
+  const options = { ...OPTIONS, weakness: 'late-events', settledWithinMs: 2_000 } as const;
+  const found = await killEvents(options, randomFrom(SEED));
+  t.diagnostic(`SEED=${SEED}: ${summaryOf(found)}`);
+  assert(found.problems.length > 0);
+});

@@ -1,0 +1,74 @@
+// `npm run kill-events -- --kills 100 --seed 1`: kills the processes that derive, deliver and receive events at random
+// moments under load. With `--database postgres`, three processes share a PostgreSQL ledger. The test must also catch
+// servers that are broken on purpose.
+
+import { parseArgs } from 'node:util';
+import { randomFrom } from '../crash/randomness.ts';
+import { PostgresServer } from '../store/postgres/postgres-server.ts';
+import { type EventKills, type KillOptions, killEvents, summaryOf } from './killing-events.ts';
+import type { Weakness } from './weakened-events.ts';
+
+const CONTROL_KILLS = 12;
+const SHOWN = 10;
+
+const { kills, seed, database, retries } = parseArgs({
+  options: {
+    kills: { type: 'string', default: '100' },
+    seed: { type: 'string', default: String(Date.now() % 1_000_000) },
+    /** `sqlite` or `postgres` */
+    database: { type: 'string', default: 'sqlite' },
+    /** `shipped`, or `short` to try failed deliveries again at once */
+    retries: { type: 'string', default: 'shipped' },
+  },
+}).values;
+
+const SQLITE: KillOptions = {
+  kills: Number(kills),
+  loadMsMin: 0,
+  loadMsMax: 3_000,
+  databaseUrl: null,
+  processes: 1,
+  endpoints: 1,
+  hasShortRetries: retries === 'short',
+  weakness: null,
+  // The second retry of an event comes after up to six minutes.
+  settledWithinMs: retries === 'short' ? 120_000 : 900_000,
+};
+
+say(
+  `seed ${seed} (decides what the clients send and when processes are killed; how much they have done by then depends on the machine)`,
+);
+let hasFailed = false;
+if (database === 'postgres') {
+  const server = await PostgresServer.start();
+  try {
+    const databaseUrl = await server.createDatabase();
+    await examine('three processes on PostgreSQL', { ...SQLITE, databaseUrl, processes: 3, endpoints: 3 });
+  } finally {
+    await server.remove();
+  }
+} else {
+  await examine('as shipped', SQLITE);
+  await examineControl('control: the position of an endpoint is stored before the deliveries', 'early-position');
+  await examineControl('control: the position of the derivation is stored before the events', 'late-events');
+}
+process.exit(hasFailed ? 1 : 0);
+
+async function examine(name: string, options: KillOptions): Promise<void> {
+  report(name, await killEvents(options, randomFrom(Number(seed))), ({ problems }) => problems.length === 0);
+}
+
+async function examineControl(name: string, weakness: Weakness): Promise<void> {
+  const options = { ...SQLITE, kills: CONTROL_KILLS, hasShortRetries: true, weakness, settledWithinMs: 10_000 };
+  report(name, await killEvents(options, randomFrom(Number(seed))), ({ problems }) => problems.length > 0);
+}
+
+function report(name: string, found: EventKills, isRight: (found: EventKills) => boolean): void {
+  hasFailed ||= !isRight(found);
+  say(`${isRight(found) ? 'ok' : 'NOT OK'}  ${name}: ${summaryOf(found)}`);
+  for (const sentence of found.problems.slice(0, isRight(found) ? 1 : SHOWN)) say(`        ${sentence}`);
+}
+
+function say(line: string): void {
+  process.stdout.write(`${line}\n`);
+}

@@ -1,0 +1,28 @@
+// A receiver of webhooks in its own process: `node receiver-process.ts PORT FILE`. Appends each request to FILE as a line
+// of JSON before it responds, so that FILE contains at least what the sender believes to be delivered.
+
+import { openSync, writeSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { Arrival } from './receiver.ts';
+
+/** The response takes up to this long, so that some kills come between the arrival and the response. */
+const RESPONSE_MS_MAX = Number(process.env.RESPONSE_MS_MAX ?? 0);
+
+const [port, file = ''] = process.argv.slice(2);
+const descriptor = openSync(file, 'a');
+// A kill may have cut off the last line.
+writeSync(descriptor, '\n');
+
+const server = createServer(async (request, response) => {
+  let body = '';
+  for await (const chunk of request.setEncoding('utf8')) body += chunk;
+  const id = String(request.headers['webhook-id']);
+  const arrival: Arrival = { path: request.url as string, id, body, at: Date.now() };
+  writeSync(descriptor, `${JSON.stringify(arrival)}\n`);
+  const respond = () => response.writeHead(204).end();
+  if (RESPONSE_MS_MAX === 0) respond();
+  else setTimeout(respond, Math.random() * RESPONSE_MS_MAX);
+});
+// Longer than the sender keeps an idle connection.
+server.keepAliveTimeout = 10_000;
+server.listen(Number(port), '127.0.0.1', () => process.stdout.write('ready\n'));

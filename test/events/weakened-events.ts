@@ -1,0 +1,20 @@
+// For the tests of events: breaks a server on purpose, or shortens the delays between its retries. A process and each of
+// its threads load this module before all other modules (`NODE_OPTIONS=--import=…`).
+//
+//   SHORT_RETRIES=yes                 tries failed deliveries again within a second
+//   WEAKENED_EVENTS=early-position    stores the position of an endpoint before the events up to it are delivered
+//   WEAKENED_EVENTS=late-events       stores the position of the derivation before the events up to it
+
+import { substitute } from '../load/substituted-module.ts';
+
+export type Weakness = 'early-position' | 'late-events';
+
+const { SHORT_RETRIES: shortRetries, WEAKENED_EVENTS: weakness } = process.env;
+
+function replace(importer: string, specifier: string, replacement: string): void {
+  substitute({ importer, specifier, replacement: new URL(replacement, import.meta.url) });
+}
+
+if (shortRetries === 'yes') replace('/webhook-job.ts', '/retry-schedule.ts', './short-retries.ts');
+if (weakness === 'early-position') replace('/webhook-job.ts', '/delivery-queue.ts', './early-position.ts');
+if (weakness === 'late-events') replace('/writer/writer.ts', '/journal/events.ts', './late-events.ts');

@@ -1,0 +1,80 @@
+// Short histories for the tests of events: commands on days, and the events that follow, one line each.
+
+import assert from 'node:assert/strict';
+import { deriveEvents } from '../../src/events/derive.ts';
+import type { Command } from '../../src/ledger/command.ts';
+import { DAY_MS, type Instant } from '../../src/ledger/instant.ts';
+import type { PostingKind } from '../../src/ledger/posting.ts';
+import { type EventSettings, type EventType, type LedgerEvent, thresholdOf } from '../../src/store/event-log.ts';
+import { ADA, MemoryLedger, NOW } from './ledger-builders.ts';
+
+/** Commands with the days on which they are sent, counted from `NOW`. A command can refer to the ledger before it. */
+export type EventHistory = readonly (readonly [day: number, command: Command | ((ledger: MemoryLedger) => Command)])[];
+
+/** A millisecond, in days. */
+export const MS = 1 / DAY_MS;
+
+export function settingsOf(thresholds: readonly string[] = [], expiringDays = 7): EventSettings {
+  return {
+    expiringDays,
+    thresholds: thresholds.map((text) => {
+      const threshold = thresholdOf(text);
+      assert(threshold !== null, `${text} is a threshold`);
+      return threshold;
+    }),
+  };
+}
+
+export function dayAt(day: number): Instant {
+  return NOW + Math.round(day * DAY_MS);
+}
+
+/** The id of the latest transaction of a kind. */
+export function latestOf({ postings }: MemoryLedger, kind: PostingKind): string {
+  const id = postings.findLast((posting) => posting.kind === kind)?.transactionId;
+  assert(id !== undefined, `the history has a posting of kind ${kind}`);
+  return id;
+}
+
+export function ledgerAfter(history: EventHistory): MemoryLedger {
+  const ledger = new MemoryLedger();
+  for (const [day, command] of history) {
+    ledger.now = dayAt(day);
+    ledger.accept(typeof command === 'function' ? command(ledger) : command);
+  }
+  return ledger;
+}
+
+/** The events of a history until a day, derived in one go; by default until its last command. */
+export function eventsOf(
+  history: EventHistory,
+  { until = history.at(-1)?.[0] ?? 0, settings = settingsOf() }: { until?: number; settings?: EventSettings } = {},
+): readonly LedgerEvent[] {
+  const { postings } = ledgerAfter(history);
+  return deriveEvents({ user: ADA, from: null, postings, until: dayAt(until), settings }).events;
+}
+
+/** The events about the balance, such as `3: balance.low 20 (25 to 15)`. */
+export function balanceLines(events: readonly LedgerEvent[]): readonly string[] {
+  return events
+    .filter(({ type }) => type.startsWith('balance.'))
+    .map(({ type, at, data: { threshold, thresholds, previous_balance: before, balance } }) =>
+      [`${dayText(at)}:`, type, threshold ?? thresholds, `(${before} to ${balance})`]
+        .filter((part) => String(part ?? '') !== '')
+        .join(' '),
+    );
+}
+
+/** The events of some types, such as `3: credits.expired 10`. */
+export function linesOf(events: readonly LedgerEvent[], ...types: readonly EventType[]): readonly string[] {
+  return events
+    .filter(({ type }) => types.includes(type))
+    .map(({ type, at, data }) => `${dayText(at)}: ${type} ${data.amount}`);
+}
+
+function dayText(at: Instant): string {
+  const day = Math.round((at - NOW) / DAY_MS);
+  const ms = at - dayAt(day);
+  if (Math.abs(ms) > 1) return String((at - NOW) / DAY_MS);
+  return ms === 0 ? String(day) : `${day} ${ms < 0 ? '-' : '+'} 1 ms`;
+}

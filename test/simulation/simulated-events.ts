@@ -1,0 +1,169 @@
+// The log of events of a simulation. A step stores its events, the states of their end users and the position in the
+// feed at once, after all pauses in which the process can crash.
+
+import { type EndUserKey, endUserText } from '../../src/ledger/command.ts';
+import type { Instant } from '../../src/ledger/instant.ts';
+import type { Posting } from '../../src/ledger/posting.ts';
+import type { Derivation, DeriveEvents, EventLog, EventSettings, LedgerEvent } from '../../src/store/event-log.ts';
+import type { FeedPosting } from '../../src/store/feed.ts';
+import { StoreFault } from '../../src/store/store-fault.ts';
+import type { Disk, Lock } from './disk.ts';
+import type { Fault } from './faults.ts';
+import type { StoreOptions } from './simulated-store.ts';
+import type { Owner } from './virtual-time.ts';
+
+/**
+ * Events are derived in one of this many seeds, since that takes a third of the CPU time of a seed, and in all seeds of a
+ * store with a broken event log.
+ */
+export const EVENTS_EVERY_SEEDS = 7;
+const PART_MAX = 100;
+const DUE_MAX = 5;
+
+const SETTINGS: readonly EventSettings[] = [
+  { expiringDays: 7, thresholds: [{ credits: 50 }, { percent: 20 }] },
+  { expiringDays: 1, thresholds: [{ percent: 100 }, { credits: 5 }, { percent: 50 }] },
+];
+
+export function eventSettingsOf({ account }: EndUserKey): EventSettings {
+  return SETTINGS[account % SETTINGS.length] as EventSettings;
+}
+
+export interface Derived extends Pick<Derivation, 'next' | 'dueAt'> {
+  readonly user: EndUserKey;
+  /** All events of the end user, in the order in which they were stored. */
+  readonly events: readonly LedgerEvent[];
+}
+
+type NewlyDerived = readonly (readonly [EndUserKey, Derivation])[];
+
+/** What is stored durably. */
+export class StoredEvents {
+  /** Whether the processes derive events. */
+  readonly areDerived: boolean;
+  readonly users = new Map<string, Derived>();
+  /** The number of postings of the feed whose events are stored. */
+  consumed = 0;
+
+  constructor(areDerived: boolean) {
+    this.areDerived = areDerived;
+  }
+
+  save(derived: NewlyDerived): void {
+    for (const [user, { events, next, dueAt }] of derived) {
+      const name = endUserText(user);
+      const earlier = this.users.get(name)?.events ?? [];
+      this.users.set(name, { user, events: events.length === 0 ? earlier : [...earlier, ...events], next, dueAt });
+    }
+  }
+
+  /** Some end users for whom time alone has caused events. */
+  due(now: Instant): readonly EndUserKey[] {
+    const due: EndUserKey[] = [];
+    for (const { user, dueAt } of this.users.values())
+      if (dueAt !== null && dueAt <= now && due.push(user) === DUE_MAX) break;
+    return due;
+  }
+}
+
+export class SimulatedEvents implements Pick<EventLog, 'deriveNext'> {
+  protected readonly disk: Disk;
+  protected readonly owner: Owner;
+  readonly #options: StoreOptions;
+
+  constructor(disk: Disk, owner: Owner, options: StoreOptions) {
+    this.disk = disk;
+    this.owner = owner;
+    this.#options = options;
+  }
+
+  async deriveNext(derive: DeriveEvents): Promise<boolean> {
+    await this.pause(0.3);
+    this.#mayFail('the feed cannot be read', 'StoreUnavailable');
+    const consumer = await this.disk.lock(['consumer events'], this.owner);
+    try {
+      const { events } = this.disk;
+      const due = events.due(this.disk.peek());
+      if (due.length === 0 && events.consumed === this.disk.feed.length) return false;
+      // While these rows are locked, no posting of their end users can be committed.
+      const rows = await this.lockRows(due.map(endUserText));
+      try {
+        return await this.#step(derive, due);
+      } finally {
+        this.disk.unlock(rows);
+      }
+    } finally {
+      this.disk.unlock(consumer);
+    }
+  }
+
+  async #step(derive: DeriveEvents, due: readonly EndUserKey[]): Promise<boolean> {
+    const { disk } = this;
+    const now = disk.tick();
+    const part = disk.nextPart(PART_MAX, disk.events.consumed);
+    const isMore = part.length >= PART_MAX;
+    const postings = byEndUser(part);
+    const isDue = new Set(isMore ? [] : due.map(endUserText));
+    for (const user of isMore ? [] : due)
+      if (!postings.has(endUserText(user))) postings.set(endUserText(user), [user, []]);
+    const derived = [...postings].map(([name, [user, postings]]) => {
+      const from = disk.events.users.get(name)?.next ?? null;
+      const until = isDue.has(name) ? now : null;
+      return [user, derive({ user, from, postings, until, settings: eventSettingsOf(user) })] as const;
+    });
+    await this.pause(0.5);
+    this.#mayFail('the position in the feed cannot be saved', 'StoreUnavailable');
+    await this.save(derived, part.length);
+    this.#mayFail('a commit fails but is stored', 'OutcomeUnknown');
+    return isMore || due.length > 0;
+  }
+
+  protected lockRows(names: readonly string[]): Promise<Lock> {
+    return this.disk.lock(names, this.owner);
+  }
+
+  /** @param count the number of postings of the feed that were taken */
+  protected async save(derived: NewlyDerived, count: number): Promise<void> {
+    this.disk.events.save(derived);
+    this.disk.events.consumed += count;
+  }
+
+  protected pause(meanMs: number): Promise<void> {
+    const { time, chance } = this.#options;
+    return new Promise((resolve) => time.after(chance.delay(meanMs), resolve, this.owner));
+  }
+
+  #mayFail(fault: Fault, code: StoreFault['code']): void {
+    if (this.#options.faults.strikes(fault)) throw new StoreFault(code, 'simulated');
+  }
+}
+
+function byEndUser(part: readonly FeedPosting[]): Map<string, [EndUserKey, Posting[]]> {
+  const users = new Map<string, [EndUserKey, Posting[]]>();
+  for (const { user, posting } of part) {
+    const name = endUserText(user);
+    const known = users.get(name);
+    if (known === undefined) users.set(name, [user, [posting]]);
+    else known[1].push(posting);
+  }
+  return users;
+}
+
+/** Stores the states and the position in the feed before the events. */
+export class StoresEventsLast extends SimulatedEvents {
+  protected override async save(derived: NewlyDerived, count: number): Promise<void> {
+    await super.save(
+      derived.map(([user, derivation]) => [user, { ...derivation, events: [] }]),
+      count,
+    );
+    await this.pause(20);
+    this.disk.events.save(derived);
+  }
+}
+
+/** Lets time pass for an end user although a running write may still be stored with an earlier instant. */
+export class LetsTimePassTooEarly extends SimulatedEvents {
+  protected override async lockRows(): Promise<Lock> {
+    return { names: [], owner: this.owner, granted: () => {}, isCommitting: false };
+  }
+}

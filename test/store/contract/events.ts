@@ -1,0 +1,268 @@
+// Contract tests for the log of events: each event is stored once and in order, whatever happens while it is derived,
+// and pages show each event of an account once.
+
+import assert from 'node:assert/strict';
+import { setImmediate as turn } from 'node:timers/promises';
+import { deriveEvents } from '../../../src/events/derive.ts';
+import { TOTALS } from '../../../src/events/totals.ts';
+import { DAY_MS } from '../../../src/ledger/instant.ts';
+import type { Posting } from '../../../src/ledger/posting.ts';
+import {
+  type DeriveEvents,
+  type EventPageRequest,
+  EXPIRING_DAYS_DEFAULT,
+  type LoggedEvent,
+} from '../../../src/store/event-log.ts';
+import { Random } from '../../load/random.ts';
+import type { Contract, ContractLedger } from '../store-contract.ts';
+import { daysPlan, EndUser, idsOf } from '../temporary-ledger.ts';
+
+export function eventContract(contract: Contract): void {
+  kinds(contract);
+  order(contract);
+  failures(contract);
+}
+
+/** All events of an account, page by page. */
+export async function logOf(
+  ledger: ContractLedger,
+  {
+    account = ledger.account,
+    after = null,
+    limit = 1_000,
+    types,
+  }: Partial<EventPageRequest> & { account?: number } = {},
+): Promise<LoggedEvent[]> {
+  const all: LoggedEvent[] = [];
+  for (let from = after; ; ) {
+    const page = await ledger.events.page(account, { after: from, limit, types });
+    assert(page.events.length <= limit);
+    all.push(...page.events);
+    if (!page.hasMore) return all;
+    assert.notEqual(page.position, from, 'each page moves on');
+    from = page.position;
+  }
+}
+
+/** Events as texts, such as `credits.added 10 of 10`: the type, the amount, and the balance after the event. */
+export async function textsOf(ledger: ContractLedger, request: { account?: number } = {}): Promise<string[]> {
+  return (await logOf(ledger, request)).map(({ type, data }) => {
+    const { amount, balance } = JSON.parse(data);
+    return [type, amount, 'of', balance].filter((word) => word !== undefined).join(' ');
+  });
+}
+
+function kinds({ it, itInTime }: Contract): void {
+  it('Each request that moves credits or changes a cycle has its event, and a hold has none', async (ledger) => {
+    const ada = new EndUser(ledger.account, 1);
+    await ledger.write([ada.add(100), ada.startCycle(20)]);
+    const [spent, held, released] = idsOf(await ledger.write([ada.subtract(30), ada.hold(5), ada.hold(1)]));
+    await ledger.write([ada.capture(held as string, 4), ada.release(released as string)]);
+    await ledger.write([ada.refund(spent as string, 10), ada.stopCycle(), ada.subtract(1_000)]);
+    await ledger.deriveEvents();
+    assert.deepEqual(await textsOf(ledger), [
+      'credits.added 100 of 100',
+      'cycle.started 20 of 120',
+      'credits.subtracted 30 of 90',
+      'credits.subtracted 4 of 85',
+      'credits.refunded 10 of 96',
+      'cycle.stopped of 96',
+    ]);
+  });
+
+  itInTime('A renewal, a change of plan and a lapse have their events', async (ledger) => {
+    const ada = new EndUser(ledger.account, 1);
+    const start = ledger.wall;
+    await ledger.write([ada.startPlan(daysPlan(20, 10, 15)), ada.hold(4, 60)]);
+    ledger.wall += 10 * DAY_MS;
+    await ledger.write([ada.settle(), ada.startPlan(daysPlan(50, 30), 'at_period_end')]);
+    ledger.wall += 10 * DAY_MS;
+    await ledger.write([ada.settle()]);
+    await ledger.deriveEvents();
+    assert.deepEqual(await textsOf(ledger), [
+      'cycle.started 20 of 20',
+      'hold.lapsed 4 of 20',
+      'credits.expiring 5 of 20',
+      'credits.expired 5 of 35',
+      'cycle.renewed 35 of 35',
+      'credits.expiring 35 of 35',
+      'credits.expired 35 of 50',
+      'cycle.started 50 of 50',
+    ]);
+    const log = await logOf(ledger);
+    assert.deepEqual(
+      log.map(({ at }) => at - start),
+      [0, 60_000, 3 * DAY_MS, 10 * DAY_MS, 10 * DAY_MS, 13 * DAY_MS, 20 * DAY_MS, 20 * DAY_MS],
+    );
+  });
+}
+
+/** What is derived from the whole history of each end user at once. */
+async function derivedAtOnce(ledger: ContractLedger, people: readonly EndUser[]): Promise<Map<string, string[]>> {
+  const postings = new Map<string, Posting[]>(people.map(({ key }) => [key.endUser, []]));
+  await ledger.consumeFeed({
+    name: 'totals',
+    derive(each) {
+      const all = [...each];
+      for (const { user, posting } of all) postings.get(user.endUser)?.push(posting);
+      return TOTALS.derive(all);
+    },
+  });
+  const settings = { expiringDays: EXPIRING_DAYS_DEFAULT, thresholds: [] };
+  return new Map(
+    people.map(({ key }) => {
+      const own = postings.get(key.endUser) as Posting[];
+      const input = { user: key, from: null, postings: own, until: ledger.wall, settings };
+      const events = own.length === 0 ? [] : deriveEvents(input).events;
+      return [key.endUser, events.map(({ id, type, at, data }) => `${id} ${type} ${at} ${JSON.stringify(data)}`)];
+    }),
+  );
+}
+
+async function storedOf(ledger: ContractLedger, people: readonly EndUser[]): Promise<Map<string, string[]>> {
+  const texts = new Map<string, string[]>(people.map(({ key }) => [key.endUser, []]));
+  for (const account of [ledger.account, ledger.other])
+    for (const { id, type, at, data } of await logOf(ledger, { account }))
+      texts.get(JSON.parse(data).end_user_id)?.push(`${id} ${type} ${at} ${data}`);
+  return texts;
+}
+
+function order({ it, itInTime }: Contract): void {
+  itInTime(
+    'However often events are derived, the log has the same events of each end user in order',
+    async (ledger) => {
+      const random = new Random(21);
+      const people = Array.from(
+        { length: 12 },
+        (_, index) => new EndUser(index % 3 ? ledger.account : ledger.other, index),
+      );
+      for (let round = 0; round < 40; round++) {
+        await ledger.write(
+          Array.from({ length: 1 + random.below(12) }, () => randomCommand(random.pick(people), random)),
+        );
+        if (round % 3 === 0) ledger.wall += random.below(3 * DAY_MS);
+        if (round % 4 === 1) await ledger.deriveEvents();
+        if (round % 5 === 2) await ledger.events.deriveNext(deriveEvents);
+      }
+      await ledger.write(people.map((user) => user.settle()));
+      await ledger.deriveEvents();
+      assert.deepEqual(await storedOf(ledger, people), await derivedAtOnce(ledger, people));
+    },
+  );
+
+  it('Events of postings that are written while events are derived are neither lost nor repeated', async (ledger) => {
+    const people = Array.from({ length: 12 }, (_, index) => new EndUser(ledger.account, index));
+    let isOver = false;
+    const deriving = (async () => {
+      for (; !isOver; await turn()) await ledger.deriveEvents();
+    })();
+    for (let round = 0; round < 20; round++)
+      await Promise.all([
+        ledger.write(people.map((user) => user.add(3))),
+        ledger.write([...people, ...people].map((user) => user.subtract(1))),
+      ]);
+    isOver = true;
+    await deriving;
+    await ledger.deriveEvents();
+    assert.deepEqual(await storedOf(ledger, people), await derivedAtOnce(ledger, people));
+  });
+
+  it('A transaction with thousands of postings has one event', async (ledger) => {
+    const ada = new EndUser(ledger.account, 1);
+    for (let batch = 0; batch < 3; batch++) await ledger.write(Array.from({ length: 500 }, () => ada.add(2)));
+    await ledger.deriveEvents();
+    await ledger.write([ada.subtract(2_999), ada.subtract(1)]);
+    await ledger.deriveEvents();
+    const texts = await textsOf(ledger);
+    assert.equal(texts.length, 1_500 + 3);
+    assert.deepEqual(texts.slice(-3), [
+      'credits.subtracted 2999 of 1',
+      'credits.subtracted 1 of 0',
+      'balance.exhausted of 0',
+    ]);
+  });
+
+  it('An account does not see the events of another account', async (ledger) => {
+    const [ada, namesake] = [new EndUser(ledger.account, 1), new EndUser(ledger.other, 1)];
+    await ledger.write([ada.add(10), namesake.add(7), ada.subtract(1)]);
+    await ledger.deriveEvents();
+    assert.deepEqual(await textsOf(ledger), ['credits.added 10 of 10', 'credits.subtracted 1 of 9']);
+    assert.deepEqual(await textsOf(ledger, { account: ledger.other }), ['credits.added 7 of 7']);
+    assert.deepEqual(await textsOf(ledger, { account: 999 }), []);
+    const ids = [...(await logOf(ledger)), ...(await logOf(ledger, { account: ledger.other }))].map(({ id }) => id);
+    assert.equal(new Set(ids).size, 3);
+  });
+}
+
+/** A random command of any kind that writes. */
+export function randomCommand(user: EndUser, random: Random) {
+  return random.pick([
+    user.add(1 + random.below(40), 1 + random.below(20)),
+    user.subtract(1 + random.below(20)),
+    user.startCycle(1 + random.below(9), 1 + random.below(12), 'replace'),
+    user.startPlan(daysPlan(9, 8, random.below(9)), 'replace'),
+    user.hold(1 + random.below(5), 1 + random.below(400_000)),
+    user.stopCycle(),
+    user.settle(),
+  ]);
+}
+
+function failures({ it, itInTime }: Contract): void {
+  it('After the derivation has failed, the same events are derived again and stored once', async (ledger) => {
+    const [ada, bob] = [new EndUser(ledger.account, 1), new EndUser(ledger.account, 2)];
+    await ledger.write([ada.add(10), bob.add(5)]);
+    const failing: DeriveEvents = (input) => {
+      if (input.user.endUser === bob.key.endUser) throw new Error('the derivation failed');
+      return deriveEvents(input);
+    };
+    for (let times = 0; times < 2; times++) await assert.rejects(ledger.deriveEvents(failing), /derivation failed/);
+    assert.equal(ledger.trouble(), null, 'a failed derivation does not stop writes');
+    await ledger.write([ada.subtract(2)]);
+    await ledger.deriveEvents();
+    const texts = await textsOf(ledger);
+    assert.deepEqual(texts.toSorted(), ['credits.added 10 of 10', 'credits.added 5 of 5', 'credits.subtracted 2 of 8']);
+  });
+
+  it('Events that cannot be committed are stored later', async (ledger) => {
+    if (!ledger.canFail) return;
+    const ada = new EndUser(ledger.account, 1);
+    await ledger.write([ada.add(10), ada.subtract(4)]);
+    await ledger.whileCommitsFail(() => assert.rejects(ledger.deriveEvents()));
+    await ledger.write([ada.subtract(1)]);
+    await ledger.deriveEvents();
+    assert.deepEqual(await textsOf(ledger), [
+      'credits.added 10 of 10',
+      'credits.subtracted 4 of 6',
+      'credits.subtracted 1 of 5',
+    ]);
+  });
+
+  itInTime('Events that several calls derive at the same time are stored once', async (ledger) => {
+    const ada = new EndUser(ledger.account, 1);
+    const derive = () => ledger.events.deriveNext(deriveEvents).catch(() => false);
+    await ledger.write([ada.add(10, 1), ada.subtract(4)]);
+    await Promise.all([derive(), derive(), derive()]);
+    await ledger.deriveEvents();
+    ledger.wall += DAY_MS;
+    await Promise.all([derive(), derive(), derive()]);
+    await ledger.deriveEvents();
+    assert.deepEqual(await textsOf(ledger), [
+      'credits.added 10 of 10',
+      'credits.subtracted 4 of 6',
+      'credits.expired 6 of 0',
+      'balance.exhausted of 0',
+    ]);
+  });
+
+  it('After the ledger is reopened, only the events of later postings are derived', async (ledger) => {
+    const ada = new EndUser(ledger.account, 1);
+    await ledger.write([ada.add(10)]);
+    await ledger.deriveEvents();
+    await ledger.write([ada.subtract(3)]);
+    await ledger.reopen();
+    await ledger.deriveEvents();
+    await ledger.crash();
+    await ledger.deriveEvents();
+    assert.deepEqual(await textsOf(ledger), ['credits.added 10 of 10', 'credits.subtracted 3 of 7']);
+  });
+}

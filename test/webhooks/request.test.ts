@@ -1,0 +1,280 @@
+// Requests to endpoints that misbehave, or whose addresses are not allowed.
+
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer, type Server } from 'node:net';
+import { type TestContext, test } from 'node:test';
+import { setTimeout } from 'node:timers/promises';
+import { urlProblem } from '../../src/events/webhooks/addresses.ts';
+import { type RequestOptions, type RequestResult, WebhookRequests } from '../../src/events/webhooks/request.ts';
+import { type Answer, Receiver, RULES, withStatus } from './webhook-fixture.ts';
+
+interface Sent extends RequestResult {
+  readonly receiver: Receiver;
+}
+
+function requests(t: TestContext, options: Partial<RequestOptions> = {}): WebhookRequests {
+  const made = new WebhookRequests({ rules: RULES, userAgent: 'Scrip/1.2.3', timeoutMs: 300, ...options });
+  t.after(() => made.close());
+  return made;
+}
+
+function post(sender: WebhookRequests, url: string, signal = new AbortController().signal): Promise<RequestResult> {
+  return sender.send({ url, headers: { 'webhook-id': 'evt_1' }, body: '{"a":"é"}', signal });
+}
+
+/** Sends one request to a receiver that answers in a certain way. */
+async function sendTo(t: TestContext, answer: Answer, options: Partial<RequestOptions> = {}): Promise<Sent> {
+  const receiver = await Receiver.start();
+  t.after(() => receiver[Symbol.asyncDispose]());
+  receiver.answer = answer;
+  return { ...(await post(requests(t, options), receiver.url('/hook?x=1'))), receiver };
+}
+
+/** A TCP server that treats each connection in a certain way. @returns its URL */
+async function rawServer(t: TestContext, onConnection: Parameters<Server['on']>[1]): Promise<string> {
+  const server = createServer().on('connection', onConnection).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  t.after(() => server.close());
+  return `http://127.0.0.1:${(server.address() as { port: number }).port}/`;
+}
+
+test('a request has the body as JSON, and names Scrip and its version', async (t) => {
+  const { receiver, ...result } = await sendTo(t, withStatus(204));
+  assert.deepEqual(
+    { ...result, durationMs: 0 },
+    { kind: 'delivered', status: 204, error: null, answer: '', durationMs: 0 },
+  );
+  const [{ body, path, headers }] = receiver.received as [(typeof receiver.received)[0]];
+  assert.deepEqual([body, path], ['{"a":"é"}', '/hook?x=1']);
+  assert.equal(headers['content-type'], 'application/json');
+  assert.equal(headers['user-agent'], 'Scrip/1.2.3');
+  assert.equal(headers['content-length'], '10');
+});
+
+for (const status of [400, 404, 410, 429, 500, 503])
+  test(`status ${status} is a failure, and the beginning of the response is kept`, async (t) => {
+    const { kind, status: seen, error, answer } = await sendTo(t, withStatus(status, 'x'.repeat(2_000)));
+    assert.deepEqual([kind, seen, error], ['failed', status, `The endpoint responded with status ${status}.`]);
+    assert.equal(answer, 'x'.repeat(1_024));
+  });
+
+test('a redirect is a failure and is not followed', async (t) => {
+  const { kind, error, receiver } = await sendTo(t, (_request, response) => {
+    response.writeHead(302, { location: '/other' }).end();
+  });
+  assert.deepEqual([kind, error], ['failed', 'The endpoint responded with a redirect (302), which is not followed.']);
+  assert.deepEqual(
+    receiver.received.map(({ path }) => path),
+    ['/hook?x=1'],
+  );
+});
+
+test('an endpoint that does not answer in time is a failure', async (t) => {
+  const { kind, status, error, durationMs } = await sendTo(t, () => {});
+  assert.deepEqual([kind, status, error], ['failed', null, 'There was no response within 0.3 seconds.']);
+  assert(durationMs >= 290 && durationMs < 3_000, `${durationMs} ms`);
+});
+
+test('an answer that is late, but in time, counts', async (t) => {
+  const { kind } = await sendTo(t, (_request, response) => void setTimeout(150).then(() => response.end()));
+  assert.equal(kind, 'delivered');
+});
+
+test('an endpoint that sends its headers byte by byte is cut off in time', async (t) => {
+  const url = await rawServer(t, (socket) => {
+    socket.on('error', () => {});
+    socket.write('HTTP/1.1 200 OK\r\nslow: ');
+    const timer = setInterval(() => socket.write('x'), 20);
+    socket.on('close', () => clearInterval(timer));
+  });
+  const { error, durationMs } = await post(requests(t), url);
+  assert.equal(error, 'There was no response within 0.3 seconds.');
+  assert(durationMs < 3_000, `${durationMs} ms`);
+});
+
+test('a status counts as soon as it is there, even if the body never ends', async (t) => {
+  for (const [status, kind] of [
+    [200, 'delivered'],
+    [500, 'failed'],
+  ] as const) {
+    let written = 0;
+    const result = await sendTo(t, (_request, response) => {
+      response.writeHead(status);
+      const write = () => {
+        while (!response.destroyed && response.write('x'.repeat(16_384))) written += 16_384;
+        if (!response.destroyed) written += 16_384;
+      };
+      response.on('drain', write).on('error', () => {});
+      write();
+    });
+    assert.deepEqual([result.kind, result.status], [kind, status]);
+    assert.equal(result.answer.length, 1_024);
+    assert(written < 64 * 1_048_576, `${written} bytes were read`);
+  }
+});
+
+test('a status counts although the body stalls', async (t) => {
+  const result = await sendTo(
+    t,
+    (_request, response) => {
+      response.writeHead(200, { 'content-length': 100 });
+      response.write('some');
+    },
+    { timeoutMs: 200 },
+  );
+  assert.deepEqual([result.kind, result.answer], ['delivered', 'some']);
+});
+
+test('an answer that PostgreSQL could not store is repaired', async (t) => {
+  const { answer } = await sendTo(t, (_request, response) => response.end(Buffer.from([0x61, 0, 0xff, 0x62])));
+  assert.equal(answer, 'a��b');
+});
+
+test('a connection that is closed, refused, reset or upgraded is a failure with a sentence', async (t) => {
+  const closing = await rawServer(t, (socket) => void socket.once('data', () => socket.destroy()));
+  const nonsense = await rawServer(t, (socket) => void socket.once('data', () => socket.end('nonsense\r\n\r\n')));
+  const upgrade = 'HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n';
+  const upgrading = await rawServer(t, (socket) => void socket.once('data', () => socket.write(upgrade)));
+  for (const [url, sentence] of [
+    [closing, /^The endpoint closed the connection without a response\.$/],
+    ['http://127.0.0.1:1/', /^The endpoint refused the connection\.$/],
+    [nonsense, /^The connection to the endpoint failed \(HPE_/],
+    [upgrading, /^(The connection to the endpoint failed|The endpoint responded with status 101)/],
+  ] as const) {
+    const { kind, error } = await post(requests(t), url);
+    assert.equal(kind, 'failed');
+    assert.match(error ?? '', sentence);
+  }
+});
+
+test('a kept connection that the endpoint closes when it is used again is replaced', async (t) => {
+  let connections = 0;
+  const url = await rawServer(t, (socket) => {
+    connections += 1;
+    socket.on('error', () => {});
+    socket.once('data', () => {
+      socket.write('HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n');
+      socket.once('data', () => socket.destroy());
+    });
+  });
+  const sender = requests(t);
+  for (let count = 1; count <= 3; count++) {
+    assert.equal((await post(sender, url)).kind, 'delivered');
+    assert.equal(connections, count);
+  }
+});
+
+test('connections are kept for the next requests', async (t) => {
+  const receiver = await Receiver.start();
+  t.after(() => receiver[Symbol.asyncDispose]());
+  const ports = new Set<number | undefined>();
+  receiver.answer = (_request, response) => {
+    ports.add(response.socket?.remotePort);
+    response.end();
+  };
+  const sender = requests(t);
+  for (let count = 0; count < 3; count++) assert.equal((await post(sender, receiver.url())).kind, 'delivered');
+  assert.equal(ports.size, 1);
+});
+
+test('an attempt can be abandoned', async (t) => {
+  const receiver = await Receiver.start();
+  t.after(() => receiver[Symbol.asyncDispose]());
+  receiver.answer = () => {};
+  const abort = new AbortController();
+  const result = post(requests(t, { timeoutMs: 60_000 }), receiver.url(), abort.signal);
+  await setTimeout(20);
+  abort.abort();
+  assert.equal((await result).error, 'The attempt was canceled.');
+});
+
+const NOT_PUBLIC = [
+  ...['10.0.0.1', '172.16.0.1', '192.168.1.1', '100.64.0.1', '169.254.169.254', '0.0.0.0', '255.255.255.255'],
+  ...['224.0.0.1', '192.0.2.1', '[::]', '[fe80::1]', '[fd00::1]', '[fd00:ec2::254]', '[ff02::1]', '[64:ff9b::a00:1]'],
+  ...[
+    '[::ffff:10.0.0.1]',
+    '[::ffff:169.254.169.254]',
+    '[2002:a00:1::]',
+    '2852039166',
+    '0xa9fea9fe',
+    '0251.0376.0251.0376',
+  ],
+];
+
+for (const host of NOT_PUBLIC)
+  test(`no webhook is sent to the address ${host}`, async (t) => {
+    const url = `https://${host}/`;
+    assert.equal(urlProblem(url, RULES), 'The address of the endpoint is not public.');
+    assert.equal((await post(requests(t), url)).error, 'The address of the endpoint is not public.');
+  });
+
+test('private addresses are allowed by a setting, but link-local ones never', () => {
+  const rules = { allowPrivate: true, allowLoopback: false };
+  for (const host of ['10.0.0.1', '[fd00::1]', '127.0.0.1', '[::ffff:192.168.0.1]', 'localhost'])
+    assert.equal(urlProblem(`https://${host}/`, rules), null, host);
+  for (const host of ['169.254.169.254', '[fe80::1]', '[::ffff:169.254.169.254]', '0.0.0.0'])
+    assert.notEqual(urlProblem(`https://${host}/`, rules), null, host);
+});
+
+test('this machine is allowed only for development', () => {
+  const rules = { allowPrivate: false, allowLoopback: false };
+  for (const host of [
+    '127.0.0.1',
+    '127.1.2.3',
+    '[::1]',
+    'localhost',
+    'a.localhost',
+    'LOCALHOST.',
+    '[::ffff:127.0.0.1]',
+  ]) {
+    assert.equal(urlProblem(`http://${host}:8080/`, RULES), null, host);
+    assert.notEqual(urlProblem(`http://${host}:8080/`, rules), null, host);
+    assert.notEqual(urlProblem(`https://${host}/`, rules), null, host);
+  }
+});
+
+test('a URL must be https without a password or fragment', () => {
+  for (const url of ['https://example.com/hook?x=1', 'https://example.com:8443/', 'https://1.1.1.1/'])
+    assert.equal(urlProblem(url, RULES), null, url);
+  for (const [url, sentence] of [
+    ['http://example.com/', 'The URL must begin with https://.'],
+    ['http://1.1.1.1/', 'The URL must begin with https://.'],
+    ['https://user:secret@example.com/', 'The URL must not contain a user name or password.'],
+    ['https://example.com/#part', 'The URL must not contain a fragment (#…).'],
+    ['ftp://example.com/', 'The URL must be https://…, with at most 2048 characters.'],
+    ['example.com', 'The URL must be https://…, with at most 2048 characters.'],
+    [`https://example.com/${'x'.repeat(2_048)}`, 'The URL must be https://…, with at most 2048 characters.'],
+  ] as const)
+    assert.equal(urlProblem(url, RULES), sentence);
+});
+
+test('a host name is refused if any of its addresses is not public, also after it was public before', async (t) => {
+  const answers = [['10.0.0.1'], ['1.1.1.1', '169.254.169.254'], ['::ffff:127.0.0.1', '10.0.0.1'], []];
+  for (const addresses of answers) {
+    const sender = requests(t, { resolve: () => Promise.resolve(addresses) });
+    assert.match((await post(sender, 'https://hooks.example.com/')).error ?? '', /is not public|has no address/);
+  }
+});
+
+test('the address that was checked is the one that is connected to', async (t) => {
+  const receiver = await Receiver.start();
+  t.after(() => receiver[Symbol.asyncDispose]());
+  let lookups = 0;
+  // The second answer would be refused; a second look-up for the same connection would get it.
+  const resolve = () => Promise.resolve(lookups++ === 0 ? ['127.0.0.1'] : ['10.0.0.1']);
+  const sender = requests(t, { resolve });
+  const url = `http://hooks.localhost:${receiver.port}/`;
+  assert.equal((await post(sender, url)).kind, 'delivered');
+  assert.equal(lookups, 1);
+  // A new connection looks up again.
+  sender.close();
+  assert.equal((await post(sender, url)).error, 'Without TLS, webhooks are sent only to this machine.');
+  assert.equal(receiver.received.length, 1);
+});
+
+test('a host name that cannot be resolved is a failure with a sentence', async (t) => {
+  const resolve = () => Promise.reject(Object.assign(new Error('getaddrinfo'), { code: 'ENOTFOUND' }));
+  const { error } = await post(requests(t, { resolve }), 'https://hooks.example.com/');
+  assert.equal(error, 'The host name of the endpoint could not be resolved.');
+});

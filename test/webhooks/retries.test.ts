@@ -1,0 +1,146 @@
+// Failed deliveries: when they are tried again, endpoints that are down, paused or gone, and events that are given up.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { setTimeout } from 'node:timers/promises';
+import { RETRY_DELAYS_MS, retryDelayMs } from '../../src/events/webhooks/retry-schedule.ts';
+import {
+  ACCOUNT,
+  addEndpoint,
+  pendingIds,
+  Receiver,
+  receivedOf,
+  rounds,
+  storedPosition,
+  until,
+  webhookSetting,
+  withStatus,
+} from './webhook-fixture.ts';
+
+test('an endpoint that fails five times in a row gets no more events until a retry succeeds', async (t) => {
+  await using receiver = await Receiver.start();
+  const setting = await webhookSetting(t);
+  receiver.answer = withStatus(500);
+  for (let user = 0; user < 100; user++) setting.events.add(`u${user}`);
+  const { id } = await addEndpoint(setting, receiver.url());
+  let now = Date.now();
+  const job = setting.job({ now: () => now, retryDelay: (failures) => failures * 1_000 });
+  await until(() => receiver.received.length >= 10, job);
+  await rounds(10, job);
+  // Ten are sent at once, and the first four failures make room for four more.
+  const tried = receiver.received.length;
+  assert(tried <= 14, `${tried} were sent`);
+  const { pagesRead } = setting.events;
+  setting.events.add('u200', 100);
+  let openMax = 0;
+  let open = 0;
+  receiver.answer = (_request, response) => {
+    open += 1;
+    openMax = Math.max(openMax, open);
+    void setTimeout(1).then(() => {
+      open -= 1;
+      withStatus(500)({} as never, response);
+    });
+  };
+  now += 1_000;
+  await until(() => receiver.received.length === 2 * tried, job);
+  await rounds(10, job);
+  assert.equal(receiver.received.length, 2 * tried, 'only the events that have failed are tried again');
+  assert.equal(openMax, 1, 'one at a time');
+  assert.equal(setting.events.pagesRead, pagesRead, 'no further events are read');
+
+  receiver.answer = withStatus(200);
+  now += 2_000;
+  await until(async () => (await storedPosition(setting, id)) === 200, job);
+  assert.equal(receiver.ids.length, 200);
+  assert.equal((await pendingIds(setting, id)).length, 0);
+});
+
+test('the first success makes all other retries due', async (t) => {
+  await using receiver = await Receiver.start();
+  const setting = await webhookSetting(t);
+  receiver.answer = withStatus(500);
+  for (let user = 0; user < 8; user++) setting.events.add(`u${user}`);
+  const { id } = await addEndpoint(setting, receiver.url());
+  let now = Date.now();
+  let delay = 1_000;
+  const job = setting.job({ now: () => now, retryDelay: () => (delay += 1_000_000) });
+  await until(async () => (await pendingIds(setting, id)).length === 8, job);
+  receiver.answer = withStatus(200);
+  now += 1_002_000;
+  await until(async () => (await pendingIds(setting, id)).length === 0, job);
+});
+
+test('retries are spread over about three days', () => {
+  const delays = RETRY_DELAYS_MS.map((_, index) => retryDelayMs(index + 1, 0.5));
+  assert.deepEqual(
+    delays,
+    [5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400].map((s) => s * 1_000),
+  );
+  assert.equal(retryDelayMs(10, 0.5), null);
+  assert.deepEqual([retryDelayMs(1, 0), retryDelayMs(1, 0.999_999)], [4_000, 6_000]);
+  const total = RETRY_DELAYS_MS.reduce((sum, delay) => sum + delay);
+  assert(total > 72 * 3_600_000 && total < 80 * 3_600_000);
+});
+
+test('an endpoint to which nothing could be delivered is paused after the last retry, and loses nothing', async (t) => {
+  await using receiver = await Receiver.start();
+  const setting = await webhookSetting(t);
+  receiver.answer = withStatus(500);
+  const ids = setting.events.add('u1', 3);
+  const { id } = await addEndpoint(setting, receiver.url());
+  let now = Date.now();
+  const job = setting.job({ now: () => now, retryDelay: (failures) => retryDelayMs(failures, 0.5) });
+  for (let attempt = 1; attempt <= 10; attempt++) {
+    await until(() => receiver.received.length === attempt, job);
+    await rounds(3, job);
+    assert.equal((await setting.endpoints.find(ACCOUNT, id))?.paused === null, attempt < 10, `attempt ${attempt}`);
+    now += RETRY_DELAYS_MS[attempt - 1] ?? 0;
+  }
+  const paused = (await setting.endpoints.find(ACCOUNT, id))?.paused;
+  const sentence = 'Nothing could be delivered for days. The last attempt: The endpoint responded with status 500.';
+  assert.equal(paused?.because, sentence);
+  await rounds(5, job);
+  assert.equal(job.pausedEndpoints, 1);
+  assert.deepEqual(receivedOf(receiver, 'u1'), Array(10).fill(ids[0]));
+
+  receiver.answer = withStatus(200);
+  const later = setting.events.add('u2', 2);
+  await setting.endpoints.resume(ACCOUNT, id);
+  await until(async () => (await storedPosition(setting, id)) === 5, job);
+  assert.deepEqual(receivedOf(receiver, 'u1').slice(10), ids);
+  assert.deepEqual(receivedOf(receiver, 'u2'), later);
+  assert.equal(job.pausedEndpoints, 0);
+});
+
+test('an event that alone cannot be delivered is given up after the last retry, and the next ones follow', async (t) => {
+  await using receiver = await Receiver.start();
+  const setting = await webhookSetting(t);
+  const [first, ...others] = setting.events.add('u1', 3);
+  setting.events.add('u2');
+  receiver.answer = ({ id }, response) => withStatus(id === first ? 422 : 200)({} as never, response);
+  const { id } = await addEndpoint(setting, receiver.url());
+  const job = setting.job({ retryDelay: (failures) => (failures < 3 ? 0 : null) });
+  await until(() => receiver.received.length === 6, job);
+  await until(async () => (await pendingIds(setting, id)).length === 0, job);
+  assert.deepEqual(receivedOf(receiver, 'u1'), [first, first, first, ...others]);
+  assert.equal((await setting.endpoints.find(ACCOUNT, id))?.paused, null);
+  const { deliveries } = await setting.endpoints.deliveries(ACCOUNT, id, { before: null, limit: 10 });
+  const failed = deliveries.filter(({ error }) => error !== null);
+  assert.deepEqual(failed.map(({ attempt }) => attempt).sort(), [1, 2, 3]);
+  receiver.answer = withStatus(200);
+  assert.equal(await setting.endpoints.resend(ACCOUNT, id, first as string), true);
+  await until(() => receiver.received.length === 7, job);
+});
+
+test('an endpoint that answers 410 is paused at once', async (t) => {
+  await using receiver = await Receiver.start();
+  const setting = await webhookSetting(t);
+  receiver.answer = withStatus(410);
+  const ids = setting.events.add('u1', 2);
+  const { id } = await addEndpoint(setting, receiver.url());
+  const job = setting.job();
+  await until(async () => (await setting.endpoints.find(ACCOUNT, id))?.paused != null, job);
+  assert.equal(receiver.received.length, 1);
+  assert.deepEqual(await pendingIds(setting, id), ids);
+});

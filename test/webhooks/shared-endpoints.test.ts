@@ -1,0 +1,166 @@
+// Several processes deliver the events of one ledger: each endpoint has one of them at a time.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { setTimeout } from 'node:timers/promises';
+import { SendingGate } from '../../src/events/webhooks/sending-gate.ts';
+import type { WebhookJob } from '../../src/events/webhooks/webhook-job.ts';
+import { addEndpoint, Receiver, rounds, type Setting, until, webhookSetting } from './webhook-fixture.ts';
+
+const LEASES = { leaseMs: 400, renewMs: 50, safeMs: 250 };
+
+/** A job that shares the endpoints with others, as if it were in another process. It crashes when its rounds end. */
+function sharingJob(setting: Setting): WebhookJob {
+  return setting.job({ leases: LEASES });
+}
+
+async function holders({ database }: Setting): Promise<string[]> {
+  const rows = await database.queries.selectFrom('webhook_endpoints').select('leased_by').execute();
+  return rows.flatMap((row) => (row.leased_by === null ? [] : [row.leased_by]));
+}
+
+test('processes that start together share the endpoints, and each event is delivered once', async (t) => {
+  await using receiver = await Receiver.start();
+  const setting = await webhookSetting(t);
+  for (let endpoint = 0; endpoint < 8; endpoint++) await addEndpoint(setting, receiver.url(`/${endpoint}`));
+  const [first, second] = [sharingJob(setting), sharingJob(setting)];
+  await until(async () => (await holders(setting)).length === 8, first, second);
+  const counts = Map.groupBy(await holders(setting), (holder) => holder);
+  assert.equal(counts.size, 2);
+  for (const each of counts.values()) assert(each.length >= 2, `${each.length} of 8`);
+  setting.events.add('u1', 20);
+  await until(() => receiver.received.length >= 160, first, second);
+  await rounds(10, first, second);
+  assert.equal(receiver.received.length, 160);
+  assert.equal(first.attempts.delivered + second.attempts.delivered, 160);
+  await Promise.all([first.stop(), second.stop()]);
+  assert.deepEqual(await holders(setting), [], 'the leases are released');
+});
+
+test('after a process disappears, another takes over its endpoints when the leases end', async (t) => {
+  await using receiver = await Receiver.start();
+  const setting = await webhookSetting(t);
+  for (let endpoint = 0; endpoint < 3; endpoint++) await addEndpoint(setting, receiver.url(`/${endpoint}`));
+  const [first, second] = [sharingJob(setting), sharingJob(setting)];
+  await until(async () => (await holders(setting)).length === 3, first);
+  await rounds(3, second, first);
+  setting.events.add('u1', 5);
+  await until(() => receiver.received.length === 15, second);
+  assert.equal(second.attempts.delivered, 15);
+});
+
+test('a process whose lease was not renewed in time stops sending', async (t) => {
+  await using receiver = await Receiver.start();
+  const setting = await webhookSetting(t);
+  await addEndpoint(setting, receiver.url());
+  const job = sharingJob(setting);
+  await until(async () => (await holders(setting)).length === 1, job);
+  await rounds(2, job);
+  // No round runs meanwhile, as while the database is away.
+  await setTimeout(LEASES.safeMs + 50);
+  setting.events.add('u1', 5);
+  job.nudge();
+  await setTimeout(50);
+  assert.equal(receiver.received.length, 0);
+  await until(() => receiver.received.length === 5, job);
+});
+
+test('a process that lost its lease stores nothing more', async (t) => {
+  await using receiver = await Receiver.start();
+  const setting = await webhookSetting(t);
+  await addEndpoint(setting, receiver.url());
+  const job = sharingJob(setting);
+  await until(async () => (await holders(setting)).length === 1, job);
+  await rounds(2, job);
+  setting.events.add('u1', 5);
+  job.nudge();
+  await until(() => receiver.received.length === 5);
+  const lease = { leased_by: 'another process', leased_until: Date.now() + 60_000 };
+  await setting.database.queries.updateTable('webhook_endpoints').set(lease).execute();
+  await rounds(5, job);
+  await job.stop();
+  const [row] = await setting.database.queries.selectFrom('webhook_endpoints').selectAll().execute();
+  assert.deepEqual([row?.leased_by, row?.position], ['another process', '0']);
+  assert.deepEqual(await setting.database.queries.selectFrom('webhook_deliveries').selectAll().execute(), []);
+});
+
+test('the only process of a ledger takes over all endpoints at once', async (t) => {
+  await using receiver = await Receiver.start();
+  const setting = await webhookSetting(t);
+  for (let endpoint = 0; endpoint < 8; endpoint++) await addEndpoint(setting, receiver.url(`/${endpoint}`));
+  await setting.job().tick();
+  const before = new Set(await holders(setting));
+  const second = setting.job();
+  await second.tick();
+  assert.notDeepEqual(new Set(await holders(setting)), before);
+  assert.equal(new Set(await holders(setting)).size, 1);
+  setting.events.add('u1');
+  await until(() => receiver.received.length === 8, second);
+});
+
+test('new events are sent at once, without waiting for the next round', async (t) => {
+  await using receiver = await Receiver.start();
+  const setting = await webhookSetting(t);
+  await addEndpoint(setting, receiver.url());
+  const job = setting.job();
+  await rounds(2, job);
+  setting.events.add('u1', 3);
+  job.nudge();
+  await until(() => receiver.received.length === 3);
+});
+
+test('a process that stops waits only a moment for requests in flight', async (t) => {
+  await using receiver = await Receiver.start();
+  receiver.answer = () => {};
+  const setting = await webhookSetting(t);
+  setting.events.add('u1');
+  await addEndpoint(setting, receiver.url());
+  const job = setting.job();
+  await until(() => receiver.received.length === 1, job);
+  const start = performance.now();
+  await job.stop();
+  assert(performance.now() - start < 5_000);
+  assert.deepEqual(await holders(setting), []);
+});
+
+test('a process sends at most 500 webhooks at once, and the next when one has ended', async () => {
+  const gate = new SendingGate();
+  let inside = 0;
+  for (let count = 0; count < 600; count++) void gate.enter().then(() => inside++);
+  await setTimeout(0);
+  assert.equal(inside, 500);
+  gate.leave();
+  await setTimeout(0);
+  assert.equal(inside, 501);
+  gate.stop();
+  await setTimeout(0);
+  assert.equal(inside, 600);
+});
+
+test('a process that is short of CPU time sends at most 200 webhooks a second', async (t) => {
+  t.mock.timers.enable({ apis: ['setInterval'] });
+  let isBusy = true;
+  const gate = new SendingGate({ isBusy: () => isBusy });
+  gate.start();
+  let sent = 0;
+  const second = async () => {
+    const before = sent;
+    for (let count = 0; count < 2_000; count++)
+      void gate.enter().then(() => {
+        sent += 1;
+        gate.leave();
+      });
+    for (let step = 0; step < 10; step++) {
+      t.mock.timers.tick(100);
+      await new Promise(setImmediate);
+    }
+    return sent - before;
+  };
+  await second();
+  await second();
+  assert.equal(await second(), 200);
+  isBusy = false;
+  await second();
+  assert(sent > 4_000, 'with CPU time to spare, the pace is not limited');
+  gate.stop();
+});
