@@ -1,4 +1,4 @@
-// Draws the chart of the benchmarks: requests per second of all compared systems, as an SVG for light and dark pages.
+// Draws the chart of the benchmarks: CPU per request of all compared systems, as an SVG for light and dark pages.
 
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
@@ -31,17 +31,17 @@ export function writeChart(results: Results, file: string): void {
 export function chartOf({ parts, machine }: Results): string | null {
   const part = parts[PART];
   if (part === undefined) return null;
-  const rows = part.rows.toSorted((a, b) => b.rate - a.rate);
-  const most = Math.max(...rows.map(({ rate }) => rate));
+  const rows = part.rows.toSorted((a, b) => a.cpuMicros - b.cpuMicros);
+  const most = Math.max(...rows.map(({ cpuMicros }) => cpuMicros));
   const height = TOP + rows.length * LINE_HEIGHT + BOTTOM;
   const bars = rows.map((row, index) => barOf(row, TOP + index * LINE_HEIGHT, most)).join('\n');
   const day = part.measuredAt.slice(0, 10);
-  const note = `${machine.cores} cores shared with the load generator (${machine.generator}), medians of ${rows[0]?.rounds ?? 0} alternating rounds; ${day}, ${part.commit}`;
+  const note = `${machine.cores} cores shared with the load generator (${machine.generator}), medians of ${rows[0]?.rounds ?? 0} alternating blocks; ${day}, ${part.commit}`;
   return `<svg xmlns="http://www.w3.org/2000/svg" width="${WIDTH}" height="${height}" viewBox="0 0 ${WIDTH} ${height}" role="img" aria-label="${labelOf(rows)}">
   <style>${STYLE}
   </style>
-  <text class="title" x="0" y="20">Subtractions per second, one per request</text>
-  <text class="note" x="0" y="40">100,000 end users, 64 connections; in parentheses, CPU per subtraction in all processes of the system</text>
+  <text class="title" x="0" y="20">CPU time per subtraction, in microseconds (less is better)</text>
+  <text class="note" x="0" y="40">One subtraction per request, 100,000 end users, 64 connections, all processes of the system; in parentheses, throughput</text>
 ${bars}
   <text class="note" x="0" y="${height - 12}">${escaped(note)}</text>
 </svg>
@@ -49,9 +49,9 @@ ${bars}
 }
 
 function barOf({ subject, rate, cpuMicros }: Row, y: number, most: number): string {
-  const width = Math.max(1, (rate / most) * (WIDTH - LABEL_WIDTH - VALUE_WIDTH));
+  const width = Math.max(1, (cpuMicros / most) * (WIDTH - LABEL_WIDTH - VALUE_WIDTH));
   const kind = subject.startsWith('Scrip') ? 'scrip' : 'bar';
-  const value = `${Math.round(rate).toLocaleString('en')} (${cpuMicros.toFixed(0)} µs)`;
+  const value = `${cpuMicros.toFixed(1)} µs (${Math.round(rate).toLocaleString('en')}/s)`;
   const middle = y + BAR_HEIGHT / 2 + 5;
   return [
     `  <text x="${LABEL_WIDTH - 10}" y="${middle}" text-anchor="end">${escaped(subject)}</text>`,
@@ -61,7 +61,7 @@ function barOf({ subject, rate, cpuMicros }: Row, y: number, most: number): stri
 }
 
 function labelOf(rows: readonly Row[]): string {
-  return escaped(rows.map(({ subject, rate }) => `${subject}: ${Math.round(rate)} requests per second`).join('; '));
+  return escaped(rows.map(({ subject, cpuMicros }) => `${subject}: ${cpuMicros.toFixed(1)} microseconds`).join('; '));
 }
 
 function escaped(text: string): string {

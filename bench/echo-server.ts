@@ -22,24 +22,21 @@ app.addSchema(CycleEntry);
 app.post<{ Body: SubtractRequest }>(
   '/subtract',
   { schema: { body: SubtractRequest, response: { 200: { ...Subtraction, $id: 'EchoedSubtraction' } } } },
-  ({ body }, reply) => {
-    reply.send({ end_user_id: body.end_user_id, amount: body.amount });
-  },
+  async ({ body }) => ({ end_user_id: body.end_user_id, amount: body.amount }),
 );
 app.post<{ Body: AddRequest }>(
   '/add',
   { schema: { body: AddRequest, response: { 200: { ...Addition, $id: 'EchoedAddition' } } } },
-  ({ body }, reply) => {
-    reply.send({ end_user_id: body.end_user_id, amount: body.amount });
-  },
+  async ({ body }) => ({ end_user_id: body.end_user_id, amount: body.amount }),
 );
 app.get<{ Querystring: EndUserQuery }>(
   '/get-active-balance',
   { schema: { querystring: EndUserQuery, response: { 200: { ...Balance, $id: 'EchoedBalance' } } } },
-  ({ query }, reply) => {
-    const { end_user_id } = query;
-    reply.send({ end_user_id, active_balance_by_cycle: [CYCLE], active_balance: CYCLE.amount });
-  },
+  async ({ query }) => ({
+    end_user_id: query.end_user_id,
+    active_balance_by_cycle: [CYCLE],
+    active_balance: CYCLE.amount,
+  }),
 );
 process.stdout.write(`${await app.listen({ host: '127.0.0.1', port: 0 })}\n`);
 process.on('SIGTERM', () => void app.close());

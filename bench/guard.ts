@@ -3,7 +3,7 @@
 
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { isQuiet, type PartResult, type Row, ratioOf } from './results.ts';
+import { ECHO, isQuiet, type PartResult, type Row, ratioOf } from './results.ts';
 import { asText } from './tables.ts';
 
 interface Ratio {
@@ -50,7 +50,7 @@ export function ratiosOf(rows: readonly Row[]): Ratio[] {
     if (found === undefined) throw new Error(`${workload} was not measured on ${subject}`);
     return found;
   };
-  const echo = row('subtract, 10,000', 'Fastify echo');
+  const echo = row('subtract, 10,000', ECHO);
   const subtract = row('subtract, 10,000', SQLITE);
   const keyed = row('subtract, with', SQLITE);
   const postgres = row('subtract, 10,000', 'Scrip on PostgreSQL');

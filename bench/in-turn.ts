@@ -1,12 +1,14 @@
-// Loads several subjects in alternating rounds, so that other load on the machine affects all subjects alike, and
-// computes the median of the rounds.
+// Loads several subjects in alternating blocks, so that other load on the machine affects all subjects alike, and
+// computes the medians of the blocks. All subjects stay up; those that are not measured are idle.
+//
+//   warm-up of each subject ──▶ blocks in turn ──▶ rounds with an unusually slow or fast echo are dropped ──▶ medians
 
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { type Answered, closedLoop } from './closed-loop.ts';
 import { openLoop } from './open-loop.ts';
 import { costsOf } from './process-costs.ts';
-import { median, type Row } from './results.ts';
+import { ECHO, median, type Row } from './results.ts';
 import type { Subject } from './subjects.ts';
 import type { Workload } from './workload.ts';
 
@@ -15,12 +17,19 @@ export interface Contest {
   readonly workload: Workload;
 }
 
-export interface Rounds {
+export interface Blocks {
   readonly connections: number;
+  /** The number of blocks of each subject. */
   readonly rounds: number;
+  /** The length of a block. */
   readonly seconds: number;
-  /** Seconds of load on each subject before the first round; 0 for no warm-up. */
-  readonly warmUp: number;
+}
+
+/** A warm-up ends when the CPU per request has stopped falling. */
+export interface WarmUp {
+  readonly requestsMin: number;
+  /** The warm-up ends after this time, even if it has had fewer requests. */
+  readonly secondsMax: number;
 }
 
 interface Round extends Answered {
@@ -30,40 +39,111 @@ interface Round extends Answered {
 
 const MIB = 2 ** 20;
 
+/** A round is dropped if the echo's CPU per request or throughput differs from its median by more than this. */
+const ECHO_OFF_MAX = 0.1;
+
+/** The CPU per request counts as falling if a block takes less than all previous blocks by more than this. */
+const FALLING_BY = 0.02;
+const BLOCKS_NOT_FALLING = 3;
+
 const run = promisify(execFile);
 
-export async function inTurn(contests: readonly Contest[], settings: Rounds): Promise<Row[]> {
-  const { connections, seconds, warmUp } = settings;
-  for (const { subject, workload } of contests)
-    if (warmUp > 0) await closedLoop(subject, workload, { connections, seconds: warmUp });
-  const rounds = await eachInTurn(contests, settings.rounds, ({ subject, workload }) =>
-    measured(subject, () => closedLoop(subject, workload, { connections, seconds })),
-  );
-  return contests.map((contest, index) => rowOf(contest, 'closed', connections, rounds[index] as Round[]));
+/** @param warmUp null for no warm-up */
+export async function inTurn(
+  contests: readonly Contest[],
+  { warmUp, ...blocks }: Blocks & { readonly warmUp: WarmUp | null },
+): Promise<Row[]> {
+  if (warmUp !== null) for (const contest of contests) await settle(contest, blocks, warmUp);
+  const all = await eachInTurn(contests, blocks.rounds, (contest) => block(contest, blocks));
+  const echo = all[contests.findIndex(({ subject }) => subject.name === ECHO)] ?? [];
+  const steady = steadyRounds(echo);
+  if (steady === null && echo.length > 0) process.stderr.write('The speed of the echo varied: no round was dropped.\n');
+  return contests.map((contest, index) => {
+    const rounds = all[index] as Round[];
+    const kept = rounds.filter((_, round) => steady?.has(round) ?? true);
+    return { ...rowOf(contest, 'closed', blocks.connections, kept), dropped: rounds.length - kept.length };
+  });
+}
+
+/**
+ * The generator opens new connections for each block and closes them at its end, with requests in flight. V8 discards
+ * optimized code when the first connections end like this, so the warm-up goes on after that.
+ */
+async function settle(contest: Contest, blocks: Blocks, { requestsMin, secondsMax }: WarmUp): Promise<void> {
+  let requests = 0;
+  let lowest = Number.POSITIVE_INFINITY;
+  let notFalling = 0;
+  for (let seconds = 0; seconds < secondsMax; seconds += blocks.seconds) {
+    const round = await block(contest, blocks);
+    requests += round.requests;
+    notFalling = round.cpuMicros < (1 - FALLING_BY) * lowest ? 0 : notFalling + 1;
+    lowest = Math.min(lowest, round.cpuMicros);
+    if (requests >= requestsMin && notFalling >= BLOCKS_NOT_FALLING) return;
+  }
+}
+
+/**
+ * Returns the rounds in which the echo was near its median. Null if these are not more than half of the rounds: the
+ * median then says little.
+ */
+function steadyRounds(echo: readonly Round[]): ReadonlySet<number> | null {
+  const usual = { cpu: median(echo.map(({ cpuMicros }) => cpuMicros)), rate: median(echo.map(rateOf)) };
+  const isOff = (value: number, median: number) => Math.abs(value / median - 1) > ECHO_OFF_MAX;
+  const steady = new Set<number>();
+  for (const [round, measured] of echo.entries())
+    if (!isOff(measured.cpuMicros, usual.cpu) && !isOff(rateOf(measured), usual.rate)) steady.add(round);
+  return 2 * steady.size > echo.length ? steady : null;
+}
+
+/** A subject that is started for a single block. */
+export interface FreshContest {
+  readonly workload: Workload;
+  readonly start: () => Promise<Subject>;
+}
+
+/** Measures the first block of fresh processes, without the start of the process. */
+export async function fromStart(
+  contests: readonly FreshContest[],
+  blocks: Blocks,
+  end: (subject: Subject) => Promise<void>,
+): Promise<Row[]> {
+  const started: Contest[] = [];
+  const all = await eachInTurn(contests, blocks.rounds, async ({ workload, start }, index) => {
+    const contest = { workload, subject: await start() };
+    started[index] = contest;
+    const round = await block(contest, blocks);
+    await end(contest.subject);
+    return round;
+  });
+  return started.map((contest, index) => rowOf(contest, 'closed', blocks.connections, all[index] as Round[]));
 }
 
 export async function inTurnAtRate(
   contests: readonly Contest[],
-  { connections, rounds: count, seconds, rate }: Omit<Rounds, 'warmUp'> & { readonly rate: number },
+  { connections, rounds, seconds, rate }: Blocks & { readonly rate: number },
 ): Promise<Row[]> {
-  const rounds = await eachInTurn(contests, count, ({ subject, workload }) =>
+  const all = await eachInTurn(contests, rounds, ({ subject, workload }) =>
     measured(subject, () => openLoop(subject, workload, { connections, seconds, rate })),
   );
   return contests.map((contest, index) => ({
-    ...rowOf(contest, 'open', connections, rounds[index] as Round[]),
+    ...rowOf(contest, 'open', connections, all[index] as Round[]),
     rate,
   }));
 }
 
-async function eachInTurn(
-  contests: readonly Contest[],
+async function eachInTurn<Each>(
+  contests: readonly Each[],
   count: number,
-  run: (contest: Contest) => Promise<Round>,
+  run: (contest: Each, index: number) => Promise<Round>,
 ): Promise<Round[][]> {
   const rounds: Round[][] = contests.map(() => []);
   for (let round = 0; round < count; round++)
-    for (const [index, contest] of contests.entries()) rounds[index]?.push(await run(contest));
+    for (const [index, contest] of contests.entries()) rounds[index]?.push(await run(contest, index));
   return rounds;
+}
+
+function block({ subject, workload }: Contest, { connections, seconds }: Blocks): Promise<Round> {
+  return measured(subject, () => closedLoop(subject, workload, { connections, seconds }));
 }
 
 async function measured({ pids }: Subject, load: () => Promise<Answered>): Promise<Round> {
@@ -91,19 +171,24 @@ function rowOf({ subject, workload }: Contest, loop: Row['loop'], connections: n
     loop,
     connections,
     rounds: rounds.length,
-    rate: of(({ requests, seconds }) => requests / seconds),
+    dropped: 0,
+    rate: of(rateOf),
     cpuMicros: of(({ cpuMicros }) => cpuMicros),
     p50: of(({ p50 }) => p50),
     p99: of(({ p99 }) => p99),
     p999: of(({ p999 }) => p999),
     residentMib: of(({ residentMib }) => residentMib),
     failures: rounds.reduce((sum, { failures }) => sum + failures, 0),
-    eachRound: rounds.map(({ requests, seconds, cpuMicros, p99 }) => ({
-      rate: rounded(requests / seconds),
-      cpuMicros: rounded(cpuMicros),
-      p99: rounded(p99),
+    eachRound: rounds.map((round) => ({
+      rate: rounded(rateOf(round)),
+      cpuMicros: rounded(round.cpuMicros),
+      p99: rounded(round.p99),
     })),
   };
+}
+
+function rateOf({ requests, seconds }: Answered): number {
+  return requests / seconds;
 }
 
 function rounded(value: number): number {

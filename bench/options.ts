@@ -20,8 +20,8 @@ export interface Options {
 
 export const USAGE = `npm run bench -- [options]
   --only NAME          the name of a part, or a prefix of several names; may be repeated
-  --rounds N           number of rounds for each subject (default 3)
-  --seconds S          length of a round (default 2)
+  --rounds N           number of blocks of each subject (default 10)
+  --seconds S          length of a block (default 2)
   --connections C      number of connections, instead of the default of each part
   --quick              measure for a minute and compare the ratios with bench/baseline.json
   --keep               with --quick: store the ratios in bench/baseline.json
@@ -46,7 +46,7 @@ export function optionsOf(args: readonly string[]): Options {
   const { quick } = values;
   return {
     ...values,
-    rounds: wholeNumber('rounds', values.rounds, quick ? 2 : 3),
+    rounds: wholeNumber('rounds', values.rounds, quick ? 2 : 10),
     seconds: wholeNumber('seconds', values.seconds, 2),
     connections: values.connections === undefined ? null : wholeNumber('connections', values.connections, 0),
   };

@@ -7,13 +7,19 @@ import { arch, cpus, platform, release, totalmem } from 'node:os';
 import { dirname } from 'node:path';
 import { GENERATOR } from './closed-loop.ts';
 
+/** The system that ratios "vs. echo" compare with. */
+export const ECHO = 'Fastify echo';
+
 /** The medians of all rounds of one workload on one subject. */
 export interface Row {
   readonly workload: string;
   readonly subject: string;
   readonly loop: 'closed' | 'open';
   readonly connections: number;
+  /** The rounds that were kept; the other fields are about these. */
   readonly rounds: number;
+  /** The rounds that were dropped, because the echo was unusually slow or fast. */
+  readonly dropped: number;
   /** Responses per second; in an open loop, the requested rate. */
   readonly rate: number;
   /** CPU per request, in all threads and processes of the subject. */

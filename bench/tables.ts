@@ -1,15 +1,13 @@
 // Formats results as tables: plain text for a terminal, Markdown for the documentation.
 
 import type { Part } from './parts/part.ts';
-import { type PartResult, type Row, ratioOf } from './results.ts';
+import { ECHO, type PartResult, type Row, ratioOf } from './results.ts';
 
 export interface Table {
   readonly title: string;
   readonly head: readonly string[];
   readonly lines: readonly (readonly string[])[];
 }
-
-const ECHO = 'Fastify echo';
 
 export function tablesOf({ title }: Pick<Part, 'title'>, { rows, figures }: PartResult): Table[] {
   const closed = rows.filter(({ loop }) => loop === 'closed');
@@ -25,23 +23,23 @@ export function tablesOf({ title }: Pick<Part, 'title'>, { rows, figures }: Part
 }
 
 function closedTable(title: string, rows: readonly Row[]): Table {
-  const head = ['load', 'subject', 'connections', 'requests/s', 'vs. echo', 'CPU µs', 'p50 ms', 'p99 ms', 'p99.9 ms'];
+  const head = ['load', 'subject', 'connections', 'CPU µs', 'vs. echo', 'requests/s', 'vs. echo', 'p50 ms', 'p99 ms'];
   const lines = rows.map((row) => [
     row.workload,
     row.subject,
     String(row.connections),
-    figure(Math.round(row.rate)),
-    ofEcho(row, rows),
     row.cpuMicros.toFixed(1),
+    ofEcho(row, rows, 'cpuMicros'),
+    figure(Math.round(row.rate)),
+    ofEcho(row, rows, 'rate'),
     row.p50.toFixed(1),
     row.p99.toFixed(1),
     row.p999.toFixed(1),
+    String(Math.round(row.residentMib)),
+    String(row.failures),
+    row.dropped === 0 ? String(row.rounds) : `${row.rounds} of ${row.rounds + row.dropped}`,
   ]);
-  return { title, head: [...head, 'MiB', 'failed'], lines: lines.map((line, index) => withLast(line, rows[index])) };
-}
-
-function withLast(line: readonly string[], row: Row | undefined): string[] {
-  return [...line, String(Math.round(row?.residentMib ?? 0)), String(row?.failures ?? 0)];
+  return { title, head: [...head, 'p99.9 ms', 'MiB', 'failed', 'blocks'], lines };
 }
 
 function openTable(title: string, rows: readonly Row[]): Table {
@@ -58,16 +56,13 @@ function openTable(title: string, rows: readonly Row[]): Table {
   return { title, head, lines };
 }
 
-/**
- * Returns the throughput relative to the echo server under the same workload; empty if the echo server was not
- * measured.
- */
-function ofEcho(row: Row, rows: readonly Row[]): string {
+/** The ratio to the echo server under the same workload; empty if the echo server was not measured. */
+function ofEcho(row: Row, rows: readonly Row[], of: 'rate' | 'cpuMicros'): string {
   const echo = rows.find(
     ({ subject, workload, connections }) =>
       subject === ECHO && workload === row.workload && connections === row.connections,
   );
-  return echo === undefined || echo === row ? '' : ratioOf(row, echo, 'rate').toFixed(2);
+  return echo === undefined || echo === row ? '' : ratioOf(row, echo, of).toFixed(2);
 }
 
 /** Formats a number with three significant digits and with commas. */

@@ -4,9 +4,12 @@ import { inTurn } from '../in-turn.ts';
 import type { Row } from '../results.ts';
 import { assertWhole, type Subject } from '../subjects.ts';
 import * as workloads from '../workload.ts';
-import { type Part, WARM_UP_SECONDS } from './part.ts';
+import { type Part, WARM_UP } from './part.ts';
 
 const CONNECTIONS = 64;
+const ROUNDS_MAX = 3;
+/** For a process that is warm already: a single block, which fills the caches. */
+const BRIEFLY = { requestsMin: 0, secondsMax: 1 };
 const BESIDE = [
   workloads.TEN_CYCLES,
   workloads.FIFTY_CYCLES,
@@ -51,7 +54,8 @@ const users: Part = {
       { subject: large, workload: workloads.BALANCE_LARGE },
     ];
     const connections = settings.connections ?? CONNECTIONS;
-    const rows = await inTurn(contests, { ...settings, connections, warmUp: WARM_UP_SECONDS });
+    const rounds = Math.min(ROUNDS_MAX, settings.rounds);
+    const rows = await inTurn(contests, { ...settings, rounds, connections, warmUp: WARM_UP });
     for (const server of servers) await subjects.end(server);
     await assertWhole(files[0] as string);
     return { rows, figures: [] };
@@ -65,10 +69,12 @@ const shapes: Part = {
     const { file, secret } = await subjects.seed('small', [workloads.CROWD_SMALL, ...BESIDE]);
     const subject = await subjects.scripOnSqlite(file, secret);
     const connections = settings.connections ?? CONNECTIONS;
+    const rounds = Math.min(ROUNDS_MAX, settings.rounds);
     const rows: Row[] = [];
-    for (const group of SHAPES) {
+    for (const [index, group] of SHAPES.entries()) {
+      const warmUp = index === 0 ? WARM_UP : BRIEFLY;
       const contests = group.map((workload) => ({ subject, workload }));
-      rows.push(...(await inTurn(contests, { ...settings, connections, warmUp: 1 })));
+      rows.push(...(await inTurn(contests, { ...settings, rounds, connections, warmUp })));
     }
     await subjects.end(subject);
     await assertWhole(file);

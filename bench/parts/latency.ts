@@ -5,9 +5,10 @@ import { inTurnAtRate } from '../in-turn.ts';
 import type { Row } from '../results.ts';
 import type { Subject } from '../subjects.ts';
 import { CROWD_MEDIUM, SUBTRACT_MEDIUM } from '../workload.ts';
-import { type Part, WARM_UP_SECONDS } from './part.ts';
+import type { Part } from './part.ts';
 
 const CONNECTIONS = 64;
+const WARM_UP_SECONDS = 10;
 const RATES = [1_000, 2_000, 5_000, 10_000, 20_000];
 /**
  * The maximum rate, as a share of the closed-loop throughput. At higher rates, the queue would grow with the length of

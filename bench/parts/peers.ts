@@ -4,7 +4,7 @@ import { diskSpeed } from '../disk-speed.ts';
 import { inTurn } from '../in-turn.ts';
 import { assertWhole } from '../subjects.ts';
 import { CROWD_MEDIUM, SUBTRACT_MEDIUM } from '../workload.ts';
-import { type Part, WARM_UP_SECONDS } from './part.ts';
+import { type Part, WARM_UP } from './part.ts';
 
 const peersAt = (connections: number): Part => ({
   name: `peers-${connections}`,
@@ -22,7 +22,7 @@ const peersAt = (connections: number): Part => ({
       ...redis.filter((each) => each !== null),
     ];
     const contests = all.map((subject) => ({ subject, workload: SUBTRACT_MEDIUM }));
-    const rounds = { ...settings, connections: settings.connections ?? connections, warmUp: WARM_UP_SECONDS };
+    const rounds = { ...settings, connections: settings.connections ?? connections, warmUp: WARM_UP };
     const disk = diskSpeed('before');
     const rows = await inTurn(contests, rounds);
     await subjects.end(scrip);

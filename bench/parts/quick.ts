@@ -6,6 +6,8 @@ import { BALANCE_SMALL, CROWD_SMALL, SUBTRACT_KEYED, SUBTRACT_SMALL, type Worklo
 import type { Part } from './part.ts';
 
 const CONNECTIONS = 64;
+/** A single block. */
+const BRIEFLY = { requestsMin: 0, secondsMax: 1 };
 const ADD_SMALL: Workload = { name: 'add, 10,000 users', group: CROWD_SMALL, shares: { add: 100 } };
 
 export const quick: Part = {
@@ -23,9 +25,9 @@ export const quick: Part = {
       { subject: await subjects.scripOnPostgres([CROWD_SMALL]), workload: SUBTRACT_SMALL },
       { subject: await subjects.handWritten(CROWD_SMALL), workload: SUBTRACT_SMALL },
     ];
-    const rows = await inTurn(contests, { ...settings, connections, warmUp: 1 });
+    const rows = await inTurn(contests, { ...settings, connections, warmUp: BRIEFLY });
     // Additions come last and separately, since they give each end user more cycles.
-    rows.push(...(await inTurn([{ subject: scrip, workload: ADD_SMALL }], { ...settings, connections, warmUp: 0 })));
+    rows.push(...(await inTurn([{ subject: scrip, workload: ADD_SMALL }], { ...settings, connections, warmUp: null })));
     await subjects.end(scrip);
     await assertWhole(file);
     return { rows, figures: [] };
