@@ -20,6 +20,8 @@ export interface PostgresDatabase {
   readonly prepared: boolean;
   /** Whether Citus distributes the tables. If null, Scrip checks whether the database has Citus. */
   readonly citus: boolean | null;
+  /** The number of shards of a new ledger, if Citus distributes the tables. */
+  readonly shards: number;
   /** Whether to start even if the settings of the database server risk the loss of committed writes. */
   readonly acceptUnsafe: boolean;
 }
@@ -66,6 +68,9 @@ export class InvalidSetting extends Error {
 export const DEFAULT_LEDGER = 'data/scrip.db';
 const PORT_MAX = 65_535;
 export const LANES_MAX = 64;
+
+/** There are 64 buckets, so further shards would be empty. */
+export const SHARDS_MAX = 64;
 const MAIL_ADDRESS = /^(?:[^<>\s@]+@[^<>\s@]+|[^<>\r\n]+ <[^<>\s@]+@[^<>\s@]+>)$/;
 /** Clients may retry for a day. */
 export const IDEMPOTENCY_HOURS_MIN = 24;
@@ -82,7 +87,8 @@ const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'
 
 export const SETTING_NAMES = [
   ...['PORT', 'HOST', 'LOG_LEVEL', 'REQUEST_LOG', 'METRICS_PORT', 'MAX_CONNECTIONS', 'RATE_LIMIT', 'RATE_LIMIT_BURST'],
-  ...['DATABASE_URL', 'DATABASE_LANES', 'DATABASE_PREPARED', 'DATABASE_CITUS', 'DATABASE_ACCEPT_UNSAFE'],
+  ...['DATABASE_URL', 'DATABASE_LANES', 'DATABASE_PREPARED', 'DATABASE_CITUS', 'DATABASE_SHARDS'],
+  'DATABASE_ACCEPT_UNSAFE',
   ...['EVENT_RETENTION_DAYS', 'WEBHOOK_ALLOW_PRIVATE', 'WEBHOOK_KEY'],
   ...['IDEMPOTENCY_GRANT_DAYS', 'IDEMPOTENCY_HOURS', 'PUBLIC_URL', 'SIGN_UP', 'SMTP_URL', 'MAIL_FROM'],
   ...['OTEL_SDK_DISABLED', 'OTEL_SERVICE_NAME', 'OTEL_RESOURCE_ATTRIBUTES', 'OTEL_TRACES_EXPORTER'],
@@ -188,6 +194,7 @@ function postgresOf(url: string, environment: NodeJS.ProcessEnv): PostgresDataba
     lanes: wholeNumber('DATABASE_LANES', environment.DATABASE_LANES || '1', 1, LANES_MAX),
     prepared: isOn('DATABASE_PREPARED', environment.DATABASE_PREPARED || 'yes'),
     citus: citus === 'auto' ? null : citus === 'yes',
+    shards: wholeNumber('DATABASE_SHARDS', environment.DATABASE_SHARDS || '16', 1, SHARDS_MAX),
     acceptUnsafe: isOn('DATABASE_ACCEPT_UNSAFE', environment.DATABASE_ACCEPT_UNSAFE || 'no'),
   };
 }

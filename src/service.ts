@@ -9,6 +9,7 @@ import { importJob } from './batching/import-job.ts';
 import type { IntervalJob } from './batching/interval-job.ts';
 import { PacedJob } from './batching/paced-job.ts';
 import { QUEUE_LIMITS } from './batching/queue-space.ts';
+import { QuietPauses } from './batching/quiet-pauses.ts';
 import { RenewalJob } from './batching/renewal-job.ts';
 import { type Config, originAt } from './config.ts';
 import { eventJob, eventSweep } from './events/event-job.ts';
@@ -104,7 +105,7 @@ export async function startService(
       throw error;
     });
     url = urlOf(server.app.server);
-    for (const job of jobs) job.start();
+    startJobs(jobs, stores, commit);
     authenticator.start();
     webhooks = await startWebhooks(config, accounts, events, logger);
     let stopping: Promise<void> | null = null;
@@ -152,6 +153,11 @@ function furtherJobs(
   ];
   if (imports) jobs.push(importJob(imports, failing('granting the rows of an import')));
   return jobs;
+}
+
+function startJobs(jobs: readonly Pick<IntervalJob, 'start'>[], { ledger }: Stores, { counts }: GroupCommit): void {
+  const pauses = new QuietPauses(ledger.quietPauseMs, () => counts.batches);
+  for (const job of jobs) job.start(pauses);
 }
 
 function warning(logger: Logger, what: string): (error: unknown) => void {

@@ -222,6 +222,18 @@ test('a store fault is reported when it begins, when its code changes and when i
   assert.deepEqual(heard, ['StoreUnavailable', 'OutcomeUnknown', null]);
 });
 
+test('a fault that concerns only a part of the end users is counted, but is not reported as a fault of the store', async () => {
+  const store = new StalledStore();
+  const heard: (FaultCode | null)[] = [];
+  const commit = new GroupCommit(ledgerStoreOf(store), undefined, (trouble) => heard.push(trouble?.code ?? null));
+  commit.submit(subtraction(1), () => {});
+  await nextTurn();
+  store.batch(0).fail(new StoreFault('StoreUnavailable', 'for the test', { isPartial: true }));
+  await nextTurn();
+  assert.equal(commit.counts.faults, 1);
+  assert.deepEqual(heard, []);
+});
+
 test('an unexpected error of a store becomes an Internal fault with the message of the error', async () => {
   const { store, commit } = begin();
   let fault: CommitResult = ACCEPTED;

@@ -105,8 +105,8 @@ export class GroupCommit {
   readonly #whenEmpty: (() => void)[] = [];
 
   /**
-   * @param onHealth called with the error code when the code of failed batches changes, and with null when a batch
-   * succeeds again
+   * @param onHealth called when a batch fails with a different code than the previous batch, and with null when a batch
+   * succeeds again; not called for partial faults
    */
   constructor(
     store: LedgerStore,
@@ -240,6 +240,8 @@ export class GroupCommit {
       this.counts.faults += 1;
       this.counts.faultsByKind[fault.code] += 1;
     }
+    // While a part of the store is away, batches for the other parts succeed in between.
+    if (fault?.isPartial) return;
     if (fault?.code !== this.#trouble?.code) this.#onHealth(fault);
     this.#trouble = fault;
   }

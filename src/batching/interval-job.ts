@@ -1,5 +1,7 @@
 // Runs background work at an interval, one round at a time. After a failed round, the next tick tries again.
 
+import type { QuietPauses } from './quiet-pauses.ts';
+
 const TICK_MS = 1_000;
 
 export class IntervalJob {
@@ -8,6 +10,8 @@ export class IntervalJob {
   readonly #tickMs: number;
   readonly #stopping = new AbortController();
   #timer: NodeJS.Timeout | undefined;
+  /** When the latest round began, from `performance.now`. */
+  #latestMs = Number.NEGATIVE_INFINITY;
   #round: Promise<void> | null = null;
   #hasTrouble = false;
 
@@ -21,8 +25,11 @@ export class IntervalJob {
     this.#tickMs = tickMs;
   }
 
-  start(): void {
-    this.#timer = setInterval(() => void this.tick(), this.#tickMs);
+  /** @param pauses decides which ticks run a round; null to run a round at every tick */
+  start(pauses: QuietPauses | null = null): void {
+    this.#timer = setInterval(() => {
+      if (pauses === null || pauses.isDue(this.#latestMs)) void this.tick();
+    }, this.#tickMs);
   }
 
   async stop(): Promise<void> {
@@ -32,6 +39,7 @@ export class IntervalJob {
   }
 
   tick(): Promise<void> {
+    if (this.#round === null) this.#latestMs = performance.now();
     this.#round ??= this.#work(this.#stopping.signal)
       .then(
         () => {

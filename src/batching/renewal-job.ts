@@ -5,6 +5,7 @@ import { type EndUserKey, endUserText } from '../ledger/command.ts';
 import type { LedgerStore } from '../store/ledger-store.ts';
 import { BATCH_COMMANDS_MAX, type GroupCommit } from './group-commit.ts';
 import { IntervalJob } from './interval-job.ts';
+import type { QuietPauses } from './quiet-pauses.ts';
 
 /** Maximum number of end users that are submitted together. */
 const END_USERS_MAX = BATCH_COMMANDS_MAX;
@@ -40,8 +41,8 @@ export class RenewalJob {
     return performance.now() - this.#caughtUpAtMs;
   }
 
-  start(): void {
-    this.#rounds.start();
+  start(pauses: QuietPauses | null = null): void {
+    this.#rounds.start(pauses);
   }
 
   stop(): Promise<void> {

@@ -38,7 +38,8 @@ Settings (environment variables) and their defaults:
   WEBHOOK_ALLOW_PRIVATE   no     (yes: webhooks may be sent to private addresses)
   WEBHOOK_KEY                    (key that encrypts the secrets of webhooks; a file beside the ledger if empty)
 
-PostgreSQL only: DATABASE_LANES, DATABASE_PREPARED, DATABASE_CITUS, DATABASE_ACCEPT_UNSAFE.
+PostgreSQL only: DATABASE_LANES, DATABASE_PREPARED, DATABASE_CITUS, DATABASE_SHARDS,
+DATABASE_ACCEPT_UNSAFE.
 docs/settings.md describes every setting; docs/operating/monitoring.md describes the OpenTelemetry settings.
 
 You can run all commands except copy and restore while a server is running.`;

@@ -92,8 +92,15 @@ export interface LedgerStore {
    * @returns whether there may be more
    */
   deleteExpiredRecords(retention: IdempotencyRetention): Promise<boolean>;
+  /**
+   * How long background jobs may wait between two look-ups for work while this process writes nothing; 0 if a look-up
+   * costs next to nothing.
+   */
+  readonly quietPauseMs: number;
   /** Why writes are expected to fail; null if they are expected to work. */
   trouble(): string | null;
+  /** Names of the parts of the ledger that cannot be reached, while the store serves all others. */
+  unreachable(): readonly string[];
   /** Waits for the writes in flight. */
   close(): Promise<void>;
 }

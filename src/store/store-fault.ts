@@ -9,10 +9,13 @@ export type FaultCode = 'StoreUnavailable' | 'OutcomeUnknown' | 'Internal';
 export class StoreFault extends Error {
   override readonly name = 'StoreFault';
   readonly code: FaultCode;
+  /** Whether the fault concerns only a part of the end users, and the store serves all others. */
+  readonly isPartial: boolean;
 
-  constructor(code: FaultCode, reason: string) {
+  constructor(code: FaultCode, reason: string, { isPartial = false } = {}) {
     super(reason);
     this.code = code;
+    this.isPartial = isPartial;
   }
 }
 

@@ -52,7 +52,7 @@ describe('what a batch costs on PostgreSQL', () => {
   test('on PostgreSQL, a batch of subtractions takes two round trips, eight statements and a bounded number of log bytes', async (t) => {
     const direct = await server.createDatabase();
     const proxy = await TcpProxy.to(server.port);
-    const options = { lanes: 1, prepared: true, citus: false, acceptUnsafe: true };
+    const options = { lanes: 1, prepared: true, citus: false, shards: 16, acceptUnsafe: true };
     const { ledger } = await openPostgresStore({ url: proxy.url(direct), ...options });
     const write = (commands: readonly Command[]) => ledger.write(commands, () => {});
     try {
@@ -125,7 +125,7 @@ describe('what holds cost on PostgreSQL', () => {
   test('on PostgreSQL, a subtraction does not load the 1,000 open holds of the end user, and a hold, a release or a refund takes two round trips', async (t) => {
     const direct = await server.createDatabase();
     const proxy = await TcpProxy.to(server.port);
-    const options = { lanes: 1, prepared: true, citus: false, acceptUnsafe: true };
+    const options = { lanes: 1, prepared: true, citus: false, shards: 16, acceptUnsafe: true };
     const { ledger } = await openPostgresStore({ url: proxy.url(direct), ...options });
     const transactionOf = async (command: Command) => {
       const [outcome] = await ledger.write([command], () => {});
@@ -166,7 +166,7 @@ describe('what holds cost on PostgreSQL', () => {
 describe('a database that was never analyzed', () => {
   test('in a PostgreSQL database that was never analyzed, a batch finds its end users by index, without a sequential scan', async () => {
     const url = await server.createDatabase();
-    const options = { url, lanes: 1, prepared: true, citus: false, acceptUnsafe: true };
+    const options = { url, lanes: 1, prepared: true, citus: false, shards: 16, acceptUnsafe: true };
     // Create the schema first, so that scans by migrations are not counted.
     await (await openPostgresStore(options)).ledger.close();
     const scans = await tableScans(url);

@@ -85,6 +85,8 @@ export class SimulatedStore implements LedgerStore {
   /** Whether all seeds derive events. */
   static readonly needsEvents: boolean = false;
   readonly lanes: Lanes;
+  readonly quietPauseMs = 0;
+  readonly unreachable = () => [];
   readonly feed: LedgerFeed = { consume: (consumer) => this.#consume(consumer) };
   readonly keys: Pick<KeyStore, 'find' | 'recordUses'> = {
     find: (hash) => this.#find(hash),

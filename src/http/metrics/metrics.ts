@@ -59,6 +59,7 @@ export function collectMetrics(registry: Registry, measured: Measured): void {
     () => renewalJob.lateMs() / 1_000,
   );
   gauge('scrip_store_ready', '1 if the store accepts writes, else 0', () => (ledger.trouble() === null ? 1 : 0));
+  gauge('scrip_store_unreachable_shards', 'Shards on Citus that cannot be reached', () => ledger.unreachable().length);
   new Counter({
     name: 'scrip_store_errors_total',
     help: 'Batches that failed with a store error, by kind',

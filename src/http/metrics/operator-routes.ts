@@ -22,7 +22,8 @@ export async function operatorRoutes(app: FastifyInstance, options: OperatorRout
 
   app.get('/readyz', route, (_request, reply) => {
     const trouble = options.isDraining() ? 'Scrip is shutting down.' : options.ledger.trouble();
-    if (trouble === null) reply.send({ status: 'ready' });
+    const unreachable = options.ledger.unreachable();
+    if (trouble === null) reply.send({ status: 'ready', ...(unreachable.length > 0 && { unreachable }) });
     else sendProblem(reply, 'StoreUnavailable', { detail: trouble });
   });
 

@@ -39,6 +39,14 @@ test('while the store fails, /readyz returns 503 and /healthz still returns 200'
   assert.equal(await metric('scrip_store_ready'), 0);
 });
 
+test('while a part of the ledger cannot be reached, /readyz names it and returns 200', async () => {
+  mock.method(scrip.service.stores.ledger, 'unreachable', () => ['shard 102008']);
+  const { status, body } = await ask('/readyz');
+  assert.deepEqual([status, body], [200, { status: 'ready', unreachable: ['shard 102008'] }]);
+  assert.equal(await metric('scrip_store_ready'), 1);
+  assert.equal(await metric('scrip_store_unreachable_shards'), 1);
+});
+
 test('/metrics is in the text format of Prometheus', async () => {
   const reply = await ask('/metrics');
   assert.equal(reply.status, 200);

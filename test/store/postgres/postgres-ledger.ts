@@ -13,7 +13,7 @@ import { type Audited, auditOf } from '../temporary-ledger.ts';
 import { type NewLedger, type PluggedLedger, TestLedger } from '../test-ledger.ts';
 import type { PostgresServer } from './postgres-server.ts';
 
-const OPTIONS = { lanes: 4, prepared: true, citus: null, acceptUnsafe: true } as const;
+const OPTIONS = { lanes: 4, prepared: true, citus: null, shards: 16, acceptUnsafe: true } as const;
 
 export function optionsFor(url: string, change: Partial<PostgresOptions> = {}): PostgresOptions {
   return { ...OPTIONS, ...change, url };
@@ -123,7 +123,7 @@ async function failCommits(url: string, isFailing: boolean): Promise<void> {
 const TEST_NOW = '(SELECT at FROM public.test_clock)';
 
 /** The names of methods that do not return a promise. */
-const IMMEDIATE = new Set(['trouble', 'of']);
+const IMMEDIATE = new Set(['trouble', 'unreachable', 'of']);
 
 class TestClock {
   readonly #client: pg.Client;

@@ -1,49 +1,101 @@
-// Distributes rows over machines with Citus, by bucket. Citus accepts a statement that locks or changes rows only if it
-// contains the bucket as a constant. Citus also refuses a write in a WITH clause.
+// Distributes rows over machines with Citus. A part is a shard: the buckets that Citus stores together. Citus accepts a
+// statement that locks or changes rows only if it uses a single shard, so every such statement contains the buckets of
+// its part as constants. Citus also refuses some statements that PostgreSQL accepts, such as a write in a WITH clause.
 
+import assert from 'node:assert/strict';
 import { type Connection, sql } from '../pool/connection.ts';
-import { BATCH_TIMEOUTS, setLocal } from '../pool/transactions.ts';
+import type { ConnectionPool } from '../pool/connection-pool.ts';
+import { BATCH_TIMEOUTS, BEGIN_SNAPSHOT, setLocal } from '../pool/transactions.ts';
 import { BUCKETS, bucketOf, KEY, KEY_TYPES, sameKey } from '../rows/key.ts';
 import { columnsOf } from '../rows/ledger-rows.ts';
 import { unnest } from '../rows/row-arrays.ts';
 import type { LedgerTables, Part, Placement } from './placement.ts';
 
-const PARTS = Array.from({ length: BUCKETS }, (_, bucket) => partOf(bucket));
+/**
+ * Use one shard after the other, over one connection to each worker. After a statement that used several connections to
+ * a worker, Citus refuses to change a reference table in the same transaction.
+ */
+const SEQUENTIAL = setLocal({ 'citus.multi_shard_modify_mode': 'sequential' });
 
-export const CITUS: Placement = {
-  distribute,
-  parts: PARTS,
-  partOf: (user) => PARTS[bucketOf(user)] as Part,
-  lanes: (atOnce) => ({ count: BUCKETS, atOnce, of: bucketOf }),
-  // Set only timeouts, since the documentation of Citus does not say what its workers do with other settings.
-  begin: [sql('BEGIN'), ...setLocal(BATCH_TIMEOUTS)],
-};
+/** Each look-up for work is a statement on every shard. */
+const QUIET_PAUSE_MS = 10_000;
 
-function partOf(bucket: number): Part {
+/** The shard of each bucket. Citus places a row by a hash of its bucket, so buckets share shards without a pattern. */
+const SHARDS = sql(
+  `SELECT get_shard_id_for_distribution_column('scrip.end_users', bucket::smallint)
+   FROM generate_series(0, ${BUCKETS - 1}) AS bucket ORDER BY bucket`,
+);
+
+/** Reads which buckets share a shard. All tables of the ledger are distributed in the same way. */
+export async function readPlacement(pool: ConnectionPool): Promise<Placement> {
+  const shards = (await pool.rows(SHARDS)).map(([shard]) => shard as string);
+  assert(shards.length === BUCKETS, 'each bucket has a shard');
+  return placementOn(shards);
+}
+
+/** @param shards the shard of each bucket */
+export function placementOn(shards: readonly string[]): Placement {
+  const buckets = Map.groupBy(shards.keys(), (bucket) => shards[bucket] as string);
+  const parts = [...buckets].map(([shard, buckets]) => partOf(shard, buckets));
+  const laneOfBucket = shards.map((shard) => parts.findIndex(({ name }) => name === nameOf(shard)));
+  const partOfBucket = (bucket: number) => parts[laneOfBucket[bucket] as number] as Part;
   return {
-    bucket,
+    parts,
+    partOf: (user) => partOfBucket(bucketOf(user)),
+    partOfBucket,
+    lanes: (atOnce) => ({ count: parts.length, atOnce, of: (user) => laneOfBucket[bucketOf(user)] as number }),
+    // Set only timeouts, since Citus does not document how its workers handle other settings.
+    begin: [sql('BEGIN'), ...setLocal(BATCH_TIMEOUTS)],
+    throughout: SEQUENTIAL,
+    // With several connections to a worker, each connection would have its own snapshot.
+    beginSnapshot: [BEGIN_SNAPSHOT, ...setLocal({ 'citus.max_adaptive_executor_pool_size': 1 })],
+    quietPauseMs: QUIET_PAUSE_MS,
+  };
+}
+
+function nameOf(shard: string): string {
+  return `shard ${shard}`;
+}
+
+/** @param buckets the buckets of the shard, in ascending order */
+function partOf(shard: string, buckets: readonly number[]): Part {
+  const within = (table: string) => ` AND ${table}.bucket IN (${buckets.join(', ')})`;
+  return {
+    name: nameOf(shard),
+    buckets,
+    bucket: buckets[0] as number,
     isShard: true,
-    within: (table) => ` AND ${table}.bucket = ${bucket}`,
+    within,
     // Citus accepts this INSERT only if its SELECT reads a table of the same shard.
     insert(table, columns, types, values = columnsOf('k', columns)) {
       return `INSERT INTO scrip.${table} (${KEY}, ${columns})
         SELECT e.bucket, e.account, e.end_user, ${values}
         FROM ${unnest([...KEY_TYPES, ...types])} AS k (${KEY}, ${columns})
-        JOIN scrip.end_users e ON ${sameKey('e')} AND e.bucket = ${bucket}`;
+        JOIN scrip.end_users e ON ${sameKey('e')}${within('e')}`;
     },
   };
 }
 
-async function distribute(connection: Connection, { spread, whole }: LedgerTables): Promise<void> {
+/**
+ * Distributes tables over the workers, within the caller's transaction. Does not change tables that are already
+ * distributed.
+ *
+ * @param shards the number of shards of each table, if no table is distributed yet
+ */
+export async function distribute(
+  connection: Connection,
+  { spread, whole }: LedgerTables,
+  shards: number,
+): Promise<void> {
   const placed = `SELECT relname FROM pg_dist_partition JOIN pg_class ON oid = logicalrelid WHERE relnamespace = 'scrip'::regnamespace`;
   const done = new Set((await connection.rows(sql(placed))).map(([table]) => table));
-  // Use one machine after the other: parallel connections could wait for each other's locks.
-  await connection.script(`SET LOCAL citus.multi_shard_modify_mode TO 'sequential'`);
+  // With parallel connections, one connection could wait for locks that another holds.
+  await connection.send(SEQUENTIAL);
   for (const table of whole.filter((table) => !done.has(table)))
     await connection.script(`SELECT create_reference_table('scrip.${table}')`);
   const [first] = spread;
   for (const table of spread.filter((table) => !done.has(table))) {
-    const placing = table === first ? `shard_count => ${BUCKETS}` : `colocate_with => 'scrip.${first}'`;
+    const placing = table === first ? `shard_count => ${shards}` : `colocate_with => 'scrip.${first}'`;
     await connection.script(`SELECT create_distributed_table('scrip.${table}', 'bucket', ${placing})`);
   }
 }

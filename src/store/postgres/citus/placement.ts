@@ -1,16 +1,20 @@
-// Where the rows are stored: in a single database, or distributed over machines by bucket. A transaction writes to one
+// Where the rows are stored: in a single database, or distributed over machines in shards. A transaction writes to one
 // part; a single database is one part.
 
 import type { EndUserKey } from '../../../ledger/command.ts';
 import type { Lanes } from '../../ledger-store.ts';
-import { type Connection, prepared, type Query } from '../pool/connection.ts';
-import { BATCH_TIMEOUTS, BY_KEY } from '../pool/transactions.ts';
-import { bucketOf, KEY, KEY_TYPES } from '../rows/key.ts';
+import { prepared, type Query } from '../pool/connection.ts';
+import { BATCH_TIMEOUTS, BEGIN_SNAPSHOT, BY_KEY } from '../pool/transactions.ts';
+import { BUCKETS, bucketOf, KEY, KEY_TYPES } from '../rows/key.ts';
 import { columnsOf } from '../rows/ledger-rows.ts';
 import { unnest } from '../rows/row-arrays.ts';
 
 /** The rows that one statement may lock or change. */
 export interface Part {
+  /** The name of the part in messages. */
+  readonly name: string;
+  /** All buckets of the part, in ascending order. */
+  readonly buckets: readonly number[];
   /** The bucket of rows that belong to the part as a whole and not to an end user, such as the rows of the feed. */
   readonly bucket: number;
   /**
@@ -19,7 +23,7 @@ export interface Part {
    * the writes.
    */
   readonly isShard: boolean;
-  /** SQL that limits a statement to the part: ` AND c.bucket = 5`, or nothing. */
+  /** SQL that limits a statement to the part: ` AND c.bucket IN (5, 9)`, or nothing. */
   within(table: string): string;
   /**
    * SQL that inserts rows of end users. The parameters are one array for each column: first the columns of the key,
@@ -38,10 +42,9 @@ export interface LedgerTables {
 }
 
 export interface Placement {
-  /** Distributes tables within the caller's transaction, unless they are already distributed. */
-  distribute(connection: Connection, tables: LedgerTables): Promise<void>;
   readonly parts: readonly Part[];
   partOf(user: EndUserKey): Part;
+  partOfBucket(bucket: number): Part;
   /**
    * All commands of a lane write to the same part.
    *
@@ -50,9 +53,17 @@ export interface Placement {
   lanes(atOnce: number): Lanes;
   /** Statements that begin the transaction of a batch. */
   readonly begin: readonly Query[];
+  /** Settings of a transaction that uses rows of several parts and also tables that belong to no part. */
+  readonly throughout: readonly Query[];
+  /** Statements that begin a transaction in which all reads of several parts see the same snapshot. */
+  readonly beginSnapshot: readonly Query[];
+  /** See `LedgerStore`. */
+  readonly quietPauseMs: number;
 }
 
 export const EVERYTHING: Part = {
+  name: 'the database',
+  buckets: [...Array(BUCKETS).keys()],
   bucket: 0,
   isShard: false,
   within: () => '',
@@ -67,9 +78,12 @@ const SETTINGS = Object.entries({ ...BATCH_TIMEOUTS, ...BY_KEY })
   .join(', ');
 
 export const SINGLE_DATABASE: Placement = {
-  distribute: async () => {},
   parts: [EVERYTHING],
   partOf: () => EVERYTHING,
+  partOfBucket: () => EVERYTHING,
   lanes: (atOnce) => ({ count: atOnce, atOnce, of: (user) => bucketOf(user) % atOnce }),
   begin: [prepared('begin', 'BEGIN')([]), prepared('settings', `SELECT ${SETTINGS}`)([])],
+  throughout: [],
+  beginSnapshot: [BEGIN_SNAPSHOT],
+  quietPauseMs: 0,
 };

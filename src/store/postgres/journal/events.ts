@@ -22,6 +22,7 @@ import {
 } from '../../event-log.ts';
 import type { FeedPosting } from '../../feed.ts';
 import type { Part, Placement } from '../citus/placement.ts';
+import type { Reachable } from '../citus/reach.ts';
 import { type Connection, exactInteger, type Query, sql, type TextRow } from '../pool/connection.ts';
 import type { DatabaseClock } from '../pool/database-clock.ts';
 import { COMMIT_BATCH, ROLLBACK } from '../pool/transactions.ts';
@@ -63,12 +64,12 @@ export interface EventStep {
 }
 
 /** The buckets of end users for whom time alone has caused events. */
-export function dueBuckets(clock: DatabaseClock): Query {
+export function dueBuckets(now: Instant, reachable: Reachable): Query {
   return sql(
     `SELECT DISTINCT bucket FROM (
-       SELECT bucket FROM scrip.event_states WHERE due_at <= (SELECT ${clock.sql}) ORDER BY due_at LIMIT $1
+       SELECT bucket FROM scrip.event_states WHERE due_at <= $1${reachable('event_states')} ORDER BY due_at LIMIT $2
      ) AS due`,
-    [DUE_MAX],
+    [now, DUE_MAX],
   );
 }
 

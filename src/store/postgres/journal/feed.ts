@@ -6,6 +6,7 @@
 import { INSTANT_MAX } from '../../../ledger/instant.ts';
 import type { FeedConsumer, FeedPosting } from '../../feed.ts';
 import type { Part, Placement } from '../citus/placement.ts';
+import type { Reach, Reachable } from '../citus/reach.ts';
 import { type Connection, type Query, sql, type TextRow } from '../pool/connection.ts';
 import type { ConnectionPool } from '../pool/connection-pool.ts';
 import { BEGIN_UNPROMISED, BY_KEY, COMMIT, ROLLBACK, setLocal } from '../pool/transactions.ts';
@@ -24,11 +25,20 @@ export type Consumer = (typeof CONSUMERS)[number];
 /** The transactions of a batch, in two arrays; a transaction may be listed more than once. */
 export const TRANSACTIONS = 'accounts, transaction_ids';
 
-/** Takes batches from a random part that has batches, so that several processes usually choose different parts. */
-export async function consume(pool: ConnectionPool, { parts }: Placement, consumer: FeedConsumer): Promise<boolean> {
-  const rows = await pool.rows(partsInFeed(consumer.name));
+interface FeedDatabase {
+  readonly pool: ConnectionPool;
+  readonly placement: Placement;
+  readonly reach: Reach;
+}
+
+/**
+ * Implements `LedgerFeed`. Takes batches from a random part that has batches, so that several processes usually choose
+ * different parts.
+ */
+export async function consume({ pool, placement, reach }: FeedDatabase, consumer: FeedConsumer): Promise<boolean> {
+  const rows = await reach.lookUp((reachable) => pool.rows(partsInFeed(consumer.name, reachable)));
   const buckets = new Set(rows.map(([bucket]) => Number(bucket)));
-  const waiting = parts.filter(({ bucket }) => buckets.has(bucket));
+  const waiting = placement.parts.filter(({ bucket }) => buckets.has(bucket));
   const part = waiting[Math.floor(Math.random() * waiting.length)];
   if (part === undefined) return false;
   const isMore = await pool.use((connection) => consumeSome(connection, consumer, part));
@@ -55,8 +65,8 @@ async function consumeSome(connection: Connection, consumer: FeedConsumer, part:
 }
 
 /** The buckets of the parts that have batches for a consumer. */
-export function partsInFeed(consumer: Consumer): Query {
-  return sql('SELECT DISTINCT bucket FROM scrip.feed WHERE consumer = $1', [consumer]);
+export function partsInFeed(consumer: Consumer, reachable: Reachable): Query {
+  return sql(`SELECT DISTINCT bucket FROM scrip.feed WHERE consumer = $1${reachable('feed')}`, [consumer]);
 }
 
 /** Locks the row of a consumer, and returns its `latest_event`. @param option an option of `FOR UPDATE` */

@@ -13,6 +13,8 @@ export interface PostgresOptions {
   readonly prepared: boolean;
   /** Whether Citus distributes the tables; null to detect it. */
   readonly citus: boolean | null;
+  /** The number of shards of a new ledger, if Citus distributes the tables. */
+  readonly shards: number;
   /** Whether to open a database that may lose confirmed writes because of its settings. */
   readonly acceptUnsafe: boolean;
   /**

@@ -5,7 +5,7 @@ import assert, { AssertionError } from 'node:assert/strict';
 import { test } from 'node:test';
 import { DatabaseError } from 'pg';
 import { StoreFault } from '../../store-fault.ts';
-import { faultOf, isConnectionLost } from './postgres-error.ts';
+import { faultOf, isConnectionLost, isWorkerAway } from './postgres-error.ts';
 
 function fromServer(code?: string): DatabaseError {
   return Object.assign(new DatabaseError('the server says no', 0, 'error'), { code });
@@ -84,3 +84,9 @@ function nameOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   return `${error.constructor.name} ${(error as { code?: string }).code ?? ''} "${error.message}"`;
 }
+
+test('a coordinator of Citus reports that it cannot reach a worker; a lost connection to the coordinator is no such report', () => {
+  for (const code of ['08000', '08003', '08006']) assert(isWorkerAway(fromServer(code)), code);
+  for (const error of [fromServer('08P01'), fromServer('57P01'), fromServer(), fromNetwork('ECONNRESET')])
+    assert(!isWorkerAway(error), nameOf(error));
+});

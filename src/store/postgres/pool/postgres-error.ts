@@ -43,6 +43,22 @@ export function isConnectionLost(error: unknown): boolean {
   return NETWORK_CODE.test(code) || DRIVER_MESSAGE.test(error.message);
 }
 
+/**
+ * Whether a coordinator of Citus reports that it cannot reach a worker. The connection to the coordinator still works,
+ * and the transaction is rolled back.
+ */
+export function isWorkerAway(error: unknown): boolean {
+  return error instanceof DatabaseError && /^08(?!P01)/.test(codeOf(error));
+}
+
+/**
+ * Whether an error of a coordinator may mean that a worker does not answer: a statement timeout, or an error without a
+ * specific code.
+ */
+export function mayBeWorkerAway(error: unknown): boolean {
+  return error instanceof DatabaseError && ['57014', 'XX000'].includes(codeOf(error));
+}
+
 /** Damaged data or indexes. XX000 is not included, since Citus reports temporary failures of its workers as XX000. */
 const DAMAGED = ['XX001', 'XX002'];
 

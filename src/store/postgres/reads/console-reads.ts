@@ -16,6 +16,7 @@ import type { EndUserCounts } from '../../end-user-summaries.ts';
 import { latestQuery, transactionsIn } from '../journal/history-page.ts';
 import { DAILY_TOTALS, EXPIRY_TOTALS, totalsOf } from '../journal/totals-rows.ts';
 import { exactInteger, sql, type TextRow } from '../pool/connection.ts';
+import { COMMIT } from '../pool/transactions.ts';
 import type { PostgresLedgerStore } from './ledger-store.ts';
 
 /** Read this first: the totals and summaries may then include later postings, but lack no earlier posting. */
@@ -92,21 +93,26 @@ export class PostgresConsoleStore implements ConsoleStore {
   }
 
   /**
-   * The totals include everything up to `asOf`, except batches that were being committed during the read. `asOf` is one
-   * millisecond before the earliest batch in the feed, or the current time if the feed is empty.
+   * The totals include everything up to `asOf`, except for batches that were being committed during the read. `asOf` is
+   * one millisecond before the earliest batch in the feed, or the current time if the feed is empty. All totals are from
+   * one snapshot: otherwise, those of different kinds would include different batches.
    */
   overview(account: number, request: OverviewRequest): Promise<Overview> {
     return this.#ledger.attempt(async () => {
-      const { pool, clock } = this.#ledger.database;
+      const { pool, clock, placement } = this.#ledger.database;
       const { firstDay, firstHour } = overviewStart(clock.latest, request.days);
+      const begin = placement.beginSnapshot;
       const results = await pool.send([
+        ...begin,
         clock.query,
         EARLIEST_WAITING,
         sql(`${DAILY_TOTALS} WHERE account = $1 AND day >= $2`, [account, firstDay]),
         sql(`${EXPIRY_TOTALS} WHERE account = $1 AND hour >= $2`, [account, firstHour]),
         clock.query,
+        COMMIT,
       ]);
-      const [before = [], waiting = [], daily = [], expiries = [], after = []] = results.map(({ rows }) => rows);
+      const read = results.slice(begin.length).map(({ rows }) => rows);
+      const [before = [], waiting = [], daily = [], expiries = [], after = []] = read;
       const earliest = waiting[0]?.[0] ?? null;
       const now = clock.notBefore(clock.read(after));
       const asOf = earliest === null ? clock.read(before) : exactInteger(earliest) - 1;

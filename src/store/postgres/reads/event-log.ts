@@ -33,15 +33,18 @@ export class PostgresEventLog implements EventLog {
   }
 
   deriveNext(derive: DeriveEvents): Promise<boolean> {
-    const { pool, clock, placement } = this.#database;
+    const { pool, clock, placement, reach } = this.#database;
     return attempt(async () => {
       // Look for work first, so that an idle database gets no writes.
-      const [clocked, ...found] = await pool.send([clock.query, partsInFeed('events'), dueBuckets(clock)]);
-      const buckets = new Set(found.flatMap(({ rows }) => rows.map(([bucket]) => Number(bucket))));
-      const waiting = placement.parts.filter(({ bucket, isShard }) => !isShard || buckets.has(bucket));
-      const part = buckets.size === 0 ? undefined : waiting[randomInt(waiting.length)];
+      const now = await clock.peek(pool);
+      const found = await reach.lookUp((reachable) =>
+        pool.send([partsInFeed('events', reachable), dueBuckets(now, reachable)]),
+      );
+      const waiting = [
+        ...new Set(found.flatMap(({ rows }) => rows.map((row) => placement.partOfBucket(Number(row[0]))))),
+      ];
+      const part = waiting.length === 0 ? undefined : waiting[randomInt(waiting.length)];
       if (part === undefined) return false;
-      const now = clock.read(clocked?.rows ?? []);
       const step = { derive, clock, begin: placement.begin };
       const isMore = await pool.use((connection) => deriveSome(connection, part, now, step));
       return isMore || waiting.length > 1;
@@ -67,9 +70,11 @@ export class PostgresEventLog implements EventLog {
 
   /** Deletes events of a random part, so that several processes usually choose different parts. */
   deleteExpired(retentionMs: number): Promise<boolean> {
-    const { pool, clock, placement } = this.#database;
-    const { parts } = placement;
+    const { pool, clock, placement, reach } = this.#database;
     return attempt(async () => {
+      const away = reach.away();
+      const parts = placement.parts.filter((part) => !away.includes(part));
+      if (parts.length === 0) return false;
       const before = (await clock.peekMachine(pool)) - retentionMs;
       const buckets = new Set((await pool.rows(expiredParts(before, parts))).map(([bucket]) => Number(bucket)));
       const expired = parts.filter(({ bucket }) => buckets.has(bucket));

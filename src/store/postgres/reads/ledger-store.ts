@@ -5,7 +5,7 @@
 //     └── something is due ──▶ read again, after the current batch of this end user and before the next one ──▶ shown
 
 import { randomInt } from 'node:crypto';
-import { type Command, type EndUserKey, endUserText, type Outcome } from '../../../ledger/command.ts';
+import type { Command, EndUserKey, Outcome } from '../../../ledger/command.ts';
 import { assertReadable } from '../../../ledger/cycle.ts';
 import type { Referenced } from '../../../ledger/decide-refund.ts';
 import type { Instant } from '../../../ledger/instant.ts';
@@ -27,6 +27,7 @@ import type { LoadedEndUser } from '../../loaded-end-user.ts';
 import { InvalidCursor, type StoreFault } from '../../store-fault.ts';
 import type { HistoryPage, HistoryRequest } from '../../transaction-history.ts';
 import type { Part } from '../citus/placement.ts';
+import type { Reachable } from '../citus/reach.ts';
 import { deleteOldest } from '../idempotency/record-table.ts';
 import { statesBefore } from '../journal/earlier-states.ts';
 import { consume } from '../journal/feed.ts';
@@ -34,7 +35,6 @@ import { historyOf, historyQuery } from '../journal/history-page.ts';
 import { HOLD_AS_CYCLE, StateRows } from '../journal/state-rows.ts';
 import { transactionsOf, transactionsQuery } from '../journal/transaction-page.ts';
 import { prepared, type Query, type QueryResult, sql, type TextRow } from '../pool/connection.ts';
-import type { DatabaseClock } from '../pool/database-clock.ts';
 import { attempt, faultOf } from '../pool/postgres-error.ts';
 import { BEGIN_SNAPSHOT, COMMIT, ROLLBACK, setLocal } from '../pool/transactions.ts';
 import { BUCKETS, keyOf, OF_END_USER } from '../rows/key.ts';
@@ -79,12 +79,26 @@ const REFERENCED = prepared(
  */
 const SHARES = 16;
 
+/**
+ * Finds end users with a renewal or a lapse that is due. Several processes mostly find different end users, without
+ * coordination, since each call begins at a random bucket. The instant is a parameter, since PostgreSQL does not use an
+ * index to search for the value of a volatile function.
+ */
+const dueSql = (reachable: Reachable) => `
+  SELECT account, end_user, min(at) FROM (
+    (SELECT bucket, account, end_user, ends_at AS at FROM scrip.cycles
+     WHERE ${RENEWS} AND ends_at <= $1${reachable('cycles')} ORDER BY ends_at LIMIT $2)
+    UNION ALL (SELECT bucket, account, end_user, expires_at FROM scrip.holds
+     WHERE expires_at <= $1${reachable('holds')} ORDER BY expires_at LIMIT $2)
+  ) AS oldest GROUP BY bucket, account, end_user ORDER BY (bucket + $3) % ${BUCKETS}, min(at) LIMIT $4`;
+
 interface PageRead extends LoadedEndUser {
   readonly rows: readonly TextRow[];
 }
 
 export class PostgresLedgerStore implements LedgerStore {
   readonly lanes: Lanes;
+  readonly quietPauseMs: number;
   readonly feed: LedgerFeed;
   readonly database: LedgerDatabase;
   readonly close: () => Promise<void>;
@@ -98,12 +112,13 @@ export class PostgresLedgerStore implements LedgerStore {
   #deletedPart: number;
 
   constructor(database: LedgerDatabase, writer: BatchWriter, close: () => Promise<void>) {
-    const { pool, placement } = database;
+    const { placement } = database;
     this.database = database;
     this.#writer = writer;
     this.close = close;
     this.lanes = writer.lanes;
-    this.feed = { consume: (consumer) => this.attempt(() => consume(pool, placement, consumer)) };
+    this.quietPauseMs = placement.quietPauseMs;
+    this.feed = { consume: (consumer) => this.attempt(() => consume(database, consumer)) };
     this.#deletedPart = randomInt(placement.parts.length);
   }
 
@@ -168,28 +183,24 @@ export class PostgresLedgerStore implements LedgerStore {
 
   due(limit: number): Promise<readonly EndUserKey[]> {
     return this.attempt(async () => {
-      const { pool, clock } = this.database;
+      const { pool, clock, reach } = this.database;
       const among = limit < BUCKETS ? limit : SHARES * limit;
-      const values = [clock.latest, among, randomInt(BUCKETS), limit];
-      const results = await pool.send([
-        sql(dueSql(clock, 'cycles', 'ends_at', RENEWS), values),
-        sql(dueSql(clock, 'holds', 'expires_at', 'true'), values),
-      ]);
-      const rows = results.flatMap(({ rows }) => rows).sort(([, , a], [, , b]) => Number(a) - Number(b));
-      const users = rows.map(([account, endUser]) => ({ account: Number(account), endUser: endUser as string }));
-      // An end user with a due renewal and a due lapse is found twice.
-      return [...new Map(users.map((user) => [endUserText(user), user])).values()].slice(0, limit);
+      const now = Math.max(await clock.peek(pool), clock.latest);
+      const values = [now, among, randomInt(BUCKETS), limit];
+      const rows = await reach.lookUp((reachable) => pool.rows(sql(dueSql(reachable), values)));
+      const oldestFirst = rows.toSorted(([, , a], [, , b]) => Number(a) - Number(b));
+      return oldestFirst.map(([account, endUser]) => ({ account: Number(account), endUser: endUser as string }));
     });
   }
 
   /** Each call deletes records of one part, until the part has no more. */
   deleteExpiredRecords(retention: IdempotencyRetention): Promise<boolean> {
     return this.attempt(async () => {
-      const { pool, clock, placement } = this.database;
+      const { pool, clock, placement, reach } = this.database;
       const { parts } = placement;
       const part = parts[this.#deletedPart] as Part;
       const now = clock.isTest ? await clock.peekMachine(pool) : clock.latest;
-      const isMore = await deleteOldest(pool, part, retention, now);
+      const isMore = !reach.away().includes(part) && (await deleteOldest(pool, part, retention, now));
       if (!isMore) this.#deletedPart = (this.#deletedPart + 1) % parts.length;
       return isMore;
     });
@@ -199,7 +210,12 @@ export class PostgresLedgerStore implements LedgerStore {
     return (this.#broken ?? this.#trouble)?.message ?? null;
   }
 
+  unreachable(): readonly string[] {
+    return this.database.reach.away().map(({ name }) => name);
+  }
+
   onTrouble(trouble: StoreFault | null): void {
+    if (trouble?.isPartial) return;
     if (trouble?.code === 'Internal') this.#broken = trouble;
     else this.#trouble = trouble;
   }
@@ -265,18 +281,4 @@ export class PostgresLedgerStore implements LedgerStore {
     // The query used an earlier instant, so some cycles may have ended.
     return { now, rows, state: liveState(stored.state(), now) };
   }
-}
-
-/**
- * Finds end users with due events. Each call begins at a random bucket, so that several processes mostly find different
- * end users. The subquery computes the instant, since PostgreSQL does not use an index to search for the value of a
- * volatile function.
- */
-function dueSql(clock: DatabaseClock, table: string, at: string, condition: string): string {
-  return `
-    SELECT account, end_user, min(at) FROM (
-      SELECT bucket, account, end_user, ${at} AS at FROM scrip.${table}
-      WHERE ${condition} AND ${at} <= (SELECT greatest(${clock.sql}, $1))
-      ORDER BY ${at} LIMIT $2
-    ) AS oldest GROUP BY bucket, account, end_user ORDER BY (bucket + $3) % ${BUCKETS}, min(at) LIMIT $4`;
 }

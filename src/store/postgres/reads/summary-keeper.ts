@@ -2,13 +2,26 @@
 // and skips the part if another process has locked it.
 
 import { randomInt } from 'node:crypto';
+import type { Instant } from '../../../ledger/instant.ts';
 import type { SummaryKeeper } from '../../end-user-summaries.ts';
+import type { Reachable } from '../citus/reach.ts';
 import { lockConsumer } from '../journal/feed.ts';
 import { summarizeSome } from '../journal/summaries.ts';
-import { sql } from '../pool/connection.ts';
+import { type Query, sql } from '../pool/connection.ts';
 import { BEGIN_UNPROMISED, BY_KEY, COMMIT, ROLLBACK, setLocal } from '../pool/transactions.ts';
 import { BUCKETS } from '../rows/key.ts';
 import type { PostgresLedgerStore } from './ledger-store.ts';
+
+/** The bucket of an end user to summarize. Check for work first, so that an idle database gets no writes. */
+function waiting(now: Instant, reachable: Reachable): Query {
+  return sql(
+    `SELECT bucket FROM (
+       SELECT bucket FROM scrip.stale_end_users WHERE true${reachable('stale_end_users')}
+       UNION ALL SELECT bucket FROM scrip.end_user_summaries WHERE expires_at <= $1${reachable('end_user_summaries')}
+     ) AS waiting LIMIT 1`,
+    [now],
+  );
+}
 
 export class PostgresSummaryKeeper implements SummaryKeeper {
   readonly #ledger: PostgresLedgerStore;
@@ -18,17 +31,12 @@ export class PostgresSummaryKeeper implements SummaryKeeper {
   }
 
   catchUp(): Promise<boolean> {
-    const { pool, clock, placement } = this.#ledger.database;
-    // An idle database must get no writes.
-    const waiting = sql(
-      `(SELECT bucket FROM scrip.stale_end_users LIMIT 1)
-       UNION ALL (SELECT bucket FROM scrip.end_user_summaries WHERE expires_at <= (SELECT ${clock.sql}) LIMIT 1)`,
-    );
+    const { pool, clock, placement, reach } = this.#ledger.database;
     return this.#ledger.attempt(async () => {
-      const [found] = await pool.rows(waiting);
+      const now = await clock.peek(pool);
+      const [found] = await reach.lookUp((reachable) => pool.rows(waiting(now, reachable)));
       if (found === undefined) return false;
-      const part = placement.parts.find(({ bucket }) => bucket === Number(found[0])) ?? placement.parts[0];
-      if (part === undefined) return false;
+      const part = placement.partOfBucket(Number(found[0]));
       return pool.use(async (connection) => {
         const lock = lockConsumer('totals', part, 'SKIP LOCKED');
         const locked = await connection.send([...BEGIN_UNPROMISED, ...setLocal(BY_KEY), lock]);

@@ -3,8 +3,9 @@
 import { ACCOUNT_TABLES, accountSchema } from '../../account-schema.ts';
 import { CannotOpen } from '../../store-fault.ts';
 import { testClockRefusal } from '../../test-clock.ts';
-import { CITUS } from '../citus/citus.ts';
+import { distribute, readPlacement } from '../citus/citus.ts';
 import { type Placement, SINGLE_DATABASE } from '../citus/placement.ts';
+import { Reach } from '../citus/reach.ts';
 import { type Connection, sql } from '../pool/connection.ts';
 import type { ConnectionPool, PostgresOptions } from '../pool/connection-pool.ts';
 import { DatabaseClock } from '../pool/database-clock.ts';
@@ -27,6 +28,7 @@ export interface LedgerDatabase {
   readonly pool: ConnectionPool;
   readonly clock: DatabaseClock;
   readonly placement: Placement;
+  readonly reach: Reach;
 }
 
 export interface OpeningOptions extends PostgresOptions {
@@ -40,7 +42,7 @@ export interface OpeningOptions extends PostgresOptions {
  */
 export async function openLedger<Opened>(
   pool: ConnectionPool,
-  { acceptUnsafe, citus, create, testClock = null, now }: OpeningOptions,
+  { acceptUnsafe, citus, shards, create, testClock = null, now }: OpeningOptions,
   open: (database: LedgerDatabase) => Promise<Opened>,
 ): Promise<Opened> {
   try {
@@ -49,13 +51,14 @@ export async function openLedger<Opened>(
     if (current === 0 && !create)
       throw new CannotOpen('There is no ledger in the database; check DATABASE_URL, or run `scrip migrate`.');
     const isCitus = citus ?? (await pool.rows(sql(`SELECT 1 FROM pg_extension WHERE extname = 'citus'`))).length > 0;
-    const placement = isCitus ? CITUS : SINGLE_DATABASE;
-    if (current < SCHEMA_LATEST) await pool.use((connection) => migrate(connection, placement));
+    if (current < SCHEMA_LATEST) await pool.use((connection) => migrate(connection, isCitus ? shards : null));
+    const placement = isCitus ? await readPlacement(pool) : SINGLE_DATABASE;
     if (testClock) await addTestClock(pool);
     const isTest = (await pool.rows(sql('SELECT 1 FROM scrip.test_clock'))).length > 0;
     const refusal = testClock === null ? null : testClockRefusal('The ledger in this database', isTest, testClock);
     if (refusal !== null) throw new CannotOpen(refusal);
-    return await open({ pool, clock: new DatabaseClock(isTest, now), placement });
+    const reach = new Reach(pool, placement);
+    return await open({ pool, clock: new DatabaseClock(isTest, now), placement, reach });
   } catch (error) {
     await pool.end();
     if (error instanceof CannotOpen) throw error;
@@ -67,8 +70,8 @@ export async function openLedger<Opened>(
 
 /** Adds a test clock to an unused ledger, which `scrip key create` may have created. */
 async function addTestClock(pool: ConnectionPool): Promise<void> {
-  const used = 'SELECT 1 FROM scrip.clock WHERE at > 0 UNION ALL (SELECT 1 FROM scrip.postings LIMIT 1)';
-  if ((await pool.rows(sql(used))).length > 0) return;
+  for (const used of ['SELECT 1 FROM scrip.clock WHERE at > 0', 'SELECT 1 FROM scrip.postings LIMIT 1'])
+    if ((await pool.rows(sql(used))).length > 0) return;
   await pool.rows(sql('INSERT INTO scrip.test_clock VALUES (true) ON CONFLICT DO NOTHING'));
 }
 
@@ -93,7 +96,8 @@ export function hasUnfinishedCopy(server: Server): Promise<boolean> {
   return hasTable(server, 'copying');
 }
 
-async function migrate(connection: Connection, placement: Placement): Promise<void> {
+/** @param shards the number of shards over which to distribute the tables; null in a single database */
+async function migrate(connection: Connection, shards: number | null): Promise<void> {
   await connection.script(`
     BEGIN; SELECT pg_advisory_xact_lock(${MIGRATION_LOCK});
     CREATE SCHEMA IF NOT EXISTS scrip; SET LOCAL search_path TO scrip, public;
@@ -104,10 +108,8 @@ async function migrate(connection: Connection, placement: Placement): Promise<vo
     const number = SCHEMA_FIRST + index;
     if (number > current) await connection.script(`${script} INSERT INTO migrations VALUES (${number}, now())`);
   }
-  await placement.distribute(connection, {
-    spread: END_USER_TABLES,
-    whole: [...ACCOUNT_TABLES, 'clock', 'test_clock'],
-  });
+  const tables = { spread: END_USER_TABLES, whole: [...ACCOUNT_TABLES, 'test_clock', 'migrations'] };
+  if (shards !== null) await distribute(connection, tables, shards);
   await connection.script('COMMIT');
 }
 

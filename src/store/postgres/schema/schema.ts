@@ -128,7 +128,8 @@ CREATE TABLE snapshots (
 );
 
 -- The latest instant that any process has issued, stored once a second. It keeps ended cycles ended if the clock is set
--- back while nothing is written. Batches do not write it.
+-- back while nothing is written. Batches do not write it. On Citus, only the coordinator has this table: storing the
+-- instant once a second then needs no worker.
 CREATE TABLE clock (
   only_row boolean PRIMARY KEY CHECK (only_row),
   at bigint NOT NULL CHECK (at BETWEEN 0 AND 253402300799998)

@@ -14,7 +14,6 @@ import { SnapshotFold } from '../../tools/snapshot-fold.ts';
 import { TotalsSum } from '../../totals.ts';
 import { HOLD_AS_CYCLE, StateRows } from '../journal/state-rows.ts';
 import { type Connection, sql, type TextRow } from '../pool/connection.ts';
-import { BEGIN_SNAPSHOT } from '../pool/transactions.ts';
 import { KEY, KEY_TYPES, keyOf, sameKey } from '../rows/key.ts';
 import { CYCLE_COLUMNS } from '../rows/ledger-rows.ts';
 import { RowArrays, unnest } from '../rows/row-arrays.ts';
@@ -60,7 +59,7 @@ class DatabaseAudit {
 
   async run(): Promise<AuditReport> {
     // PostgreSQL takes the snapshot at the first statement that reads.
-    await this.#connection.send([BEGIN_SNAPSHOT, ...SCANNING, sql('SELECT 1')]);
+    await this.#connection.send([...this.#database.placement.beginSnapshot, ...SCANNING, sql('SELECT 1')]);
     await this.#auditClock();
     const waiting = await waitingIn(this.#connection, this.#database.placement);
     let postings: Posting[] = [];

@@ -20,7 +20,7 @@ import {
 import type { AuditReport } from '../../tools/ledger-tools.ts';
 import type { IdPosition } from '../../transaction-ids.ts';
 import { RECORD_COLUMNS, recordOf } from '../idempotency/record-table.ts';
-import { type Connection, exactInteger, sql, type TextRow } from '../pool/connection.ts';
+import { type Connection, exactInteger, type Query, sql, type TextRow } from '../pool/connection.ts';
 import { APPLICATION_NAME, type PostgresOptions, toolsPool } from '../pool/connection-pool.ts';
 import { BEGIN_SNAPSHOT, COMMIT, setLocal, UNLIMITED } from '../pool/transactions.ts';
 import { sameKey } from '../rows/key.ts';
@@ -43,13 +43,17 @@ const TABLE_NAMES = ['accounts', 'api_keys', 'end_users', 'cycles', 'holds', 'po
 const TABLES = TABLE_NAMES.map((table) => `scrip.${table}`);
 
 /** The only timeout of a copy is for taking locks. */
-const BEGIN = [sql('BEGIN'), ...UNLIMITED, ...setLocal({ lock_timeout: '3s' })];
+function begin({ placement }: LedgerDatabase): readonly Query[] {
+  return [sql('BEGIN'), ...UNLIMITED, ...setLocal({ lock_timeout: '3s' }), ...placement.throughout];
+}
 
 /** @throws CannotOpen if there is no ledger, or if a server is using it */
 export function openPostgresSource(options: PostgresOptions): Promise<CopySource> {
-  return opened({ ...options, acceptUnsafe: true, create: false }, async (connection, { pool }) => {
-    await refuseUnfinishedCopy(pool);
-    await connection.send([...BEGIN, sql(`LOCK TABLE ${TABLES.join(', ')}, scrip.clock IN SHARE MODE`)]);
+  return opened({ ...options, acceptUnsafe: true, create: false }, async (connection, database) => {
+    await refuseUnfinishedCopy(database.pool);
+    // On Citus, the clock is the only table here that is not distributed.
+    const locks = [TABLES.join(', '), 'scrip.clock'].map((tables) => sql(`LOCK TABLE ${tables} IN SHARE MODE`));
+    await connection.send([...begin(database), ...locks]);
   });
 }
 
@@ -133,7 +137,7 @@ class PostgresCopying implements CopyDestination {
   }
 
   async loadIdempotencyRecords(records: AsyncIterable<readonly IdempotencyRecord[]>): Promise<void> {
-    await this.#connection.send([...BEGIN, sql('DELETE FROM scrip.idempotency_records')]);
+    await this.#connection.send([...begin(this.#database), sql('DELETE FROM scrip.idempotency_records')]);
     for await (const batch of records) {
       for (const record of batch) this.#writer.addRecord(record);
       await this.#writer.flush(this.#connection);
@@ -157,7 +161,7 @@ class PostgresCopying implements CopyDestination {
       const parameters = values.map((_, index) => `$${index + 1}`).join(', ');
       return sql(`INSERT INTO scrip.${table} (${COPIED_TABLES[table].join(', ')}) VALUES (${parameters})`, values);
     });
-    await this.#connection.send([...BEGIN, ...deletions, ...insertions, COMMIT]);
+    await this.#connection.send([...begin(this.#database), ...deletions, ...insertions, COMMIT]);
   }
 
   audit(report: (finding: Finding) => void): Promise<AuditReport> {
@@ -165,7 +169,7 @@ class PostgresCopying implements CopyDestination {
   }
 
   async begin(source: string): Promise<EndUserKey | null> {
-    await this.#connection.send([...BEGIN, sql(`LOCK TABLE ${TABLES.join(', ')} IN EXCLUSIVE MODE`)]);
+    await this.#connection.send([...begin(this.#database), sql(`LOCK TABLE ${TABLES.join(', ')} IN EXCLUSIVE MODE`)]);
     if (!(await hasUnfinishedCopy(this.#connection))) await this.#setMark(source);
     const [mark] = await this.#rows('SELECT source, account, end_user FROM scrip.copying');
     if (mark?.[0] !== source)
@@ -180,7 +184,7 @@ class PostgresCopying implements CopyDestination {
 
   async load(rows: readonly CopiedRow[]): Promise<void> {
     if (rows.length === 0) return;
-    if (!this.#isLoading) await this.#connection.send(BEGIN);
+    if (!this.#isLoading) await this.#connection.send(begin(this.#database));
     this.#isLoading = true;
     for (const row of rows) {
       if (row.kind === 'posting') this.#writer.add(row.user, row.posting);

@@ -18,11 +18,7 @@ import { rebuildTotals } from './totals.ts';
 const CONNECTIONS = 2;
 
 /** Pauses all batches: a batch locks rows of this table before it reads the clock, and releases them at its COMMIT. */
-const HOLD_WRITES = [
-  sql('BEGIN'),
-  ...setLocal({ lock_timeout: '2s' }),
-  sql('LOCK TABLE scrip.end_users IN EXCLUSIVE MODE'),
-];
+const HOLD_WRITES = [...setLocal({ lock_timeout: '2s' }), sql('LOCK TABLE scrip.end_users IN EXCLUSIVE MODE')];
 
 /** @throws CannotOpen */
 export function openPostgresTools(
@@ -58,10 +54,10 @@ async function digests(
  *
  * @throws CannotOpen if the ledger is too busy to pause batches
  */
-async function latestId({ pool, clock }: LedgerDatabase): Promise<TransactionId> {
+async function latestId({ pool, clock, placement }: LedgerDatabase): Promise<TransactionId> {
   try {
     return await pool.use(async (connection) => {
-      await connection.send(HOLD_WRITES);
+      await connection.send([sql('BEGIN'), ...placement.throughout, ...HOLD_WRITES]);
       const now = clock.read(await connection.rows(clock.query));
       const keep = sql('UPDATE scrip.clock SET at = greatest(at, $1) RETURNING at', [now]);
       const pass = sql(clock.isTest ? 'UPDATE scrip.clock SET at = at + 1' : 'SELECT pg_sleep(0.002)');

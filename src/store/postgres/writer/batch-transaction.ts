@@ -8,7 +8,6 @@ import { isByTime } from '../../../ledger/posting.ts';
 import type { TransactionId } from '../../../ledger/transaction-id.ts';
 import { throughPosition } from '../../transaction-ids.ts';
 import type { Connection } from '../pool/connection.ts';
-import { COMMIT_BATCH } from '../pool/transactions.ts';
 import { type Key, keyOf } from '../rows/key.ts';
 import { type BatchContext, lockAndLoad } from './batch-loading.ts';
 import { BatchRows, type Write } from './batch-rows.ts';
@@ -52,23 +51,11 @@ export async function decide(
   return { outcomes, writes: rows.writes(moment.now), witness: witnessOf(changes) };
 }
 
-/**
- * Writes a batch and commits it, but only if every row was written.
- *
- * @param isCounted whether the server counts the rows, so that COMMIT can be sent with the writes
- * @returns a warning; null if the COMMIT is confirmed without one
- */
-export async function writeAndCommit(
-  connection: Connection,
-  writes: readonly Write[],
-  isCounted: boolean,
-): Promise<string | null> {
-  const writing = writes.map(({ query }) => query);
-  if (isCounted) return connection.commit([...writing, ...COMMIT_BATCH]);
-  const results = await connection.send(writing);
+/** Writes a batch without committing it. @throws if not every row was written */
+export async function writeRows(connection: Connection, writes: readonly Write[]): Promise<void> {
+  const results = await connection.send(writes.map(({ query }) => query));
   const isWhole = writes.every(({ rows }, index) => results[index]?.rowCount === rows);
   assert(isWhole, 'a statement changes each of its rows once');
-  return connection.commit(COMMIT_BATCH);
 }
 
 function canCreate(user: EndUserKey, commands: readonly Command[]): boolean {

@@ -5,6 +5,7 @@
 //    │                      ├── found, and confirmed ──▶ done
 //    │                      ├── not found ──▶ retry
 //    │                      └── unknown within the time limit ──▶ OutcomeUnknown
+//    ├── the worker of the shard cannot be reached, twice ──▶ StoreUnavailable; the shard is away
 //    ├── deadlock, serialization failure, connection lost ──▶ nothing was changed: retry, up to a limit
 //    └── any other error ──▶ StoreUnavailable, or Internal, which stops the ledger
 
@@ -17,13 +18,13 @@ import type { Part } from '../citus/placement.ts';
 import { type Connection, type Query, sql } from '../pool/connection.ts';
 import type { ConnectionPool } from '../pool/connection-pool.ts';
 import { type Heartbeat, STANDBY_AWAY } from '../pool/heartbeat.ts';
-import { faultOf, isConnectionLost, isWorthRetrying } from '../pool/postgres-error.ts';
+import { faultOf, isConnectionLost, isWorkerAway, isWorthRetrying, mayBeWorkerAway } from '../pool/postgres-error.ts';
 import { COMMIT_BATCH, ROLLBACK, setLocal } from '../pool/transactions.ts';
 import { type Key, keyOf } from '../rows/key.ts';
 import type { LedgerDatabase } from '../schema/open-ledger.ts';
 import type { BatchContext } from './batch-loading.ts';
 import { type BatchStatements, batchStatementsOf } from './batch-statements.ts';
-import { type Decided, decide, type Witness, writeAndCommit } from './batch-transaction.ts';
+import { type Decided, decide, type Witness, writeRows } from './batch-transaction.ts';
 import { LaneSessions } from './lane-sessions.ts';
 
 const TRIES_MAX = 10;
@@ -36,6 +37,8 @@ const TRIES_MS = 6_000;
 
 /** How long to search for a batch whose COMMIT was not confirmed. */
 const SEARCH_MS = 8_000;
+/** The same if a worker cannot be reached: all other batches wait meanwhile, if only one is written at a time. */
+const SEARCH_AWAY_MS = 2_000;
 const SEARCH_PAUSE_MS = 200;
 /** Timeout of one look-up in this search; longer than the timeouts of the server below. */
 const LOOK_MS = 2_000;
@@ -70,13 +73,17 @@ export class BatchWriter {
   async write(commands: readonly Command[], onDecided: () => void, beside: WriteBeside = () => []): Promise<Outcomes> {
     const [first] = commands;
     if (first === undefined) return [];
-    const part = this.#database.placement.partOf(first);
+    const { placement, reach } = this.#database;
+    const part = placement.partOf(first);
+    const away = reach.faultOf(part);
+    if (away !== null) throw away;
     const deadline = performance.now() + TRIES_MS;
     let lane = part.isShard ? null : this.lanes.of(first);
     for (let attempt = 1; ; attempt++) {
       try {
         return await this.#attempt(commands, part, lane, { onDecided, beside });
       } catch (error) {
+        if (part.isShard) this.#noteAway(error, part, attempt);
         const stored = await this.#settle(error, part, attempt >= TRIES_MAX || performance.now() > deadline);
         if (stored !== null) return stored;
         // If a retried batch fails again, no other batch should fail with it.
@@ -87,12 +94,24 @@ export class BatchWriter {
   }
 
   /**
+   * A worker that was restarted is reached at the second try, since the coordinator then opens a new connection to it.
+   *
+   * @throws StoreFault if the worker of the part cannot be reached
+   */
+  #noteAway(error: unknown, part: Part, attempt: number): void {
+    const { reach } = this.#database;
+    if (isWorkerAway(error) && attempt > 1) throw reach.lost(part, error as Error);
+    if (mayBeWorkerAway(error)) reach.suspect();
+  }
+
+  /**
    * @returns the outcomes of a batch that is stored although its COMMIT was not confirmed; null if it must be retried
    * @throws StoreFault
    */
   async #settle(error: unknown, part: Part, isLast: boolean): Promise<Outcomes | null> {
     const isLost = error instanceof CommitLost;
-    if (isLost || isConnectionLost(error)) this.#heartbeat.suspectStandby();
+    const isByWorker = part.isShard && isWorkerAway(error);
+    if (isLost || (isConnectionLost(error) && !isByWorker)) this.#heartbeat.suspectStandby();
     if (isLost && (await this.#isStored(error, part))) return error.decided.outcomes;
     // The COMMIT was not confirmed, and the transaction was rolled back.
     if (isLost && isLast) throw new StoreFault('StoreUnavailable', error.message);
@@ -110,13 +129,15 @@ export class BatchWriter {
   async #isStored({ decided: { witness }, message }: CommitLost, part: Part): Promise<boolean> {
     // A batch without a witness wrote only events such as renewals, and writing them again changes nothing.
     if (witness === null) return false;
-    const deadline = performance.now() + SEARCH_MS;
+    const began = performance.now();
+    let searchMs = SEARCH_MS;
     let reason = message;
-    while (performance.now() < deadline) {
+    while (performance.now() < began + searchMs) {
       try {
         return await this.#look(witness, this.#statementsOf(part));
       } catch (error) {
-        this.#heartbeat.suspectStandby();
+        if (part.isShard && isWorkerAway(error)) searchMs = SEARCH_AWAY_MS;
+        else this.#heartbeat.suspectStandby();
         reason = (error as Error).message;
       }
       await sleep(SEARCH_PAUSE_MS);
@@ -195,7 +216,10 @@ async function addEndUsers(
 
 /** @throws CommitLost if PostgreSQL does not confirm the COMMIT */
 async function commit(connection: Connection, decided: Decided, part: Part): Promise<void> {
-  const warning = await writeAndCommit(connection, decided.writes, !part.isShard).catch((error) => {
+  // The server of a single database counts the rows, so COMMIT can be sent with the writes.
+  if (part.isShard) await writeRows(connection, decided.writes);
+  const writing = part.isShard ? [] : decided.writes.map(({ query }) => query);
+  const warning = await connection.commit([...writing, ...COMMIT_BATCH]).catch((error) => {
     if (!isConnectionLost(error)) throw error;
     return error.message as string;
   });

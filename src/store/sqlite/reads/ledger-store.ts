@@ -61,6 +61,7 @@ type QueuedRead = () => number;
 
 export class SqliteLedgerStore implements LedgerStore, ImportGranter {
   readonly lanes: Lanes = { count: 1, atOnce: 1, of: () => 0 };
+  readonly quietPauseMs = 0;
   readonly feed: LedgerFeed;
   readonly db: DatabaseSync;
   readonly clock: LedgerClock;
@@ -194,6 +195,10 @@ export class SqliteLedgerStore implements LedgerStore, ImportGranter {
 
   deleteExpiredRecords(retention: IdempotencyRetention): Promise<boolean> {
     return this.#writer.deleteExpiredRecords(retention);
+  }
+
+  unreachable(): readonly string[] {
+    return [];
   }
 
   trouble(): string | null {

@@ -5,10 +5,27 @@
 import { END_USER_TABLES } from '../../../../src/store/postgres/schema/schema.ts';
 
 const DISTRIBUTED = END_USER_TABLES.map((table) => new RegExp(`scrip\\.${table}\\b`));
-const NAMES_ONE_BUCKET = /\bbucket = (\d+|\$\d+)/;
+/** A bucket, a parameter for a bucket, or a list of buckets. */
+const NAMED_BUCKETS = /\bbucket (?:= (\d+|\$\d+)|IN \(([\d, ]+)\))/g;
 const VOLATILE =
   /\b(clock_timestamp|statement_timestamp|timeofday|random|gen_random_uuid|nextval|public\.test_clock)\b/;
 const WRITES = /^(INSERT INTO|UPDATE|DELETE FROM) scrip\.(\w+)/;
+
+/** SQL for the shard of a bucket in the stand-in, where 16 shards of 4 buckets each follow no simple pattern. */
+export const SHARD_OF_BUCKET = '102008 + bucket * 37 % 64 / 4';
+
+function shardOf(bucket: number): number {
+  return 102_008 + Math.floor(((bucket * 37) % 64) / 4);
+}
+
+/** Whether the statement names buckets, and all of them are on one shard. A parameter is a single bucket. */
+function namesOneShard(statement: string): boolean {
+  const named = [...statement.matchAll(NAMED_BUCKETS)].map(([, bucket, buckets]) => bucket ?? (buckets as string));
+  const shards = named.map((text) =>
+    text.startsWith('$') ? text : text.split(',').map((one) => shardOf(Number(one))),
+  );
+  return new Set(shards.flat()).size === 1;
+}
 
 /**
  * @returns why Citus would reject the statement, or why the statement would lock or change rows of several shards; null
@@ -17,7 +34,7 @@ const WRITES = /^(INSERT INTO|UPDATE|DELETE FROM) scrip\.(\w+)/;
 export function refusalOf(statement: string): string | null {
   const text = statement.trim();
   const [, verb, table = ''] = WRITES.exec(text) ?? [];
-  const isApart = NAMES_ONE_BUCKET.test(text);
+  const isApart = namesOneShard(text);
   if (/\bAS (MATERIALIZED )?\(\s*(INSERT|UPDATE|DELETE)\b/.test(text)) return 'the statement writes in a WITH clause';
   if (verb !== undefined && VOLATILE.test(text)) return 'the statement writes and calls a volatile function';
   if (verb === 'INSERT INTO' && /\bVALUES\b.*\(\s*SELECT\b/s.test(text))
@@ -37,7 +54,15 @@ export function refusalOf(statement: string): string | null {
 
 /** Whether a statement uses more than one shard, which no statement of a batch may do. */
 export function leavesItsShard(statement: string): boolean {
-  return (
-    /\bscrip\.\w+/.test(statement) && !NAMES_ONE_BUCKET.test(statement) && !/\bVALUES \((\d+|\$1)\b/.test(statement)
-  );
+  return /\bscrip\.\w+/.test(statement) && !namesOneShard(statement) && !/\bVALUES \((\d+|\$1)\b/.test(statement);
 }
+
+/** The number of statements that Citus would send to the workers for a statement of a quiet process. */
+export function workerStatements(statement: string): number {
+  if (DISTRIBUTED.some((table) => table.test(statement))) return namesOneShard(statement) ? 1 : SHARDS;
+  const isReferenceChanged = WRITES.test(statement.trim()) && !/\bscrip\.clock\b/.test(statement);
+  return isReferenceChanged ? WORKERS : 0;
+}
+
+const SHARDS = 16;
+const WORKERS = 2;

@@ -2,40 +2,28 @@
 // of Citus, and each logged statement is checked against the rules of Citus.
 
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { after, before, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Database } from '../../../../src/config.ts';
 import type { Command, Outcome } from '../../../../src/ledger/command.ts';
+import { copyDatabase } from '../../../../src/open-tools.ts';
 import type { LedgerStore } from '../../../../src/store/ledger-store.ts';
+import { bucketOf } from '../../../../src/store/postgres/rows/key.ts';
 import { storeContract } from '../../store-contract.ts';
-import { EndUser, problemsOf } from '../../temporary-ledger.ts';
+import { ACCEPTED, EndUser, problemsOf } from '../../temporary-ledger.ts';
 import { type NewLedger, TestLedger } from '../../test-ledger.ts';
+import { at, fileAt, makeLedger, quietly, sha256Of } from '../../tools/copied-ledger.ts';
 import { pluggedDatabase } from '../postgres-ledger.ts';
 import { PostgresServer } from '../postgres-server.ts';
 import { leavesItsShard, refusalOf } from './citus-rules.ts';
+import { LOG_ENTRY, LOGGED, logOf, STAND_IN } from './stand-in.ts';
 
-/** Stand-ins for functions of Citus, which only record the names of the tables. */
-const STAND_IN = `
-  CREATE TABLE IF NOT EXISTS public.pg_dist_partition (logicalrelid regclass);
-  CREATE OR REPLACE FUNCTION public.create_reference_table(relation regclass) RETURNS void LANGUAGE sql
-    AS 'INSERT INTO public.pg_dist_partition VALUES (relation)';
-  CREATE OR REPLACE FUNCTION public.create_distributed_table(
-    relation regclass, key text, colocate_with text DEFAULT NULL, shard_count integer DEFAULT NULL
-  ) RETURNS void LANGUAGE sql AS 'INSERT INTO public.pg_dist_partition VALUES (relation)';`;
-
-const ENTRY = /^(\d+) LOG: {2}(?:statement|execute (\S+)): (.*)$/s;
+/** Shards that are away are not probed more often. */
+const PROBE_PAUSE_MS = 1_000;
 
 let server: PostgresServer;
 before(async () => {
-  server = await PostgresServer.start({
-    fsync: 'off',
-    logging_collector: 'on',
-    log_directory: 'log',
-    log_filename: 'all.log',
-    log_rotation_size: '0',
-    log_statement: 'all',
-    log_line_prefix: '%p ',
-  });
+  server = await PostgresServer.start(LOGGED);
 });
 after(() => server.remove());
 
@@ -50,7 +38,7 @@ const newLedger: NewLedger = async () => {
   return { ...plugged, open, remove: () => server.emptyLedger(url) };
 };
 
-/** Splits each batch by lane, as group commit does, so that each batch belongs to one bucket. */
+/** Splits each batch by lane, as group commit does, so that each batch belongs to one shard. */
 function byLane(store: LedgerStore): LedgerStore {
   const writeBatch = store.write.bind(store);
   const write: LedgerStore['write'] = async (commands, onDecided) => {
@@ -85,13 +73,54 @@ test('with the SQL for Citus, the totals are correct before and after they are r
   await ledger.remove();
 });
 
+test('with the SQL for Citus, a copy has the same content as its source', async () => {
+  const { file } = await makeLedger();
+  const url = await server.createDatabase();
+  await server.query(STAND_IN, new URL(url).pathname.slice(1));
+  await copyDatabase(at(fileAt(file)), { ...at(url), citus: true, acceptUnsafe: true } as Database, quietly);
+  assert.equal(await sha256Of(url), await sha256Of(fileAt(file)));
+});
+
+test('with the SQL for Citus, a shard whose worker cannot be reached fails at once, and all other shards work', async () => {
+  const url = await server.createLedger();
+  const database = new URL(url).pathname.slice(1);
+  await server.query(STAND_IN, database);
+  const ledger = await TestLedger.open(async () => pluggedDatabase(url, { citus: true }));
+  const { lanes } = ledger.store;
+  const [ada, ...others] = Array.from({ length: 40 }, (_, index) => new EndUser(1, index)) as [EndUser];
+  const bob = (others as EndUser[]).find(({ key }) => lanes.of(key) !== lanes.of(ada.key)) as EndUser;
+  for (const user of [ada, bob]) await ledger.write([user.add(10)]);
+  await server.query(
+    `CREATE FUNCTION public.away() RETURNS trigger LANGUAGE plpgsql
+       AS $$ BEGIN RAISE 'connection to the remote node failed' USING ERRCODE = '08006'; END $$;
+     CREATE TRIGGER away BEFORE INSERT ON scrip.postings FOR EACH ROW WHEN (NEW.bucket = ${bucketOf(ada.key)})
+       EXECUTE FUNCTION public.away()`,
+    database,
+  );
+  const began = performance.now();
+  for (let writes = 0; writes < 2; writes++)
+    await assert.rejects(ledger.write([ada.subtract(1)]), { code: 'StoreUnavailable', isPartial: true });
+  assert(performance.now() - began < 1_000, 'the batch is retried once, not for six seconds');
+  assert.equal(ledger.store.unreachable().length, 1);
+  assert.equal(ledger.trouble(), null);
+  assert.deepEqual(await ledger.results([bob.subtract(1)]), [ACCEPTED]);
+
+  await server.query('DROP FUNCTION public.away CASCADE', database);
+  await sleep(PROBE_PAUSE_MS);
+  await ledger.due();
+  assert.deepEqual(ledger.store.unreachable(), [], 'a look-up probes the shard');
+  assert.deepEqual(await ledger.results([ada.subtract(1)]), [ACCEPTED]);
+  assert.deepEqual(problemsOf(await ledger.audit()), []);
+  await ledger.close();
+  await server.emptyLedger(url);
+});
+
 /** The logged statements except those of migrations, each with the name of its prepared statement, if any. */
 function statementsSeen(): Map<string, string | undefined> {
-  const log = readFileSync(join(server.data, 'log', 'all.log'), 'utf8');
   const migrating = new Set<string>();
   const seen = new Map<string, string | undefined>();
-  for (const entry of log.split(/\n(?=\d+ )/)) {
-    const [, process = '', name, text = ''] = ENTRY.exec(entry) ?? [];
+  for (const entry of logOf(server)) {
+    const [, process = '', name, text = ''] = LOG_ENTRY.exec(entry) ?? [];
     if (text.includes('pg_advisory_xact_lock')) migrating.add(process);
     if (!migrating.has(process)) for (const one of text.split(';')) seen.set(one.trim(), name);
     if (text === 'COMMIT') migrating.delete(process);
@@ -113,6 +142,7 @@ test('Citus would accept every statement that Scrip sends, and each statement of
 });
 
 const REFUSED = [
+  'SELECT 1 FROM scrip.end_users e WHERE e.bucket IN (0, 1) FOR UPDATE OF e',
   'UPDATE scrip.clock SET at = greatest(at, 0, (extract(epoch FROM clock_timestamp()) * 1000)::bigint) RETURNING at',
   'WITH taken AS (DELETE FROM scrip.feed f WHERE f.bucket = 3 RETURNING f.at) SELECT count(*) FROM taken',
   'INSERT INTO scrip.api_keys (key_id) VALUES ((SELECT max(key_id) + 1 FROM scrip.api_keys))',
@@ -123,5 +153,6 @@ const REFUSED = [
 
 test('control: statements that Citus would reject are recognized', () => {
   for (const statement of REFUSED) assert.notEqual(refusalOf(statement), null, statement);
+  assert(leavesItsShard('SELECT 1 FROM scrip.cycles c WHERE c.bucket IN (0, 1)'));
   assert(leavesItsShard('INSERT INTO scrip.postings (bucket) SELECT * FROM unnest($1::smallint[])'));
 });

@@ -1,0 +1,55 @@
+// How often jobs look for work while their process writes nothing, and after it has written.
+
+import assert from 'node:assert/strict';
+import { type TestContext, test } from 'node:test';
+import { IntervalJob } from './interval-job.ts';
+import { QuietPauses } from './quiet-pauses.ts';
+
+const PAUSE_MS = 5_000;
+
+function pausesOn(t: TestContext) {
+  const world = { now: 100_000, batches: 0 };
+  t.mock.method(performance, 'now', () => world.now);
+  return Object.assign(world, { pauses: new QuietPauses(PAUSE_MS, () => world.batches) });
+}
+
+test('while a process writes nothing, its jobs look for work once in each pause', (t) => {
+  const world = pausesOn(t);
+  assert(!world.pauses.isDue(world.now - PAUSE_MS + 1));
+  assert(world.pauses.isDue(world.now - PAUSE_MS));
+});
+
+test('after a batch, jobs look for work at their usual interval for three seconds', (t) => {
+  const world = pausesOn(t);
+  const looked = world.now;
+  world.batches = 1;
+  assert(world.pauses.isDue(looked));
+  world.now += 3_000;
+  assert(world.pauses.isDue(looked));
+  world.now += 1;
+  assert(!world.pauses.isDue(looked));
+});
+
+test('without a pause, jobs always look for work at their usual interval', (t) => {
+  const world = pausesOn(t);
+  assert(new QuietPauses(0, () => 0).isDue(world.now));
+});
+
+test('a job runs a round only at the ticks at which it is due', async (t) => {
+  t.mock.timers.enable({ apis: ['setInterval'] });
+  let rounds = 0;
+  const world = { isDue: false };
+  const job = new IntervalJob(
+    async () => {
+      rounds += 1;
+    },
+    (error) => assert.fail(String(error)),
+  );
+  job.start({ isDue: () => world.isDue } as unknown as QuietPauses);
+  t.mock.timers.tick(1_000);
+  assert.equal(rounds, 0);
+  world.isDue = true;
+  t.mock.timers.tick(1_000);
+  assert.equal(rounds, 1);
+  await job.stop();
+});

@@ -1,0 +1,32 @@
+// Lets background jobs look for work less often while this process writes nothing, for stores in which a look-up is
+// expensive. Each process soon finds the work that its own writes cause. Other work may wait for the pause: renewals and
+// other events that time causes, and the work of a process that was killed.
+
+/** After a batch, jobs look for work at their usual interval for this long, since one job may make work for another. */
+const ACTIVE_MS = 3_000;
+
+export class QuietPauses {
+  readonly #pauseMs: number;
+  readonly #batches: () => number;
+  #seen = 0;
+  /** When the number of batches last changed, from `performance.now`. */
+  #activeAtMs = Number.NEGATIVE_INFINITY;
+
+  /**
+   * @param pauseMs the pause between two look-ups while nothing is written
+   * @param batches how many batches this process has written so far
+   */
+  constructor(pauseMs: number, batches: () => number) {
+    this.#pauseMs = pauseMs;
+    this.#batches = batches;
+  }
+
+  /** Whether a job should look for work now. @param latestMs when it last did, from `performance.now` */
+  isDue(latestMs: number): boolean {
+    const now = performance.now();
+    const batches = this.#batches();
+    if (batches !== this.#seen) this.#activeAtMs = now;
+    this.#seen = batches;
+    return now - this.#activeAtMs <= ACTIVE_MS || now - latestMs >= this.#pauseMs;
+  }
+}

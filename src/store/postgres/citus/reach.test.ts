@@ -1,0 +1,92 @@
+// Shards that cannot be reached, on a cluster that the test controls.
+
+import assert from 'node:assert/strict';
+import { type TestContext, test } from 'node:test';
+import { DatabaseError } from 'pg';
+import type { Query } from '../pool/connection.ts';
+import { BUCKETS } from '../rows/key.ts';
+import { placementOn } from './citus.ts';
+import { SINGLE_DATABASE } from './placement.ts';
+import { Reach } from './reach.ts';
+
+/** Two shards: that of the even buckets, and that of the odd buckets. */
+const PLACEMENT = placementOn(Array.from({ length: BUCKETS }, (_, bucket) => (bucket % 2 === 0 ? 'even' : 'odd')));
+const [EVEN, ODD] = PLACEMENT.parts as [(typeof PLACEMENT.parts)[0], (typeof PLACEMENT.parts)[0]];
+
+function fromServer(code: string): DatabaseError {
+  return Object.assign(new DatabaseError('connection to the remote node failed', 0, 'error'), { code });
+}
+
+/** A cluster of two shards; a statement fails with `code` if it uses the bucket of a shard that is down. */
+function clusterOf(t: TestContext, placement = PLACEMENT) {
+  const cluster = { now: 100_000, code: '08006', down: new Set<string>(), probes: 0 };
+  t.mock.method(performance, 'now', () => cluster.now);
+  const send = async (queries: readonly Query[]) => {
+    cluster.probes += 1;
+    const text = queries.map((query) => query.text).join();
+    for (const { name, bucket } of placement.parts)
+      if (cluster.down.has(name) && text.includes(`bucket = ${bucket} `)) throw fromServer(cluster.code);
+    return [];
+  };
+  const reach = new Reach({ send }, placement);
+  /** A look-up over all shards, which returns the shards that it used. */
+  const lookUp = () =>
+    reach.lookUp(async (reachable) => {
+      const condition = reachable('c');
+      const used = placement.parts.filter(({ bucket }) => condition === '' || condition.includes(`(${bucket},`));
+      if (used.some(({ name }) => cluster.down.has(name))) throw fromServer(cluster.code);
+      return used.map(({ name }) => name);
+    });
+  return Object.assign(cluster, { reach, lookUp });
+}
+
+for (const code of ['08006', '57014', 'XX000'])
+  test(`a look-up that fails with ${code} because of a worker is run again without the shards of that worker`, async (t) => {
+    const cluster = clusterOf(t);
+    assert.deepEqual(await cluster.lookUp(), ['shard even', 'shard odd']);
+    cluster.code = code;
+    cluster.down.add('shard odd');
+    assert.deepEqual(await cluster.lookUp(), ['shard even']);
+    assert.deepEqual(cluster.reach.away(), [ODD]);
+    assert.deepEqual(await cluster.lookUp(), ['shard even']);
+  });
+
+test('a look-up that fails for another reason is not run again, and no shard counts as away', async (t) => {
+  const cluster = clusterOf(t);
+  const failing = cluster.reach.lookUp(() => Promise.reject(fromServer('42P01')));
+  await assert.rejects(failing, /remote node/);
+  assert.deepEqual([cluster.probes, cluster.reach.away()], [0, []]);
+});
+
+test('batches of a shard that is away fail with its name, and those of other shards do not fail', (t) => {
+  const { reach } = clusterOf(t);
+  const fault = reach.lost(ODD, fromServer('08006'));
+  assert.deepEqual([fault.code, fault.isPartial], ['StoreUnavailable', true]);
+  assert.match(fault.message, /^shard odd cannot be reached: /);
+  assert.equal(reach.faultOf(ODD)?.message, fault.message);
+  assert.equal(reach.faultOf(EVEN), null);
+});
+
+test('a shard that is away is probed once a second, and is used again after a probe has succeeded', async (t) => {
+  const cluster = clusterOf(t);
+  cluster.down.add('shard odd');
+  await cluster.lookUp();
+  const { probes } = cluster;
+  cluster.now += 999;
+  await cluster.lookUp();
+  assert.equal(cluster.probes, probes);
+  cluster.now += 1;
+  assert.deepEqual(await cluster.lookUp(), ['shard even']);
+  assert.equal(cluster.probes, probes + 1);
+  cluster.down.clear();
+  cluster.now += 1_000;
+  assert.deepEqual(await cluster.lookUp(), ['shard even', 'shard odd']);
+  assert.equal(cluster.reach.faultOf(ODD), null);
+});
+
+test('in a single database, a look-up that cannot reach the server fails', async (t) => {
+  const cluster = clusterOf(t, SINGLE_DATABASE);
+  cluster.down.add('the database');
+  await assert.rejects(cluster.lookUp(), /remote node/);
+  assert.deepEqual([cluster.probes, cluster.reach.away()], [0, []]);
+});

@@ -1,0 +1,132 @@
+// Tracks the shards whose worker cannot be reached. Batches for such a shard fail at once, and look-ups for background
+// work leave it out, so that all other shards work as usual. A single database is always considered reachable.
+//
+//   reachable ── the worker of a batch or of a look-up cannot be reached ──▶ away ── a probe succeeds ──▶ reachable
+
+import { StoreFault } from '../../store-fault.ts';
+import { sql } from '../pool/connection.ts';
+import type { ConnectionPool } from '../pool/connection-pool.ts';
+import { isConnectionLost, isWorkerAway, mayBeWorkerAway } from '../pool/postgres-error.ts';
+import { ROLLBACK, setLocal } from '../pool/transactions.ts';
+import type { Part, Placement } from './placement.ts';
+
+/** Returns SQL to append to a condition, so that a statement on all shards leaves out those that are away. */
+export type Reachable = (table: string) => string;
+
+/** A worker that takes longer to answer a probe is considered away. */
+const PROBE_TIMEOUT_MS = 1_000;
+
+/** Pause between two probes of shards that are away. */
+const PROBE_PAUSE_MS = 1_000;
+
+export class Reach {
+  readonly #pool: Pick<ConnectionPool, 'send'>;
+  readonly #parts: readonly Part[];
+  /** The parts that are away, each with the reason. */
+  readonly #away = new Map<Part, string>();
+  #probing: Promise<void> | null = null;
+  #probedAtMs = Number.NEGATIVE_INFINITY;
+
+  constructor(pool: Pick<ConnectionPool, 'send'>, { parts }: Pick<Placement, 'parts'>) {
+    this.#pool = pool;
+    this.#parts = parts.filter(({ isShard }) => isShard);
+  }
+
+  /** The parts that are away. */
+  away(): readonly Part[] {
+    return [...this.#away.keys()];
+  }
+
+  /** The fault of every batch for a part that is away; null if the part is reachable. */
+  faultOf(part: Part): StoreFault | null {
+    const reason = this.#away.get(part);
+    return reason === undefined ? null : partAway(part, reason);
+  }
+
+  /**
+   * Notes that the worker of a part cannot be reached. It probably has other shards, too.
+   *
+   * @returns the fault of the batch
+   */
+  lost(part: Part, error: Error): StoreFault {
+    this.#away.set(part, error.message);
+    this.suspect();
+    return partAway(part, error.message);
+  }
+
+  /** Finds out in the background which shards are away. */
+  suspect(): void {
+    // If the coordinator itself fails, the heartbeat reports it.
+    this.#probe(() => this.#probeAll()).catch(() => {});
+  }
+
+  /**
+   * Runs a look-up over all shards that can be reached. If it fails because of a worker, finds out which shards are
+   * away, and runs it again.
+   */
+  async lookUp<Result>(read: (reachable: Reachable) => Promise<Result>): Promise<Result> {
+    if (this.#away.size > 0 && performance.now() - this.#probedAtMs >= PROBE_PAUSE_MS)
+      await this.#probe(() => this.#probeAway());
+    try {
+      return await read(this.#reachable);
+    } catch (error) {
+      const isByWorker = this.#parts.length > 0 && (isConnectionLost(error) || mayBeWorkerAway(error));
+      if (!isByWorker) throw error;
+      const before = this.#away.size;
+      await this.#probe(() => this.#probeAll());
+      if (this.#away.size === before) throw error;
+      return await read(this.#reachable);
+    }
+  }
+
+  readonly #reachable: Reachable = (table) => {
+    if (this.#away.size === 0) return '';
+    const buckets = this.#parts.filter((part) => !this.#away.has(part)).flatMap((part) => part.buckets);
+    return buckets.length === 0 ? ' AND false' : ` AND ${table}.bucket IN (${buckets.join(', ')})`;
+  };
+
+  /** Runs one probe at a time. */
+  #probe(probe: () => Promise<unknown>): Promise<void> {
+    this.#probing ??= probe()
+      .then(() => {})
+      .finally(() => {
+        this.#probing = null;
+        this.#probedAtMs = performance.now();
+      });
+    return this.#probing;
+  }
+
+  async #probeAll(): Promise<void> {
+    await Promise.all(this.#parts.filter((part) => !this.#away.has(part)).map((part) => this.#isReached(part)));
+  }
+
+  /** Probes one of the parts that are away, and the others only if it is back. */
+  async #probeAway(): Promise<void> {
+    const away = this.away();
+    const first = away[Math.floor(Math.random() * away.length)] as Part;
+    if (!(await this.#isReached(first))) return;
+    await Promise.all(away.filter((part) => part !== first).map((part) => this.#isReached(part)));
+  }
+
+  /** @throws the error, if the coordinator fails */
+  async #isReached(part: Part): Promise<boolean> {
+    try {
+      await this.#pool.send([
+        sql('BEGIN'),
+        ...setLocal({ statement_timeout: PROBE_TIMEOUT_MS }),
+        sql(`SELECT 1 FROM scrip.feed_consumers WHERE bucket = ${part.bucket} LIMIT 1`),
+        ROLLBACK,
+      ]);
+    } catch (error) {
+      if (!isWorkerAway(error) && !mayBeWorkerAway(error)) throw error;
+      this.#away.set(part, (error as Error).message);
+      return false;
+    }
+    this.#away.delete(part);
+    return true;
+  }
+}
+
+function partAway({ name }: Part, reason: string): StoreFault {
+  return new StoreFault('StoreUnavailable', `${name} cannot be reached: ${reason}`, { isPartial: true });
+}

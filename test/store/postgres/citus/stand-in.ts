@@ -1,0 +1,35 @@
+// A PostgreSQL server that logs every statement, and stand-ins for the functions of Citus.
+
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { PostgresServer } from '../postgres-server.ts';
+import { SHARD_OF_BUCKET } from './citus-rules.ts';
+
+/** Stand-ins for functions of Citus. Those that distribute tables only record the names of the tables. */
+export const STAND_IN = `
+  CREATE TABLE IF NOT EXISTS public.pg_dist_partition (logicalrelid regclass);
+  CREATE OR REPLACE FUNCTION public.create_reference_table(relation regclass) RETURNS void LANGUAGE sql
+    AS 'INSERT INTO public.pg_dist_partition VALUES (relation)';
+  CREATE OR REPLACE FUNCTION public.create_distributed_table(
+    relation regclass, key text, colocate_with text DEFAULT NULL, shard_count integer DEFAULT NULL
+  ) RETURNS void LANGUAGE sql AS 'INSERT INTO public.pg_dist_partition VALUES (relation)';
+  CREATE OR REPLACE FUNCTION public.get_shard_id_for_distribution_column(relation regclass, bucket smallint)
+    RETURNS bigint LANGUAGE sql AS 'SELECT ${SHARD_OF_BUCKET}';`;
+
+/** The settings of a server that logs every statement. */
+export const LOGGED = {
+  fsync: 'off',
+  logging_collector: 'on',
+  log_directory: 'log',
+  log_filename: 'all.log',
+  log_rotation_size: '0',
+  log_statement: 'all',
+  log_line_prefix: '%p ',
+};
+
+/** The process, the name of a prepared statement, and the text of a statement. */
+export const LOG_ENTRY = /^(\d+) LOG: {2}(?:statement|execute (\S+)): (.*)$/s;
+
+export function logOf(server: PostgresServer): readonly string[] {
+  return readFileSync(join(server.data, 'log', 'all.log'), 'utf8').split(/\n(?=\d+ )/);
+}
