@@ -4,7 +4,7 @@
 import { LOAD } from '../../batching/load.ts';
 
 export const REQUESTS_MAX = 500;
-export const BUSY_REQUESTS_PER_SECOND = 200;
+export const BUSY_REQUESTS_PER_SECOND = 100;
 const STEPS_PER_SECOND = 10;
 
 export class SendingGate {
