@@ -4,7 +4,13 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import { readConfig } from '../config.ts';
 import { urlProblem } from '../events/webhooks/addresses.ts';
-import type { EndpointSummary, Endpoints, ListedEndpoint } from '../events/webhooks/endpoints.ts';
+import {
+  type EndpointSummary,
+  Endpoints,
+  endpointIdIn,
+  InvalidEndpoint,
+  type ListedEndpoint,
+} from '../events/webhooks/endpoints.ts';
 import type { Instant } from '../ledger/instant.ts';
 import { instantIn } from '../ledger/instant-text.ts';
 import { addressRulesOf, openWebhookSecrets } from '../open-webhooks.ts';
@@ -14,9 +20,6 @@ import { CannotOpen } from '../store/store-fault.ts';
 import { accountName } from './keys.ts';
 import { counted, minute, table } from './output.ts';
 import { existingAccount, withAccountDatabase } from './with-account-database.ts';
-
-/** The largest ID that both stores can hold. */
-const ID_MAX = 2 ** 31 - 1;
 
 export function addWebhookCommands(program: Command): void {
   const webhook = program.command('webhook').description('manage the endpoints to which events are sent');
@@ -59,12 +62,11 @@ function onEndpoint(webhook: Command, name: string, description: string): Comman
 async function withEndpoints(
   work: (endpoints: Endpoints, accountNamed: (name: string) => Promise<number>) => Promise<void>,
 ): Promise<void> {
-  const { Endpoints } = await import('../events/webhooks/endpoints.ts');
   await withAccountDatabase(async (database, config) => {
     const secrets = openWebhookSecrets(config);
     const endpoints = new Endpoints({ database, secrets, now: Date.now, rules: addressRulesOf(config) });
     await work(endpoints, (name) => existingAccount(database, name)).catch((error: Error) => {
-      throw error.name === 'InvalidEndpoint' ? new CannotOpen(error.message) : error;
+      throw error instanceof InvalidEndpoint ? new CannotOpen(error.message) : error;
     });
   });
 }
@@ -154,8 +156,8 @@ function unknownEndpoint(id: number): CannotOpen {
 }
 
 function endpointId(text: string): number {
-  const id = /^[1-9]\d{0,9}$/.test(text) ? Number(text) : 0;
-  if (id < 1 || id > ID_MAX) throw new InvalidArgumentError('Must be an ID from `scrip webhook list`.');
+  const id = endpointIdIn(text);
+  if (id === null) throw new InvalidArgumentError('Must be an ID from `scrip webhook list`.');
   return id;
 }
 

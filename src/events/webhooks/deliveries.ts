@@ -1,8 +1,9 @@
 // The rows of `webhook_deliveries`: the latest attempts to deliver events, for the console and the command line.
 
 import { randomBytes } from 'node:crypto';
+import type { Selectable } from 'kysely';
 import { DAY_MS, type Instant } from '../../ledger/instant.ts';
-import type { AccountQueries } from '../../store/account-database.ts';
+import type { AccountQueries, AccountTables } from '../../store/account-database.ts';
 
 /** An attempt to deliver an event. */
 export interface Delivery {
@@ -33,20 +34,7 @@ export function newDeliveryId(at: Instant): string {
   return `dlv_${String(at).padStart(INSTANT_DIGITS, '0')}${randomBytes(8).toString('hex')}`;
 }
 
-interface DeliveryRow {
-  readonly delivery_id: string;
-  readonly event_id: string;
-  readonly type: string;
-  readonly body: string;
-  readonly attempt: number;
-  readonly at: number;
-  readonly duration_ms: number;
-  readonly status: number | null;
-  readonly error: string | null;
-  readonly answer: string;
-}
-
-export function deliveryOf(row: DeliveryRow): Delivery {
+export function deliveryOf(row: Selectable<AccountTables['webhook_deliveries']>): Delivery {
   return {
     id: row.delivery_id,
     eventId: row.event_id,
@@ -86,6 +74,19 @@ export async function deliveriesPage(
 /** The instant in an id; 0, before all deliveries, for any other text. */
 function instantIn(id: string): Instant {
   return Number(new RegExp(`^dlv_(\\d{${INSTANT_DIGITS}})[0-9a-f]{16}$`).exec(id)?.[1] ?? 0);
+}
+
+/** When an event was last delivered to an endpoint, as far as deliveries are kept; null if none was. */
+export async function lastDeliveredAt(queries: AccountQueries, endpointId: number): Promise<Instant | null> {
+  const row = await queries
+    .selectFrom('webhook_deliveries')
+    .select('at')
+    .where('endpoint_id', '=', endpointId)
+    .where('error', 'is', null)
+    .orderBy('at', 'desc')
+    .limit(1)
+    .executeTakeFirst();
+  return row?.at ?? null;
 }
 
 export async function addDeliveries(

@@ -1,11 +1,17 @@
 // What the senders of this process read and write in the database. All changes of a second are written in one
-// transaction: on SQLite, a transaction blocks the main thread until the disk has synced.
+// transaction, which does not wait for the disk. If it is lost in a crash, events are only delivered again.
 
 import { setImmediate } from 'node:timers/promises';
 import type { Instant } from '../../ledger/instant.ts';
 import type { AccountDatabase, AccountQueries } from '../../store/account-database.ts';
 import type { EventPosition } from '../../store/event-log.ts';
-import { addDeliveries, DELIVERIES_PER_ENDPOINT_MAX, DELIVERIES_RETENTION_MS, type Delivery } from './deliveries.ts';
+import {
+  addDeliveries,
+  DELIVERIES_PER_ENDPOINT_MAX,
+  DELIVERIES_RETENTION_MS,
+  type Delivery,
+  lastDeliveredAt,
+} from './deliveries.ts';
 import type { QueuedEvent } from './delivery-queue.ts';
 import { addPending } from './pending.ts';
 
@@ -97,21 +103,13 @@ export class DeliveryStore {
     return row?.body ?? null;
   }
 
-  async lastDeliveredAt(endpointId: number): Promise<Instant | null> {
-    const row = await this.#database.queries
-      .selectFrom('webhook_deliveries')
-      .select('at')
-      .where('endpoint_id', '=', endpointId)
-      .where('error', 'is', null)
-      .orderBy('at', 'desc')
-      .limit(1)
-      .executeTakeFirst();
-    return row?.at ?? null;
+  lastDeliveredAt(endpointId: number): Promise<Instant | null> {
+    return lastDeliveredAt(this.#database.queries, endpointId);
   }
 
   /**
-   * Stores the changes of all senders in one transaction. If it is lost, events are only delivered again: positions and
-   * pending events are stored together. `storeDeliveries` must follow.
+   * Stores the changes of all senders in one transaction, so that positions and pending events always agree.
+   * `storeDeliveries` must follow.
    */
   async store(changes: readonly EndpointChanges[], now: Instant): Promise<StoredChanges> {
     // Several rows are locked in one transaction, so in the same order in all processes.

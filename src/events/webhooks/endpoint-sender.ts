@@ -10,8 +10,7 @@
 
 import { setImmediate } from 'node:timers/promises';
 import type { Instant } from '../../ledger/instant.ts';
-import type { EventLog, EventPosition, EventType } from '../../store/event-log.ts';
-import { eventBody } from '../../store/event-log.ts';
+import { type EventLog, type EventPosition, type EventType, eventBody } from '../../store/event-log.ts';
 import { type Delivery, newDeliveryId } from './deliveries.ts';
 import type { DeliveryQueue, QueuedEvent } from './delivery-queue.ts';
 import type { DeliveryStore, EndpointChanges } from './delivery-store.ts';

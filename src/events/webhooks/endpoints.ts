@@ -3,12 +3,13 @@
 
 import { randomBytes } from 'node:crypto';
 import { setImmediate } from 'node:timers/promises';
+import type { Selectable } from 'kysely';
 import { HOUR_MS, type Instant } from '../../ledger/instant.ts';
 import type { Actor } from '../../ledger/posting.ts';
-import type { AccountDatabase, AccountQueries } from '../../store/account-database.ts';
+import type { AccountDatabase, AccountQueries, AccountTables } from '../../store/account-database.ts';
 import type { EventType } from '../../store/event-log.ts';
 import { type AddressRules, urlProblem } from './addresses.ts';
-import { type Delivery, deliveriesPage, deliveryOf } from './deliveries.ts';
+import { type Delivery, deliveriesPage, deliveryOf, lastDeliveredAt } from './deliveries.ts';
 import { eventsIn } from './past-events.ts';
 import { addPending } from './pending.ts';
 import { newSecret, type SecretBox } from './secrets.ts';
@@ -52,6 +53,8 @@ export class InvalidEndpoint extends Error {
 }
 
 export const ENDPOINTS_MAX = 20;
+/** The largest ID that both stores can hold. */
+const ID_MAX = 2 ** 31 - 1;
 export const RESENT_MAX = 10_000;
 /** Some milliseconds of the main thread on SQLite. */
 const RESENT_PER_TRANSACTION = 100;
@@ -221,15 +224,7 @@ export class Endpoints {
       .select(({ fn }) => [fn.countAll<number>().as('pending'), fn.min('first_attempt_at').as('oldest')])
       .where('endpoint_id', '=', id)
       .executeTakeFirstOrThrow();
-    const delivered = await queries
-      .selectFrom('webhook_deliveries')
-      .select('at')
-      .where('endpoint_id', '=', id)
-      .where('error', 'is', null)
-      .orderBy('at', 'desc')
-      .limit(1)
-      .executeTakeFirst();
-    return { pending, oldestPendingAt: oldest, lastDeliveredAt: delivered?.at ?? null };
+    return { pending, oldestPendingAt: oldest, lastDeliveredAt: await lastDeliveredAt(queries, id) };
   }
 
   /** Lists attempts to deliver events, the latest first. @param page `before` is the `next` of the previous page */
@@ -314,21 +309,22 @@ export class Endpoints {
   }
 }
 
+/** The ID that a user has entered; null if it cannot be the ID of an endpoint. */
+export function endpointIdIn(text: string): number | null {
+  const id = /^[1-9]\d{0,9}$/.test(text) ? Number(text) : 0;
+  return id >= 1 && id <= ID_MAX ? id : null;
+}
+
 function updateOf(queries: AccountQueries, id: number) {
   return queries.updateTable('webhook_endpoints').where('endpoint_id', '=', id);
 }
 
-interface EndpointRow {
-  readonly endpoint_id: number;
-  readonly account: number;
-  readonly url: string;
-  readonly types: string;
-  readonly created_at: number;
-  readonly created_by: string;
-  readonly paused_at: number | null;
-  readonly paused_because: string | null;
-  readonly previous_secret_expires_at: number | null;
+/** @param types as stored, separated by commas; empty for all types */
+export function typesOf(types: string): readonly EventType[] {
+  return types === '' ? [] : (types.split(',') as EventType[]);
 }
+
+type EndpointRow = Omit<Selectable<AccountTables['webhook_endpoints']>, 'revision' | 'leased_by' | 'leased_until'>;
 
 function endpointOf(row: EndpointRow, now: Instant): Endpoint {
   const { paused_at: at, paused_because: because, previous_secret_expires_at: until } = row;
@@ -336,7 +332,7 @@ function endpointOf(row: EndpointRow, now: Instant): Endpoint {
     id: row.endpoint_id,
     account: row.account,
     url: row.url,
-    types: row.types === '' ? [] : (row.types.split(',') as EventType[]),
+    types: typesOf(row.types),
     createdAt: row.created_at,
     createdBy: row.created_by,
     paused: at === null || because === null ? null : { at, because },

@@ -5,6 +5,7 @@ import { sql } from 'kysely';
 import type { Instant } from '../../ledger/instant.ts';
 import type { AccountDatabase } from '../../store/account-database.ts';
 import type { EventPosition, EventType } from '../../store/event-log.ts';
+import { typesOf } from './endpoints.ts';
 
 export interface LeaseTerms {
   readonly leaseMs: number;
@@ -119,7 +120,7 @@ export class Leases {
       id,
       account: row.account,
       url: row.url,
-      types: row.types === '' ? [] : (row.types.split(',') as EventType[]),
+      types: typesOf(row.types),
       sealedSecret: row.secret,
       previous: previous === null || expiresAt === null ? null : { sealedSecret: previous, expiresAt },
       createdAt: row.created_at,

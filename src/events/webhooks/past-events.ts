@@ -4,8 +4,7 @@
 import { setImmediate } from 'node:timers/promises';
 import type { Instant } from '../../ledger/instant.ts';
 import type { AccountQueries } from '../../store/account-database.ts';
-import type { EventType } from '../../store/event-log.ts';
-import { eventBody } from '../../store/event-log.ts';
+import { type EventType, eventBody } from '../../store/event-log.ts';
 import type { NewPending } from './pending.ts';
 
 const EVENTS_PER_STEP = 10_000;

@@ -1,13 +1,14 @@
 // The metrics of the ledger, group commit and the renewal job, which each scrape reads. Labels never contain client
 // input, and the number of series is bounded.
 
-import { Counter, collectDefaultMetrics, Gauge, Histogram, type Registry } from 'prom-client';
+import { collectDefaultMetrics, Gauge, Histogram, type Registry } from 'prom-client';
 import type { FairShare } from '../../batching/fair-share.ts';
 import { BATCH_COMMANDS_MAX, type GroupCommit } from '../../batching/group-commit.ts';
 import type { RenewalJob } from '../../batching/renewal-job.ts';
 import type { LedgerStore } from '../../store/ledger-store.ts';
 import { CreditMetrics } from './credit-metrics.ts';
 import { collectEventMetrics, type MeasuredEvents } from './event-metrics.ts';
+import { ReadMetrics } from './read-metrics.ts';
 
 export interface Measured extends MeasuredEvents {
   /** The version of Scrip. */
@@ -24,52 +25,47 @@ export function collectMetrics(registry: Registry, measured: Measured): void {
   const registers = [registry];
   const build = { name: 'scrip_build_info', help: 'Always 1; the label is the version', labelNames: ['version'] };
   new Gauge({ ...build, registers }).set({ version }, 1);
-  collectEventMetrics(registry, measured);
+  const metrics = new ReadMetrics(registry);
+  collectEventMetrics(metrics, measured);
   const credits = new CreditMetrics(registry);
   commit.onAccepted = (command, accepted) => credits.count(command, accepted);
   const { counts } = commit;
-  const gauge = (name: string, help: string, read: () => number) => {
-    const metric: Gauge = new Gauge({ name, help, registers, collect: () => metric.set(read()) });
-  };
-  const counter = (name: string, help: string, read: () => number) => {
-    const collect = () => {
-      metric.reset();
-      metric.inc(read());
-    };
-    const metric = new Counter({ name, help, registers, collect });
-  };
-  counter('scrip_commands_total', 'Commands decided, whether accepted or refused', () => counts.commands);
-  counter('scrip_refusals_total', 'Commands refused by a rule of the ledger', () => counts.refusals);
-  counter('scrip_overloads_total', 'Commands rejected because the write queue was full', () => counts.overloads);
-  counter(
+  metrics.counter('scrip_commands_total', 'Commands decided, whether accepted or refused', () => counts.commands);
+  metrics.counter('scrip_refusals_total', 'Commands refused by a rule of the ledger', () => counts.refusals);
+  metrics.counter(
+    'scrip_overloads_total',
+    'Commands rejected because the write queue was full',
+    () => counts.overloads,
+  );
+  metrics.counter(
     'scrip_renewed_end_users_total',
     'End users whose due renewals and lapses of holds were written',
     () => renewalJob.settled,
   );
-  gauge('scrip_queue_commands', 'Commands in the write queue', () => commit.queued);
-  gauge('scrip_requests_in_flight', 'Requests in flight, including lists being streamed', () => inFlight.total);
-  gauge(
+  metrics.gauge('scrip_queue_commands', 'Commands in the write queue', () => commit.queued);
+  metrics.gauge('scrip_requests_in_flight', 'Requests in flight, including lists being streamed', () => inFlight.total);
+  metrics.gauge(
     'scrip_renewals_due',
     'End users for whom the last check found due renewals or lapses of holds, at most 1024',
     () => renewalJob.due,
   );
-  gauge(
+  metrics.gauge(
     'scrip_renewal_lag_seconds',
     'Seconds since a check last found no due renewals or lapses of holds',
     () => renewalJob.lateMs() / 1_000,
   );
-  gauge('scrip_store_ready', '1 if the store accepts writes, else 0', () => (ledger.trouble() === null ? 1 : 0));
-  gauge('scrip_store_unreachable_shards', 'Shards on Citus that cannot be reached', () => ledger.unreachable().length);
-  new Counter({
-    name: 'scrip_store_errors_total',
-    help: 'Batches that failed with a store error, by kind',
-    labelNames: ['kind'],
-    registers,
-    collect() {
-      this.reset();
-      for (const [kind, faults] of Object.entries(counts.faultsByKind)) this.inc({ kind }, faults);
-    },
-  });
+  metrics.gauge('scrip_store_ready', '1 if the store accepts writes, else 0', () =>
+    ledger.trouble() === null ? 1 : 0,
+  );
+  metrics.gauge(
+    'scrip_store_unreachable_shards',
+    'Shards on Citus that cannot be reached',
+    () => ledger.unreachable().length,
+  );
+  metrics.counters(
+    { name: 'scrip_store_errors_total', help: 'Batches that failed with a store error, by kind', label: 'kind' },
+    () => counts.faultsByKind,
+  );
   const sizes = new Histogram({
     name: 'scrip_batch_commands',
     help: 'Commands per batch',

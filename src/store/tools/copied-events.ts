@@ -44,9 +44,14 @@ export class CopiedEvents {
   }
 
   #end(user: EndUserKey): Derivation {
-    const derived = this.#derived(user, this.#until);
-    this.#from = null;
+    let derived = this.#derived(user, this.#until);
     this.#transaction = [];
+    // One derivation passes a limited number of instants.
+    while (derived.dueAt !== null && derived.dueAt <= this.#until) {
+      this.#from = derived.next;
+      derived = this.#derived(user, this.#until);
+    }
+    this.#from = null;
     return derived;
   }
 

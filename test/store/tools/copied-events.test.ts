@@ -42,6 +42,23 @@ test('A copy has no events at first, and then the same events as its source', as
   assert.deepEqual(textsOf(await eventsAt(t, copy, END + 40 * DAY_MS)), textsOf(after));
 });
 
+test('A copy does not derive the ends of 250 cycles that ended before the copy was made', async (t) => {
+  const file = temporaryFile();
+  const ledger = await openInPlace(t, file, { wall: NOON });
+  for (let days = 1; days <= 250; days++) await ledger.write([PEOPLE.oneTime.add(10, days)]);
+  await ledger.close();
+  const later = NOON + 300 * DAY_MS;
+  const reopened = await openInPlace(t, file, { wall: later });
+  await reopened.write([PEOPLE.rich.add(10)]);
+  await reopened.close();
+  const copy = temporaryFile();
+  await copyDatabase(at(fileAt(file)), at(fileAt(copy)), quietly);
+  const opened = await openInPlace(t, copy, { wall: later });
+  await opened.deriveEvents();
+  assert.deepEqual((await opened.events.page(1, { after: null, limit: 10 })).events, []);
+  await opened.close();
+});
+
 test('A copy keeps thresholds and webhook endpoints, but nothing about deliveries', async () => {
   const { file } = await makeLedger();
   byHand(file, "INSERT INTO thresholds VALUES (1, '20', 7), (1, '20%', 8)");

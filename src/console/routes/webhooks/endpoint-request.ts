@@ -2,13 +2,10 @@
 // endpoint did not exist.
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { Endpoint, Endpoints } from '../../../events/webhooks/endpoints.ts';
+import { type Endpoint, type Endpoints, endpointIdIn } from '../../../events/webhooks/endpoints.ts';
 import type { ConsoleContext } from '../../console-context.ts';
 import type { Viewer } from '../../layout.ts';
 import { pathField, sendError } from '../../request-reply.ts';
-
-/** The largest ID that both stores can hold. */
-const ID_MAX = 2 ** 31 - 1;
 
 export interface EndpointRequest {
   readonly request: FastifyRequest;
@@ -24,16 +21,11 @@ type Handle = (endpointRequest: EndpointRequest) => Promise<FastifyReply>;
 export function forEndpoint(context: ConsoleContext, handle: Handle) {
   return async (request: FastifyRequest, reply: FastifyReply, viewer: Viewer): Promise<FastifyReply> => {
     const { endpoints } = await context.webhooks();
-    const id = endpointId(pathField(request, 'id'));
+    const id = endpointIdIn(pathField(request, 'id'));
     const endpoint = id === null ? null : await endpoints.find(viewer.account, id);
     if (endpoint === null) return sendNotFound(reply, viewer);
     return handle({ request, reply, viewer, endpoints, endpoint });
   };
-}
-
-function endpointId(text: string): number | null {
-  const id = /^[1-9]\d{0,9}$/.test(text) ? Number(text) : 0;
-  return id >= 1 && id <= ID_MAX ? id : null;
 }
 
 /** Also sent if the endpoint was removed while the request was handled. */

@@ -29,6 +29,12 @@ const NOTICES = {
     "This secret was already rotated and the new secret was shown once. If you didn't copy it, rotate the secret again.",
 } as const;
 
+const BUTTONS = [
+  { path: 'pause', method: 'pause', notice: 'paused' },
+  { path: 'resume', method: 'resume', notice: 'resumed' },
+  { path: 'test', method: 'sendTest', notice: 'tested' },
+] as const;
+
 export function endpointRoutes(on: On, context: ConsoleContext): void {
   on(
     'GET /console/webhooks/:id',
@@ -48,30 +54,15 @@ export function endpointRoutes(on: On, context: ConsoleContext): void {
       return done(endpointRequest, 'types');
     }),
   );
-  on(
-    'POST /console/webhooks/:id/pause',
-    forEndpoint(context, async (endpointRequest) => {
-      const { viewer, endpoints, endpoint } = endpointRequest;
-      await endpoints.pause(viewer.account, endpoint.id);
-      return done(endpointRequest, 'paused');
-    }),
-  );
-  on(
-    'POST /console/webhooks/:id/resume',
-    forEndpoint(context, async (endpointRequest) => {
-      const { viewer, endpoints, endpoint } = endpointRequest;
-      await endpoints.resume(viewer.account, endpoint.id);
-      return done(endpointRequest, 'resumed');
-    }),
-  );
-  on(
-    'POST /console/webhooks/:id/test',
-    forEndpoint(context, async (endpointRequest) => {
-      const { viewer, endpoints, endpoint } = endpointRequest;
-      await endpoints.sendTest(viewer.account, endpoint.id);
-      return done(endpointRequest, 'tested');
-    }),
-  );
+  for (const { path, method, notice } of BUTTONS)
+    on(
+      `POST /console/webhooks/:id/${path}`,
+      forEndpoint(context, async (endpointRequest) => {
+        const { viewer, endpoints, endpoint } = endpointRequest;
+        await endpoints[method](viewer.account, endpoint.id);
+        return done(endpointRequest, notice);
+      }),
+    );
   on(
     'POST /console/webhooks/:id/resend',
     forEndpoint(context, (endpointRequest) => resendRange(context, endpointRequest)),

@@ -18,22 +18,23 @@ export function openSqliteAccountDatabase(file: string): AccountDatabase {
   const db = connect(file);
   // A checkpoint would block this thread. The writer, which has its own thread, does the checkpoints.
   db.exec('PRAGMA wal_autocheckpoint = 0');
-  const queries = new Kysely<AccountTables>({
-    dialect: new LedgerDialect(db, {
-      database: {
-        close: () => db.close(),
-        prepare(sql) {
-          const statement = db.prepare(sql);
-          return {
-            reader: statement.columns().length > 0,
-            all: (parameters) => withWriteLock(db, () => statement.all(...(parameters as SQLInputValue[]))),
-            run: (parameters) => withWriteLock(db, () => statement.run(...(parameters as SQLInputValue[]))),
-            iterate: (parameters) => statement.iterate(...(parameters as SQLInputValue[])),
-          };
-        },
+  const config: SqliteDialectConfig = {
+    database: {
+      close: () => db.close(),
+      prepare(sql) {
+        const statement = db.prepare(sql);
+        return {
+          reader: statement.columns().length > 0,
+          all: (parameters) => withWriteLock(db, () => statement.all(...(parameters as SQLInputValue[]))),
+          run: (parameters) => withWriteLock(db, () => statement.run(...(parameters as SQLInputValue[]))),
+          iterate: (parameters) => statement.iterate(...(parameters as SQLInputValue[])),
+        };
       },
-    }),
-  });
+    },
+  };
+  const dialect = new SqliteDialect(config);
+  dialect.createDriver = () => new LedgerDriver(db, config);
+  const queries = new Kysely<AccountTables>({ dialect });
   return {
     queries,
     clock: "CAST(unixepoch('subsec') * 1000 AS INTEGER)",
@@ -50,21 +51,6 @@ export function openSqliteAccountDatabase(file: string): AccountDatabase {
       }),
     [Symbol.asyncDispose]: () => queries.destroy(),
   };
-}
-
-class LedgerDialect extends SqliteDialect {
-  readonly #db: DatabaseSync;
-  readonly #config: SqliteDialectConfig;
-
-  constructor(db: DatabaseSync, config: SqliteDialectConfig) {
-    super(config);
-    this.#db = db;
-    this.#config = config;
-  }
-
-  override createDriver(): SqliteDriver {
-    return new LedgerDriver(this.#db, this.#config);
-  }
 }
 
 class LedgerDriver extends SqliteDriver {

@@ -14,6 +14,7 @@ import type { TestLedger } from '../../test-ledger.ts';
 import { beforeEachPosting } from '../faults/contended-ledger.ts';
 import { openFor, openOnMovedClock } from '../postgres-ledger.ts';
 import { PostgresServer } from '../postgres-server.ts';
+import { RepeatedStep } from './repeated-step.ts';
 import { withSharedLedger } from './shared-ledger.ts';
 
 const LIMIT = { timeout: 60_000 };
@@ -38,29 +39,8 @@ async function fill(ledger: TestLedger, users: readonly EndUser[]): Promise<void
   await ledger.write(users.map((user) => user.subtract(3)));
 }
 
-/** Repeats steps until `stop` is called. Failed steps are counted. */
-function startDeriving({ events }: TestLedger) {
-  let isStopped = false;
-  let failed = 0;
-  const deriving = (async () => {
-    while (!isStopped) {
-      const isMore = await events.deriveNext(deriveEvents).catch((error) => {
-        assert(error instanceof StoreFault && error.code === 'StoreUnavailable', String(error));
-        failed += 1;
-        return false;
-      });
-      if (!isMore) await sleep(1);
-    }
-  })();
-  return {
-    get failed(): number {
-      return failed;
-    },
-    async stop(): Promise<void> {
-      isStopped = true;
-      await deriving;
-    },
-  };
+function startDeriving({ events }: TestLedger): RepeatedStep {
+  return new RepeatedStep(() => events.deriveNext(deriveEvents));
 }
 
 /** Reads events of account 1 as a client does: each page begins at the position of the page before. */

@@ -3,13 +3,12 @@
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { TOTALS } from '../../../../src/events/totals.ts';
-import { StoreFault } from '../../../../src/store/store-fault.ts';
 import { EndUser, problemsOf } from '../../temporary-ledger.ts';
 import type { TestLedger } from '../../test-ledger.ts';
 import { openFor } from '../postgres-ledger.ts';
 import { PostgresServer } from '../postgres-server.ts';
+import { RepeatedStep } from './repeated-step.ts';
 import { withSharedLedger } from './shared-ledger.ts';
 
 const LIMIT = { timeout: 60_000 };
@@ -39,29 +38,8 @@ async function outstanding(ledger: TestLedger): Promise<bigint> {
   return (await ledger.console.overview(1, { days: 2 })).outstanding;
 }
 
-/** Failed steps are counted and repeated. */
-function startCounting({ store }: TestLedger) {
-  let isStopped = false;
-  let failed = 0;
-  const counting = (async () => {
-    while (!isStopped) {
-      const isMore = await store.feed.consume(TOTALS).catch((error) => {
-        assert(error instanceof StoreFault && error.code === 'StoreUnavailable', String(error));
-        failed += 1;
-        return false;
-      });
-      if (!isMore) await sleep(1);
-    }
-  })();
-  return {
-    get failed(): number {
-      return failed;
-    },
-    async stop(): Promise<void> {
-      isStopped = true;
-      await counting;
-    },
-  };
+function startCounting({ store }: TestLedger): RepeatedStep {
+  return new RepeatedStep(() => store.feed.consume(TOTALS));
 }
 
 test(
