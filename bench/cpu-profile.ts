@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs';
 export interface Frame {
   readonly name: string;
   /**
-   * The path and the line of the function. The path is relative to `src`; of any other path, only the end is kept.
+   * The path and the line of the function. Paths in `src` are relative to it; other paths are shortened to their end.
    * Empty for code that is not JavaScript.
    */
   readonly place: string;

@@ -8,7 +8,7 @@ const CHARACTER_WIDTH = 6.4;
 const HEAD = 34;
 const WIDTH_MIN = 0.7;
 
-const COLOURS: readonly (readonly [pattern: RegExp, colour: string])[] = [
+const COLORS: readonly (readonly [pattern: RegExp, color: string])[] = [
   [/^$/, '#b9bec7'],
   [/^node:/, '#8fb7d9'],
   [/^ledger\//, '#7cc48a'],
@@ -51,8 +51,8 @@ function barOf(
   const tip = `${name} ${place}: ${micros(total)} per request, ${micros(self)} in the function itself`;
   const room = Math.floor((width - 4) / CHARACTER_WIDTH);
   const text = room < 3 ? '' : `<text x="${(x + 2).toFixed(1)}" y="${y + 12}">${escaped(name.slice(0, room))}</text>`;
-  const colour = COLOURS.find(([pattern]) => pattern.test(place))?.[1] ?? OTHER;
-  const bar = `<rect x="${x.toFixed(1)}" y="${y}" width="${width.toFixed(1)}" height="${BAR_HEIGHT}" fill="${colour}"/>`;
+  const color = COLORS.find(([pattern]) => pattern.test(place))?.[1] ?? OTHER;
+  const bar = `<rect x="${x.toFixed(1)}" y="${y}" width="${width.toFixed(1)}" height="${BAR_HEIGHT}" fill="${color}"/>`;
   return `<g><title>${escaped(tip)}</title>${bar}${text}</g>`;
 }
 

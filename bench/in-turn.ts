@@ -28,7 +28,7 @@ export interface Blocks {
 /** A warm-up ends when the CPU per request has stopped falling. */
 export interface WarmUp {
   readonly requestsMin: number;
-  /** The warm-up ends after this time, even if it has had fewer requests. */
+  /** The warm-up ends after this time, even if it has sent fewer than `requestsMin` requests. */
   readonly secondsMax: number;
 }
 
@@ -39,10 +39,10 @@ interface Round extends Answered {
 
 const MIB = 2 ** 20;
 
-/** A round is dropped if the echo's CPU per request or throughput differs from its median by more than this. */
+/** A round is dropped if the echo's CPU per request or throughput differs from its median by more than this share. */
 const ECHO_OFF_MAX = 0.1;
 
-/** The CPU per request counts as falling if a block takes less than all previous blocks by more than this. */
+/** The CPU per request counts as falling if it is lower than in every previous block by more than this share. */
 const FALLING_BY = 0.02;
 const BLOCKS_NOT_FALLING = 3;
 
@@ -66,8 +66,8 @@ export async function inTurn(
 }
 
 /**
- * The generator opens new connections for each block and closes them at its end, with requests in flight. V8 discards
- * optimized code when the first connections end like this, so the warm-up goes on after that.
+ * Warms up in blocks like those that are measured. At the end of each block, the generator closes its connections while
+ * requests are in flight. The first time, V8 discards optimized code, so the warm-up lasts for several blocks.
  */
 async function settle(contest: Contest, blocks: Blocks, { requestsMin, secondsMax }: WarmUp): Promise<void> {
   let requests = 0;
@@ -83,8 +83,8 @@ async function settle(contest: Contest, blocks: Blocks, { requestsMin, secondsMa
 }
 
 /**
- * Returns the rounds in which the echo was near its median. Null if these are not more than half of the rounds: the
- * median then says little.
+ * Returns the rounds in which the echo was near its median; null if at most half of the rounds were, since the median
+ * then says little.
  */
 function steadyRounds(echo: readonly Round[]): ReadonlySet<number> | null {
   const usual = { cpu: median(echo.map(({ cpuMicros }) => cpuMicros)), rate: median(echo.map(rateOf)) };
@@ -101,7 +101,7 @@ export interface FreshContest {
   readonly start: () => Promise<Subject>;
 }
 
-/** Measures the first block of fresh processes, without the start of the process. */
+/** Measures the first block of each new process; the time to start the process is not included. */
 export async function fromStart(
   contests: readonly FreshContest[],
   blocks: Blocks,

@@ -20,7 +20,7 @@ export interface OpenLoop {
 const REST_MS = 10_000;
 const OK = 200;
 
-/** Makes the requests, one at a time. */
+/** Supplies the requests to send, one per call. */
 export interface Source {
   next(): Request;
 }

@@ -1,4 +1,4 @@
-// Measures the cost of Node's own HTTP server, without a framework. A ledger on Node cannot be faster.
+// Node's own HTTP server without a framework. Its cost is the lower bound for any ledger on Node.
 
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';

@@ -34,7 +34,7 @@ export function threadCosts(pid: number): Map<string, number> {
   return costs;
 }
 
-/** The memory that processes share, as in PostgreSQL, is divided among them if the system reports the shares. */
+/** Memory that several processes share, as in PostgreSQL, is divided among them if Linux reports the shares (Pss). */
 function residentKib(pid: number): number {
   const shared = field(`/proc/${pid}/smaps_rollup`, /^Pss:\s+(\d+)/m);
   return shared > 0 ? shared : field(`/proc/${pid}/status`, /VmRSS:\s+(\d+)/);
@@ -57,7 +57,7 @@ function cpuMicrosOf(stat: string): number {
   return (Number(fields[11] ?? 0) + Number(fields[12] ?? 0)) * TICK_MICROS;
 }
 
-/** Returns the fields after the name of the process, which is in parentheses and may contain spaces and parentheses. */
+/** Returns the fields after the process name, which is in parentheses and may itself contain spaces and parentheses. */
 function fieldsBehindName(stat: string): readonly string[] {
   const text = read(stat);
   return text.slice(text.lastIndexOf(') ') + 2).split(' ');

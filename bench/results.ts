@@ -16,9 +16,9 @@ export interface Row {
   readonly subject: string;
   readonly loop: 'closed' | 'open';
   readonly connections: number;
-  /** The rounds that were kept; the other fields are about these. */
+  /** The number of rounds that were kept. All other fields except `dropped` refer to these rounds. */
   readonly rounds: number;
-  /** The rounds that were dropped, because the echo was unusually slow or fast. */
+  /** The number of rounds that were dropped because the echo was unusually slow or fast. */
   readonly dropped: number;
   /** Responses per second; in an open loop, the requested rate. */
   readonly rate: number;
@@ -118,7 +118,7 @@ export function median(values: readonly number[]): number {
 
 /**
  * Computes the ratio of `a` to `b` in each round, and returns the median. Within a round, other load on the machine
- * affects both alike.
+ * affects `a` and `b` alike.
  */
 export function ratioOf(a: Row, b: Row, of: 'rate' | 'cpuMicros' | 'p99'): number {
   return median(a.eachRound.map((round, index) => round[of] / (b.eachRound[index]?.[of] ?? Number.NaN)));

@@ -20,7 +20,7 @@ import { CREDITS, endUserId, type Group } from './workload.ts';
 const ACCOUNT = 1;
 const KEY = 1;
 const ACTOR = `key:${KEY}`;
-/** Long enough for the longest history, with one transaction per millisecond. */
+/** The longest history, with one transaction per millisecond, fits into this time. */
 const HISTORY_MS = 2 * 3_600_000;
 const VALIDITY_DAYS = 31;
 const RENEWING_VALIDITY_DAYS = 1;
@@ -57,7 +57,7 @@ export async function seedLedger(
   let last: EndUserKey | null = null;
   for (const created of inBatches(rowsOf(groups, now, dueAt))) {
     const rows = events.follow(created);
-    // Commit only end users with all their rows. Load the remaining rows after the commit.
+    // A commit includes only end users whose rows are complete. Load the rows of the last end user after the commit.
     const complete = rows.findLastIndex(({ kind }) => kind === 'end-user') + 1;
     await destination.load(rows.slice(0, complete));
     last = rows[complete - 1]?.user ?? last;

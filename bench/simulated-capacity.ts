@@ -21,15 +21,15 @@ interface Setup {
   readonly lanes: number;
   /** The processors of the server. */
   readonly cores: number;
-  /** Between a process and the server, there and back. */
+  /** The network round trip between a process and the server. */
   readonly roundTripMs: number;
-  /** Until the log is on stable storage, including that of a synchronous standby. */
+  /** The time to write the log to stable storage, including that of a synchronous standby. */
   readonly flushMs: number;
-  /** Clients of each process that send their next request after the response. */
+  /** The number of clients of each process. A client sends its next request after it gets the response. */
   readonly clients: number;
 }
 
-/** CPU in milliseconds, as measured for docs/internals/performance.md ("A subtraction on PostgreSQL"). */
+/** CPU time in milliseconds, from the measurements in docs/internals/performance.md ("A subtraction on PostgreSQL"). */
 const RECEIVE_MS = 0.018;
 const DECIDE_MS = 0.0047;
 const ANSWER_MS = 0.018;
@@ -67,7 +67,7 @@ interface Measured {
   readonly p99: number;
 }
 
-/** Processors that execute what arrives, first come, first served. */
+/** Processors that execute tasks in the order of arrival. */
 class Cores {
   busyMs = 0;
   readonly #time: VirtualTime;
@@ -87,7 +87,7 @@ class Cores {
   }
 }
 
-/** A write-ahead log. Transactions that arrive during a flush share the next one. */
+/** A write-ahead log. Transactions that arrive during a flush share the next flush. */
 class Log {
   readonly #flush: () => Promise<void>;
   #current: Promise<void> = Promise.resolve();
@@ -119,7 +119,7 @@ class Server {
   }
 }
 
-/** The store of one process. Each lane has a connection, on which a batch waits for the previous one. */
+/** The store of one process. Each lane has one connection, which executes its batches one after another. */
 class DistantStore implements Pick<LedgerStore, 'lanes' | 'write'> {
   readonly lanes: Lanes;
   readonly #time: VirtualTime;

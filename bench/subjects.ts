@@ -158,8 +158,8 @@ export class Subjects {
   }
 
   /**
-   * Does what autovacuum would do within about a minute. Until then, PostgreSQL plans queries as if tables were almost
-   * empty.
+   * Does what autovacuum would do within about a minute. Without statistics, PostgreSQL plans queries as if the tables
+   * were almost empty.
    */
   async #analyze(url: string): Promise<void> {
     await this.postgres.query('VACUUM ANALYZE', new URL(url).pathname.slice(1));

@@ -20,7 +20,7 @@ const SUBTRACT = workloads.SUBTRACT_MEDIUM.name;
 const ADD = workloads.ADD_MEDIUM.name;
 const BALANCE = workloads.BALANCE_MEDIUM.name;
 
-/** The throughput vs. echo of TigerBeetle behind a Fastify route, by connections. */
+/** The throughput of TigerBeetle behind a Fastify route, as a share of the echo's, by number of connections. */
 const TIGERBEETLE = { 64: 0.59, 256: 0.83 };
 
 const atLeast = (what: string, wanted: number, measured: Target['measured'], unit = ''): Target => ({

@@ -15,14 +15,14 @@ export interface Group {
 export interface Workload {
   readonly name: string;
   readonly group: Group;
-  /** How many end users of the group receive requests; all if absent. */
+  /** The number of end users of the group that receive requests. If absent, all end users receive requests. */
   readonly users?: number;
   readonly shares: Readonly<Partial<Record<Call, number>>>;
   /** Whether each write is sent with a new idempotency key. */
   readonly keyed?: boolean;
 }
 
-/** The number of each end user is below this bound, because `load.lua` multiplies it with 53 bits of precision. */
+/** End users have numbers below this bound, so that their product with `SPREAD` is exact in `load.lua` (53 bits). */
 const NUMBER_MAX = 3_000_000;
 /** 2^32 divided by the golden ratio. Successive numbers give IDs that are far apart, like random IDs. */
 const SPREAD = 2_654_435_761;
@@ -46,7 +46,7 @@ export const SHORT_HISTORY: Group = { first: 2_030_000, users: 1, cycles: 1, tra
 export const LONG_HISTORY: Group = { first: 2_040_000, users: 1, cycles: 1, transactions: 1_000_000 };
 export const RENEWING: Group = { first: 1_000_000, users: 1_000_000, cycles: 'renewing', transactions: 1 };
 
-/** As many end users as in the groups with many cycles, so that workloads differ only in the number of cycles. */
+/** As many end users as the groups with many cycles have, so that workloads differ only in the number of cycles. */
 const FEW = FIFTY_CYCLES.users;
 
 export const subtractOf = (group: Group, name: string): Workload => ({ name, group, shares: { subtract: 100 } });

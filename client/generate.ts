@@ -66,7 +66,7 @@ function unionOf(name: string, schemas: readonly Schema[]): string {
   return `export type ${name} =\n${schemas.map((schema) => `  | ${typeOf(schema)}`).join('\n')};\n`;
 }
 
-/** @param indent of the line on which the object begins */
+/** @param indent the indentation of the line on which the object begins */
 function objectOf({ properties = {}, required = [] }: Schema, indent: string): string {
   const inner = `${indent}  `;
   const members = Object.entries(properties).map(([field, of]) => {

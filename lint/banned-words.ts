@@ -5,7 +5,7 @@
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 
-/** Patterns ignore case. They also match within identifiers unless they have word boundaries. */
+/** The patterns ignore case. A pattern without `\b` also matches within identifiers. */
 const BANNED: readonly (readonly [words: string, hint: string])[] = [
   ['whoever', 'name the person or thing: the caller, the client, the operator'],
   ['nobody', 'say what does not happen: "no client waits", "unused", "unset"'],
@@ -29,7 +29,7 @@ const GENERATED = /(?:^|\/)(?:package-lock\.json|benchmarks\.json|baseline\.json
 
 interface Exception {
   readonly path: string;
-  /** The exception applies to lines that contain this text; if absent, to the whole file. */
+  /** The exception applies to lines that contain this text, or to the whole file if this is absent. */
   readonly contains?: string;
   readonly reason: string;
 }

@@ -156,14 +156,14 @@ function publicUrlOf(text: string): string {
   const isOrigin = url && url.pathname === '/' && url.search === '' && url.hash === '' && url.username === '';
   if (isSafe && isOrigin) return url.origin;
   throw new InvalidSetting(
-    'PUBLIC_URL must be https://HOST or https://HOST:PORT without a path; http:// is allowed only for localhost.',
+    'PUBLIC_URL must be https://HOST or https://HOST:PORT without a path; http:// is allowed only for a loopback address.',
   );
 }
 
 /** No error message may contain the URL, which can contain a password. */
 function mailOf(smtpUrl: string, from: string): MailSettings {
   if (!/^smtps?:\/\/./.test(smtpUrl) || !URL.canParse(smtpUrl))
-    throw new InvalidSetting('SMTP_URL must be smtp://… or smtps://….');
+    throw new InvalidSetting('SMTP_URL must be a URL that begins with smtp:// or smtps://.');
   if (!MAIL_ADDRESS.test(from))
     throw new InvalidSetting(
       'MAIL_FROM must be an email address, with or without a name, such as Scrip <scrip@example.com>.',
@@ -213,7 +213,7 @@ export function eventsOf(environment: NodeJS.ProcessEnv): EventsSettings {
   const days = environment.EVENT_RETENTION_DAYS || '30';
   const key = environment.WEBHOOK_KEY || null;
   if (key !== null && !/^[0-9a-f]{64}$/i.test(key))
-    throw new InvalidSetting('WEBHOOK_KEY must be 64 hexadecimal digits, such as from openssl rand -hex 32.');
+    throw new InvalidSetting('WEBHOOK_KEY must be 64 hexadecimal digits, such as the output of openssl rand -hex 32.');
   return {
     retentionMs: DAY_MS * wholeNumber('EVENT_RETENTION_DAYS', days, EVENT_RETENTION_DAYS_MIN, EVENT_RETENTION_DAYS_MAX),
     allowPrivate: isOn('WEBHOOK_ALLOW_PRIVATE', environment.WEBHOOK_ALLOW_PRIVATE || 'no'),
@@ -254,16 +254,13 @@ function tracingSettings(environment: NodeJS.ProcessEnv): TracingSettings | null
   const endpoint = traceEndpoint(environment);
   const isOff = environment.OTEL_SDK_DISABLED?.toLowerCase() === 'true' || environment.OTEL_TRACES_EXPORTER === 'none';
   if (endpoint === null || isOff) return null;
-  const protocol = environment.OTEL_EXPORTER_OTLP_TRACES_PROTOCOL || environment.OTEL_EXPORTER_OTLP_PROTOCOL || '';
-  if (protocol === 'grpc')
-    throw new InvalidSetting('OTEL_EXPORTER_OTLP_PROTOCOL is "grpc"; Scrip supports only http/json.');
-  const headers = environment.OTEL_EXPORTER_OTLP_TRACES_HEADERS || environment.OTEL_EXPORTER_OTLP_HEADERS;
+  refuseGrpc(environment);
   const sampler = environment.OTEL_TRACES_SAMPLER || 'parentbased_always_on';
   const resource = pairs('OTEL_RESOURCE_ATTRIBUTES', environment.OTEL_RESOURCE_ATTRIBUTES);
   const name = environment.OTEL_SERVICE_NAME || resource['service.name'] || 'scrip';
   return {
     endpoint,
-    headers: pairs('OTEL_EXPORTER_OTLP_HEADERS', headers),
+    headers: traceHeaders(environment),
     resource: { ...resource, 'service.name': name },
     ratio: sampledRatio(sampler, environment.OTEL_TRACES_SAMPLER_ARG),
     followsParent: sampler.startsWith('parentbased_'),
@@ -276,7 +273,21 @@ function traceEndpoint(environment: NodeJS.ProcessEnv): string | null {
   const endpoint = own || (base && `${base.replace(/\/$/, '')}/v1/traces`);
   if (!endpoint) return null;
   if (URL.canParse(endpoint) && /^https?:/.test(endpoint)) return endpoint;
-  throw new InvalidSetting('OTEL_EXPORTER_OTLP_ENDPOINT must be http://… or https://….');
+  const name = own ? 'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT' : 'OTEL_EXPORTER_OTLP_ENDPOINT';
+  throw new InvalidSetting(`${name} must be a URL that begins with http:// or https://.`);
+}
+
+function refuseGrpc(environment: NodeJS.ProcessEnv): void {
+  const own = environment.OTEL_EXPORTER_OTLP_TRACES_PROTOCOL;
+  if ((own || environment.OTEL_EXPORTER_OTLP_PROTOCOL) !== 'grpc') return;
+  const name = own ? 'OTEL_EXPORTER_OTLP_TRACES_PROTOCOL' : 'OTEL_EXPORTER_OTLP_PROTOCOL';
+  throw new InvalidSetting(`${name} is "grpc"; Scrip supports only http/json.`);
+}
+
+function traceHeaders(environment: NodeJS.ProcessEnv): Record<string, string> {
+  const own = environment.OTEL_EXPORTER_OTLP_TRACES_HEADERS;
+  if (own) return pairs('OTEL_EXPORTER_OTLP_TRACES_HEADERS', own);
+  return pairs('OTEL_EXPORTER_OTLP_HEADERS', environment.OTEL_EXPORTER_OTLP_HEADERS);
 }
 
 function sampledRatio(sampler: string, argument = '1'): number {

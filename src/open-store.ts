@@ -10,7 +10,7 @@ import type { Stores } from './store/stores.ts';
 /**
  * Opens the store for serving. No other process may serve the same SQLite file.
  *
- * @param testClock whether an existing ledger must have a test clock, and a new ledger gets one
+ * @param testClock whether the ledger must have a test clock; a new ledger then gets one
  * @param wall replaces the machine's clock, in milliseconds since 1970; for tests, on SQLite only
  * @throws CannotOpen
  */
@@ -21,8 +21,8 @@ export async function openStores(database: Database, testClock = false, wall?: (
 }
 
 /**
- * The connections of the console and of the webhooks, opened when the first of them needs them. They share connections:
- * on SQLite, two of them in one thread would wait for each other's transactions.
+ * The account database that the console and the webhooks share; opened at its first use. They share it because, on
+ * SQLite, two connections in one thread would wait for each other's transactions.
  */
 export class SharedAccountDatabase {
   readonly #database: Database;

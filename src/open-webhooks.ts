@@ -1,5 +1,5 @@
-// Starts the delivery of webhooks, and says what the settings mean for them: where the key of their secrets is kept, and
-// to which addresses they are sent.
+// Starts the delivery of webhooks. Derives from the settings where the key that encrypts the secrets is kept, and which
+// addresses may receive webhooks.
 
 import { type Config, DEFAULT_LEDGER } from './config.ts';
 import type { AddressRules } from './events/webhooks/addresses.ts';
@@ -10,7 +10,8 @@ import type { EventLog } from './store/event-log.ts';
 import { VERSION } from './version.ts';
 
 /**
- * Opens the secrets of webhooks. Creates the file of the key if it does not exist and no key is set.
+ * Opens the box that encrypts the secrets of webhooks. If no key is set and the key file does not exist, creates the
+ * file.
  *
  * @throws UnusableSecret
  */
@@ -19,12 +20,12 @@ export function openWebhookSecrets({ database, events }: Pick<Config, 'database'
   return openSecretBox({ key: events.key, file });
 }
 
-/** Loopback addresses are for development: they are allowed unless Scrip is reached at a public URL. */
+/** Loopback addresses are for development: they are allowed unless a public URL is set. */
 export function addressRulesOf({ events, console }: Pick<Config, 'events' | 'console'>): AddressRules {
   return { allowPrivate: events.allowPrivate, allowLoopback: console.publicUrl === null };
 }
 
-/** Called once the server listens, because loading the query library takes a while. */
+/** Called after the server has begun to listen, because loading the query library takes a while. */
 export async function startWebhooks(
   config: Config,
   accounts: SharedAccountDatabase,
@@ -41,7 +42,7 @@ export async function startWebhooks(
     database,
     events,
     secrets: {
-      // Opening may create the key, so it waits for the first endpoint.
+      // Opening the box may create the key file, so Scrip opens it only when there is an endpoint.
       open(sealed) {
         secrets ??= openWebhookSecrets(config);
         return secrets.open(sealed);

@@ -43,11 +43,11 @@ export interface ServiceOptions {
   readonly log?: DestinationStream;
   /** Replaces the machine's clock, in milliseconds since 1970; for tests. */
   readonly wall?: () => number;
-  /** Override some of `SERVER_LIMITS`; for tests. */
+  /** Values that replace some of `SERVER_LIMITS`; for tests. */
   readonly limits?: Partial<ServerLimits>;
 }
 
-/** @throws CannotOpen, or the error of `listen`, such as when the address is in use */
+/** @throws CannotOpen, or the error of `listen`, for example if the address is in use */
 export async function startService(
   config: Config,
   { log = pino.destination(2), wall, limits = {} }: ServiceOptions = {},

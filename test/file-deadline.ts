@@ -1,6 +1,6 @@
-// This module is loaded before each test file. After five minutes, it exits the process, which may still have a socket
-// open; otherwise the whole test run would hang. Exiting right after the tests would be simpler, but would lose results
-// that are still being written.
+// This module is loaded before each test file. It exits the process after five minutes, because an open socket could
+// otherwise keep the process alive and hang the whole test run. Exiting right after the tests would be simpler, but
+// would lose results that are still being written.
 
 /** The slowest file takes about a minute on an idle machine. */
 const FILE_MS_MAX = 300_000;

@@ -14,9 +14,9 @@ export interface PartSettings {
 export interface Part {
   readonly name: string;
   readonly title: string;
-  /** @param subjects the caller stops all subjects afterwards */
+  /** @param subjects starts the subjects; the caller of `run` stops them afterwards */
   run(subjects: Subjects, settings: PartSettings): Promise<{ rows: readonly Row[]; figures: readonly Figure[] }>;
 }
 
-/** PostgreSQL with the hand-written service takes longer than this for so many requests. */
+/** The hand-written service on PostgreSQL reaches `secondsMax` before `requestsMin`. */
 export const WARM_UP: WarmUp = { requestsMin: 300_000, secondsMax: 60 };

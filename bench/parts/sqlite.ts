@@ -1,5 +1,5 @@
-// Compares Scrip on SQLite with the echo server: balances, subtractions and additions, once both are warm, and in the
-// first seconds of a process.
+// Compares Scrip on SQLite with the echo server: balances, subtractions and additions. Measures both servers when they
+// are warm, and in their first seconds.
 
 import { diskSpeed } from '../disk-speed.ts';
 import { fromStart, inTurn } from '../in-turn.ts';

@@ -28,7 +28,7 @@ export interface Call {
 /** Maximum delay before the first retry; it doubles with each retry. The actual delay is 50 to 100 % of the maximum. */
 const BACKOFF_MS = 200;
 const BACKOFF_MS_MAX = 5_000;
-/** If `Retry-After` is longer, the client throws the error instead of retrying, so that its caller need not wait. */
+/** If `Retry-After` is longer than this, the client throws the error at once instead of waiting for a retry. */
 const RETRY_AFTER_MS_MAX = 30_000;
 /** Spreads the retries of clients that received the same `Retry-After`. */
 const RETRY_AFTER_JITTER_MS = 250;

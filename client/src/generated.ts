@@ -30,7 +30,7 @@ export interface RefundRequest {
   readonly transaction_id: string;
   /** How many credits to refund; if absent, all credits that have not been refunded yet. */
   readonly amount?: number;
-  /** If the cycle of refunded credits has ended, they return in a new one-time cycle that is valid for this many days of 24 hours. If null or absent, these credits do not return, and the response counts them as `expired`. */
+  /** The validity, in days of 24 hours, of a new one-time cycle for the refunded credits whose cycle has ended. If null or absent, these credits do not return, and the response counts them as `expired`. */
   readonly validity_days?: number | null;
   /** The reason for the request, such as the ID of an order or a job. The note is stored with the transaction. The list of transactions shows notes if you request `details`. */
   readonly note?: string | null;
@@ -224,7 +224,7 @@ export interface Release {
 export interface CycleEntry {
   readonly cycle_start: string;
   readonly cycle_end: string;
-  /** The credits of the cycle that can be spent, without held credits. */
+  /** The credits that can be spent from the cycle. Held credits are not included. */
   readonly amount: number;
   /** The credits that the period started with, including those that rolled over. */
   readonly starting_amount: number;
@@ -322,7 +322,7 @@ export interface Transaction {
   readonly actor?: string;
   /** With `details`. For a capture, release or lapse: the hold that it closed. For a refund: the transaction that it refunded. For the start of a scheduled plan: the transaction that scheduled it. */
   readonly reference?: string;
-  /** With `details`, of a subtraction or capture: the credits that can still be refunded. */
+  /** With `details`, for a subtraction or capture: the credits that can still be refunded. */
   readonly refundable?: number;
   /** With `details`: the change in the held credits; absent if they did not change. */
   readonly held?: number;
@@ -344,7 +344,7 @@ export interface CreditsAddedEvent {
   /** Identifies the event. A webhook may be delivered more than once: ignore an event whose ID you have processed. */
   readonly id: string;
   readonly type: 'credits.added';
-  /** When it happened. */
+  /** When the event happened. */
   readonly timestamp: string;
   readonly data: {
     /** The end user: a UUID that you choose. */
@@ -355,7 +355,7 @@ export interface CreditsAddedEvent {
     readonly amount: number;
     /** When the credits expire. */
     readonly expire_at: string;
-    /** The credits that can be spent after the event, as `active_balance` of `/get-active-balance`. */
+    /** The credits that can be spent after the event, like `active_balance` in `/get-active-balance`. */
     readonly balance: number;
   };
 }
@@ -365,7 +365,7 @@ export interface CreditsSubtractedEvent {
   /** Identifies the event. A webhook may be delivered more than once: ignore an event whose ID you have processed. */
   readonly id: string;
   readonly type: 'credits.subtracted';
-  /** When it happened. */
+  /** When the event happened. */
   readonly timestamp: string;
   readonly data: {
     /** The end user: a UUID that you choose. */
@@ -376,7 +376,7 @@ export interface CreditsSubtractedEvent {
     readonly amount: number;
     /** The hold that was captured, if any. */
     readonly hold_id?: string;
-    /** The credits that can be spent after the event, as `active_balance` of `/get-active-balance`. */
+    /** The credits that can be spent after the event, like `active_balance` in `/get-active-balance`. */
     readonly balance: number;
   };
 }
@@ -386,7 +386,7 @@ export interface CreditsRefundedEvent {
   /** Identifies the event. A webhook may be delivered more than once: ignore an event whose ID you have processed. */
   readonly id: string;
   readonly type: 'credits.refunded';
-  /** When it happened. */
+  /** When the event happened. */
   readonly timestamp: string;
   readonly data: {
     /** The end user: a UUID that you choose. */
@@ -399,7 +399,7 @@ export interface CreditsRefundedEvent {
     readonly expired: number;
     /** The transaction that was refunded. */
     readonly refunded_transaction_id: string;
-    /** The credits that can be spent after the event, as `active_balance` of `/get-active-balance`. */
+    /** The credits that can be spent after the event, like `active_balance` in `/get-active-balance`. */
     readonly balance: number;
   };
 }
@@ -409,7 +409,7 @@ export interface CreditsExpiredEvent {
   /** Identifies the event. A webhook may be delivered more than once: ignore an event whose ID you have processed. */
   readonly id: string;
   readonly type: 'credits.expired';
-  /** When it happened. */
+  /** When the event happened. */
   readonly timestamp: string;
   readonly data: {
     /** The end user: a UUID that you choose. */
@@ -418,7 +418,7 @@ export interface CreditsExpiredEvent {
     readonly cycle_id: string;
     /** The credits that expired. */
     readonly amount: number;
-    /** The credits that can be spent after the event, as `active_balance` of `/get-active-balance`. */
+    /** The credits that can be spent after the event, like `active_balance` in `/get-active-balance`. */
     readonly balance: number;
   };
 }
@@ -428,28 +428,28 @@ export interface CreditsExpiringEvent {
   /** Identifies the event. A webhook may be delivered more than once: ignore an event whose ID you have processed. */
   readonly id: string;
   readonly type: 'credits.expiring';
-  /** When it happened. */
+  /** When the event happened. */
   readonly timestamp: string;
   readonly data: {
     /** The end user: a UUID that you choose. */
     readonly end_user_id: string;
     /** The cycle: the ID of the transaction that started it. */
     readonly cycle_id: string;
-    /** The credits that will expire unless they are spent before. */
+    /** The credits that will expire unless they are spent first. */
     readonly amount: number;
     /** When the credits expire. */
     readonly expire_at: string;
-    /** The credits that can be spent after the event, as `active_balance` of `/get-active-balance`. */
+    /** The credits that can be spent after the event, like `active_balance` in `/get-active-balance`. */
     readonly balance: number;
   };
 }
 
-/** A cycle started, by a request or because a scheduled plan took effect. */
+/** A request or a scheduled plan started a cycle. */
 export interface CycleStartedEvent {
   /** Identifies the event. A webhook may be delivered more than once: ignore an event whose ID you have processed. */
   readonly id: string;
   readonly type: 'cycle.started';
-  /** When it happened. */
+  /** When the event happened. */
   readonly timestamp: string;
   readonly data: {
     /** The end user: a UUID that you choose. */
@@ -462,7 +462,7 @@ export interface CycleStartedEvent {
     readonly amount: number;
     /** The end of the period. */
     readonly cycle_end: string;
-    /** The credits that can be spent after the event, as `active_balance` of `/get-active-balance`. */
+    /** The credits that can be spent after the event, like `active_balance` in `/get-active-balance`. */
     readonly balance: number;
   };
 }
@@ -472,7 +472,7 @@ export interface CycleRenewedEvent {
   /** Identifies the event. A webhook may be delivered more than once: ignore an event whose ID you have processed. */
   readonly id: string;
   readonly type: 'cycle.renewed';
-  /** When it happened. */
+  /** When the event happened. */
   readonly timestamp: string;
   readonly data: {
     /** The end user: a UUID that you choose. */
@@ -487,7 +487,7 @@ export interface CycleRenewedEvent {
     readonly rolled_over: number;
     /** The end of the period. */
     readonly cycle_end: string;
-    /** The credits that can be spent after the event, as `active_balance` of `/get-active-balance`. */
+    /** The credits that can be spent after the event, like `active_balance` in `/get-active-balance`. */
     readonly balance: number;
   };
 }
@@ -497,7 +497,7 @@ export interface CycleStoppedEvent {
   /** Identifies the event. A webhook may be delivered more than once: ignore an event whose ID you have processed. */
   readonly id: string;
   readonly type: 'cycle.stopped';
-  /** When it happened. */
+  /** When the event happened. */
   readonly timestamp: string;
   readonly data: {
     /** The end user: a UUID that you choose. */
@@ -508,7 +508,7 @@ export interface CycleStoppedEvent {
     readonly cycle_id: string;
     /** The end of the period. */
     readonly cycle_end: string;
-    /** The credits that can be spent after the event, as `active_balance` of `/get-active-balance`. */
+    /** The credits that can be spent after the event, like `active_balance` in `/get-active-balance`. */
     readonly balance: number;
   };
 }
@@ -518,7 +518,7 @@ export interface HoldLapsedEvent {
   /** Identifies the event. A webhook may be delivered more than once: ignore an event whose ID you have processed. */
   readonly id: string;
   readonly type: 'hold.lapsed';
-  /** When it happened. */
+  /** When the event happened. */
   readonly timestamp: string;
   readonly data: {
     /** The end user: a UUID that you choose. */
@@ -529,7 +529,7 @@ export interface HoldLapsedEvent {
     readonly hold_id: string;
     /** The credits that were held. */
     readonly amount: number;
-    /** The credits that can be spent after the event, as `active_balance` of `/get-active-balance`. */
+    /** The credits that can be spent after the event, like `active_balance` in `/get-active-balance`. */
     readonly balance: number;
   };
 }
@@ -539,7 +539,7 @@ export interface BalanceLowEvent {
   /** Identifies the event. A webhook may be delivered more than once: ignore an event whose ID you have processed. */
   readonly id: string;
   readonly type: 'balance.low';
-  /** When it happened. */
+  /** When the event happened. */
   readonly timestamp: string;
   readonly data: {
     /** The end user: a UUID that you choose. */
@@ -550,7 +550,7 @@ export interface BalanceLowEvent {
     readonly transaction_id?: string;
     /** The threshold. A number of credits, such as `20`, or a percentage of the latest grant, such as `20%`. */
     readonly threshold: string;
-    /** The credits that can be spent after the event, as `active_balance` of `/get-active-balance`. */
+    /** The credits that can be spent after the event, like `active_balance` in `/get-active-balance`. */
     readonly balance: number;
   };
 }
@@ -560,7 +560,7 @@ export interface BalanceExhaustedEvent {
   /** Identifies the event. A webhook may be delivered more than once: ignore an event whose ID you have processed. */
   readonly id: string;
   readonly type: 'balance.exhausted';
-  /** When it happened. */
+  /** When the event happened. */
   readonly timestamp: string;
   readonly data: {
     /** The end user: a UUID that you choose. */
@@ -569,7 +569,7 @@ export interface BalanceExhaustedEvent {
     readonly previous_balance: number;
     /** The transaction that caused the event; absent if time caused it. */
     readonly transaction_id?: string;
-    /** The credits that can be spent after the event, as `active_balance` of `/get-active-balance`. */
+    /** The credits that can be spent after the event, like `active_balance` in `/get-active-balance`. */
     readonly balance: number;
   };
 }
@@ -579,7 +579,7 @@ export interface BalanceRecoveredEvent {
   /** Identifies the event. A webhook may be delivered more than once: ignore an event whose ID you have processed. */
   readonly id: string;
   readonly type: 'balance.recovered';
-  /** When it happened. */
+  /** When the event happened. */
   readonly timestamp: string;
   readonly data: {
     /** The end user: a UUID that you choose. */
@@ -590,7 +590,7 @@ export interface BalanceRecoveredEvent {
     readonly transaction_id?: string;
     /** The thresholds that the balance was below and no longer is. A number of credits, such as `20`, or a percentage of the latest grant, such as `20%`. */
     readonly thresholds: readonly string[];
-    /** The credits that can be spent after the event, as `active_balance` of `/get-active-balance`. */
+    /** The credits that can be spent after the event, like `active_balance` in `/get-active-balance`. */
     readonly balance: number;
   };
 }
@@ -610,11 +610,11 @@ export type Event =
   | BalanceRecoveredEvent;
 
 export interface EventList {
-  /** In the order in which Scrip recorded them: for one end user, the order in which they happened. */
+  /** The events in the order in which Scrip recorded them. For each end user, this is the order in which they happened. */
   readonly events: readonly Event[];
   /** Send this as `after` to get the events that follow, now or later. It is present in every response. */
   readonly next_cursor: string;
-  /** Whether more events may follow now. If false, ask again later. */
+  /** Whether more events may be available now. If false, ask again later. */
   readonly has_more: boolean;
 }
 
@@ -626,7 +626,7 @@ export interface WebhookTestEvent {
   /** When the test was requested. */
   readonly timestamp: string;
   readonly data: {
-    /** The number of the webhook. */
+    /** The ID of the webhook endpoint. */
     readonly endpoint_id: number;
   };
 }
@@ -645,7 +645,7 @@ export interface Problem {
   readonly status: number;
   /** The name of the error, for use in programs. Later versions may add names. */
   readonly error: string;
-  /** The name of the error in capitals, such as `INSUFFICIENT_FUNDS`; except `ACTIVE_CYCLE_EXISTS` for `CycleAlreadyActive`, `NO_ACTIVE_CYCLE` for `CycleNotFound`, and `AMOUNT_NEGATIVE` for an `amount` of 0 or less. */
+  /** The name of the error in capitals, such as `INSUFFICIENT_FUNDS`. Exceptions: `ACTIVE_CYCLE_EXISTS` for `CycleAlreadyActive`, `NO_ACTIVE_CYCLE` for `CycleNotFound`, and `AMOUNT_NEGATIVE` for an `amount` of 0 or less. */
   readonly error_code: string;
   /** Identifies the request in the server log. */
   readonly request_id: string;

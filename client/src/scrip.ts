@@ -280,7 +280,7 @@ export class Scrip {
     return this.#read('/get-balance-history', request, options);
   }
 
-  /** Returns all transactions, newest first, or one page. If there may be many, use `transactions` instead. */
+  /** Returns all transactions, newest first, or one page. For long histories, use `transactions`. */
   getAllUserTransactions<Query extends TransactionPageQuery>(
     request: Query,
     options: ReadOptions = {},

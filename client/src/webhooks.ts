@@ -16,7 +16,7 @@ export interface VerifyOptions {
   readonly now?: Date;
 }
 
-/** The request is not from Scrip, was changed on its way, or is too old. Answer it with 400, and ignore its body. */
+/** The request is not from Scrip, was changed in transit, or is too old. Respond with 400, and ignore the body. */
 export class WebhookVerificationError extends Error {
   override readonly name = 'WebhookVerificationError';
 }

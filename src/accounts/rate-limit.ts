@@ -72,7 +72,7 @@ export class RateLimit {
       if (this.#fullAt.size <= LIMITED_KEYS_MAX) break;
       this.#fullAt.delete(oldest);
     }
-    // Add many keys before the next sweep, so that the amortized cost per request is constant.
+    // Many keys are added before the next sweep, so that the amortized cost per request is constant.
     this.#sweepAt = Math.min(Math.max(1_000, 2 * this.#fullAt.size), LIMITED_KEYS_MAX + 1_000);
   }
 }

@@ -240,7 +240,7 @@ export class GroupCommit {
       this.counts.faults += 1;
       this.counts.faultsByKind[fault.code] += 1;
     }
-    // While a part of the store is away, batches for the other parts succeed in between.
+    // A partial fault concerns only some end users. Batches for the others succeed, so the health would alternate.
     if (fault?.isPartial) return;
     if (fault?.code !== this.#trouble?.code) this.#onHealth(fault);
     this.#trouble = fault;

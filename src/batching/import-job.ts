@@ -6,7 +6,7 @@ import { IntervalJob } from './interval-job.ts';
 
 /** Pause between two look-ups of the next batch while an import is running. */
 const NEXT_BATCH_MS = 4;
-/** How long after its latest batch an import counts as running. */
+/** An import counts as running for this long after its latest batch. */
 const RUNNING_MS = 1_000;
 
 export function importJob(imports: ImportGranter, onTrouble: (error: unknown) => void): IntervalJob {

@@ -1,19 +1,19 @@
-// Whether this process or its machine is busy, so that work that can wait leaves the time to requests.
+// Measures whether this process or its machine is busy. Background work then slows down in favor of requests.
 
 import { cpus } from 'node:os';
 import { performance } from 'node:perf_hooks';
 
-/** With a greater load, requests already wait for each other. */
+/** At higher loads, requests already wait for each other. */
 const BUSY = 0.65;
 const SAMPLE_MS = 1_000;
 
-/** In milliseconds, of all processors together. */
+/** In milliseconds, summed over all processors. */
 interface ProcessorTimes {
   readonly idle: number;
   readonly total: number;
 }
 
-/** Measures the share of the last second that the event loop or, if greater, the processors were busy. */
+/** Measures the load: in the last second, the utilization of the event loop or of the processors, if that is higher. */
 export class LoadMeter {
   #sampledAtMs = performance.now();
   #loop = performance.eventLoopUtilization();

@@ -7,7 +7,7 @@ import { PacedJob } from './paced-job.ts';
 
 const STEP_MS = 10;
 
-/** @param steps how many steps there are to take; each takes `STEP_MS` */
+/** @param steps the number of steps until the work is done; each takes `STEP_MS` */
 function workOf(steps: number) {
   const work = {
     taken: 0,

@@ -7,7 +7,7 @@ import { LOAD } from './load.ts';
 
 /** The pause after a step, as a multiple of the duration of the step. */
 const PAUSE = 4;
-/** While the process is busy, the work may become half a minute late. Later work gets more time, so that it ends. */
+/** The pauses while the process is busy. They get shorter when the work is late, so that the job catches up. */
 const BUSY_PAUSES: readonly { readonly lateMs: number; readonly pause: number }[] = [
   { lateMs: 300_000, pause: 1 },
   { lateMs: 30_000, pause: PAUSE },
@@ -19,11 +19,11 @@ const LOOK_EVERY_MS = 500;
 
 export class PacedJob extends IntervalJob {
   readonly #load: Pick<typeof LOAD, 'isBusy'>;
-  /** The latest time at which a round began that took all steps, from `performance.now`; at first, the creation. */
+  /** When the last step began that left no more work, from `performance.now`; initially, when the job was created. */
   #caughtUpAtMs = performance.now();
 
   /**
-   * @param step does some of the work, and returns whether there may be more
+   * @param step does some of the work, and returns whether there may be more work
    * @param onTrouble called when a round fails, unless the previous round failed too
    * @param load replaced by tests
    */

@@ -9,8 +9,8 @@ export interface QueueLimits {
 }
 
 /**
- * A third of a second of work at 30,000 commands a second. Beyond that, a quick refusal is better for a client than a
- * long wait.
+ * This many commands take a third of a second at 30,000 commands a second. A client that would wait longer is better
+ * served by a quick refusal.
  */
 export const QUEUE_LIMITS: QueueLimits = { commandsMax: 10_000, bytesMax: 16 * 2 ** 20 };
 

@@ -1,6 +1,6 @@
 // Lets background jobs look for work less often while this process writes nothing, for stores in which a look-up is
-// expensive. Each process soon finds the work that its own writes cause. Other work may wait for the pause: renewals and
-// other events that time causes, and the work of a process that was killed.
+// expensive. Each process soon finds the work that its own writes cause. Other work may wait until the pause ends:
+// renewals and other events that time causes, and the work of a process that was killed.
 
 /** After a batch, jobs look for work at their usual interval for this long, since one job may make work for another. */
 const ACTIVE_MS = 3_000;
@@ -21,7 +21,7 @@ export class QuietPauses {
     this.#batches = batches;
   }
 
-  /** Whether a job should look for work now. @param latestMs when it last did, from `performance.now` */
+  /** Whether a job should look for work now. @param latestMs when the job last looked, from `performance.now` */
   isDue(latestMs: number): boolean {
     const now = performance.now();
     const batches = this.#batches();

@@ -1,4 +1,4 @@
-// Estimates how many commands the store writes per millisecond, from which follows how long a command would be queued.
+// Estimates how many commands the store writes per millisecond. This rate shows how long a command would be queued.
 
 /** The minimum length of the windows over which throughput is measured, longer than most batches. */
 export const WINDOW_MS = 250;
@@ -10,7 +10,7 @@ export class ThroughputEstimate {
   #sinceMs: number | null = null;
   #commands = 0;
 
-  /** Call this only while enough further commands are queued. */
+  /** Call this only while the queue is long enough that the store, and not the clients, limits the throughput. */
   note(commands: number, nowMs: number): void {
     this.#sinceMs ??= nowMs;
     const tookMs = nowMs - this.#sinceMs;

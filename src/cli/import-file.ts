@@ -45,7 +45,7 @@ export interface CheckedFile {
   /** Hash of the rows, independent of the line endings, the column order and the name of the file. */
   readonly sha256: string;
   readonly errors: FileErrors;
-  /** Rows with expired credits, for which a new import refuses the file; a resumed import skips them. */
+  /** Rows whose credits have expired. A new import refuses a file with such rows; a resumed import skips the rows. */
   readonly expired: FileErrors;
   readonly hasInstants: boolean;
 }
@@ -81,7 +81,7 @@ export class ImportFile {
   }
 
   /**
-   * Call it only if `check` found no errors.
+   * Call this only if `check` found no errors.
    *
    * @throws ImportStopped if the file has changed since the check
    */

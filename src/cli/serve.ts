@@ -75,7 +75,7 @@ async function serveFromWorkers(config: Config, count: number, firstKey: boolean
   );
   stopOnSignal(async () => (await started).stop());
   const { url } = await started.catch(() => {
-    throw new CannotOpen(`Failed to start ${count} processes; see above.`);
+    throw new CannotOpen(`Failed to start ${count} processes; see the errors above.`);
   });
   printListening(url, config);
   const { keys, tools } = await openTools(database);

@@ -31,7 +31,7 @@ export function addThresholdCommands(program: Command): void {
     .action(removeThreshold);
   program
     .command('expiring-notice')
-    .description('show or set how many days before credits expire credits.expiring happens')
+    .description('show or set the number of days between credits.expiring and the expiry')
     .requiredOption('--account <name>', 'account whose credits expire', accountName)
     .option('--days <days>', `1 to ${EXPIRING_DAYS_MAX}; shows the current value if absent`, expiringDays)
     .action(expiringNotice);

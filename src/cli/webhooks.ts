@@ -28,7 +28,7 @@ export function addWebhookCommands(program: Command): void {
     .description('add an endpoint and print its secret; it cannot be shown again')
     .requiredOption('--account <name>', 'account whose events are sent', accountName)
     .requiredOption('--url <url>', 'URL that receives the events, https://…')
-    .option('--types <types>', 'types of events, separated by commas; all types if absent', eventTypes, [])
+    .option('--types <types>', 'event types, separated by commas; all types if absent', eventTypes, [])
     .action(addEndpoint);
   webhook
     .command('list')
@@ -37,7 +37,11 @@ export function addWebhookCommands(program: Command): void {
     .action(listEndpoints);
   onEndpoint(webhook, 'rotate', 'print a new secret; the old secret also signs for 24 more hours').action(rotate);
   onEndpoint(webhook, 'pause', 'stop sending events; they wait until you resume the endpoint').action((id: number) =>
-    change(id, (endpoints) => endpoints.pause(null, id), `Webhook endpoint ${id} paused; its events wait.`),
+    change(
+      id,
+      (endpoints) => endpoints.pause(null, id),
+      `Webhook endpoint ${id} paused; its events wait until you resume it.`,
+    ),
   );
   onEndpoint(webhook, 'resume', 'send events again, and all waiting events now').action((id: number) =>
     change(id, (endpoints) => endpoints.resume(null, id), `Webhook endpoint ${id} resumed.`),
@@ -165,7 +169,7 @@ function eventTypes(text: string): readonly EventType[] {
   const names = text.split(',').map((name) => name.trim());
   const types = EVENT_TYPES.filter((type) => names.includes(type));
   if (new Set(names).size !== types.length)
-    throw new InvalidArgumentError(`Must be types of events, separated by commas: ${EVENT_TYPES.join(', ')}.`);
+    throw new InvalidArgumentError(`Must be event types, separated by commas: ${EVENT_TYPES.join(', ')}.`);
   return types;
 }
 

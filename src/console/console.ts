@@ -151,7 +151,8 @@ const FORM_PATH =
 
 /**
  * Redirects a URL with a trailing slash to the same URL without the slash. Redirects a GET of a URL that accepts only
- * forms, as after going back in the browser, to the page with the form. Sends "Page not found" for any other URL.
+ * forms to the page with the form: browsers send such a GET, for example, when the user goes back. Sends "Page not
+ * found" for any other URL.
  */
 async function answerNotFound(context: ConsoleContext, request: FastifyRequest, reply: FastifyReply) {
   const [path = ''] = request.url.split('?', 1);

@@ -1,5 +1,5 @@
 // The events of random histories do not depend on when or in how many steps they are derived, add up to the balance,
-// and agree with a second derivation.
+// and agree with a reference implementation.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -34,7 +34,7 @@ const settings: fc.Arbitrary<EventSettings> = fc.record({
   expiringDays: fc.integer({ min: 1, max: 5 }),
   thresholds: fc.uniqueArray(thresholds, { maxLength: THRESHOLDS_MAX, selector: (each) => JSON.stringify(each) }),
 });
-/** How long after the history the events are derived. */
+/** The time between the end of the history and the derivation of events. */
 const later = fc.constantFrom(0, 1, DAY_MS, 3 * DAY_MS, 400 * DAY_MS);
 
 function transactionsOf({ postings }: MemoryLedger): readonly Transaction[] {
@@ -45,7 +45,7 @@ function inOneGo({ postings }: MemoryLedger, until: Instant, settings: EventSett
   return deriveEvents({ user: ADA, from: null, postings, until, settings });
 }
 
-/** Derives events in steps, and stores the state between them as a store does. */
+/** Derives events in several steps, and stores the state between the steps as a store does. */
 class Steps {
   readonly events: LedgerEvent[] = [];
   readonly #settings: EventSettings;
@@ -124,7 +124,7 @@ test('the events of random histories add up to the balance and the held credits'
   );
 });
 
-/** The credits that an event adds to those of the end user, held credits included. */
+/** How much an event changes the end user's credits, held credits included. */
 function signed({ type, data }: LedgerEvent): number {
   const amount = Number(data.amount);
   switch (type) {
@@ -142,7 +142,7 @@ function signed({ type, data }: LedgerEvent): number {
   }
 }
 
-test('the events about the balance of random histories agree with a second derivation', () => {
+test('the events about the balance of random histories agree with a reference implementation', () => {
   let compared = 0;
   fc.assert(
     fc.property(histories, settings, later, (ledger, settings, after) => {
@@ -196,7 +196,7 @@ test('time alone causes nothing before the instant at which events are due, and 
   assert(due > 1_000, `events are often due, not ${due} times`);
 });
 
-/** Whether no credits of the renewing cycle expire, so that the reminder that is due at `at` has nothing to say. */
+/** Whether there is no reminder at `at`, since all credits of the renewing cycle roll over. */
 function isAllRollingOver({ state }: EventState, at: Instant, { expiringDays }: EventSettings): boolean {
   return state.cycles.some(
     ({ end, remaining, held, plan }) => end - expiringDays * DAY_MS === at && remaining - held <= plan.rolloverMax,

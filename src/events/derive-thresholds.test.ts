@@ -1,4 +1,4 @@
-// When the balance is low, exhausted and recovered.
+// The events `balance.low`, `balance.exhausted` and `balance.recovered`.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -21,7 +21,7 @@ import {
   subtract,
 } from '../../test/ledger/ledger-builders.ts';
 
-/** Histories with thresholds, and the events about the balance that follow. */
+/** A history with thresholds, and the balance events that it causes. */
 type Case = readonly [title: string, thresholds: readonly string[], history: EventHistory, ...expected: string[]];
 
 const CROSSINGS: readonly Case[] = [

@@ -41,7 +41,7 @@ const HISTORY: EventHistory = [
 const LEDGER = ledgerAfter(HISTORY);
 const SETTINGS = settingsOf(['60'], 3);
 
-/** The id of a transaction of `HISTORY`, by its kind and number. */
+/** Returns the id of a transaction of `HISTORY`. @param number index among the transactions of this kind */
 function id(kind: string, number = 0): string {
   const ids = LEDGER.postings.filter((posting) => posting.kind === kind).map(({ transactionId }) => transactionId);
   return [...new Set(ids)][number] as string;

@@ -1,9 +1,9 @@
 // Derives events: what happened to an end user, from its postings and from time. The result depends only on the
 // postings and the settings, not on when or in how many steps the events are derived.
 //
-// Time and postings take turns in one order. At each instant, credits expire first; a renewal and the expiry of the
-// period before it are one step, so that a renewed balance is never shown as low; then come lapses, then requests. Each
-// step compares the balance before and after it with the thresholds.
+// Steps are processed in chronological order. At the same instant, credits expire and cycles renew first, then holds
+// lapse, then requests take effect. A renewal and the expiry of the previous period are one step, so that a renewed
+// balance is never reported as low. Each step compares the balance before and after it with the thresholds.
 
 import { hash } from 'node:crypto';
 import type { Amount } from '../ledger/amount.ts';
@@ -30,7 +30,7 @@ import { wholeTransactions } from '../store/transaction-history.ts';
 type Fields = Omit<EventData, 'end_user_id' | 'balance'>;
 type Transaction = readonly [Posting, ...Posting[]];
 
-/** How many steps of time alone are derived at a time. With 3,000 cycles, they take some 30 ms. */
+/** Maximum number of steps in one call of `wait`. With 3,000 cycles, this many steps take about 30 ms. */
 const STEPS_MAX = 100;
 
 const NOTHING: EventState = { at: 0, latestGrant: 0, state: EMPTY_STATE };
@@ -43,17 +43,17 @@ export function deriveEvents({ user, from, postings, until, settings }: Derivati
   return endUser.derivation();
 }
 
-/** A step of an end user: what it changes, before its events are known. */
+/** A transaction, or an instant at which credits expire or `credits.expiring` happens. */
 interface Step {
   readonly at: Instant;
   /** Identifies the step among all steps of the end user. */
   readonly cause: string;
-  /** The transaction of the step, if it has one. */
+  /** Absent if time alone causes the step. */
   readonly transactionId?: string;
   readonly after: EndUserState;
   /** The change of the balance. */
   readonly change: number;
-  /** Whether the step can change the next instant at which credits expire, or will expire soon. */
+  /** Whether the step can change the result of `#nextInstant`. */
   readonly changesNext: boolean;
   readonly happened: readonly Happened[];
 }
@@ -70,13 +70,16 @@ class EndUserEvents {
   readonly #settings: EventSettings;
   readonly #events: LedgerEvent[] = [];
   #at: Instant;
-  /** Keeps some cycles that have ended, since most postings need not look for them. */
+  /** Can include cycles that have ended: a search for ended cycles after every posting would cost too much. */
   #state: EndUserState;
   #balance: Amount;
   #latestGrant: Amount;
   /** The limit of each threshold for the latest grant. */
   #limits: readonly Amount[];
-  /** A known result of `#nextInstant`. An end user can have thousands of cycles, and most postings do not change it. */
+  /**
+   * The stored result of `#nextInstant`; null if it must be computed again. An end user can have thousands of cycles,
+   * and most postings do not change the result.
+   */
   #next: Instant | null = null;
 
   constructor(user: EndUserKey, { at, state, latestGrant }: EventState, settings: EventSettings) {
@@ -108,9 +111,9 @@ class EndUserEvents {
   }
 
   /**
-   * Lets time pass, but not past a renewal or a lapse whose posting has not been passed on yet. Stops early after many
-   * steps, so that an end user whose thousands of cycles have ended does not block the event loop: `dueAt` has then
-   * passed already.
+   * Derives the events that time alone causes up to `until`. Stops before a renewal or a lapse whose posting has not
+   * been recorded yet. Also stops after `STEPS_MAX` steps, so that an end user whose thousands of cycles have ended
+   * does not block the event loop; `dueAt` is then in the past.
    */
   wait(until: Instant): void {
     this.#passTo(Math.min(until, nextEventAt(this.#state) - 1), STEPS_MAX);
@@ -118,7 +121,7 @@ class EndUserEvents {
 
   derivation(): Derivation {
     const next = { at: this.#at, latestGrant: this.#latestGrant, state: liveState(this.#state, this.#at) };
-    // Nothing happens at the end of a cycle without credits, so no store must wake up for it.
+    // The end of a cycle without credits causes no event, so the end user is not due at that instant.
     const dueAt = this.#nextInstantOf(next.state.cycles.filter((cycle) => spendable(cycle) > 0));
     return { events: this.#events, next, dueAt: dueAt < nextEventAt(next.state) ? dueAt : null };
   }
@@ -138,7 +141,7 @@ class EndUserEvents {
     return this.#next;
   }
 
-  /** The next instant at which credits expire, or will expire soon; `NEVER` if there is none. */
+  /** The next instant of an expiry or of `credits.expiring`; `NEVER` if there is none. */
   #nextInstantOf(cycles: readonly Cycle[]): Instant {
     let next = NEVER;
     for (const cycle of cycles) {
@@ -174,12 +177,12 @@ class EndUserEvents {
       const amount = spendable(cycle) - rollingOver(cycle);
       if (amount === 0) return [];
       const fields = { cycle_id: cycle.id, amount, expire_at: timestamp(cycle.end) };
-      // The instant is part of the cause, since an account can change how many days before the end it is.
+      // The instant is part of the cause, since an account can change the number of days before the expiry.
       return [{ type: 'credits.expiring' as const, cause: `${periodOf(cycle)}/${at}`, fields }];
     });
   }
 
-  /** @param grant the credits of a grant; null if the step is not one */
+  /** @param grant the credits of a grant; null if the step is not a grant */
   #take({ at, cause, transactionId, after, change, changesNext, happened }: Step, grant: Amount | null = null): void {
     this.#at = Math.max(this.#at, at);
     this.#state = changesNext ? liveState(after, this.#at) : after;
@@ -198,7 +201,7 @@ class EndUserEvents {
     this.#compare(before, (type, name, more) => this.#add(type, at, name + cause, { ...fields, ...more }));
   }
 
-  /** Adds the events of the thresholds that a step crossed. */
+  /** Adds the events that the new balance causes: low, exhausted or recovered. */
   #compare(
     before: { readonly balance: Amount; readonly limits: readonly Amount[]; readonly hadGrant: boolean },
     add: (type: EventType, name: string, fields: Fields) => void,
@@ -214,7 +217,7 @@ class EndUserEvents {
     }
     if (before.balance > 0 && this.#balance === 0) add('balance.exhausted', '', {});
     const isRefilled = before.balance === 0 && this.#balance > 0;
-    // An end user that never had credits cannot recover them.
+    // The first grant of an end user is not a recovery.
     if (before.hadGrant && (isRefilled || recovered.length > 0))
       add('balance.recovered', '', { thresholds: recovered });
   }
@@ -226,7 +229,7 @@ class EndUserEvents {
   }
 }
 
-/** The credits that expire at the end of a period. @param opening the posting that opens the next period, if any */
+/** Returns `credits.expired` for the end of a period. @param opening the posting that opens the next period, if any */
 function expiryOf(cycle: Cycle, opening: Posting | null): Happened[] {
   const kept = opening !== null && renews(cycle) ? rolledOver(opening) : 0;
   const amount = spendable(cycle) - kept;
@@ -234,7 +237,7 @@ function expiryOf(cycle: Cycle, opening: Posting | null): Happened[] {
   return [{ type: 'credits.expired', cause: periodOf(cycle), fields: { cycle_id: cycle.id, amount } }];
 }
 
-/** The change of the balance by the postings of a transaction at `now`. */
+/** Returns how much the postings of a transaction change the balance at `now`. */
 function changeBy(postings: Transaction, now: Instant): number {
   return postings.reduce((sum, { amount, held, expiresAt }) => (expiresAt > now ? sum + amount - held : sum), 0);
 }
@@ -243,7 +246,7 @@ function sumOf(cycles: readonly Cycle[]): Amount {
   return cycles.reduce((sum, cycle) => sum + spendable(cycle), 0);
 }
 
-/** The events of a transaction itself. */
+/** Returns the event for the kind of a transaction; empty if there is none. */
 function happenedIn(postings: Transaction): Happened[] {
   const [first] = postings;
   const { id, kind, amount, expiresAt } = transactionOf(postings as [Posting, ...Posting[]]);
@@ -298,7 +301,7 @@ function refundExpired(postings: Transaction): Amount {
   }, 0);
 }
 
-/** The held credits that a transaction returns to periods that have ended, so that they expire at once. */
+/** Returns `credits.expired` for held credits that a transaction returns to ended periods: they expire at once. */
 function lostIn(postings: Transaction): Happened[] {
   return postings.flatMap(({ transactionId, cycleId, period, amount, held, createdAt, expiresAt }) => {
     const lost = held < 0 && expiresAt <= createdAt ? amount - held : 0;
@@ -307,7 +310,7 @@ function lostIn(postings: Transaction): Happened[] {
   });
 }
 
-/** The credits of a grant; null if the transaction is not one. A refund never begins with a new cycle. */
+/** The credits of a grant; null for other transactions. The first posting of a refund never opens a cycle. */
 function grantOf([first]: Transaction): Amount | null {
   return isOpening(first) ? first.amount : null;
 }
@@ -316,12 +319,12 @@ function rolledOver({ amount, terms }: Posting): Amount {
   return amount - (terms?.plan.amount ?? 0);
 }
 
-/** The unused credits of a cycle that its renewal keeps, as far as is known now. */
+/** The credits of a cycle that would roll over if the cycle ended now; 0 if it does not renew with the same plan. */
 function rollingOver(cycle: Cycle): Amount {
   return renews(cycle) && cycle.next === null ? Math.min(cycle.plan.rolloverMax, spendable(cycle)) : 0;
 }
 
-/** The smallest balance that is not below each threshold. */
+/** Returns, for each threshold, the smallest balance that is not below the threshold. */
 function limitsOf({ thresholds }: EventSettings, latestGrant: Amount): readonly Amount[] {
   return thresholds.map((threshold) => {
     if ('credits' in threshold) return threshold.credits;

@@ -1,4 +1,4 @@
-// Derives events in the background, and deletes those that are older than their retention.
+// Derives events in the background, and deletes events that are older than their retention.
 
 import { IntervalJob } from '../batching/interval-job.ts';
 import { PacedJob } from '../batching/paced-job.ts';

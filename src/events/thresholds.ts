@@ -1,5 +1,5 @@
-// The settings of accounts for their events: the thresholds of `balance.low`, and how many days before credits expire
-// `credits.expiring` happens. A change applies to events that are derived after it.
+// The settings of accounts for their events: the thresholds of `balance.low`, and the number of days between
+// `credits.expiring` and the expiry. A change applies to events that are derived after it.
 
 import assert from 'node:assert/strict';
 import type { Instant } from '../ledger/instant.ts';

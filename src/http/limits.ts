@@ -2,7 +2,9 @@
 
 export const BODY_BYTES_MAX = 64 * 1024;
 export const HEADER_BYTES_MAX = 16 * 1024;
-/** Node.js would drop further headers, such as an `Idempotency-Key`. */
+/**
+ * Scrip refuses a request with more headers. Node.js would drop those beyond its limit, such as an `Idempotency-Key`.
+ */
 export const HEADERS_MAX = 100;
 /** In characters. */
 export const IDEMPOTENCY_KEY_MAX = 255;
@@ -12,27 +14,32 @@ export const CONNECTIONS_MAX = 100_000;
 /** Maximum number of connections beyond `MAX_CONNECTIONS` that get an error response; others are closed without one. */
 export const SURPLUS_CONNECTIONS_MAX = 1_000;
 /**
- * Limits on the pipelined requests of a process that have not begun; each takes about 2 kB of memory. From
- * `PIPELINED_READ_MAX` on, connections that pipelined stay paused; without this limit, garbage collection stopped the
- * process for 20 ms at a time. From `PIPELINED_MAX` on, all paused connections stay paused.
+ * Limits on the number of pipelined requests of a process that have not begun; each takes about 2 kB of memory. While
+ * there are `PIPELINED_READ_MAX` or more, connections that pipelined stay paused; without this limit, garbage
+ * collection stopped the process for 20 ms at a time. While there are `PIPELINED_MAX` or more, all paused connections
+ * stay paused.
  */
 export const PIPELINED_READ_MAX = 5_000;
 export const PIPELINED_MAX = 50_000;
-/** An account may have as many requests in flight as the store completes in this time, and at least one batch. */
+/** An account may have as many requests in flight as the store completes in this time, or one batch if that is more. */
 export const WAIT_MS_MAX = 500;
 /**
- * Smaller responses are sent whole and are not counted as unsent. Larger ones are sent in pieces of about this size.
+ * Smaller responses are sent whole and are not counted as unsent. Larger responses are sent in pieces of about this
+ * size.
  */
 export const LARGE_ANSWER_BYTES = 64 * 1024;
-/** Pages of lists that are read at the same time. On PostgreSQL, this leaves half of the read connections free. */
+/**
+ * The number of list pages that are read at the same time. On PostgreSQL, this leaves half of the read connections
+ * free.
+ */
 export const PAGES_AT_ONCE = 4;
 
-/** A setting or a test can change these limits. */
+/** Limits that settings or tests can change. */
 export const SERVER_LIMITS = {
   connectionsMax: 2_000,
-  /** Requests in flight of all accounts. */
+  /** The maximum number of requests in flight of all accounts. */
   inFlightMax: 4_096,
-  /** Bytes of large responses that are not sent yet. */
+  /** The maximum number of bytes in large responses that are not sent yet. */
   unsentBytesMax: 128 * 2 ** 20,
   headersTimeoutMs: 10_000,
   requestTimeoutMs: 30_000,

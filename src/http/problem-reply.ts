@@ -11,7 +11,7 @@ export const PROBLEM_TYPE = 'application/problem+json';
 /** Seconds after which a client may retry a request that got 503. */
 export const RETRY_AFTER_SECONDS = 1;
 
-/** The status of nginx for a disconnected client; it appears only in metrics and logs. */
+/** The status that nginx uses for a disconnected client. It appears only in metrics and logs. */
 const CANCELED_STATUS = 499;
 
 export interface Particulars {

@@ -218,7 +218,7 @@ export const PROBLEMS = {
   HeadersTooLarge: {
     status: 431,
     title: 'Headers too large',
-    detail: `The headers exceed ${grouped(HEADER_BYTES_MAX)} bytes, or there are more than ${HEADERS_MAX}. The connection is closed.`,
+    detail: `The request has more than ${HEADERS_MAX} headers, or they exceed ${grouped(HEADER_BYTES_MAX)} bytes. The connection is closed.`,
     remedy: 'Send fewer and shorter headers.',
   },
   Internal: {
@@ -256,9 +256,7 @@ export const PROBLEMS = {
 export const NO_TEST_CLOCK =
   'This ledger has no test clock. To get one, start Scrip with --test-clock on a new ledger.';
 
-/**
- * Problems whose `error_code` is not their name in capitals, since published clients of this API expect these codes.
- */
+/** Problems whose `error_code` is not their name in capitals. Published clients of this API expect these codes. */
 const ERROR_CODES: Partial<Record<ProblemCode, string>> = {
   CycleAlreadyActive: 'ACTIVE_CYCLE_EXISTS',
   CycleNotFound: 'NO_ACTIVE_CYCLE',
@@ -312,7 +310,7 @@ function credits(amount: number): string {
 export class InvalidRequest extends Error {
   readonly code: RequestCode;
   readonly errors: readonly FieldError[];
-  /** Null to use the `error_code` of `code`. */
+  /** If null, the response has the `error_code` of `code`. */
   readonly errorCode: string | null;
 
   constructor(code: RequestCode, detail: string, errors: readonly FieldError[] = [], errorCode: string | null = null) {

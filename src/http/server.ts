@@ -73,9 +73,9 @@ export interface HttpServerOptions {
 /** Pages outside the API, with their own routes, parsers and error handling. */
 export interface OtherPages {
   readonly plugin: (app: FastifyInstance) => Promise<void>;
-  /** All URLs of these pages begin with this, such as `/console/`. */
+  /** The beginning of all URLs of these pages, such as `/console/`. */
   readonly prefix: string;
-  /** Called for each URL with this prefix. Replaces a URL that the router cannot decode. */
+  /** Called for each URL with this prefix. Returns another URL if the router cannot decode this one. */
   readonly addressFor: (url: string) => string;
 }
 
@@ -109,8 +109,8 @@ export async function buildServer(options: HttpServerOptions): Promise<HttpServe
   const requests = new RequestMetrics(metrics, options.logRequests ? logger : null);
   requests.decorate(app);
   if (options.tracer) traceRequests(app, options.tracer);
-  // The responses are written as text. Without this, Fastify would compile a serializer for the schema of each response,
-  // which takes most of the time of a start and is never used.
+  // The responses are written as text. Without this line, Fastify would compile a serializer for the schema of each
+  // response. The serializers would never be used, and compiling them would take most of the start-up time.
   app.setSerializerCompiler(() => JSON.stringify);
   app.setErrorHandler(answerError);
   takeJsonOnly(app);
@@ -179,7 +179,7 @@ function refuseMalformed(app: FastifyInstance, { connectionsMax }: ServerLimits)
   });
 }
 
-/** Node.js decides by this pattern whether to send `100 Continue`. */
+/** Node.js sends `100 Continue` if the `Expect` header matches this pattern. */
 const CONTINUE = /(?:^|\W)100-continue(?:$|\W)/i;
 
 /** Finds malformed requests that Node.js accepts. */
@@ -241,7 +241,7 @@ function nodeServer(limits: ServerLimits): Server {
     keepAliveTimeout: limits.keepAliveMs,
     connectionsCheckingInterval: limits.connectionsCheckMs,
   });
-  // With a limit, Node.js would drop further headers; `malformedIn` refuses the request instead.
+  // With a limit, Node.js would drop the headers beyond the limit; `malformedIn` refuses the request instead.
   server.maxHeadersCount = 0;
   return server;
 }

@@ -67,8 +67,8 @@ test('the audit finds nothing wrong with a scheduled plan that a stop or a repla
 });
 
 /**
- * A change to one posting, and the invariant that the audit then reports. `said` is a part of the first message about
- * the posting.
+ * A change to one posting, and the invariant that the audit then reports. `said` is part of the first message that the
+ * audit reports about the posting.
  */
 type Row = readonly [what: string, posting: Posting, change: Partial<Posting>, invariant: number, said: string];
 

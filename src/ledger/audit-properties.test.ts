@@ -183,7 +183,10 @@ function isExpiryChecked({ transactionId: id }: Posting, { postings, holds }: St
 const written = histories.map(stored).filter(({ postings }) => postings.length > 0);
 const withHolds = written.filter(({ holds }) => holds.length > 0);
 
-/** A random history, and a copy of its row at the index `place` in which one field has another value. */
+/**
+ * A random history, and a changed copy of one of its rows: of the row at the index `place`, with another value in
+ * `field`.
+ */
 function changes<Row extends object>(
   rowsOf: (all: Stored) => readonly Row[],
   field: keyof Row,

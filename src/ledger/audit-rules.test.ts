@@ -1,4 +1,5 @@
-// The general audit rules, on hand-made ledgers: the valid ones, the faulty ones, and the exact messages.
+// The general audit rules, tested on hand-made ledgers: valid ledgers pass, and the messages about faulty ledgers are
+// exact.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

@@ -218,7 +218,7 @@ const FIELDS: readonly (readonly [field: keyof Cycle, invariant: Invariant])[] =
   ['end', 4],
 ];
 
-/** @param now cycles that have ended at `now` have no meaningful `held` */
+/** @param now `held` is not compared in cycles that have ended at `now`, since it is not updated after the end */
 function* differences(expected: Cycle, stored: Cycle, now: Instant): Generator<Fault> {
   for (const [field, invariant] of FIELDS) {
     if (field === 'held' && hasEnded(expected, now)) continue;
@@ -235,7 +235,7 @@ function* differences(expected: Cycle, stored: Cycle, now: Instant): Generator<F
     if (has !== said) yield [4, `cycle ${stored.id} is stored with the ${what} ${has}; its postings say ${said}`];
 }
 
-/** @param expected in the order in which they lapse */
+/** @param expected the open holds according to the postings, in the order in which they lapse */
 function* holdDifferences(expected: readonly Hold[], stored: readonly Hold[]): Generator<Fault> {
   const open = new Map(expected.map((hold) => [hold.id, hold]));
   for (const [index, hold] of stored.entries()) {

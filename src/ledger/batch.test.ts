@@ -248,7 +248,7 @@ test('any command of an end user with two active recurring cycles violates invar
     assert.throws(() => decideAll([command], [two]), { invariant: 3 });
 });
 
-/** The cycles of an end user after the batch. The ids are removed, because they depend on the rest of the batch. */
+/** The cycles of an end user after the batch, without their ids, because the ids depend on the rest of the batch. */
 function cyclesAfter({ changes }: DecidedBatch, user: number): Cycle[] | undefined {
   return changes.find(({ index }) => index === user)?.after.cycles.map((cycle) => ({ ...cycle, id: '' }));
 }

@@ -101,7 +101,7 @@ export interface Refund extends Request {
   readonly transactionId: TransactionId;
   /** Null for all credits that are not refunded yet. */
   readonly amount: Amount | null;
-  /** The validity of a new cycle for the credits that ended cycles cannot take back; null if these credits are lost. */
+  /** The validity of the new cycle for credits whose original cycles have ended; null if such credits do not return. */
   readonly validityDays: number | null;
 }
 
@@ -117,7 +117,7 @@ export type Command = WriteCommand | Settle;
 
 /** What a store must load for a command, besides the live cycles and the due holds of the end user. */
 export interface Needs {
-  /** If this key has a record, the record determines the outcome; null without a key. */
+  /** The idempotency key; null if there is none. If the key has a record, the record determines the outcome. */
   readonly idempotencyKey: string | null;
   /** Whether the command can store data for an end user that has none yet. */
   readonly canCreate: boolean;

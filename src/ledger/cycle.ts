@@ -25,8 +25,8 @@ import { instantOf, renewalId, type TransactionId } from './transaction-id.ts';
 export type CycleType = 'one-time' | 'recurring';
 
 /**
- * A canceled cycle becomes `superseded` when another recurring cycle starts, and an active cycle when its scheduled
- * plan begins. Responses show a superseded cycle as canceled, but a second stop does not find it.
+ * A canceled cycle becomes superseded when another recurring cycle starts. An active cycle becomes superseded when its
+ * scheduled plan begins. Responses show a superseded cycle as canceled, but a second stop does not find it.
  */
 export type CycleStatus = 'active' | 'canceled' | 'superseded';
 
@@ -81,8 +81,9 @@ export function isLive(cycle: Cycle, now: Instant): boolean {
 }
 
 /**
- * The number of periods of `cycle` that have begun since its current period, up to `now`, if no plan is scheduled.
- * Computed without a loop, so that the computation after ten years of downtime is as fast as after one second.
+ * The number of periods of `cycle` that have begun after its current period and not later than `now`. Assumes that no
+ * scheduled plan begins in between. Computed without a loop, so that the computation after ten years of downtime is as
+ * fast as after one second.
  */
 export function periodsMissed(cycle: Cycle, now: Instant): number {
   if (!renews(cycle) || !hasEnded(cycle, now)) return 0;
@@ -95,9 +96,9 @@ export function periodsMissed(cycle: Cycle, now: Instant): number {
 }
 
 /**
- * The cycle `count` periods later, if no credits are spent until then. `cycle` must be in the state that it has at its
- * end. The unused credits of each period roll over to the next one, up to `rolloverMax`, and the rest expire. After k
- * periods, the amount is k times the credits of the plan plus the unused credits, but at most the credits of one plan
+ * The cycle `count` periods later, if no credits are spent until then. Pass `cycle` as it is at the end of its current
+ * period. The unused credits of each period roll over to the next one, up to `rolloverMax`, and the rest expire. After
+ * k periods, the amount is k times the credits of the plan plus the unused credits, but at most the credits of one plan
  * plus `rolloverMax`.
  */
 export function periodAfter(cycle: Cycle, count: number): Cycle {
@@ -122,7 +123,10 @@ export function newCycle(id: TransactionId, type: CycleType, plan: Plan): Cycle 
   return { id, period: 0, type, status: 'active', amount, remaining: amount, held: 0, start, end, plan, next: null };
 }
 
-/** The period at `now`, of `cycle` or of its scheduled plan. `cycle` must be in the state that it has at its end. */
+/**
+ * The period that is running at `now`, either of `cycle` or of its scheduled plan. If the current period has ended,
+ * pass `cycle` as it was at that end.
+ */
 export function periodAt(cycle: Cycle, now: Instant): Cycle {
   if (!renews(cycle) || !hasEnded(cycle, now)) return cycle;
   return cycle.next === null

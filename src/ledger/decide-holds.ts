@@ -43,7 +43,10 @@ export function hold(state: EndUserState, command: HoldCommand, moment: Moment):
   return accepted(entry.transactionId, postings, { hold: result });
 }
 
-/** A hold that outlasts the current period counts in addition to the next period, and both must fit within 2^53−1. */
+/**
+ * If a hold outlasts the current period, its credits count in addition to those of the next period, and together they
+ * must not exceed 2^53−1.
+ */
 function refuseWithoutRoom(state: EndUserState, draws: readonly Draw[], expiresAt: Instant): Refusal | null {
   const renewing = state.cycles.find(renews);
   if (renewing === undefined || expiresAt <= renewing.end) return null;

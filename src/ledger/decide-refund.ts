@@ -9,7 +9,7 @@ import { refuseTooLarge } from './room.ts';
 import type { EndUserState } from './state.ts';
 
 export interface Referenced {
-  /** In the order in which the postings were written. */
+  /** The postings of the transaction, in the order in which they were written. */
   readonly postings: readonly Posting[];
   /** The postings of all earlier refunds of the transaction, oldest first. */
   readonly refunds: readonly Posting[];
@@ -33,7 +33,7 @@ export function refundableIn(referenced: Referenced, { cycleId, period }: Postin
 /** The periods that the transaction spent from, the last one first, with the credits that are still refundable. */
 function refundablePeriods({ postings, refunds }: Referenced): readonly Refundable[] {
   const refunded = new Map<string, Amount>();
-  // A cycle that a refund opens is not refundable, since the refunded transaction spent nothing of it.
+  // A cycle that a refund opens is not refundable, since the refunded transaction spent nothing from it.
   for (const { cycleId, period, amount } of refunds) {
     const name = `${cycleId}/${period}`;
     refunded.set(name, (refunded.get(name) ?? 0) + amount);

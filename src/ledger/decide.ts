@@ -15,7 +15,7 @@ import { refuseTooLarge } from './room.ts';
 import type { EndUserState } from './state.ts';
 
 /**
- * @param state of the command's end user, settled at `moment.now`
+ * @param state the state of the command's end user, settled at `moment.now`
  * @param referenced null unless the command is a refund of an existing transaction
  */
 export function decide(

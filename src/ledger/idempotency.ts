@@ -13,7 +13,10 @@ import {
 import type { Instant } from './instant.ts';
 
 export interface IdempotencyRecord extends EndUserKey, Idempotency {
-  /** The text from `requestOf`, which shows whether a later request with the same key is a different request. */
+  /**
+   * The text that `requestOf` returned for the first request. If the text of a later request with the same key differs,
+   * the key was reused for a different request.
+   */
   readonly request: string;
   readonly outcome: Outcome;
   readonly recordedAt: Instant;

@@ -7,7 +7,9 @@ const INSTANT =
   /^(\d{4}-\d\d-\d\dT(?:[01]\d|2[0-3]):[0-5]\d)(?::([0-5]\d)(?:\.(\d{1,9}))?)?(?:Z|([+-])([01]\d|2[0-3]):?([0-5]\d))$/;
 const MINUTE_MS = 60_000;
 
-/** For instants that are more precise than a millisecond: up for a lower bound, down for an `as of` instant. */
+/**
+ * How instants that are more precise than a millisecond are rounded: up for a lower bound, down for an `as of` instant.
+ */
 export type Rounding = 'up' | 'down';
 
 /**

@@ -27,7 +27,7 @@ export function isInstant(value: number): boolean {
   return Number.isSafeInteger(value) && value >= 0 && value <= INSTANT_MAX;
 }
 
-/** The most that `addMonths` can add to `from` without passing `to`. */
+/** The maximum number of months that `addMonths` can add to `from` without passing `to`. */
 export function monthsBetween(from: Instant, to: Instant): number {
   const [first, last] = [new Date(from), new Date(to)];
   const years = last.getUTCFullYear() - first.getUTCFullYear();

@@ -22,8 +22,8 @@ function isLeapYear(year: number): boolean {
 }
 
 /**
- * 9:30:00.123 on that day, or on the last day of the month. Month 0 is January, and month 12 is January of the next
- * year.
+ * 9:30:00.123 on the given day, or on the last day of a shorter month. Month 0 is January, and month 12 is January of
+ * the next year.
  */
 function dayOf(year: number, month: number, day: number): Instant {
   const [inYear, inMonth] = [year + Math.floor(month / 12), month % 12];

@@ -23,7 +23,7 @@ export interface Preview {
   readonly expiring: Amount;
 }
 
-/** @param state at `now`, not necessarily settled */
+/** @param state the state at `now`, which need not be settled */
 export function previewOf(state: EndUserState, command: StartCycle, now: Instant): Preview | Refusal {
   const settled = { cycles: cyclesAt(state, now), holds: state.holds.filter(({ expiresAt }) => expiresAt > now) };
   // A request uses at most two ids. The ids of the preview sort after all other ids of this instant.

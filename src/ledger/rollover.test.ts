@@ -110,7 +110,7 @@ test('credits that rolled over roll over again with the others, but never more t
     ledger.now += DAY_MS;
     return balanceAt(ledger.state, ledger.now).balance;
   });
-  // 10, 110, 5, 0 and 100 credits were left.
+  // At the ends of the periods, 10, 110, 5, 0 and 100 credits were left.
   assert.deepEqual(balances, [110, 130, 105, 100, 130]);
 });
 

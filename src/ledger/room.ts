@@ -30,7 +30,7 @@ export function refuseTooLarge(
   return amount <= available ? null : { refused: 'BalanceTooLarge', requested: amount, available };
 }
 
-/** Like `refuseTooLarge`, for a plan that begins at the end of the current period of `renewing`. */
+/** Like `refuseTooLarge`, but for a plan that begins at the end of the current period of `renewing`. */
 export function refuseTooLargePlan(state: EndUserState, renewing: Cycle, plan: Plan): Refusal | null {
   const { amount: requested, rolloverMax } = plan;
   const available = Math.max(0, AMOUNT_MAX - rolloverMax - creditsAt(state, renewing.end));
@@ -39,7 +39,7 @@ export function refuseTooLargePlan(state: EndUserState, renewing: Cycle, plan: P
 
 /**
  * The number of credits that can be added without exceeding 2^53−1 at the next renewal. Reserves the full
- * `rolloverMax`, so that later renewals have room, too.
+ * `rolloverMax`, so that later renewals also have room.
  */
 export function roomAtRenewal(state: EndUserState, renewing: Cycle): Amount {
   const { plan } = renewing.next ?? renewing;

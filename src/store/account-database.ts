@@ -54,9 +54,9 @@ export interface AccountTables {
     readonly error: string | null;
     readonly answer: string;
   };
-  /** The log of events; see `EventLog`. */
+  /** The event log; see `EventLog`. */
   readonly events: {
-    /** Ascends in each bucket; on SQLite, there is one. */
+    /** Ascends within each bucket. On SQLite, there is only one bucket. */
     readonly event: Generated<number>;
     readonly account: number;
     readonly id: string;
@@ -118,11 +118,11 @@ export type AccountQueries = Kysely<AccountTables>;
 
 export interface AccountDatabase extends AsyncDisposable {
   readonly queries: AccountQueries;
-  /** SQL for the time of the database in milliseconds since 1970, which all processes share. */
+  /** SQL for the database's time, in milliseconds since 1970. All processes share this time. */
   readonly clock: string;
   /**
-   * Runs `work` in a transaction, one at a time across all processes. `work` must await only its own queries, since
-   * writers of the ledger may be waiting for the transaction.
+   * Runs `work` in a transaction. Only one such transaction runs at a time across all processes. `work` must await only
+   * its own queries, since writers of the ledger may be waiting for the transaction.
    */
   alone<Result>(work: (queries: AccountQueries) => Promise<Result>): Promise<Result>;
   /** Runs `work` in a transaction that does not wait for the disk, so a crash of the machine may undo it. */

@@ -34,7 +34,7 @@ CREATE TABLE accounts (
   account INTEGER PRIMARY KEY,
   name TEXT NOT NULL UNIQUE CHECK (length(name) BETWEEN 1 AND 200),
   created_at ${instant} NOT NULL,
-  -- How many days before credits expire the event credits.expiring happens.
+  -- The event credits.expiring happens this number of days before credits expire.
   expiring_days INTEGER NOT NULL DEFAULT ${EXPIRING_DAYS_DEFAULT}
     CHECK (expiring_days BETWEEN 1 AND ${EXPIRING_DAYS_MAX})
 ) ${options};

@@ -34,7 +34,7 @@ export interface OverviewDay {
 
 /** May lack the latest second or two of the ledger, since it is derived from the feed. */
 export interface Overview {
-  /** Everything up to this instant counts. */
+  /** The overview includes everything up to this instant. */
   readonly asOf: Instant;
   /** Accurate to the hour: credits that expire within the current hour count until the hour is over. */
   readonly outstanding: bigint;
@@ -55,7 +55,10 @@ export interface ActorTotal {
 export interface OverviewRequest {
   /** 1 to `OVERVIEW_DAYS_MAX`. */
   readonly days: number;
-  /** If present, each day counts only this actor and no expired credits, because an expiry has no actor. */
+  /**
+   * If present, each day counts only the transactions of this actor, and no expired credits, because an expiry has no
+   * actor.
+   */
   readonly actor?: Actor | undefined;
 }
 

@@ -9,7 +9,7 @@ import type { Summary } from './end-user-summaries.ts';
 import type { PageCursor } from './loaded-end-user.ts';
 import { InvalidCursor } from './store-fault.ts';
 
-/** The maximum number of rows of a page. An export of a list is read in pages, too. */
+/** The maximum number of rows of a page. An export also reads its list in pages. */
 export const LISTED_MAX = 1_000;
 
 export interface ListedEndUser extends Summary {
@@ -42,7 +42,7 @@ export interface ListRequest {
 }
 
 export interface EndUserPage {
-  /** Everything up to this instant counts. */
+  /** The page includes everything up to this instant. */
   readonly asOf: Instant;
   readonly endUsers: readonly ListedEndUser[];
   /** The cursor for the next page; null if there is none. */
@@ -60,7 +60,7 @@ export interface ListQuery {
 }
 
 interface Sorting {
-  /** The columns by which the list is sorted. The last one makes the order unique. */
+  /** The columns by which the list is sorted. The last column makes the order unique. */
   readonly columns: readonly (keyof typeof COLUMNS)[];
   readonly isDescending: boolean;
 }

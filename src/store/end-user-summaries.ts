@@ -46,8 +46,8 @@ export function summaryOf(state: EndUserState, now: Instant): Summary {
 }
 
 /**
- * Whether a stored summary was right at some instant since the latest posting. The summary may not count later
- * expiries, renewals and lapses yet.
+ * Whether `stored` was the correct summary at some instant from `since` to `now`. It may lack the expiries, renewals
+ * and lapses after that instant.
  *
  * @param state the state after the latest posting
  */
@@ -92,7 +92,7 @@ export class CountChanges {
     this.#changes.set(account, change);
   }
 
-  /** The changes that are not 0. */
+  /** Yields the accounts whose counts have changed, with the differences. */
   *all(): Generator<EndUserCounts & { readonly account: number }> {
     for (const [account, change] of this.#changes)
       if (change.endUsers !== 0 || change.withCredits !== 0) yield { account, ...change };

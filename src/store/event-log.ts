@@ -29,7 +29,7 @@ export interface LedgerEvent {
   /** `evt_` and 32 hexadecimal digits, computed from the cause: deriving the event again gives the same id. */
   readonly id: string;
   readonly type: EventType;
-  /** The instant at which it happened. Events are stored a moment later. */
+  /** The instant at which the event happened. The event is stored a moment later. */
   readonly at: Instant;
   /** The data as the API shows it. */
   readonly data: EventData;
@@ -47,14 +47,14 @@ export type Threshold = { readonly credits: Amount } | { readonly percent: numbe
 
 /** The settings of an account for its events. */
 export interface EventSettings {
-  /** How many days before credits expire `credits.expiring` happens. */
+  /** `credits.expiring` happens this number of days before credits expire. */
   readonly expiringDays: number;
   readonly thresholds: readonly Threshold[];
 }
 
-/** How far the events of an end user are derived. */
+/** The progress of event derivation for an end user. */
 export interface EventState {
-  /** All events up to this instant are derived, and those of all postings that were passed on. */
+  /** All events up to this instant have been derived, as have the events of all postings that were passed on. */
   readonly at: Instant;
   /** The credits of the latest addition, cycle start or renewal; 0 if there was none. */
   readonly latestGrant: Amount;
@@ -68,7 +68,10 @@ export interface DerivationInput {
   readonly from: EventState | null;
   /** The postings of whole transactions, oldest first. */
   readonly postings: readonly Posting[];
-  /** The instant up to which time is known to have passed without further postings; null if that is not known. */
+  /**
+   * The end user has no further postings up to this instant, except for those that time causes; null if no such instant
+   * is known.
+   */
   readonly until: Instant | null;
   readonly settings: EventSettings;
 }

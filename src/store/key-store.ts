@@ -5,7 +5,7 @@ import { type ApiKey, apiKeySecret, type Scope, SECRET_BYTES } from '../accounts
 import type { Instant } from '../ledger/instant.ts';
 import type { Actor } from '../ledger/posting.ts';
 
-/** The actor of the command line. Users of the console are `user:<id>`. */
+/** The actor of changes on the command line. For changes in the console, the actor is `user:<id>`. */
 export const OPERATOR: Actor = 'operator';
 
 export interface ListedKey extends ApiKey {
@@ -46,7 +46,8 @@ export interface KeyStore {
   /**
    * @returns false if the key does not exist; revoking a key twice is not an error
    *
-   * @param account the owner of the key, and the user of the console; if absent, the operator revokes any key
+   * @param account the account that must own the key, and the console user who revokes it; if absent, the operator
+   * revokes the key of any account
    */
   revoke(id: number, account?: { readonly account: number; readonly by: Actor }): Promise<boolean>;
   recordUses(ids: readonly number[]): Promise<void>;

@@ -11,7 +11,7 @@ import type { LedgerFeed } from './feed.ts';
 import type { LoadedEndUser, PageCursor } from './loaded-end-user.ts';
 import type { HistoryPage, HistoryRequest } from './transaction-history.ts';
 
-/** The state has at least the cycle that renews, from which the caller computes the due renewals. */
+/** The state contains at least the renewing cycle, from which the caller computes the due renewals. */
 export interface TransactionPage extends LoadedEndUser {
   /** The stored transactions, latest first. The caller adds the renewals that are due but not stored yet. */
   readonly transactions: readonly Transaction[];
@@ -67,8 +67,8 @@ export interface LedgerStore {
    */
   write(commands: readonly Command[], onDecided: () => void): Promise<readonly (Outcome | null)[]>;
   /**
-   * Once a read has shown a due renewal, no write can be ordered before it: writes in flight come later, or the read
-   * waits for them. This applies to all reads of one end user.
+   * After a read has shown a due renewal, no write can be ordered before that renewal: writes in flight come after it,
+   * or the read waits for them. All reads of one end user guarantee this.
    *
    * @throws StoreFault, like the reads below
    */

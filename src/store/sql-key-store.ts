@@ -10,7 +10,7 @@ type Value = string | number | null;
 /** The columns of a row. A store may return numbers as text. */
 export type KeyRow = readonly Value[];
 
-/** Runs one statement. `values` are the values of its parameters `$1`, `$2` and so on. */
+/** Runs one statement. `values` contains the parameters `$1`, `$2` and so on. */
 export type RunStatement = (sql: string, values: readonly Value[]) => Promise<readonly KeyRow[]>;
 
 export interface KeyDatabase {

@@ -14,29 +14,30 @@ import type { EndUserState } from '../ledger/state.ts';
  */
 const TRANSACTIONS = 128;
 
-/** Snapshots never take more space than postings, so end users with more cycles have fewer snapshots. */
+/**
+ * With more cycles and holds than this, snapshots become rarer, so that they never take more space than the postings.
+ */
 const CYCLES_AT_FULL_RATE = 16;
 
 /**
  * Whether a waypoint is stored after these postings. A waypoint is a snapshot without a state, used to find older
- * postings. Whenever a snapshot is due, a waypoint is due, too, so call this function first: it nearly always returns
- * false.
+ * postings. A snapshot is due only if a waypoint is due, so call this function first: it nearly always returns false.
  */
 export function isWaypointDue(postings: readonly Posting[]): boolean {
   return isOneOf(TRANSACTIONS, postings);
 }
 
 /**
- * Whether a snapshot is stored after these postings. The random digits of the transaction ids decide this, so
- * transactions need not be counted. Always false after a renewal, a change of plan or a lapse: these may be stored
- * late, and the state then lacks cycles that have ended.
+ * Whether a snapshot is stored after these postings. Chosen by the random digits of the transaction ids, so that
+ * transactions need not be counted. Always false after a renewal, a change of plan or a lapse: if such an event is
+ * stored late, the state lacks cycles that have ended since then.
  */
 export function isSnapshotDue(postings: readonly Posting[], { cycles, holds }: EndUserState): boolean {
   return isOneOf(TRANSACTIONS * Math.ceil((cycles.length + holds.length + 1) / CYCLES_AT_FULL_RATE), postings);
 }
 
 /**
- * The random digits of the transaction id select 1 in `transactions`. False after a renewal, a change of plan or a
+ * Selects 1 in `transactions` by the random digits of the transaction ids; never a renewal, a change of plan or a
  * lapse.
  */
 function isOneOf(transactions: number, postings: readonly Posting[]): boolean {

@@ -9,7 +9,7 @@ export type FaultCode = 'StoreUnavailable' | 'OutcomeUnknown' | 'Internal';
 export class StoreFault extends Error {
   override readonly name = 'StoreFault';
   readonly code: FaultCode;
-  /** Whether the fault concerns only a part of the end users, and the store serves all others. */
+  /** Whether the fault affects only some end users, and the store still serves all others. */
   readonly isPartial: boolean;
 
   constructor(code: FaultCode, reason: string, { isPartial = false } = {}) {
@@ -29,6 +29,6 @@ export class InvalidCursor extends Error {
   override readonly name = 'InvalidCursor';
 
   constructor() {
-    super('This cursor does not belong to the list.');
+    super('This cursor does not belong to this list.');
   }
 }

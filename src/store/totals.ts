@@ -61,7 +61,8 @@ export class TotalsSum {
     const day = dayOf(posting.createdAt);
     const hour = hourOf(posting.expiresAt);
     this.addDaily({ account, day, kind, actor, credits: BigInt(movedBy(posting)), transactions: isFirst ? 1 : 0 });
-    // Postings to ended cycles count, too: captured credits did not expire, and refunded credits have expired.
+    // Count postings to ended cycles, too: credits that are captured after the end did not expire, and credits that are
+    // refunded after the end did.
     this.addExpiry({ account, hour, credits: BigInt(posting.amount) });
   }
 

@@ -43,8 +43,8 @@ export interface HistoryRequest extends HistoryFilter {
 }
 
 /**
- * The caller adds the events that are due but not stored yet. The state of the first page therefore has all live cycles
- * and all holds, and that of a later page at least the renewing cycle.
+ * The caller adds the events that are due but not stored yet. For this purpose, the state of the first page has all
+ * live cycles and all holds, and the state of a later page has at least the recurring cycle that will be renewed.
  */
 export interface HistoryPage extends LoadedEndUser {
   /**
@@ -53,7 +53,7 @@ export interface HistoryPage extends LoadedEndUser {
    */
   readonly transactions: readonly HistoryTransaction[];
   readonly next: PageCursor | null;
-  /** The terms with which the cycles in `cyclesToName` were opened, by cycle id. */
+  /** The terms with which cycles were opened, by cycle id, for the cycles from `cyclesToName`. */
   readonly terms: ReadonlyMap<TransactionId, CycleTerms>;
 }
 
@@ -70,7 +70,7 @@ export function historyTransactionOf(
   return { ...transactionOf(postings), postings: touched, reference, refundable, scheduled };
 }
 
-/** The change of the held credits, in all cycles together. */
+/** The change of the held credits, summed over all cycles. */
 export function heldChange({ postings }: Pick<HistoryTransaction, 'postings'>): number {
   return postings.reduce((sum, { held }) => sum + held, 0);
 }
@@ -91,7 +91,7 @@ export function cyclesToName(transactions: readonly HistoryTransaction[]): reado
 }
 
 /**
- * @param postings the postings of each transaction must be adjacent
+ * @param postings in an order in which the postings of each transaction are adjacent
  * @param idOf returns the id of the transaction of a posting
  */
 export function* wholeTransactions<Entry>(

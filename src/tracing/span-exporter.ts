@@ -10,7 +10,7 @@ export interface Span extends TraceContext {
   readonly parentSpanId: string | null;
   readonly name: string;
   readonly kind: 'internal' | 'server';
-  /** Fractional milliseconds since 1970. */
+  /** Milliseconds since 1970, with fractions. */
   readonly start: number;
   readonly end: number;
   readonly attributes: Attributes;

@@ -5,9 +5,11 @@ import { type ExporterSettings, SpanExporter } from './span-exporter.ts';
 import { newContext, parentOf, type TraceContext } from './trace-context.ts';
 
 export interface TracingSettings extends ExporterSettings {
-  /** The fraction of traces to record, 0 to 1, unless the sampling decision of the caller applies. */
+  /**
+   * The fraction of traces to record, from 0 to 1. Does not apply to traces for which the caller decides; see below.
+   */
   readonly ratio: number;
-  /** Whether the caller's sampling decision applies to a trace that the caller started. */
+  /** Whether the caller decides if a trace that the caller started is recorded. */
   readonly followsParent: boolean;
 }
 
@@ -32,7 +34,7 @@ const SERVER_ERROR = 500;
 export class Tracer {
   readonly #exporter: SpanExporter;
   readonly #settings: TracingSettings;
-  /** Requests that end while the commands of this batch are answered link to this span. */
+  /** The span of the batch whose commands are being answered. Requests that end meanwhile link to this span. */
   #batch: TraceContext | null = null;
 
   /** @param onFailure called with the reason when sending spans starts to fail */

@@ -59,7 +59,7 @@ class Writer {
 }
 
 describe('backup commands', options, () => {
-  test('A backup under load contains every write acknowledged before the backup began, and a server can use the restored ledger', async (t) => {
+  test('a backup under load contains every write acknowledged before the backup began, and a server can use the restored ledger', async (t) => {
     const file = temporaryFile();
     await makeLarge(t, file);
     const secret = await createKey(file);
@@ -96,7 +96,7 @@ describe('backup commands', options, () => {
     assert.deepEqual(problemsOf(await auditBeside(restored)), []);
   });
 
-  test('A backup that is killed creates no file with the name of the backup, and a second backup with that name succeeds', async (t) => {
+  test('a backup that is killed creates no file with the name of the backup, and a second backup with that name succeeds', async (t) => {
     const file = temporaryFile();
     await makeLarge(t, file);
     const folder = temporaryFolder();
@@ -115,7 +115,7 @@ describe('backup commands', options, () => {
     assert(existsSync(backup));
   });
 
-  test('A backup interrupted by SIGTERM leaves no files', async (t) => {
+  test('a backup interrupted by SIGTERM leaves no files', async (t) => {
     const file = temporaryFile();
     await makeLarge(t, file);
     const backup = join(temporaryFolder(), 'backup.db');
@@ -127,7 +127,7 @@ describe('backup commands', options, () => {
     else assert.deepEqual(siblingsOf(backup), []);
   });
 
-  test('Backup and restore fail on PostgreSQL, with an error that refers to the documentation', async () => {
+  test('scrip backup and scrip restore fail on PostgreSQL with an error that refers to the documentation', async () => {
     const url = 'postgres://scrip:hunter2@db/scrip';
     for (const args of [
       ['backup', 'x.db'],

@@ -106,7 +106,7 @@ describe('console access from the command line', { concurrency: 3 }, () => {
     [{ PUBLIC_URL: 'http://scrip.example' }, /^PUBLIC_URL must be https:/],
     [{ PUBLIC_URL: 'https://scrip.example/console' }, /^PUBLIC_URL must be https:/],
     [{ PUBLIC_URL: 'scrip.example' }, /^PUBLIC_URL must be https:/],
-    [{ SMTP_URL: 'mail.example', MAIL_FROM: 'a@b.example' }, /^SMTP_URL must be smtp:/],
+    [{ SMTP_URL: 'mail.example', MAIL_FROM: 'a@b.example' }, /^SMTP_URL must be a URL that begins with smtp:/],
     [{ SMTP_URL: 'smtp://a:hunter2@mail.example' }, /^MAIL_FROM must be an email address/],
     [{ SMTP_URL: 'smtp://a:hunter2@mail.example', MAIL_FROM: 'scrip' }, /^MAIL_FROM must be an email address/],
   ];

@@ -196,7 +196,7 @@ test('scrip import accepts columns in any order, spaces around values, a byte or
   ]);
 });
 
-test('the hash of an import file depends on its rows, not on line endings, column order or how values are written', async () => {
+test('the hash of an import file depends on its rows, not on line endings, the order of columns or the notation of values', async () => {
   const first = await checked(
     `end_user_id,amount,expires_at\n${ADA},5,2030-01-01T00:00:00Z\n${BEN},6,2030-01-01T00:00Z\n`,
   );

@@ -109,7 +109,7 @@ describe('scrip import', { ...options, concurrency: COMMANDS_AT_ONCE }, () => {
       assert.equal((await auditAt(`file:${file}`)).postings, 0);
     });
 
-  test('if a file has expires_at, scrip import prints that the credits stay valid for up to 24 hours longer', async () => {
+  test('if a file has expires_at, scrip import prints that the credits expire up to 24 hours after that instant', async () => {
     const file = temporaryFile();
     await createKey(file);
     const path = join(temporaryFolder(), 'balances.csv');
@@ -217,7 +217,7 @@ describe('interrupted imports', options, () => {
       assert.equal(code, 1);
       assert.match(
         stderr,
-        /\nAnother process has advanced this import; if none is running, run the same command again\.\n$/,
+        /\nAnother process has continued this import; if no other import is running, run the same command again\.\n$/,
       );
     }
     assert.equal((await scrip([...IMPORT, path], ledgerAt(file))).code, 0);

@@ -9,7 +9,7 @@ import { startingEnvironment } from '../run-folder.ts';
 
 const MAIN = join(import.meta.dirname, '..', '..', 'src', 'main.ts');
 
-/** How many commands a test file runs concurrently. Each command keeps one core busy while it starts. */
+/** The number of commands that a test file runs concurrently. A command keeps one core busy while it starts. */
 export const COMMANDS_AT_ONCE = 3;
 
 export const SECRET = /scrip_(?:read|write)_[0-9A-Za-z]{33}_[0-9A-Za-z]{6}/g;
@@ -37,7 +37,9 @@ export async function createKey(file: string, ...args: string[]): Promise<string
   return stdout.trimEnd().split('\n').at(-1) as string;
 }
 
-/** Asserts that a command exits with code 1, and prints one line on standard error and nothing else. */
+/**
+ * Asserts that a command exits with code 1, prints one line on standard error, and prints nothing on standard output.
+ */
 export async function assertOneLine(
   args: readonly string[],
   environment: Environment,

@@ -1,5 +1,5 @@
-// `scrip serve --test-clock`: a ledger has a test clock from its creation or never, and a move of the test clock
-// survives a kill and reaches every process.
+// `scrip serve --test-clock`: a ledger gets a test clock before its first posting or never, and a move of the test
+// clock survives a kill and reaches every process.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';

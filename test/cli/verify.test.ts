@@ -1,5 +1,5 @@
 // `scrip verify` and `scrip digest`: their output and exit codes, including output that is longer than the buffer of a
-// pipe, for a reader that is slow or closes the pipe.
+// pipe whose reader is slow or closes the pipe.
 
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
@@ -142,7 +142,10 @@ test('`scrip digest` fails on a ledger whose postings violate the rules of the l
 });
 
 describe('long output', () => {
-  /** `scrip verify` reports at least one problem for each end user, far more text than fits in the buffer of a pipe. */
+  /**
+   * `scrip verify` reports at least one problem for each of these end users. Together, the reports are much longer than
+   * the buffer of a pipe.
+   */
   const END_USERS = 3_000;
   let broken = '';
   before(async () => {
@@ -186,7 +189,7 @@ describe('long output', () => {
     assert.match(lines.join('\n'), /^invariant \d, account 1, end user \S+: .+$/);
   });
 
-  test('A command whose output pipe is already closed exits with code 0 and prints no stack trace', async () => {
+  test('a command whose output pipe is already closed exits with code 0 and prints no stack trace', async () => {
     const { code, stderr } = await shell('$SCRIP key list | true');
     assert.deepEqual([code, stderr], [0, '']);
   });

@@ -59,7 +59,10 @@ for (const [name, ledger] of STORES) {
       const rotated = (await run(environment, 'webhook', 'rotate', '1')).split('\n').at(-1) ?? '';
       assert.match(rotated, SECRET);
       assert.notEqual(rotated, secret);
-      assert.match(await run(environment, 'webhook', 'pause', '1'), /^Webhook endpoint 1 paused; its events wait\.$/);
+      assert.equal(
+        await run(environment, 'webhook', 'pause', '1'),
+        'Webhook endpoint 1 paused; its events wait until you resume it.',
+      );
       assert.equal(await run(environment, 'webhook', 'test', '1'), 'Test event queued; the running server sends it.');
       assert.match(await list(), new RegExp(`${listed} +1 +${day} The endpoint was paused`));
       assert.equal(await run(environment, 'webhook', 'resume', '1'), 'Webhook endpoint 1 resumed.');
@@ -74,7 +77,7 @@ for (const [name, ledger] of STORES) {
       await assertOneLine(['webhook', 'resend', '1', '--event', 'evt_1'], environment, unknown);
     });
 
-    test('scrip threshold and scrip expiring-notice set when events happen', async () => {
+    test('scrip threshold and scrip expiring-notice change the settings that determine when events happen', async () => {
       const environment = await withAccount(await ledger());
       const below = (name: string, value: string) => ['threshold', name, '--account', 'acme', '--below', value];
       assert.equal(await run(environment, ...below('add', '20%')), 'Threshold 20% of acme added.');
@@ -135,7 +138,7 @@ describe('webhooks on the command line', { concurrency: COMMANDS_AT_ONCE }, () =
     );
   });
 
-  test('the key of the secrets is kept in a file beside the ledger that only its owner can read', async () => {
+  test('the key that encrypts webhook secrets is in a file beside the ledger, and only the owner can read that file', async () => {
     const file = temporaryFile();
     const environment = await withAccount(ledgerAt(file));
     await run(environment, ...ADD);
@@ -145,13 +148,19 @@ describe('webhooks on the command line', { concurrency: COMMANDS_AT_ONCE }, () =
     assert(!existsSync(`${other.DATABASE_URL?.slice('file:'.length)}.key`), 'WEBHOOK_KEY replaces the file');
   });
 
-  test('a mistake in a command of webhooks or thresholds gets one sentence that says what to correct', async () => {
+  test('after a mistake, the commands for webhooks and events print one sentence that says what to correct', async () => {
     const environment = await withAccount(ledgerAt(temporaryFile()));
     const add = (...args: string[]) => ['webhook', 'add', '--account', 'acme', ...args];
     const threshold = (...args: string[]) => ['threshold', 'add', ...args];
     const cases: readonly (readonly [args: readonly string[], message: RegExp])[] = [
-      [add('--url', 'http://receiver.example'), /^--url: The URL must begin with https:\/\/\.$/],
-      [add('--url', 'receiver.example'), /^--url: The URL must be https:\/\/…/],
+      [
+        add('--url', 'http://receiver.example'),
+        /^--url: The URL must begin with https:\/\/ \(or http:\/\/ for a loopback address\)\.$/,
+      ],
+      [
+        add('--url', 'receiver.example'),
+        /^--url: The URL must begin with https:\/\/ \(or http:\/\/ for a loopback address\) and have at most 2048 /,
+      ],
       [add('--url', URL, '--types', 'balance.high'), new RegExp(`'--types <types>'.*${EVENT_TYPES.join(', ')}\\.$`)],
       [['webhook', 'add', '--account', 'Unknown', '--url', URL], /^Account Unknown does not exist; see/],
       [['webhook', 'list', '--account', 'Unknown'], /^Account Unknown does not exist; see/],

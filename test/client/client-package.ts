@@ -20,7 +20,10 @@ interface RunOptions {
   readonly env?: Readonly<Record<string, string>>;
 }
 
-/** Returns the PATH without node_modules: `node` is then the Node of the machine, which may be older. */
+/**
+ * Returns the PATH without node_modules. With it, `node` runs the Node that is installed on the machine, which may be
+ * older.
+ */
 export function pathWithoutNodeModules(): string {
   const path = (process.env.PATH ?? '').split(delimiter).filter((part) => !part.includes('node_modules'));
   return path.join(delimiter);

@@ -1,5 +1,5 @@
-// The client matches the OpenAPI document: the generated types are up to date, each operation has a method that sends
-// the documented request, and each error has a class.
+// The client matches the OpenAPI document: the generated types are up to date, the client has a method for each
+// operation, which sends the documented request, and a class for each error.
 
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
@@ -38,7 +38,7 @@ test('client/src/generated.ts is up to date with the OpenAPI document', async ()
   assert.equal(await readFile(GENERATED, 'utf8'), typesOf(document as never));
 });
 
-test('the generated types change with the OpenAPI document, and the generator fails on a schema that it does not support', () => {
+test('if the OpenAPI document changes, the generated types change, and the generator fails on a schema that it does not support', () => {
   const text = JSON.stringify(document);
   const renamed = JSON.parse(text.replaceAll('"active_balance"', '"balance_now"'));
   assert.notEqual(typesOf(renamed), typesOf(document as never));

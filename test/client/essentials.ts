@@ -4,7 +4,7 @@
 import type * as Client from '../../client/src/scrip.ts';
 
 export interface Servers {
-  /** A real Scrip. The key has the scope `write`. */
+  /** The URL of a real Scrip, and an API key with the scope `write`. */
   readonly url: string;
   readonly key: string;
   /** Drops the connection of the first request after applying the write. */

@@ -1,5 +1,5 @@
 // Tests `withHold`: it captures the cost that its callback returns, and releases the hold if the callback throws, even
-// if responses are lost. Also tests refunds, past and future balances, and the filters of transactions.
+// if responses are lost. Also tests refunds, past and future balances, and the filters for transactions.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';

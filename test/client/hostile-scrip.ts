@@ -1,5 +1,5 @@
-// A server that imitates Scrip behind a bad network, behind proxies, or while failing. The server applies a write once
-// per idempotency key and records the requests.
+// A server that imitates a Scrip that fails, or that is behind proxies or an unreliable network. The server applies a
+// write once per idempotency key and records the requests.
 
 import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
@@ -15,29 +15,29 @@ export interface Received {
   readonly canceled: Promise<boolean>;
 }
 
-/** The server has already applied the request if it is a write. */
-export type Behaviour = (response: ServerResponse, fields: Readonly<Record<string, unknown>>) => void;
+/** Called after the server has applied the request, if the request is a write. */
+export type Behavior = (response: ServerResponse, fields: Readonly<Record<string, unknown>>) => void;
 
 export const END_USER = '5f2b1c9e-3a70-4d2e-9b61-0c8f4e7a1d23';
 
-export const responds: Behaviour = (response, fields) => sendJson(response, 200, fields);
-export const dropsConnection: Behaviour = (response) => void response.socket?.destroy();
-export const sendsHalf: Behaviour = (response, fields) => {
+export const responds: Behavior = (response, fields) => sendJson(response, 200, fields);
+export const dropsConnection: Behavior = (response) => void response.socket?.destroy();
+export const sendsHalf: Behavior = (response, fields) => {
   const text = JSON.stringify(fields);
   response.writeHead(200, { 'content-type': 'application/json', 'content-length': text.length });
   response.write(text.slice(0, 10), () => response.socket?.destroy());
 };
-export const staysSilent: Behaviour = () => {};
-export const sendsHeadersOnly: Behaviour = (response) => {
+export const staysSilent: Behavior = () => {};
+export const sendsHeadersOnly: Behavior = (response) => {
   response.writeHead(200, { 'content-type': 'application/json', 'content-length': 100 });
   response.flushHeaders();
 };
 
-export function sends(status: number, text: string, headers: Record<string, string> = {}): Behaviour {
+export function sends(status: number, text: string, headers: Record<string, string> = {}): Behavior {
   return (response) => void response.writeHead(status, headers).end(text);
 }
 
-export function refuses(status: number, error: string, extras: object = {}, headers = {}): Behaviour {
+export function refuses(status: number, error: string, extras: object = {}, headers = {}): Behavior {
   const problem = {
     type: `/problems/${error}`,
     title: 'Refused',
@@ -57,7 +57,7 @@ function sendJson(response: ServerResponse, status: number, fields: unknown, hea
 export class HostileScrip {
   readonly received: Received[] = [];
   readonly applied: string[] = [];
-  #behaviours: readonly Behaviour[] = [];
+  #behaviors: readonly Behavior[] = [];
   readonly #server = createServer((request, response) => void this.#receive(request, response));
 
   static async start(): Promise<HostileScrip> {
@@ -71,9 +71,9 @@ export class HostileScrip {
     return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
   }
 
-  /** Each request gets the next behaviour. Further requests get the last behaviour. */
-  behave(...behaviours: readonly Behaviour[]): void {
-    this.#behaviours = behaviours;
+  /** Each request gets the next behavior. Further requests get the last behavior. */
+  behave(...behaviors: readonly Behavior[]): void {
+    this.#behaviors = behaviors;
     this.received.length = 0;
     this.applied.length = 0;
   }
@@ -92,13 +92,13 @@ export class HostileScrip {
 
   async #receive(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { method = '', url = '', headers } = request;
-    const behaviour = this.#behaviours[Math.min(this.received.length, this.#behaviours.length - 1)] ?? responds;
+    const behavior = this.#behaviors[Math.min(this.received.length, this.#behaviors.length - 1)] ?? responds;
     const canceled = once(response, 'close').then(() => !response.writableFinished);
     const index = this.received.push({ method, url, headers, body: null, canceled }) - 1;
     const body = method === 'POST' ? await json(request) : null;
     this.received[index] = { method, url, headers, body, canceled };
     const key = headers['idempotency-key'] as string | undefined;
     if (key !== undefined && !this.applied.includes(key)) this.applied.push(key);
-    behaviour(response, (body ?? { end_user_id: END_USER }) as Record<string, unknown>);
+    behavior(response, (body ?? { end_user_id: END_USER }) as Record<string, unknown>);
   }
 }

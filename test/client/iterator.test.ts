@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { Scrip, type Transaction, UnexpectedAnswer } from '../../client/src/scrip.ts';
-import { type Behaviour, dropsConnection, END_USER, HostileScrip, sends } from './hostile-scrip.ts';
+import { type Behavior, dropsConnection, END_USER, HostileScrip, sends } from './hostile-scrip.ts';
 
 const PAGES = 4;
 
@@ -14,7 +14,7 @@ before(async () => {
 });
 after(() => hostile.stop());
 
-function page(number: number, next: string | null | undefined): Behaviour {
+function page(number: number, next: string | null | undefined): Behavior {
   const transactions = [1, 2].map((position) => ({ transaction_id: `${number}.${position}`, amount: 1 }));
   const body = { end_user_id: END_USER, transactions, ...(next === undefined ? {} : { next_cursor: next }) };
   return sends(200, JSON.stringify(body), { 'content-type': 'application/json' });
@@ -84,13 +84,13 @@ test('if the connection drops, the transactions iterator requests the page again
 });
 
 test('the transactions iterator throws if a page has no next_cursor, repeats a cursor or has no transactions array', async () => {
-  const invalid: readonly (readonly Behaviour[])[] = [
+  const invalid: readonly (readonly Behavior[])[] = [
     [page(1, undefined)],
     [page(1, 'c1'), page(2, 'c1')],
     [sends(200, JSON.stringify({ end_user_id: END_USER, next_cursor: null }))],
   ];
-  for (const behaviours of invalid) {
-    hostile.behave(...behaviours);
+  for (const behaviors of invalid) {
+    hostile.behave(...behaviors);
     await assert.rejects(idsOf(scrip().transactions({ end_user_id: END_USER })), UnexpectedAnswer);
   }
 });

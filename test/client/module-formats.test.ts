@@ -1,5 +1,6 @@
 // Compiles programs that use the packed client to ES modules and CommonJS, with each TypeScript module resolution and
-// without Node's types. Runs them on the Node of the machine, which may be older, and on the Node of the project.
+// without Node's types. Runs them on the Node that is installed on the machine, which may be older, and on the Node of
+// the project.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';

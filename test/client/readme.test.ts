@@ -18,7 +18,7 @@ before(async () => {
 });
 after(() => scrip.stop());
 
-/** Shown in docs/subscriptions.md; see stories.test.ts. */
+/** Programs that docs/subscriptions.md shows; stories.test.ts tests them. */
 const STORIES = ['monthly-rollover.ts', 'plan-changes.ts', 'trial-to-plan.ts'];
 
 test('the README of the client shows each example verbatim, except the stories that use the test clock', () => {

@@ -1,4 +1,4 @@
-// The client against the real service: calls, errors and their properties, and that no error reveals the API key.
+// The client against the real service: calls, and errors with their properties. No error reveals the API key.
 
 import assert from 'node:assert/strict';
 import { after, before, mock, test } from 'node:test';
@@ -208,7 +208,7 @@ test('a problem document with an unknown error name, or without the members of a
   }
 });
 
-test('the API key appears in no error and in no inspected client', async () => {
+test('the API key appears neither in errors nor in a client that is printed', async () => {
   const secret = 'CANARYCANARYCANARY';
   const apiKey = `scrip_write_${secret}`;
   const shown: unknown[] = [];

@@ -17,7 +17,7 @@ import {
   UnexpectedAnswer,
 } from '../../client/src/scrip.ts';
 import {
-  type Behaviour,
+  type Behavior,
   dropsConnection,
   END_USER,
   HostileScrip,
@@ -30,7 +30,7 @@ import {
 } from './hostile-scrip.ts';
 
 const ADDITION = { end_user_id: END_USER, amount: 100 };
-/** The hostile server sends no `Transaction-Id`. */
+/** The transaction ID is null because the hostile server sends no header `Transaction-Id`. */
 const ADDED = { ...ADDITION, transactionId: null };
 const HTML = '<html><h1>502 Bad Gateway</h1></html>';
 
@@ -48,7 +48,7 @@ function keysSent(): Set<unknown> {
   return new Set(hostile.received.map(({ headers }) => headers['idempotency-key']));
 }
 
-const TEMPORARY_FAILURES: Readonly<Record<string, readonly Behaviour[]>> = {
+const TEMPORARY_FAILURES: Readonly<Record<string, readonly Behavior[]>> = {
   'a connection that drops after the write was applied': [dropsConnection],
   'an incomplete response': [sendsHalf],
   'an overloaded service': [refuses(503, 'Overloaded')],
@@ -61,11 +61,11 @@ const TEMPORARY_FAILURES: Readonly<Record<string, readonly Behaviour[]>> = {
   'three failures in a row': [dropsConnection, refuses(503, 'OutcomeUnknown'), sendsHalf],
 };
 
-for (const [failure, behaviours] of Object.entries(TEMPORARY_FAILURES)) {
+for (const [failure, behaviors] of Object.entries(TEMPORARY_FAILURES)) {
   test(`after ${failure}, the client retries with the same key, and the credits are added once`, async () => {
-    hostile.behave(...behaviours, responds);
+    hostile.behave(...behaviors, responds);
     assert.deepEqual(await client().add(ADDITION), ADDED);
-    assert.equal(hostile.received.length, behaviours.length + 1);
+    assert.equal(hostile.received.length, behaviors.length + 1);
     assert.equal(keysSent().size, 1);
     assert.equal(hostile.applied.length, 1);
     for (const { body } of hostile.received) assert.deepEqual(body, ADDITION, 'every attempt has the same body');
@@ -74,7 +74,7 @@ for (const [failure, behaviours] of Object.entries(TEMPORARY_FAILURES)) {
 
 const LASTING_FAILURES: readonly (readonly [
   failure: string,
-  Behaviour,
+  Behavior,
   Class: abstract new (...args: never[]) => Error,
 ])[] = [
   ['dropped connections', dropsConnection, ConnectionFailed],
@@ -84,9 +84,9 @@ const LASTING_FAILURES: readonly (readonly [
   ['a proxy that cannot reach the service', sends(503, HTML), UnexpectedAnswer],
 ];
 
-for (const [failure, behaviour, Class] of LASTING_FAILURES) {
+for (const [failure, behavior, Class] of LASTING_FAILURES) {
   test(`if every attempt fails because of ${failure}, the error contains the idempotency key for repeating the call`, async () => {
-    hostile.behave(behaviour);
+    hostile.behave(behavior);
     const error = await client({ retries: 1 })
       .add(ADDITION)
       .catch((error) => error);
@@ -102,7 +102,7 @@ for (const [failure, behaviour, Class] of LASTING_FAILURES) {
 
 const PERMANENT_FAILURES: readonly (readonly [
   failure: string,
-  Behaviour,
+  Behavior,
   Class: abstract new (...args: never[]) => Error,
 ])[] = [
   ['a fault of the service', refuses(500, 'Internal'), Internal],
@@ -115,9 +115,9 @@ const PERMANENT_FAILURES: readonly (readonly [
   ['a success status that Scrip does not use', sends(204, ''), UnexpectedAnswer],
 ];
 
-for (const [failure, behaviour, Class] of PERMANENT_FAILURES) {
+for (const [failure, behavior, Class] of PERMANENT_FAILURES) {
   test(`${failure} is not retried`, async () => {
-    hostile.behave(behaviour, responds);
+    hostile.behave(behavior, responds);
     await assert.rejects(client().add(ADDITION), Class);
     assert.equal(hostile.received.length, 1);
   });
@@ -148,14 +148,14 @@ test('two calls without an idempotency key are two writes, and two calls with th
 });
 
 test('each attempt has its own timeout, and an attempt that times out closes its connection', async () => {
-  for (const behaviour of [staysSilent, sendsHeadersOnly]) {
-    hostile.behave(behaviour, behaviour, responds);
+  for (const behavior of [staysSilent, sendsHeadersOnly]) {
+    hostile.behave(behavior, behavior, responds);
     const started = performance.now();
     assert.deepEqual(await client({ timeoutMs: 150 }).add(ADDITION), ADDED);
     assert(performance.now() - started < 10_000);
     assert.equal(keysSent().size, 1);
     assert.equal(await hostile.received[0]?.canceled, true);
-    hostile.behave(behaviour);
+    hostile.behave(behavior);
     const error = await client({ timeoutMs: 150, retries: 0 })
       .add(ADDITION)
       .catch((error) => error);
@@ -212,8 +212,8 @@ test('the client waits longer before each retry than before the previous one', a
 });
 
 test('if its signal is aborted, during an attempt or between attempts, a call rejects with the abort reason', async () => {
-  for (const behaviour of [staysSilent, refuses(503, 'Overloaded', {}, { 'retry-after': '20' })]) {
-    hostile.behave(behaviour);
+  for (const behavior of [staysSilent, refuses(503, 'Overloaded', {}, { 'retry-after': '20' })]) {
+    hostile.behave(behavior);
     const controller = new AbortController();
     const call = client({ timeoutMs: 20_000 }).add(ADDITION, { signal: controller.signal });
     await sleep(100);

@@ -22,7 +22,7 @@ const RUNTIMES: Readonly<Record<string, readonly string[]>> = {
   'node@24': [],
   'deno@latest': ['run', '--no-prompt', '--node-modules-dir=manual', '--allow-net=127.0.0.1'],
 };
-/** Long enough to download a runtime, which is large. */
+/** Long enough to download a large runtime. */
 const TIMEOUT_MS = 300_000;
 
 const print = (line: string) => process.stdout.write(`${line}\n`);

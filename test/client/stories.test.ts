@@ -1,5 +1,5 @@
-// The stories of docs/subscriptions.md are the files in `client/examples` that use the test clock. Each runs against the
-// real service on both stores, and prints the lines that the document shows.
+// The stories of docs/subscriptions.md are the files in `client/examples` that use the test clock. On both stores, each
+// story runs against the real service and prints the lines that the document shows.
 
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';

@@ -1,5 +1,5 @@
-// The example webhook-receiver.ts processes each event once and in order, also after it was killed, and refuses
-// requests that are not from Scrip.
+// The example webhook-receiver.ts processes each event once and in order, even if it is killed, and refuses requests
+// that are not from Scrip.
 
 import assert from 'node:assert/strict';
 import { type ChildProcessByStdio, spawn } from 'node:child_process';
@@ -71,7 +71,7 @@ async function newDatabase(t: TestContext): Promise<string> {
   return join(folder, 'webhooks.db');
 }
 
-test('the example receiver processes each event once and in order, and continues so after it was killed', async (t) => {
+test('the example receiver processes each event once and in order, even if it is killed and restarted', async (t) => {
   const database = await newDatabase(t);
   const added = eventOf(1, 'credits.added', 100);
   const low = eventOf(2, 'balance.low', 15);

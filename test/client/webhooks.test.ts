@@ -38,7 +38,7 @@ async function refusal(headers: WebhookHeaders, body = BODY, secret: string | re
   return error.message;
 }
 
-test('the client verifies the test vector of Standard Webhooks, and refuses it with any change', async () => {
+test('the client accepts the test vector of Standard Webhooks, and refuses it after any change', async () => {
   const { secret, id, timestamp, body, signature } = VECTOR;
   const headers = VECTOR_HEADERS;
   assert.deepEqual(await verifyWebhook(headers, body, secret, { now: SENT }), { test: 2432232314 });
@@ -58,7 +58,7 @@ test('the client verifies the test vector of Standard Webhooks, and refuses it w
     assert.match(await refusal(otherHeaders, otherBody, otherSecret, SENT), /^No signature/, String(index));
 });
 
-test('the client verifies what Scrip signs, with one secret and with two', async () => {
+test('the client accepts webhooks that Scrip signs with one secret or with two', async () => {
   const [old, next] = [newSecret(), newSecret()];
   for (const secrets of [[next], [next, old]]) {
     const headers = signatureHeaders(signed(), secrets);
@@ -89,7 +89,7 @@ test('the client verifies the bytes of a body that is not ASCII, and refuses cha
   assert.match(await refusal(headers, decodedWrongly), /^No signature/);
 });
 
-test('while a secret is replaced, one valid signature with one of the secrets is sufficient', async () => {
+test('while a secret is being replaced, the client accepts a webhook if one signature is valid for one of the secrets', async () => {
   const [old, next] = [newSecret(), newSecret()];
   const both = headersOf(signed(), next, old);
   for (const secret of [old, next, [old], [newSecret(), next]])
@@ -110,7 +110,7 @@ test('the client refuses a webhook whose timestamp is more than five minutes fro
   assert.match(await refusal(headers, body, secret), /more than five minutes ago/);
 });
 
-test('the client refuses a webhook without a header, with two different values, or with a body that is not JSON', async () => {
+test('the client refuses a webhook if a header is missing or has two different values, or if the body is not JSON', async () => {
   const headers = headersOf(signed(), SECRET);
   for (const name of Object.keys(headers)) {
     const missing = `The header ${name} is missing.`;

@@ -1,4 +1,4 @@
-// The rules for which requests are cross-origin. The console refuses cross-origin forms.
+// The console refuses a form that another website sends: the rules by which a request counts as cross-origin.
 
 import assert from 'node:assert/strict';
 import type { IncomingHttpHeaders } from 'node:http';

@@ -12,7 +12,7 @@ import { decode, newOwner, Visitor } from './visitor.ts';
 const END_USER = '5f2b1c9e-3a70-4d2e-9b61-0c8f4e7a1d23';
 const PATH = `/console/end-users/${END_USER}`;
 
-/** The name and fields of each form, and the balance after it. */
+/** Each form: its name, its fields, and the balance after it was sent. */
 const FORMS = [
   ['add', { amount: '100', validity: '31', unit: 'days', note: 'Sent twice' }, '100'],
   ['subtract', { amount: '30', note: 'Sent twice' }, '70'],

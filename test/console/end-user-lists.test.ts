@@ -45,7 +45,7 @@ const LISTS: readonly (readonly [query: string, heading: RegExp, endUsers: strin
 ];
 
 for (const [query, heading, expected] of LISTS) {
-  test(`/console/end-users${query} and its CSV list the right end users in the right order`, async () => {
+  test(`the page /console/end-users${query} and its CSV file contain the right end users in the right order`, async () => {
     const console = await MemoryConsole.start();
     const endUserOf = (letter: string) => `${letter.repeat(8)}-3a70-4d2e-9b61-0c8f4e7a1d23`;
     for (const [letter, amount, days] of [

@@ -1,5 +1,6 @@
-// Password hashing: the parameters, and how many hashes each request computes. Hashing takes most of the time of a
-// request, so response times do not reveal which addresses have accounts if the number of hashes is always the same.
+// Password hashing: the parameters, and how many hashes each request computes. Most of the time of a request is spent
+// on hashing. If all requests compute the same number of hashes, response times do not reveal which addresses have
+// accounts.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';

@@ -190,7 +190,7 @@ test('a refund restores credits of ended cycles only if a validity in days is en
   assert.match(partly, /\+20 <br><span class="muted small">15 expired</);
   assert.match(await send(console, { id, action: 'refund', validity_days: '0' }), /Must be at least 1 day/);
   const none = await send(console, { id, action: 'refund', amount: '5' });
-  assert.equal(noticeIn(none), 'Nothing restored: the cycles of these 5 credits have ended.');
+  assert.equal(noticeIn(none), 'Nothing restored: the 5 credits came from cycles that have ended.');
   const again = await send(console, { id, action: 'refund', validity_days: '7' });
   assert.equal(noticeIn(again), '10 credits restored.');
   assert.match(again, />Added 10<[\s\S]*10 of 10[\s\S]*7 days/);
@@ -274,7 +274,7 @@ test('the page of a transaction shows all data of the transaction, and only to u
   assert.equal(console.ledger.transactions(1).length, 3, 'nothing was refunded or released');
 });
 
-test('the console shows no notice for a URL with the notice of a refund or release that did not happen', async () => {
+test('the console shows no notice if the URL names a refund or release that did not happen', async () => {
   const console = await MemoryConsole.start();
   const added = add(console, 100);
   for (const query of [`notice=refund&transaction=${added}`, 'notice=release&transaction=x', 'notice=refund']) {

@@ -17,7 +17,7 @@ interface TwoAccounts {
   readonly keyId: string;
   readonly memberId: string;
   readonly secret: string;
-  /** The path of a paused endpoint with a waiting event and a delivery. */
+  /** The path of a paused endpoint that has a pending event and a delivery. */
   readonly endpoint: string;
 }
 

@@ -203,7 +203,7 @@ test('a second change of plan replaces the scheduled change, and the form and th
   const console = await MemoryConsole.start();
   start(console, 1_000);
   schedule(console, 200);
-  assert.match(await textAt(console), /It replaces the change that is scheduled for 20 Dec 2026\./);
+  assert.match(await textAt(console), /The new plan replaces the change that is scheduled for 20 Dec 2026\./);
   const page = await sendChange(console, { amount: '300', on_active: 'at_period_end' });
   assert.match(textOf(page), /Canceled The scheduled change to 200 credits every month/);
   assert.match(textOf(await confirm(console, page)), /Changes to 300 credits every 31 days on 20 Dec 2026/);
@@ -289,7 +289,7 @@ test('if a cycle never renews, its plan can only be changed now', async () => {
   assert.match(textOf(await confirm(console, page)), /Current balance 15 credits/);
 });
 
-test('if the outcome of starting a cycle is unknown, the form is shown again without new fields, so that it can be sent again unchanged', async () => {
+test('if the outcome of starting a cycle is unknown, the form is shown again with only the fields that were sent, so that it can be resubmitted unchanged', async () => {
   const console = await MemoryConsole.start();
   console.fault = new StoreFault('OutcomeUnknown', 'secret reason');
   const form = { amount: '77', idempotency_key: 'a' };
@@ -303,7 +303,7 @@ test('if the outcome of starting a cycle is unknown, the form is shown again wit
   assert.deepEqual(kindsOf(console), ['start-cycle']);
 });
 
-test('the overview counts the credits of a scheduled plan that has started as renewed', async () => {
+test('after a scheduled plan has started, the overview counts its credits as renewed', async () => {
   const console = await MemoryConsole.start();
   start(console, 1_000);
   schedule(console, 200);

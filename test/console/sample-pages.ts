@@ -187,7 +187,7 @@ export const SAMPLE_PAGES: Readonly<Record<string, string>> = {
         form: 'below',
         state: {
           values: { below: '20,5' },
-          errors: { below: 'Enter credits, such as 20, or a percentage from 1% to 100%.' },
+          errors: { below: 'Enter a number of credits, such as 20, or a percentage from 1% to 100%.' },
         },
       },
     }),

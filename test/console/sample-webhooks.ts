@@ -100,7 +100,7 @@ export function endpointView(change: Partial<EndpointView> = {}): EndpointView {
   };
 }
 
-/** An endpoint with a long URL that is paused, and whose secret was rotated. */
+/** A paused endpoint with a long URL and a rotated secret. */
 export const PAUSED_ENDPOINT: EndpointView = endpointView({
   endpoint: {
     ...endpointView().endpoint,

@@ -122,7 +122,7 @@ onBothStores('Sign-in', (start) => {
 });
 
 onBothStores('Sessions', (start) => {
-  test('a session ends exactly twelve hours after its last use', async () => {
+  test('a session ends exactly twelve hours after its expiry was last extended', async () => {
     const { scrip, clock, sql } = await start();
     const owner = await newOwner(scrip);
     for (let day = 0; day < 4; day++) {

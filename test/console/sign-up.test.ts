@@ -43,7 +43,7 @@ onBothStores('Sign-up', (start) => {
     assertGoesTo(await new Visitor(scrip).signIn(email), OVERVIEW);
   });
 
-  test('with SIGN_UP=first, sign-up is refused through a proxy, and while PUBLIC_URL names another address', async () => {
+  test('with SIGN_UP=first, sign-up is refused if the request comes through a proxy or if PUBLIC_URL names another address', async () => {
     for (const [settings, headers] of [
       [{ signUp: 'first' }, BY_PROXY],
       [{ signUp: 'first' }, { forwarded: 'for=192.0.2.7' }],

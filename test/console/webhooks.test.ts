@@ -1,8 +1,9 @@
-// The webhook pages: endpoints, their secrets, deliveries and events that are sent again. Also the thresholds of an
-// account. Endpoints are paused where a test must find their events waiting.
+// The webhook pages, on which users manage endpoints and their secrets, view deliveries and resend events. Also tests
+// the page of thresholds. Tests that need pending events pause the endpoint.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { eventsOf } from '../http/read-events.ts';
 import { eventually, type Reply, someone } from '../http/running-service.ts';
 import { assertGoesTo, decode, newMember, newOwner, onBothStores, type Started, type Visitor } from './visitor.ts';
 
@@ -30,7 +31,7 @@ async function pausedEndpoint(visitor: Visitor, fields: Record<string, string> =
   return path;
 }
 
-/** Stores a failed delivery, as the delivering process does. */
+/** Stores a failed delivery, as the process that delivers events does. */
 async function storeDelivery({ sql, clock }: Started, path: string, id: string, body: string): Promise<void> {
   const endpoint = path.split('/').at(-1);
   const values = `'${id}', ${endpoint}, 'evt_${'0'.repeat(32)}', 'balance.low', '${body}', 1, ${clock.now}, 87`;
@@ -55,7 +56,7 @@ onBothStores('Webhooks', (start) => {
     assert(!scrip.log.join('').includes(secret));
   });
 
-  test('a rotation shows another secret once, and the page says until when the previous secret also signs', async () => {
+  test('a rotation of the secret shows the new secret once, and the page says until when Scrip also signs with the previous secret', async () => {
     const { scrip } = await start();
     const owner = await newOwner(scrip);
     const secret = secretIn(await owner.post(LIST, { url: URL }));
@@ -66,12 +67,12 @@ onBothStores('Webhooks', (start) => {
     assert.match(textOf(await owner.get(`${LIST}/1`)), /Previous secret Also signs until/);
   });
 
-  test('a refused form for an endpoint shows the error beside the field and keeps what was entered', async () => {
+  test('an invalid form for a new endpoint is shown again with the input and an error at the field', async () => {
     const { scrip } = await start();
     const owner = await newOwner(scrip);
     for (const [url, error] of [
       ['', 'Enter a URL.'],
-      ['http://receiver.example/', 'The URL must begin with https://.'],
+      ['http://receiver.example/', 'The URL must begin with https:// (or http:// for a loopback address).'],
       ['https://ada:secret@receiver.example/', 'The URL must not contain a user name or password.'],
       ['https://10.0.0.7/', 'The address of the endpoint is not public.'],
     ] as const) {
@@ -97,7 +98,7 @@ onBothStores('Webhooks', (start) => {
     secretIn(await owner.post(LIST, { url: URL }));
   });
 
-  test('an endpoint receives the chosen types of events, and a member can change them', async () => {
+  test('the types of events are chosen when an endpoint is added, and a member can change them', async () => {
     const { scrip } = await start();
     const owner = await newOwner(scrip);
     const member = await newMember(scrip, owner);
@@ -114,7 +115,7 @@ onBothStores('Webhooks', (start) => {
     assert.match(textOf(await owner.get(path)), /Event types All types/);
   });
 
-  test('a test event waits while the endpoint is paused, and the page says since when and why it is paused', async () => {
+  test('while an endpoint is paused, a test event stays pending, and the page says when and why the endpoint was paused', async () => {
     const { scrip } = await start();
     const owner = await newOwner(scrip);
     const path = await pausedEndpoint(owner);
@@ -127,7 +128,7 @@ onBothStores('Webhooks', (start) => {
     assert.match(resumed, /Status Active/);
   });
 
-  test('a removed endpoint is gone with its deliveries after a confirmation', async () => {
+  test('removing an endpoint requires a confirmation and deletes the deliveries of the endpoint', async () => {
     const started = await start();
     const owner = await newOwner(started.scrip);
     const path = await pausedEndpoint(owner);
@@ -144,7 +145,7 @@ onBothStores('Webhooks', (start) => {
     assert.equal((await started.sql('SELECT * FROM webhook_deliveries')).length, 0);
   });
 
-  test('the page of a delivery shows the request without its signature and the response, and sends the event again', async () => {
+  test('the page of a delivery shows the response and the request without its signature, and a form sends the event again', async () => {
     const started = await start();
     const owner = await newOwner(started.scrip);
     const path = await pausedEndpoint(owner);
@@ -163,7 +164,7 @@ onBothStores('Webhooks', (start) => {
     assert.equal((await owner.post(`${path}/deliveries/dlv_2/resend`)).status, 404);
   });
 
-  test('deliveries are listed latest first, 50 on a page', async () => {
+  test('deliveries are listed newest first, 50 per page', async () => {
     const started = await start();
     const owner = await newOwner(started.scrip);
     const path = await pausedEndpoint(owner);
@@ -186,7 +187,7 @@ onBothStores('Webhooks', (start) => {
     assert.doesNotMatch(last, /rel="next"/);
   });
 
-  test('the events of a time span are sent again, those of its end excluded', async () => {
+  test('the events of a time span can be sent again, and an invalid time span shows errors at its fields', async () => {
     const { scrip, clock } = await start();
     const owner = await newOwner(scrip);
     const created = await owner.post('/console/api-keys', { name: 'Backend', scope: 'write' });
@@ -201,9 +202,13 @@ onBothStores('Webhooks', (start) => {
     await eventually(async () => (await send(from, to)) === `${path}?resent=1`, 'the event is recorded');
     assert.match(textOf(await owner.get(`${path}?resent=1`)), /1 event queued, to be sent again\./);
     assert.equal(await send('2020-01-01T00:00', '2020-01-02T00:00'), `${path}?resent=0`);
+    const [event] = await eventsOf(scrip, 1, key);
+    const at = String(event?.timestamp.slice(0, -'Z'.length));
+    assert.equal(await send(from, at), `${path}?resent=0`, 'an event at exactly To is excluded');
+    assert.equal(await send(at, to), `${path}?resent=1`, 'an event at exactly From is included');
     for (const [entered, error] of [
       [{ from: '', to: 'x' }, /id="from-error">Enter a date and a time.*id="to-error">Enter a date and a time/s],
-      [{ from: to, to }, /id="to-error">Must be after the beginning/],
+      [{ from: to, to }, /id="to-error">Must be later than From\./],
     ] as const) {
       const { text } = await owner.post(`${path}/resend`, entered);
       assert.match(text, error);
@@ -211,7 +216,7 @@ onBothStores('Webhooks', (start) => {
     }
   });
 
-  test('a GET request to the URL of a form of an endpoint redirects to the page of the form', async () => {
+  test('a GET request to the URL that a form for endpoints or thresholds posts to redirects to the page of the form', async () => {
     const { scrip } = await start();
     const owner = await newOwner(scrip);
     const path = await pausedEndpoint(owner);
@@ -224,7 +229,7 @@ onBothStores('Webhooks', (start) => {
       assert.equal((await owner.get(`${LIST}/${id}`)).status, 404, id);
   });
 
-  test('an account has up to ten thresholds of credits or percent, which can be removed', async () => {
+  test('an account can have up to ten thresholds, in credits or percent, and a threshold can be removed', async () => {
     const { scrip } = await start();
     const owner = await newOwner(scrip);
     const page = '/console/thresholds';
@@ -237,7 +242,7 @@ onBothStores('Webhooks', (start) => {
     assert.match(listed, /1,500 credits/);
     for (const below of ['', '0', '101%', '1,5', 'x']) {
       const { text } = await owner.post(page, { below });
-      assert.match(text, /id="below-error">Enter credits, such as 20, or a percentage/, below);
+      assert.match(text, /id="below-error">Enter a number of credits, such as 20, or a percentage/, below);
       assert(text.includes(`name="below" type="text" value="${below}"`), 'the entered value');
     }
     for (let below = 1; below <= 8; below++) await owner.post(page, { below: String(below) });
@@ -247,7 +252,7 @@ onBothStores('Webhooks', (start) => {
     assertGoesTo(await owner.post(page, { below: '9' }), `${page}?notice=added`);
   });
 
-  test('the number of days before credits.expiring is 7 until it is changed', async () => {
+  test('by default, credits.expiring occurs 7 days before credits expire, and a form changes the number of days', async () => {
     const { scrip } = await start();
     const owner = await newOwner(scrip);
     const page = '/console/thresholds';

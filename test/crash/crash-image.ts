@@ -38,7 +38,10 @@ export class Known {
     return commandOf(serial, this.#named.get(serial));
   }
 
-  /** How often the transaction of a command may be stored. Without a response, 0 and 1 are both correct. */
+  /**
+   * Returns how many times the ledger may contain the transaction of a command. If the command got no response, or if
+   * its outcome is unknown, both 0 and 1 are correct.
+   */
   timesOf(serial: number): readonly number[] {
     const answer = this.answers.get(serial);
     if (answer === 'acknowledged') return this.made.get(serial) === null ? [0] : [1];
@@ -141,7 +144,8 @@ function batchFaults({ batches, answers }: Known, times: ReadonlyMap<number, num
     const there = additions.filter((serial) => times.has(serial)).length;
     if (there !== 0 && there !== additions.length)
       faults.push(`${there} of the ${additions.length} additions of batch ${index} are stored`);
-    // A failed batch may be missing even if later batches are stored. A batch without a response may not.
+    // A failed batch may be missing even if later batches are stored. A batch without a response may be missing only if
+    // no later batch is stored.
     const hasFailed = additions.some((serial) => /Unknown|Unavailable/.test(answers.get(serial) ?? ''));
     if (there === 0 && !hasFailed) missing ??= index;
     if (there > 0 && missing !== null) faults.push(`batch ${index} is stored, and the earlier batch ${missing} is not`);

@@ -10,7 +10,7 @@ export interface Effects {
    * The milliseconds from the creation of each lapsed hold to its lapse, by the number of the write that made the hold.
    */
   readonly lapses: ReadonlyMap<number, number>;
-  /** Why reads of an end user failed, by end user. A server refuses to read an end user with corrupt rows. */
+  /** The errors of failed reads, by end user: a server refuses to read an end user with corrupt rows. */
   readonly unread: ReadonlyMap<string, string>;
   readonly wrong: readonly string[];
 }
@@ -119,7 +119,7 @@ function* contradictions(all: readonly Entry[], open: ReadonlySet<string>): Gene
   }
 }
 
-/** Whether the hold lapsed exactly when its request said. */
+/** Returns false if the hold of a request lapsed earlier or later than the request specified. */
 export function lapsedInTime({ number, fields }: Sent, { lapses }: Effects): boolean {
   const ms = lapses.get(number);
   return ms === undefined || ms === 1_000 * Number(fields.expires_in_seconds);

@@ -13,7 +13,7 @@ import { type BreakDisk, FailingServer, type Failure, type Seen, summaryOf } fro
 import { randomFrom } from './randomness.ts';
 
 const LASTS_MS = 250;
-/** After every fourth failure, once the server writes again, it is killed and restarted. */
+/** The server is killed and restarted after every fourth failure, as soon as it writes again. */
 const KILLED_EVERY = 4;
 const SHOWN = 5;
 
@@ -72,8 +72,8 @@ say(`${Math.round((performance.now() - started) / 1_000)} s`);
 process.exit(hasFailed ? 1 : 0);
 
 /**
- * @param when which calls of each thread fail, in the syntax of strace: `3` is the third call, `3+` the third and all later
- *   calls, `1+7` the first and every seventh after it
+ * @param when which calls of each thread fail, in the syntax of strace: `3` is the third call, `3+` the third and all
+ *   later calls, `1+7` the first call and every seventh call after it
  */
 function failureOf({ name, inject }: Fault, when: string, mustFail: boolean, lastsMs = LASTS_MS): Failure {
   return { name: `${name}, ${when}`, breakDisk: injecting(`${inject}:when=${when}`), lastsMs, mustFail };

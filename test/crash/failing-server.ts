@@ -14,7 +14,10 @@ const WEAKENED = new URL('./weakened-writer.ts', import.meta.url).href;
 
 const CLIENTS = 6;
 const END_USERS = 12;
-/** The time limit for a write to fail after the disk breaks, and for the server to recover. Both take far less. */
+/**
+ * The time limit for a write to fail after the disk breaks, and for the server to recover after the disk is repaired.
+ * Both take far less.
+ */
 const PATIENCE_MS = 30_000;
 const LOOK_EVERY_MS = 10;
 
@@ -24,7 +27,7 @@ export type BreakDisk = (server: Running) => Promise<() => Promise<void>>;
 export interface Failure {
   readonly name: string;
   readonly breakDisk: BreakDisk;
-  /** The shortest time until the disk is repaired. */
+  /** The disk is repaired after this time at the earliest. */
   readonly lastsMs: number;
   readonly mustFail: boolean;
 }
@@ -74,7 +77,7 @@ export class FailingServer {
   /**
    * Lets clients write before, during and after a failure, then compares all responses with the ledger.
    *
-   * @param restart the signal that stops the server before it is restarted and compared; null for no restart
+   * @param restart the signal that stops the server, which is then restarted before the comparison; null for no restart
    */
   async under(failure: Failure, restart: NodeJS.Signals | null): Promise<Seen> {
     const server = this.#server;

@@ -11,8 +11,8 @@ export interface Findings {
 }
 
 /**
- * How many requests with a response below 500 are repeated: the latest ones that have an idempotency key. Requests with
- * a key and an unknown outcome are all repeated.
+ * The number of requests with a status below 500 that are repeated: the latest ones that have an idempotency key. All
+ * requests that have a key and an unknown outcome are repeated.
  */
 const ANSWERED_SENT_AGAIN = 10;
 
@@ -53,8 +53,8 @@ function namesOf({ kind, number }: Sent): string[] {
 }
 
 /**
- * How often the transaction of an acknowledged request must be stored: once, or never if the request made no
- * transaction, such as a second stop of the same cycle.
+ * Returns how many times the ledger must contain the transaction of an acknowledged request: once, or 0 times if the
+ * request made no transaction, such as a second stop of the same cycle.
  */
 function timesOf({ transactionId }: Answered): number {
   return transactionId === null ? 0 : 1;

@@ -175,7 +175,7 @@ class KilledLedger {
     const { all } = this.#requests;
     const endUsers = new Set(all.map(({ endUser }) => endUser));
     const { lost, wrong } = compared(await readEffects(address, [...endUsers]), all);
-    // Writes that were already missing right after a kill were counted at that time.
+    // Writes that were missing right after a kill have already been counted as lost.
     this.#total.lost += Math.max(0, lost - this.#lost);
     this.#total.wrong.push(...wrong);
   }

@@ -6,7 +6,7 @@ import { basename, dirname } from 'node:path';
 import { Disk, RecordedFile, type Unfinished } from './disk.ts';
 import type { Call, TracePart } from './strace.ts';
 
-/** The file with the memory that processes share. A power loss erases this file, and SQLite creates it again. */
+/** SQLite's shared-memory file. A power loss erases this file, and SQLite creates it again. */
 const SHARED_MEMORY = /-shm$/;
 
 /** A file descriptor among the arguments, such as `17</ledger/scrip.db>`. */

@@ -39,7 +39,7 @@ const commit = new GroupCommit(noting(ledger));
 for (let turn = 0; turn < Number(turns) && faults < FAULTS_MAX; turn++) {
   const count = 1 + below(COMMANDS_A_TURN_MAX, random);
   const answers = Array.from({ length: count }, () => submit(serial++));
-  // In half of the turns, the next commands arrive while some of these are still being written.
+  // In half of the turns, the next commands arrive while commands of this turn are still being written.
   if (random() < 0.5) await Promise.all(answers);
   else await Promise.race(answers);
   if (turn % TURNS_PER_FEED_PART === 0) await ledger.feed.consume(TOTALS).catch(() => {});

@@ -9,7 +9,7 @@ import { DatabaseSync } from 'node:sqlite';
 
 const { WEAKENED_SYNCHRONOUS: synchronous, WEAKENED_CHECKPOINT_PAGES: pages, WEAKENED_START: start } = process.env;
 const { exec } = DatabaseSync.prototype;
-/** The transactions that each connection has begun. Scrip has checked the settings before the second one. */
+/** How many transactions each connection has begun. Scrip checks the settings before the second transaction. */
 const begun = new WeakMap<DatabaseSync, number>();
 
 DatabaseSync.prototype.exec = function (this: DatabaseSync, sql: string): void {

@@ -1,5 +1,5 @@
-// Replaces the queue of an endpoint. The position that it gives away is after all events that were read, whether they
-// are delivered or not.
+// Replaces the delivery queue of an endpoint with a queue that is broken on purpose: the position that it returns is
+// after all events that were read, even if some of these events are not delivered yet.
 
 import { DeliveryQueue as ShippedQueue } from '../../src/events/webhooks/delivery-queue.ts';
 import type { EventPosition } from '../../src/store/event-log.ts';

@@ -1,5 +1,5 @@
-// The load of the tests of events: writes of all kinds with small amounts, so that balances often cross thresholds, and
-// moves of the ledger's test clock, so that credits expire, cycles renew and holds lapse.
+// The load of the event tests: writes of all kinds with small amounts, so that balances often cross thresholds, and
+// moves of the test clock, so that credits expire, cycles renew and holds lapse.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { below, type Random } from '../crash/randomness.ts';
@@ -7,18 +7,18 @@ import { KnownTransactions, type Sent, someKind } from '../crash/requests.ts';
 
 const CLIENTS = 6;
 const END_USERS = 40;
-/** About as much is added as is spent, so that balances stay near the thresholds. */
+/** With this maximum, clients add about as much as they spend, so that balances stay near the thresholds. */
 const ADDITION_MAX = 400;
-/** Some are shorter than the notice of `credits.expiring`, and some are longer. */
+/** Some validities are shorter than the notice period of `credits.expiring`, and some are longer. */
 const VALIDITY_DAYS = [1, 3, 8, 10, 31];
-/** Short, so that many cycles renew. */
+/** The validities of recurring cycles are short, so that many cycles renew. */
 const CYCLE_DAYS = [1, 2, 8];
 /** The longest pause of a client between two requests. */
 const PAUSE_MS_MAX = 15;
 /** The longest pause between two moves of the clock. */
 const MOVE_PAUSE_MS_MAX = 600;
 const MOVE_MS_MAX = 12 * 3_600_000;
-/** The share of moves that are only some milliseconds. */
+/** The share of moves by at most `SMALL_MOVE_MS_MAX`. */
 const SMALL_MOVES = 0.3;
 const SMALL_MOVE_MS_MAX = 2_000;
 
@@ -47,7 +47,10 @@ export class EventLoad {
     this.#clients = Promise.all([...clients, this.#moveClock()]);
   }
 
-  /** Afterwards, all that is due by the time of the clock has happened: a move that a kill interrupted is completed. */
+  /**
+   * Stops the load. A last move of the clock completes a move that a kill interrupted, so that everything that is due
+   * has happened.
+   */
   async stop(): Promise<void> {
     this.#isStopped = true;
     await this.#clients;

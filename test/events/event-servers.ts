@@ -1,5 +1,5 @@
-// The processes of the tests that kill: `scrip serve` on one ledger with a test clock, once on SQLite or three times on
-// PostgreSQL, and an account with thresholds and endpoints.
+// The servers of the tests that kill processes: one `scrip serve` on SQLite, or three on one PostgreSQL database. The
+// ledger has a test clock, and an account with thresholds and endpoints.
 
 import { randomBytes } from 'node:crypto';
 import { type Database, databaseOf } from '../../src/config.ts';
@@ -105,7 +105,7 @@ export class EventServers {
     return secret;
   }
 
-  /** The number of events that wait for a retry. */
+  /** The number of pending events of all endpoints. */
   async pending(): Promise<number> {
     await using database = await openAccountDatabase(this.database);
     const { pending } = await database.queries

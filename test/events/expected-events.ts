@@ -1,5 +1,5 @@
-// Compares the log of events with the events that follow from all postings, derived in one go, and compares what a
-// receiver got with the log.
+// Derives events from all postings at once and compares them with the event log. Then compares the event log with the
+// requests that a receiver got.
 
 import type { Database } from '../../src/config.ts';
 import { deriveEvents } from '../../src/events/derive.ts';
@@ -23,7 +23,7 @@ export interface ListedEvent {
 
 const PAGE = 1_000;
 
-/** Derives the events of all postings of an account, read from the database itself. */
+/** Reads all postings of an account directly from the database, and derives their events. */
 export async function expectedEvents(
   database: Database,
   accountName: string,
@@ -64,7 +64,7 @@ export async function readLog(url: string, secret: string): Promise<readonly Lis
   return events;
 }
 
-/** @returns a sentence for each difference */
+/** @returns a sentence for each end user with different events, and a sentence if IDs are in the log twice */
 export function logProblems(log: readonly ListedEvent[], expected: EventsByUser): string[] {
   const problems: string[] = [];
   const ids = new Set(log.map(({ id }) => id));
@@ -87,8 +87,8 @@ export function logProblems(log: readonly ListedEvent[], expected: EventsByUser)
 
 /**
  * @param arrivals of one endpoint, in order
- * @returns a sentence for each event that did not arrive, was never logged, or arrived before an earlier one of its end
- * user
+ * @returns a sentence for each event that did not arrive, is not the same in the log, or arrived before an earlier
+ * event of the same end user
  */
 export function arrivalProblems(log: readonly ListedEvent[], arrivals: readonly Arrival[]): string[] {
   const problems: string[] = [];

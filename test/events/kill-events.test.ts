@@ -21,14 +21,14 @@ const OPTIONS: KillOptions = {
   settledWithinMs: 60_000,
 };
 
-test('if servers and receivers are killed, each event is delivered, none is made up, and those of an end user arrive in order', async (t) => {
+test('if servers and receivers are killed, every event of the log is delivered, no other event is delivered, and the events of an end user arrive in order', async (t) => {
   const found = await killEvents(OPTIONS, randomFrom(SEED));
   t.diagnostic(`SEED=${SEED}: ${summaryOf(found)}`);
   assert.deepEqual(found.problems, []);
   assert(found.events > 100, 'there were events to lose');
 });
 
-test('control: the kill test catches a server that stores the position of the derivation before the events', async (t) => {
+test('control: the kill test catches a server that stores the position of the derivation before it stores the events', async (t) => {
   const options = { ...OPTIONS, weakness: 'late-events', settledWithinMs: 2_000 } as const;
   const found = await killEvents(options, randomFrom(SEED));
   t.diagnostic(`SEED=${SEED}: ${summaryOf(found)}`);

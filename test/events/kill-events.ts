@@ -1,6 +1,6 @@
 // `npm run kill-events -- --kills 100 --seed 1`: kills the processes that derive, deliver and receive events at random
-// moments under load. With `--database postgres`, three processes share a PostgreSQL ledger. The test must also catch
-// servers that are broken on purpose.
+// moments under load. With `--database postgres`, three processes share a PostgreSQL ledger. On SQLite, the test must
+// also catch servers that are broken on purpose.
 
 import { parseArgs } from 'node:util';
 import { randomFrom } from '../crash/randomness.ts';
@@ -17,7 +17,7 @@ const { kills, seed, database, retries } = parseArgs({
     seed: { type: 'string', default: String(Date.now() % 1_000_000) },
     /** `sqlite` or `postgres` */
     database: { type: 'string', default: 'sqlite' },
-    /** `shipped`, or `short` to try failed deliveries again at once */
+    /** `shipped` for the retry schedule of Scrip; `short` to retry failed deliveries within a second */
     retries: { type: 'string', default: 'shipped' },
   },
 }).values;
@@ -31,7 +31,7 @@ const SQLITE: KillOptions = {
   endpoints: 1,
   hasShortRetries: retries === 'short',
   weakness: null,
-  // The second retry of an event comes after up to six minutes.
+  // The second retry of an event is made up to six minutes after the first retry.
   settledWithinMs: retries === 'short' ? 120_000 : 900_000,
 };
 

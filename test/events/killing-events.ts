@@ -18,12 +18,15 @@ const SETTINGS: EventSettings = {
   expiringDays: 7,
   thresholds: [{ credits: 100 }, { percent: 50 }, { credits: 500 }],
 };
-/** The share of the kills of a server after which its next start is also killed, at a random moment. */
+/** The share of server kills after which the first restart is also killed, at a random moment. */
 const STARTS_KILLED = 0.1;
 const START_MS = 800;
 const RESPONSE_MS_MAX = 8;
 const LOOK_MS = 500;
-/** Renewals and lapses that are due are stored every second, so the log is complete once this many looks found no more. */
+/**
+ * Scrip stores due renewals and lapses every second, so the log is complete if this many looks in a row find no new
+ * events.
+ */
 const SAME_LOOKS = 5;
 
 export interface KillOptions extends ServerOptions {
@@ -31,10 +34,10 @@ export interface KillOptions extends ServerOptions {
   /** The shortest time from a restart to the next kill. */
   readonly loadMsMin: number;
   readonly loadMsMax: number;
-  /** Without a file, in a new folder. */
+  /** Null for a SQLite file in a new folder. */
   readonly databaseUrl: string | null;
   readonly endpoints: number;
-  /** Once there is no load, how long the log may take to be complete, and then the deliveries. */
+  /** The time limit for the log to be complete after the load, and the same limit for all deliveries after that. */
   readonly settledWithinMs: number;
 }
 
@@ -44,16 +47,16 @@ export interface EventKills {
   startsKilled: number;
   acknowledged: number;
   clockMoves: number;
-  /** Without the load, until everything was delivered. */
+  /** The milliseconds from the end of the load until everything was delivered. */
   settledMs: number;
-  /** The events of the log. */
+  /** The number of events in the log. */
   events: number;
   readonly types: Record<string, number>;
-  /** The requests that the receiver got. */
+  /** The number of requests that the receiver got. */
   arrivals: number;
   /** How many events the receiver got more than once. */
   twice: number;
-  /** A sentence for each. */
+  /** One sentence for each problem. */
   readonly problems: string[];
 }
 
@@ -112,11 +115,11 @@ class KilledEvents {
       SETTINGS,
       this.#paths.map((path) => this.#receiver.urlOf(path)),
     );
-    // The load gets its own numbers, so that the seed alone decides which process is killed when.
+    // The load has its own random numbers, so that the seed alone decides which process is killed, and when.
     const load = new EventLoad({ urls, secret: this.#secret }, randomFrom(below(2 ** 32, this.#random)));
     load.start();
     const { kills, loadMsMin, loadMsMax } = this.#options;
-    // Of every two kills, one is of a server.
+    // Of every two kills, one kills a server and the other kills the receiver, in random order.
     let isSender = false;
     for (let kill = 0; kill < kills; kill++) {
       await sleep(loadMsMin + this.#random() * (loadMsMax - loadMsMin));
@@ -174,7 +177,7 @@ class KilledEvents {
     if (said !== '') found.problems.push(`the servers wrote: ${said}`);
   }
 
-  /** Reads the log when it is as expected, or after a while as it is. */
+  /** Returns the log when it has the expected events, or the incomplete log after the time limit. */
   async #completeLog(): Promise<readonly ListedEvent[]> {
     const deadline = performance.now() + this.#options.settledWithinMs;
     const [url = ''] = this.#servers.urls;

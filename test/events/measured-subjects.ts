@@ -1,5 +1,5 @@
-// The two servers that the measurements of events compare: one whose account has a threshold and an endpoint, and one
-// without them. Both derive events.
+// The two servers that the event benchmarks compare: one whose account has thresholds and an endpoint, and one whose
+// account has neither. Both derive events.
 
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -18,12 +18,12 @@ import { Receiver } from './receiver.ts';
 /** The number of the only account of a seeded ledger. */
 const ACCOUNT_NUMBER = 1;
 const LOOK_MS = 250;
-/** New events reach the senders within this time. */
+/** Within this time, the senders of webhooks have found new events. */
 const NUDGED_MS = 1_500;
 
 export interface Watched {
   readonly thresholds: readonly Threshold[];
-  /** The types that the endpoint gets; empty for all. */
+  /** The event types that the endpoint receives; empty for all. */
   readonly types: readonly EventType[];
 }
 

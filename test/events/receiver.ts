@@ -74,7 +74,7 @@ export class Receiver {
     return this.#arrivals;
   }
 
-  /** A line that a kill has cut off had no response, so it is no arrival. */
+  /** Ignores a line that a kill has cut off: the receiver did not respond to this request. */
   #add(line: string): void {
     if (line.endsWith('}')) this.#arrivals.push(JSON.parse(Buffer.from(line, 'latin1').toString('utf8')));
   }

@@ -1,6 +1,6 @@
-// `npm run event-storm`: every end user crosses a threshold within a minute, and an endpoint gets the events. Measures
-// the writes, against the same load without a threshold and an endpoint, in turn, and when each event arrives.
-// `-- --closed-loop` measures `/subtract` with an endpoint that gets all events, against the same without one.
+// `npm run event-storm`: every end user crosses a threshold within a minute, and an endpoint receives the events.
+// Measures how long each event takes to arrive, and compares the writes with the same load on a server without a
+// threshold and an endpoint. `-- --closed-loop` compares `/subtract` with and without an endpoint for all events.
 
 import { parseArgs } from 'node:util';
 import { closedLoop } from '../../bench/closed-loop.ts';
@@ -14,7 +14,7 @@ import { delivered, derived, EachUser, type MeasuredSubjects, startSubjects, wat
 
 const OPEN_CONNECTIONS = 64;
 const CLOSED_CONNECTIONS = 64;
-/** Requests per second that add the credits again. */
+/** Requests per second while credits are added before a round, and during the warm-up. */
 const REFILL_RATE = 2_000;
 const WARM_UP_USERS = 5_000;
 const SHOWN = 10;
@@ -67,7 +67,7 @@ async function storm(): Promise<void> {
   }
 }
 
-/** Compiles the code of a server. Afterwards, each balance is as before. */
+/** Sends requests until the server has compiled its code. The balances are the same before and after. */
 async function warmUp(subject: Subject): Promise<void> {
   const load = {
     rate: REFILL_RATE,
@@ -78,7 +78,7 @@ async function warmUp(subject: Subject): Promise<void> {
   await openLoopFrom(subject, new EachUser('/subtract'), load);
 }
 
-/** Every second round begins with the other server. */
+/** Measures both servers in one round. Every second round measures the other server first. */
 async function inTurn(round: number, onWatched: () => Promise<Round>, onPlain: () => Promise<Round>): Promise<Pair> {
   if (round % 2 === 0) return { watched: await onWatched(), plain: await onPlain() };
   const plain = await onPlain();
@@ -116,7 +116,7 @@ async function stormOn(subject: Subject, watching: MeasuredSubjects | null, roun
   return measured;
 }
 
-/** Every end user must have crossed the threshold once a round, and each event must have arrived. */
+/** Every end user must have crossed the threshold once in each round, and each event must have arrived. */
 async function checkArrivals({ watched, receiver }: MeasuredSubjects): Promise<void> {
   const log = (await readLog(watched.url, watched.secret)).filter(({ type }) => type === 'balance.low');
   const problems = arrivalProblems(log, receiver.read());

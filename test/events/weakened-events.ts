@@ -1,9 +1,9 @@
-// For the tests of events: breaks a server on purpose, or shortens the delays between its retries. A process and each of
-// its threads load this module before all other modules (`NODE_OPTIONS=--import=…`).
+// For the event tests: breaks a server on purpose, or shortens the delays between retries. A process and each of its
+// threads load this module before all other modules (`NODE_OPTIONS=--import=…`).
 //
-//   SHORT_RETRIES=yes                 tries failed deliveries again within a second
+//   SHORT_RETRIES=yes                 retries failed deliveries within a second
 //   WEAKENED_EVENTS=early-position    stores the position of an endpoint before the events up to it are delivered
-//   WEAKENED_EVENTS=late-events       stores the position of the derivation before the events up to it
+//   WEAKENED_EVENTS=late-events       stores the position of the derivation before it stores the events up to it
 
 import { substitute } from '../load/substituted-module.ts';
 

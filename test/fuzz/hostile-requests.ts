@@ -317,8 +317,8 @@ export class HostileRequests {
     const [validity, rollover_max] = [random.pick(FORM_NUMBERS), random.pick(FORM_NUMBERS)];
     const unit = random.pick(['days', 'months', '', 'x']);
     const on_active = random.pick(['', 'replace', 'at_period_end']);
-    // Only preview a plan change at the end of the period, because it would change the balance response without a
-    // transaction in the default list.
+    // Preview a plan change at the end of the period, but never confirm it: a scheduled plan changes the balance
+    // response without adding a transaction to the default list.
     const confirmed = on_active === 'at_period_end' ? '' : random.pick(['', 'yes']);
     const note = random.pick(['', 'a note', '\u0000', '\ud800', 'x'.repeat(5_000), '<script>', '%']);
     const plan = { validity, unit, rollover_max, on_active, confirmed };

@@ -1,4 +1,4 @@
-// Short histories for the tests of events: commands on days, and the events that follow, one line each.
+// Short histories for the event tests: runs commands on given days, and formats each resulting event as one line.
 
 import assert from 'node:assert/strict';
 import { deriveEvents } from '../../src/events/derive.ts';
@@ -8,7 +8,10 @@ import type { PostingKind } from '../../src/ledger/posting.ts';
 import { type EventSettings, type EventType, type LedgerEvent, thresholdOf } from '../../src/store/event-log.ts';
 import { ADA, MemoryLedger, NOW } from './ledger-builders.ts';
 
-/** Commands with the days on which they are sent, counted from `NOW`. A command can refer to the ledger before it. */
+/**
+ * Commands with the days on which they are sent, counted from `NOW`. A function makes its command from the ledger after
+ * the earlier commands.
+ */
 export type EventHistory = readonly (readonly [day: number, command: Command | ((ledger: MemoryLedger) => Command)])[];
 
 /** A millisecond, in days. */
@@ -29,7 +32,7 @@ export function dayAt(day: number): Instant {
   return NOW + Math.round(day * DAY_MS);
 }
 
-/** The id of the latest transaction of a kind. */
+/** The id of the latest transaction of the given kind. */
 export function latestOf({ postings }: MemoryLedger, kind: PostingKind): string {
   const id = postings.findLast((posting) => posting.kind === kind)?.transactionId;
   assert(id !== undefined, `the history has a posting of kind ${kind}`);
@@ -45,7 +48,7 @@ export function ledgerAfter(history: EventHistory): MemoryLedger {
   return ledger;
 }
 
-/** The events of a history until a day, derived in one go; by default until its last command. */
+/** Derives all events of a history at once, until the given day; by default until the day of the last command. */
 export function eventsOf(
   history: EventHistory,
   { until = history.at(-1)?.[0] ?? 0, settings = settingsOf() }: { until?: number; settings?: EventSettings } = {},
@@ -65,7 +68,7 @@ export function balanceLines(events: readonly LedgerEvent[]): readonly string[] 
     );
 }
 
-/** The events of some types, such as `3: credits.expired 10`. */
+/** The events of the given types, such as `3: credits.expired 10`. */
 export function linesOf(events: readonly LedgerEvent[], ...types: readonly EventType[]): readonly string[] {
   return events
     .filter(({ type }) => types.includes(type))

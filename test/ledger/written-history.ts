@@ -76,7 +76,7 @@ const HISTORY: History = [
   [8, add(2, { validityDays: 2 })],
   [8, subtract(1)],
   [8.1, stopCycle()],
-  // Two holds stay open. The second hold would lapse first.
+  // Two holds stay open. The second hold has the earlier expiry.
   [8.2, holdFor(14, 9)],
   [8.3, holdFor(31, 5)],
 ];

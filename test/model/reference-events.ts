@@ -1,6 +1,6 @@
-// A second derivation of the events that follow from the balance, for comparison with `src/events/derive.ts`. It looks
-// at every instant at which a period ends or a posting was made, compares the balances before and after, and keeps all
-// cycles. It is slow and knows nothing about states that are stored between derivations.
+// A second implementation of the events that follow from the balance, for comparison with `src/events/derive.ts`. It
+// compares the balances before and after every instant at which a period ends or a posting was made, and keeps all
+// cycles. It is slow, because it always begins with the first posting instead of a stored state.
 
 import assert from 'node:assert/strict';
 import { applyAll } from '../../src/ledger/apply.ts';
@@ -17,9 +17,9 @@ export interface ReferenceEvent {
   readonly type: EventType;
   readonly at: Instant;
   readonly balance: number;
-  /** The balance before the step; the credits that expired for `credits.expired`. */
+  /** The balance before the event; for `credits.expired`, the credits that expired. */
   readonly amount: number;
-  /** The thresholds that were crossed; the cycle for `credits.expired`. */
+  /** The thresholds that were crossed; for `credits.expired`, the id of the cycle. */
   readonly of: readonly string[];
 }
 
@@ -30,7 +30,7 @@ export const REFERENCE_TYPES: readonly EventType[] = [
   'balance.recovered',
 ];
 
-/** @param postings all postings of an end user, oldest first; no request follows until `until` */
+/** @param postings all postings of an end user up to `until`, oldest first */
 export function referenceEvents(
   postings: readonly Posting[],
   until: Instant,

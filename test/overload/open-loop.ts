@@ -56,7 +56,7 @@ export class Generator {
     this.#connectionsMax = connectionsMax;
   }
 
-  /** Opens connections, so that the measurement does not include the time for this. */
+  /** Opens connections before a measurement, so that the measured times do not include connecting. */
   async connect(connections: number): Promise<void> {
     while (this.#lines.size < connections) {
       const some = Math.min(OPENING_MAX, connections - this.#lines.size);

@@ -33,7 +33,7 @@ const SLOW_SERVER = join(import.meta.dirname, 'slow-server.ts');
 const REFUSING_SERVER = join(import.meta.dirname, 'refusing-server.ts');
 /** Requests per second: more than any server on two cores can respond to. */
 const GENERATOR_RATE = 180_000;
-/** The limit of the server, `CONNECTIONS_SERVED`, is higher, so that other requests can connect. */
+/** The load opens at most this many connections. The server accepts more, so that other requests can connect. */
 const CONNECTIONS_MAX = 2_000;
 const CONNECTIONS_SERVED = 3_100;
 

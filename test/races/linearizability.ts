@@ -112,8 +112,8 @@ function listOf<Input, Output>(history: readonly Operation<Input, Output>[]): En
     }
     ends.push({ at: operation.calledAt, end: { operation, bit, matching, isCall: true, ...links } });
   });
-  // At the same instant, calls come before returns. The two operations then count as concurrent, which avoids false
-  // alarms.
+  // Sort calls before returns of the same instant: an operation that is called when another returns then counts as
+  // concurrent with it, which avoids false alarms.
   ends.sort((a, b) => a.at - b.at || Number(b.end.isCall) - Number(a.end.isCall));
   const none = { input: null, output: null, calledAt: 0, returnedAt: 0 } as unknown as Operation<Input, Output>;
   const head: End<Input, Output> = {

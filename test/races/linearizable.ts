@@ -16,7 +16,7 @@ export interface Size {
   readonly calls: number;
 }
 
-/** This makes about three concurrent calls per end user. More calls would mainly slow down the search. */
+/** Gives about three concurrent calls per end user. More concurrent calls would mainly slow down the search. */
 export const SIZE: Size = { endUsers: 4, clients: 12, calls: 40 };
 
 export interface Findings {

@@ -38,7 +38,7 @@ async function answer(request: IncomingMessage, response: ServerResponse): Promi
   }
 }
 
-/** An end user that does not exist. A capture moves the held credits here, where they are lost. */
+/** The id of an end user that does not exist. A capture loses the held credits by moving them to this end user. */
 const NO_END_USER = '00000000-0000-4000-8000-000000000000';
 
 async function creditsOf(user: string): Promise<number> {

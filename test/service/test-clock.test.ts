@@ -240,7 +240,7 @@ describe('the retention of idempotency keys on a ledger with a test clock', () =
     return got['idempotent-replayed'] === 'true';
   }
 
-  test('the key of a subtraction is forgotten after a day of the machine, not of the test clock (SQLite)', async (t) => {
+  test('on SQLite, an idempotency key expires by the clock of the machine, not by the test clock', async (t) => {
     const clock = new MovableClock('2026-11-20T08:00:00.123Z');
     const scrip = await startScrip({ clock, testClock: true });
     t.after(() => scrip.stop());
@@ -259,7 +259,7 @@ describe('the retention of idempotency keys on a ledger with a test clock', () =
     await scrip.assertConsistent();
   });
 
-  test('the key of a subtraction is forgotten after a day of the database, not of the test clock (PostgreSQL)', async (t) => {
+  test('on PostgreSQL, an idempotency key expires by the clock of the database, not by the test clock', async (t) => {
     const database = await newDatabaseOn(server, { lanes: 2 });
     const scrip = await startScrip({ testClock: true, database });
     t.after(() => scrip.stop());

@@ -289,9 +289,12 @@ test('tracing is off unless a collector endpoint is set', () => {
 
 const WRONG: readonly (readonly [name: string, value: string])[] = [
   ['OTEL_EXPORTER_OTLP_ENDPOINT', 'collector:4318'],
+  ['OTEL_EXPORTER_OTLP_TRACES_ENDPOINT', 'collector:4318/v1/traces'],
   ['OTEL_EXPORTER_OTLP_PROTOCOL', 'grpc'],
+  ['OTEL_EXPORTER_OTLP_TRACES_PROTOCOL', 'grpc'],
   ['OTEL_EXPORTER_OTLP_HEADERS', 'hunter2'],
   ['OTEL_EXPORTER_OTLP_HEADERS', 'key=%hunter2'],
+  ['OTEL_EXPORTER_OTLP_TRACES_HEADERS', 'hunter2'],
   ['OTEL_TRACES_SAMPLER', 'sometimes'],
   ['OTEL_TRACES_SAMPLER_ARG', '2'],
 ];

@@ -67,7 +67,7 @@ export class ArrivingRequest extends EventEmitter {
   }
 
   resume(): this {
-    // This has the same effect as `process.nextTick`, but is much cheaper.
+    // A promise has the same effect here as `process.nextTick`, but is much cheaper.
     void Promise.resolve().then(() => {
       if (this.#body !== null) this.emit('data', this.#body);
       this.#around(() => this.emit('end'));
@@ -77,8 +77,8 @@ export class ArrivingRequest extends EventEmitter {
 }
 
 /**
- * Replaces `ServerResponse`. Unlike the original, this class is no `Writable`: it collects the body and delivers it as
- * a whole.
+ * Replaces `ServerResponse`. Unlike the original, this class is not a `Writable`: it collects the body and delivers it
+ * as a whole.
  */
 export class DepartingResponse extends EventEmitter {
   statusCode = 200;

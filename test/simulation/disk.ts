@@ -133,7 +133,7 @@ export class Disk {
     this.consumed += count;
   }
 
-  /** Whether all events are stored that have happened so far. */
+  /** Whether all events up to the present instant are stored. */
   get hasAllEvents(): boolean {
     const { areDerived, consumed } = this.events;
     return !areDerived || (consumed === this.feed.length && this.events.due(this.peek()).length === 0);

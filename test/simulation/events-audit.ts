@@ -1,5 +1,5 @@
-// Compares the events that a simulation stored, whatever failed meanwhile, with the events that follow from all
-// postings when they are derived in one go.
+// Compares the events that a simulation stored, despite its faults, with the events that are derived from all postings
+// in one step.
 
 import { deriveEvents } from '../../src/events/derive.ts';
 import { endUserText } from '../../src/ledger/command.ts';

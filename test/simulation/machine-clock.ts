@@ -20,16 +20,16 @@ export const BEGINNINGS: readonly Instant[] = [
   Date.UTC(2028, 1, 28, 23, 59, 50),
 ];
 /**
- * The clock no longer jumps forward once the jumps have reached this sum, because a daily cycle renews once for each
- * day.
+ * The clock stops jumping forward when the sum of its forward jumps exceeds this many days. The sum is limited because
+ * a daily cycle renews once for each day.
  */
 const DAYS_MAX = 130;
 const STANDSTILL_MS = 150;
 const MONTH_END_SHARE = 0.4;
 const BOUNDARIES_NEAR = 4;
 /**
- * The share of jumps to a boundary that may skip the nearest boundaries. Without such jumps, no jump would reach the
- * end of a month while there are daily cycles.
+ * The share of jumps to a boundary that choose any boundary within `FAR_MS` instead of one of the nearest. If all jumps
+ * chose near boundaries, no jump would reach the end of a month while there are daily cycles.
  */
 const FAR_SHARE = 0.4;
 const FAR_MS = 32 * DAY_MS;

@@ -66,7 +66,7 @@ export class Process implements Owner {
     this.authenticator.start();
   }
 
-  /** Stops the process in the same way as `startService`. */
+  /** Stops the process in the same way as `stop` of the service that `startService` returns. */
   async stop(): Promise<void> {
     await Promise.all(this.jobs.map((job) => job.stop()));
     await this.commit.drained();

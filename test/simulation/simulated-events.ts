@@ -1,5 +1,5 @@
-// The log of events of a simulation. A step stores its events, the states of their end users and the position in the
-// feed at once, after all pauses in which the process can crash.
+// The event log of a simulation. A step stores its events, the states of their end users and the position in the feed
+// together, after all pauses in which the process can crash.
 
 import { type EndUserKey, endUserText } from '../../src/ledger/command.ts';
 import type { Instant } from '../../src/ledger/instant.ts';
@@ -13,8 +13,8 @@ import type { StoreOptions } from './simulated-store.ts';
 import type { Owner } from './virtual-time.ts';
 
 /**
- * Events are derived in one of this many seeds, since that takes a third of the CPU time of a seed, and in all seeds of a
- * store with a broken event log.
+ * One of this many seeds derives events, because the derivation takes a third of the CPU time of a seed. If the event
+ * log of a store is broken on purpose, all seeds derive events.
  */
 export const EVENTS_EVERY_SEEDS = 7;
 const PART_MAX = 100;
@@ -57,7 +57,7 @@ export class StoredEvents {
     }
   }
 
-  /** Some end users for whom time alone has caused events. */
+  /** Returns at most `DUE_MAX` end users for whom time alone has caused events that are not stored yet. */
   due(now: Instant): readonly EndUserKey[] {
     const due: EndUserKey[] = [];
     for (const { user, dueAt } of this.users.values())
@@ -122,7 +122,7 @@ export class SimulatedEvents implements Pick<EventLog, 'deriveNext'> {
     return this.disk.lock(names, this.owner);
   }
 
-  /** @param count the number of postings of the feed that were taken */
+  /** @param count how many postings of the feed the events were derived from */
   protected async save(derived: NewlyDerived, count: number): Promise<void> {
     this.disk.events.save(derived);
     this.disk.events.consumed += count;

@@ -1,5 +1,5 @@
-// Runs a short simulation of the product, with the same seeds each time, so that changes are comparable, and then of
-// the broken stores. `SEED` and `SEEDS` select other seeds; `npm run simulate` runs longer simulations.
+// Runs short simulations of the product, and then of the stores that are broken on purpose. The seeds are always the
+// same, so that runs can be compared. `SEED` and `SEEDS` select other seeds; `npm run simulate` runs longer ones.
 
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';

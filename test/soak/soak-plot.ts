@@ -16,7 +16,7 @@ const SHORT_SECONDS = 120;
 /** The vertical axis ends at about this multiple of the median. Larger values are drawn at its end. */
 const CEILING_OF_MEDIAN = 8;
 
-const COLOURS: Record<SoakEvent['kind'], string> = { kill: '#c0392b', jump: '#b9c4cf', backup: '#d9e8d2' };
+const COLORS: Record<SoakEvent['kind'], string> = { kill: '#c0392b', jump: '#b9c4cf', backup: '#d9e8d2' };
 
 export function plotOf(run: Soak, verdicts: Readonly<Record<SeriesName, Flatness>>): string {
   const names = Object.keys(SERIES) as SeriesName[];
@@ -45,8 +45,8 @@ function legend(): string {
   return Object.entries(words)
     .map(([kind, word], index) => {
       const left = LEFT + index * 140;
-      const colour = COLOURS[kind as SoakEvent['kind']];
-      return `<rect x="${left}" y="30" width="12" height="12" fill="${colour}"/>${text(left + 18, 40, word, 'start')}`;
+      const color = COLORS[kind as SoakEvent['kind']];
+      return `<rect x="${left}" y="30" width="12" height="12" fill="${color}"/>${text(left + 18, 40, word, 'start')}`;
     })
     .join('\n');
 }
@@ -72,9 +72,9 @@ function panel(run: Soak, name: SeriesName, verdict: Flatness, x: Scale, top: nu
     return `<polyline points="${points}" fill="none" stroke="#1f5f8b" stroke-width="1.2"/>`;
   });
   const head = `${title}${unit === '' ? '' : `, ${unit}`}: ${verdictText(verdict, unit)}`;
-  const colour = verdict.isFlat ? '#2c3e50' : '#c0392b';
+  const color = verdict.isFlat ? '#2c3e50' : '#c0392b';
   return [
-    text(LEFT, top, head, 'start', 12, colour),
+    text(LEFT, top, head, 'start', 12, color),
     ...run.events.map((event) => mark(event, x, top)),
     ...ticks,
     ...lives,
@@ -83,7 +83,7 @@ function panel(run: Soak, name: SeriesName, verdict: Flatness, x: Scale, top: nu
 
 function mark({ kind, seconds, ms }: SoakEvent, x: Scale, top: number): string {
   const width = kind === 'backup' ? Math.max(1, x(seconds + ms / 1_000) - x(seconds)) : 1;
-  return `<rect x="${x(seconds).toFixed(1)}" y="${top + 8}" width="${width.toFixed(1)}" height="${PANEL_HEIGHT - 8}" fill="${COLOURS[kind]}"/>`;
+  return `<rect x="${x(seconds).toFixed(1)}" y="${top + 8}" width="${width.toFixed(1)}" height="${PANEL_HEIGHT - 8}" fill="${COLORS[kind]}"/>`;
 }
 
 export function verdictText({ isFlat, level, slopePerHour, risePermitted, rise }: Flatness, unit: string): string {
@@ -101,6 +101,6 @@ function timeText(seconds: number): string {
   return seconds < SHORT_SECONDS ? `${Math.round(seconds)} s` : `${Math.round(seconds / 6) / 10} min`;
 }
 
-function text(x: number, y: number, words: string, anchor: string, size = 12, colour = '#2c3e50'): string {
-  return `<text x="${x}" y="${y}" text-anchor="${anchor}" font-size="${size}" fill="${colour}">${words}</text>`;
+function text(x: number, y: number, words: string, anchor: string, size = 12, color = '#2c3e50'): string {
+  return `<text x="${x}" y="${y}" text-anchor="${anchor}" font-size="${size}" fill="${color}">${words}</text>`;
 }

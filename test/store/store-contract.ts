@@ -1,5 +1,5 @@
-// The store contract: the tests that every store must pass. The ledger of each test is audited before and after its
-// totals catch up.
+// The store contract: the tests that every store must pass. Each test ends with two audits of its ledger:
+// before and after the totals catch up.
 
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';

@@ -182,7 +182,7 @@ export function idsOf(outcomes: readonly (Outcome | null)[]): (TransactionId | n
   return outcomes.map((outcome) => (outcome?.refused === null ? outcome.transactionId : null));
 }
 
-/** The first and the last have the same UUID in different accounts. */
+/** `oneTime` and `namesake` have the same UUID in different accounts. */
 export const PEOPLE = {
   oneTime: new EndUser(1, 1),
   renewing: new EndUser(1, 2),

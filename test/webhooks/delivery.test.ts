@@ -1,4 +1,5 @@
-// The delivery of events to endpoints by one process: order, what is stored when, and what is never logged.
+// Tests the delivery of events to endpoints by one process: the order of the events, when positions are stored, and
+// what is never logged.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -21,7 +22,7 @@ import {
   withStatus,
 } from './webhook-fixture.ts';
 
-test('an endpoint receives the events as signed requests, and the position is stored', async (t) => {
+test('an endpoint receives events as signed requests, and the position of the endpoint is stored', async (t) => {
   await using receiver = await Receiver.start();
   const setting = await webhookSetting(t);
   const { events } = setting;
@@ -40,7 +41,7 @@ test('an endpoint receives the events as signed requests, and the position is st
   assert.deepEqual(deliveries.map(({ eventId }) => eventId).sort(), ids);
 });
 
-test('an endpoint receives only the types that it has chosen', async (t) => {
+test('an endpoint receives only events of its types', async (t) => {
   await using receiver = await Receiver.start();
   const setting = await webhookSetting(t);
   setting.events.add('u1', 500);
@@ -71,7 +72,7 @@ test('up to ten requests are sent at once, but one at a time and in order for ea
       open.delete(user);
       response.end();
     });
-    // The first ten are answered when all of them have arrived.
+    // Answer the first ten requests only after all ten have arrived.
     if (openMax === 10) for (const answer of answers.splice(0)) answer();
   };
   const { id } = await addEndpoint(setting, receiver.url());
@@ -81,7 +82,7 @@ test('up to ten requests are sent at once, but one at a time and in order for ea
   assert.equal(openMax, 10);
 });
 
-test('a failed event and the later ones of its end user wait, and the others go on', async (t) => {
+test('a failed event and later events of its end user wait, and events of other end users are delivered', async (t) => {
   await using receiver = await Receiver.start();
   const setting = await webhookSetting(t);
   const [first, ...others] = setting.events.add('u1', 4);
@@ -99,7 +100,7 @@ test('a failed event and the later ones of its end user wait, and the others go 
   assert(summary.oldestPendingAt !== null && summary.lastDeliveredAt !== null);
   assert(job.oldestAgeMs() > 0);
 
-  // An event that is recorded now is behind them.
+  // A new event of the same end user waits behind the pending events.
   const [late] = setting.events.add('u1');
   await until(async () => (await storedPosition(setting, id)) === 9, job);
   isBroken = false;
@@ -109,7 +110,7 @@ test('a failed event and the later ones of its end user wait, and the others go 
   assert.equal(job.oldestAgeMs(), 0);
 });
 
-test('with random failures, each end user receives all its events in order', async (t) => {
+test('despite many failures, an endpoint receives all events of each end user in order', async (t) => {
   await using receiver = await Receiver.start();
   const setting = await webhookSetting(t);
   const users = ['u1', 'u2', 'u3', 'u4'];
@@ -136,7 +137,7 @@ test('with random failures, each end user receives all its events in order', asy
   assert(job.attempts.failed > 50);
 });
 
-test('an endpoint that hangs does not delay another', async (t) => {
+test('an endpoint that does not respond does not delay other endpoints', async (t) => {
   await using hanging = await Receiver.start();
   await using healthy = await Receiver.start();
   hanging.answer = () => {};
@@ -149,7 +150,7 @@ test('an endpoint that hangs does not delay another', async (t) => {
   assert.equal(hanging.received.length, 10);
 });
 
-test('requests that hang do not delay other end users of the endpoint', async (t) => {
+test('requests without a response do not delay events of other end users', async (t) => {
   await using receiver = await Receiver.start();
   receiver.answer = ({ body }, response) => void (body.includes('"stuck"') || response.end());
   const setting = await webhookSetting(t);
@@ -165,7 +166,7 @@ test('requests that hang do not delay other end users of the endpoint', async (t
   assert.equal((await pendingIds(setting, id)).length, 3);
 });
 
-/** Delivers to an endpoint that answers only when the test says so. @returns whether a position was stored too early */
+/** Delivers three events to an endpoint that delays its responses. @returns whether a position was stored too early */
 async function storesTooEarly(t: Parameters<typeof webhookSetting>[0]): Promise<boolean> {
   await using receiver = await Receiver.start();
   const setting = await webhookSetting(t);
@@ -186,11 +187,11 @@ async function storesTooEarly(t: Parameters<typeof webhookSetting>[0]): Promise<
   return isTooEarly;
 }
 
-test('the position is stored only after the events before it are delivered', async (t) => {
+test('the stored position of an endpoint never passes an event whose request is in flight', async (t) => {
   assert.equal(await storesTooEarly(t), false);
 });
 
-test('the test of the position finds a sender that stores it before the delivery', async (t) => {
+test('control: the position test detects a queue that passes events in flight', async (t) => {
   const { passed } = DeliveryQueue.prototype;
   t.mock.method(DeliveryQueue.prototype, 'passed', function broken(this: DeliveryQueue) {
     return { ...passed.call(this), position: '3' };
@@ -198,23 +199,23 @@ test('the test of the position finds a sender that stores it before the delivery
   assert.equal(await storesTooEarly(t), true);
 });
 
-test('after a crash, the next process delivers everything that was not delivered', async (t) => {
+test('after a crash, the next process delivers all events that the crashed process did not deliver', async (t) => {
   await using receiver = await Receiver.start();
   const setting = await webhookSetting(t);
   const ids = Array.from({ length: 30 }, (_, user) => setting.events.add(`u${user % 7}`)).flat();
   let answered = 0;
   receiver.answer = (_request, response) => void (answered++ < 11 && response.end());
   const { id } = await addEndpoint(setting, receiver.url());
-  // It runs no more rounds, as if it had crashed.
   const crashing = setting.job();
   await until(() => answered > 12, crashing);
+  // From here on, `crashing` runs no more rounds, like a job whose process has crashed.
   receiver.answer = withStatus(200);
   const job = setting.job();
   await until(async () => (await storedPosition(setting, id)) === 30, job);
   assert.deepEqual(receiver.ids.sort(), ids);
 });
 
-test('a secret that was encrypted with another key is logged once, and other endpoints go on', async (t) => {
+test('a secret that was encrypted with another key causes one log line, and other endpoints still work', async (t) => {
   await using receiver = await Receiver.start();
   const setting = await webhookSetting(t);
   setting.events.add('u1');
@@ -231,17 +232,13 @@ test('a secret that was encrypted with another key is logged once, and other end
   );
   assert.equal(setting.log.length, 1);
   assert.match(setting.log[0] ?? '', /WEBHOOK_KEY/);
-  // A new secret is encrypted with the present key.
+  // Two rotations replace the current and the previous secret, so that the endpoint can receive events again.
   await setting.endpoints.rotate(ACCOUNT, 1);
-  await setting.database.queries
-    .updateTable('webhook_endpoints')
-    .set({ previous_secret: null, previous_secret_expires_at: null })
-    .where('endpoint_id', '=', 1)
-    .execute();
+  await setting.endpoints.rotate(ACCOUNT, 1);
   await until(() => receiver.received.length === 2, job);
 });
 
-test('no secret and no body is logged, and secrets are stored only encrypted', async (t) => {
+test('no secret, request body or response body is logged, and secrets are stored only in encrypted form', async (t) => {
   await using receiver = await Receiver.start();
   const setting = await webhookSetting(t);
   setting.events.add('user-in-body', 3);
@@ -258,7 +255,7 @@ test('no secret and no body is logged, and secrets are stored only encrypted', a
   assert(!log.includes('user-in-body') && !log.includes('answer-of-endpoint'));
 });
 
-test('a process that has nothing to do writes nothing', async (t) => {
+test('a process with no events to deliver writes nothing to the database', async (t) => {
   await using receiver = await Receiver.start();
   const setting = await webhookSetting(t);
   setting.events.add('u1', 2);

@@ -1,4 +1,5 @@
-// The management of endpoints: what the console and the command line do, and what the job makes of it.
+// Tests the management of endpoints: the operations of the console and the command line, and how the webhook job
+// applies the changes.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -21,7 +22,7 @@ import {
 
 const OTHER = 2;
 
-/** A setting with a second account. */
+/** Like `webhookSetting`, but with a second account. */
 async function twoAccounts(t: Parameters<typeof webhookSetting>[0], now?: () => number): Promise<Setting> {
   const setting = await webhookSetting(t, now);
   await setting.database.queries
@@ -31,7 +32,7 @@ async function twoAccounts(t: Parameters<typeof webhookSetting>[0], now?: () => 
   return setting;
 }
 
-test('an endpoint is listed for its account and for all accounts, without its secret', async (t) => {
+test('the endpoints of one account or of all accounts can be listed, without their secrets', async (t) => {
   const { endpoints } = await twoAccounts(t, () => 1_000);
   const types = ['balance.low', 'credits.added'] as const;
   const added = await endpoints.add({ account: ACCOUNT, url: 'https://a.example.com', types, createdBy: 'user:1' });
@@ -61,14 +62,14 @@ test('an endpoint is listed for its account and for all accounts, without its se
   assert.deepEqual(await endpoints.find(null, 1), expected);
 });
 
-test('a URL that is not allowed is refused with a sentence', async (t) => {
+test('an endpoint with a URL that is not allowed is refused', async (t) => {
   const { endpoints } = await webhookSetting(t);
   for (const url of ['http://example.com', 'https://a:b@example.com', 'https://10.0.0.1', 'x'])
     await assert.rejects(endpoints.add({ account: ACCOUNT, url, types: [], createdBy: 'operator' }), InvalidEndpoint);
   assert.deepEqual(await endpoints.list(null), []);
 });
 
-test('an account can have only so many endpoints, whatever other accounts have', async (t) => {
+test('the limit on the number of endpoints applies to each account separately', async (t) => {
   const { endpoints } = await twoAccounts(t);
   const add = (account: number) =>
     endpoints.add({ account, url: 'https://example.com', types: [], createdBy: 'operator' });
@@ -79,7 +80,7 @@ test('an account can have only so many endpoints, whatever other accounts have',
   await add(ACCOUNT);
 });
 
-test('no method finds the endpoint of another account', async (t) => {
+test('no method reads or changes an endpoint of another account', async (t) => {
   await using receiver = await Receiver.start();
   const setting = await twoAccounts(t);
   const { endpoints } = setting;
@@ -113,7 +114,7 @@ test('no method finds the endpoint of another account', async (t) => {
   assert.deepEqual(await endpoints.delivery(ACCOUNT, id, delivery.id), delivery);
 });
 
-test('after a rotation, both secrets sign for 24 hours, and then only the new one', async (t) => {
+test('for 24 hours after a rotation, both secrets sign each webhook; later, only the new secret does', async (t) => {
   await using receiver = await Receiver.start();
   let now = Date.now();
   const setting = await webhookSetting(t, () => now);
@@ -139,7 +140,7 @@ test('after a rotation, both secrets sign for 24 hours, and then only the new on
   assert.equal((await setting.endpoints.find(ACCOUNT, id))?.previousSecretUntil, null);
 });
 
-test('a test event is delivered also to an endpoint that receives only some types', async (t) => {
+test('an endpoint that receives only some types of events can receive a test event', async (t) => {
   await using receiver = await Receiver.start();
   const setting = await webhookSetting(t, () => Date.UTC(2026, 0, 31));
   const { id } = await addEndpoint(setting, receiver.url(), ['balance.low']);
@@ -155,7 +156,7 @@ test('a test event is delivered also to an endpoint that receives only some type
   assert.equal((await setting.endpoints.summary(ACCOUNT, id)).pending, 0);
 });
 
-test('a paused endpoint receives nothing, and after it is resumed everything that happened meanwhile', async (t) => {
+test('a paused endpoint receives nothing, and a resumed endpoint receives all events of the pause', async (t) => {
   await using receiver = await Receiver.start();
   const setting = await webhookSetting(t);
   const { id } = await addEndpoint(setting, receiver.url());
@@ -172,7 +173,7 @@ test('a paused endpoint receives nothing, and after it is resumed everything tha
   assert.deepEqual(receiver.ids, ids);
 });
 
-test('changed types apply to the events after the change', async (t) => {
+test('a change of the types of an endpoint applies to all later events', async (t) => {
   await using receiver = await Receiver.start();
   const setting = await webhookSetting(t);
   const { id } = await addEndpoint(setting, receiver.url(), ['balance.low']);
@@ -186,7 +187,7 @@ test('changed types apply to the events after the change', async (t) => {
   assert.deepEqual(receiver.ids, ids);
 });
 
-test('a removed endpoint receives nothing more, and its number can be used again', async (t) => {
+test('a removed endpoint receives nothing more, and a new endpoint can get its id', async (t) => {
   await using receiver = await Receiver.start();
   const setting = await webhookSetting(t);
   receiver.answer = withStatus(500);
@@ -202,7 +203,7 @@ test('a removed endpoint receives nothing more, and its number can be used again
   assert.equal(receiver.received.filter(({ path }) => path === '/old').length, 1);
 });
 
-test('an event among the deliveries can be sent again, with the same id and body', async (t) => {
+test('a delivered event can be sent again, with the same id and body', async (t) => {
   await using receiver = await Receiver.start();
   const setting = await webhookSetting(t);
   const [eventId] = setting.events.add('u1') as [string];
@@ -227,7 +228,7 @@ async function insertEvents({ database }: Setting, count: number, type = 'credit
   }
 }
 
-test('the events of a range of time can be sent again, of the types that the endpoint receives', async (t) => {
+test('the events of a time range can be sent again, but only of the types that the endpoint receives', async (t) => {
   await using receiver = await Receiver.start();
   const setting = await webhookSetting(t);
   await insertEvents(setting, 20);
@@ -246,7 +247,7 @@ test('the events of a range of time can be sent again, of the types that the end
   );
 });
 
-test('a range with too many events is refused', async (t) => {
+test('the events of a time range cannot be sent again if there are too many of them', async (t) => {
   const setting = await webhookSetting(t);
   await insertEvents(setting, RESENT_MAX + 1);
   const { id } = await addEndpoint(setting, 'https://example.com');
@@ -255,7 +256,7 @@ test('a range with too many events is refused', async (t) => {
   assert.equal((await setting.endpoints.summary(ACCOUNT, id)).pending, RESENT_MAX);
 });
 
-test('deliveries are listed in pages, the latest first', async (t) => {
+test('deliveries are listed in pages, latest first', async (t) => {
   await using receiver = await Receiver.start();
   const setting = await webhookSetting(t);
   setting.events.add('u1', 25);
@@ -282,7 +283,7 @@ test('deliveries are listed in pages, the latest first', async (t) => {
   });
 });
 
-test('deliveries are kept for seven days, and only the latest of an endpoint', async (t) => {
+test('deliveries are kept for seven days, but each endpoint keeps only a limited number of them', async (t) => {
   const now = Date.now();
   const setting = await webhookSetting(t, () => now);
   const { id } = await addEndpoint(setting, 'https://example.com');
@@ -311,7 +312,7 @@ test('deliveries are kept for seven days, and only the latest of an endpoint', a
   assert.deepEqual([kept.length, kept[0]], [DELIVERIES_PER_ENDPOINT_MAX, now - DELIVERIES_PER_ENDPOINT_MAX + 1]);
 });
 
-test('an account has thresholds up to a maximum, each once', async (t) => {
+test('an account can have a limited number of thresholds, all of them different', async (t) => {
   const { database } = await twoAccounts(t);
   const thresholds = new Thresholds(database, () => 5);
   assert.equal(await thresholds.add(ACCOUNT, { credits: 20 }), 'added');
@@ -333,7 +334,7 @@ test('an account has thresholds up to a maximum, each once', async (t) => {
   assert.equal(await thresholds.add(ACCOUNT, { credits: 1 }), 'added');
 });
 
-test('how early expiring credits are announced is a setting of each account', async (t) => {
+test('each account has its own setting for the number of days between credits.expiring and the expiry', async (t) => {
   const { database } = await twoAccounts(t);
   const thresholds = new Thresholds(database, () => 5);
   await thresholds.setExpiringDays(ACCOUNT, 30);

@@ -1,4 +1,5 @@
-// Webhooks on PostgreSQL: the statements run as on SQLite, and processes share the endpoints by the database's clock.
+// Tests webhooks on PostgreSQL: the operations work as on SQLite, and several processes share the endpoints through
+// leases that end by the clock of the database.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -32,7 +33,7 @@ describe('webhooks on PostgreSQL', { timeout: 120_000 }, () => {
     return { ...(await settingOn(t, openPostgresAccountDatabase(url))), url };
   }
 
-  test('failed events wait in order, are retried, and every attempt is recorded', async (t) => {
+  test('failed events wait in order and are retried, and every attempt is recorded', async (t) => {
     await using receiver = await Receiver.start();
     const setting = await postgresSetting(t);
     const { endpoints } = setting;
@@ -61,7 +62,7 @@ describe('webhooks on PostgreSQL', { timeout: 120_000 }, () => {
     assert(lastDeliveredAt !== null && oldestPendingAt === null);
   });
 
-  test('endpoints are paused, resumed, changed, tested, rotated and removed', async (t) => {
+  test('endpoints can be paused, resumed, changed, tested and removed, and their secrets can be rotated', async (t) => {
     await using receiver = await Receiver.start();
     const setting = await postgresSetting(t);
     const { endpoints, database } = setting;
@@ -104,7 +105,7 @@ describe('webhooks on PostgreSQL', { timeout: 120_000 }, () => {
     assert.equal(await thresholds.remove(ACCOUNT, { percent: 20 }), true);
   });
 
-  test('two processes share the endpoints, and one takes over when the other disappears', async (t) => {
+  test('two processes share the endpoints, and if one disappears, the other takes over its endpoints', async (t) => {
     await using receiver = await Receiver.start();
     const setting = await postgresSetting(t);
     for (let endpoint = 0; endpoint < 8; endpoint++) await addEndpoint(setting, receiver.url(`/${endpoint}`));
@@ -121,7 +122,7 @@ describe('webhooks on PostgreSQL', { timeout: 120_000 }, () => {
     await until(() => receiver.received.length >= 80, first, second);
     await rounds(5, first, second);
     assert.equal(receiver.received.length, 80);
-    // The first process runs no more rounds.
+    // From here on, `first` runs no more rounds, like a job whose process has disappeared.
     await until(async () => new Set(await holders()).size === 1, second);
     setting.events.add('u1', 1);
     await until(() => receiver.ids.length === 11 && receiver.received.length >= 88, second);

@@ -1,4 +1,4 @@
-// Requests to endpoints that misbehave, or whose addresses are not allowed.
+// Tests webhook requests, in particular to endpoints that misbehave and to addresses that are not allowed.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -23,7 +23,7 @@ function post(sender: WebhookRequests, url: string, signal = new AbortController
   return sender.send({ url, headers: { 'webhook-id': 'evt_1' }, body: '{"a":"é"}', signal });
 }
 
-/** Sends one request to a receiver that answers in a certain way. */
+/** Sends one request to a new receiver, which responds with `answer`. */
 async function sendTo(t: TestContext, answer: Answer, options: Partial<RequestOptions> = {}): Promise<Sent> {
   const receiver = await Receiver.start();
   t.after(() => receiver[Symbol.asyncDispose]());
@@ -31,7 +31,7 @@ async function sendTo(t: TestContext, answer: Answer, options: Partial<RequestOp
   return { ...(await post(requests(t, options), receiver.url('/hook?x=1'))), receiver };
 }
 
-/** A TCP server that treats each connection in a certain way. @returns its URL */
+/** Starts a TCP server that passes each connection to `onConnection`. @returns its URL */
 async function rawServer(t: TestContext, onConnection: Parameters<Server['on']>[1]): Promise<string> {
   const server = createServer().on('connection', onConnection).listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -39,7 +39,7 @@ async function rawServer(t: TestContext, onConnection: Parameters<Server['on']>[
   return `http://127.0.0.1:${(server.address() as { port: number }).port}/`;
 }
 
-test('a request has the body as JSON, and names Scrip and its version', async (t) => {
+test('a request has a JSON body, and its User-Agent header contains the version of Scrip', async (t) => {
   const { receiver, ...result } = await sendTo(t, withStatus(204));
   assert.deepEqual(
     { ...result, durationMs: 0 },
@@ -53,7 +53,7 @@ test('a request has the body as JSON, and names Scrip and its version', async (t
 });
 
 for (const status of [400, 404, 410, 429, 500, 503])
-  test(`status ${status} is a failure, and the beginning of the response is kept`, async (t) => {
+  test(`status ${status} is a failure, and the beginning of the response body is kept`, async (t) => {
     const { kind, status: seen, error, answer } = await sendTo(t, withStatus(status, 'x'.repeat(2_000)));
     assert.deepEqual([kind, seen, error], ['failed', status, `The endpoint responded with status ${status}.`]);
     assert.equal(answer, 'x'.repeat(1_024));
@@ -70,18 +70,18 @@ test('a redirect is a failure and is not followed', async (t) => {
   );
 });
 
-test('an endpoint that does not answer in time is a failure', async (t) => {
+test('a request fails if the endpoint does not respond in time', async (t) => {
   const { kind, status, error, durationMs } = await sendTo(t, () => {});
   assert.deepEqual([kind, status, error], ['failed', null, 'There was no response within 0.3 seconds.']);
   assert(durationMs >= 290 && durationMs < 3_000, `${durationMs} ms`);
 });
 
-test('an answer that is late, but in time, counts', async (t) => {
+test('a slow response that arrives before the timeout is a success', async (t) => {
   const { kind } = await sendTo(t, (_request, response) => void setTimeout(150).then(() => response.end()));
   assert.equal(kind, 'delivered');
 });
 
-test('an endpoint that sends its headers byte by byte is cut off in time', async (t) => {
+test('a request times out if the endpoint sends its headers byte by byte', async (t) => {
   const url = await rawServer(t, (socket) => {
     socket.on('error', () => {});
     socket.write('HTTP/1.1 200 OK\r\nslow: ');
@@ -93,7 +93,7 @@ test('an endpoint that sends its headers byte by byte is cut off in time', async
   assert(durationMs < 3_000, `${durationMs} ms`);
 });
 
-test('a status counts as soon as it is there, even if the body never ends', async (t) => {
+test('the status decides whether a request succeeds, even if the response body never ends', async (t) => {
   for (const [status, kind] of [
     [200, 'delivered'],
     [500, 'failed'],
@@ -114,7 +114,7 @@ test('a status counts as soon as it is there, even if the body never ends', asyn
   }
 });
 
-test('a status counts although the body stalls', async (t) => {
+test('the status decides whether a request succeeds, even if the response body stalls', async (t) => {
   const result = await sendTo(
     t,
     (_request, response) => {
@@ -126,12 +126,12 @@ test('a status counts although the body stalls', async (t) => {
   assert.deepEqual([result.kind, result.answer], ['delivered', 'some']);
 });
 
-test('an answer that PostgreSQL could not store is repaired', async (t) => {
+test('bytes of a response that PostgreSQL cannot store as text are replaced', async (t) => {
   const { answer } = await sendTo(t, (_request, response) => response.end(Buffer.from([0x61, 0, 0xff, 0x62])));
   assert.equal(answer, 'a��b');
 });
 
-test('a connection that is closed, refused, reset or upgraded is a failure with a sentence', async (t) => {
+test('an error message says whether the connection was refused, was closed or failed', async (t) => {
   const closing = await rawServer(t, (socket) => void socket.once('data', () => socket.destroy()));
   const nonsense = await rawServer(t, (socket) => void socket.once('data', () => socket.end('nonsense\r\n\r\n')));
   const upgrade = 'HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n';
@@ -148,7 +148,7 @@ test('a connection that is closed, refused, reset or upgraded is a failure with 
   }
 });
 
-test('a kept connection that the endpoint closes when it is used again is replaced', async (t) => {
+test('if the endpoint closes a connection when it is reused, the request succeeds on a new connection', async (t) => {
   let connections = 0;
   const url = await rawServer(t, (socket) => {
     connections += 1;
@@ -165,7 +165,7 @@ test('a kept connection that the endpoint closes when it is used again is replac
   }
 });
 
-test('connections are kept for the next requests', async (t) => {
+test('later requests to an endpoint reuse its connection', async (t) => {
   const receiver = await Receiver.start();
   t.after(() => receiver[Symbol.asyncDispose]());
   const ports = new Set<number | undefined>();
@@ -178,7 +178,7 @@ test('connections are kept for the next requests', async (t) => {
   assert.equal(ports.size, 1);
 });
 
-test('an attempt can be abandoned', async (t) => {
+test('an attempt can be canceled', async (t) => {
   const receiver = await Receiver.start();
   t.after(() => receiver[Symbol.asyncDispose]());
   receiver.answer = () => {};
@@ -209,7 +209,7 @@ for (const host of NOT_PUBLIC)
     assert.equal((await post(requests(t), url)).error, 'The address of the endpoint is not public.');
   });
 
-test('private addresses are allowed by a setting, but link-local ones never', () => {
+test('a setting allows private addresses, but no setting allows link-local addresses', () => {
   const rules = { allowPrivate: true, allowLoopback: false };
   for (const host of ['10.0.0.1', '[fd00::1]', '127.0.0.1', '[::ffff:192.168.0.1]', 'localhost'])
     assert.equal(urlProblem(`https://${host}/`, rules), null, host);
@@ -217,7 +217,7 @@ test('private addresses are allowed by a setting, but link-local ones never', ()
     assert.notEqual(urlProblem(`https://${host}/`, rules), null, host);
 });
 
-test('this machine is allowed only for development', () => {
+test('loopback addresses are allowed only for development', () => {
   const rules = { allowPrivate: false, allowLoopback: false };
   for (const host of [
     '127.0.0.1',
@@ -234,22 +234,32 @@ test('this machine is allowed only for development', () => {
   }
 });
 
-test('a URL must be https without a password or fragment', () => {
+test('a URL must begin with https:// and contain no password or fragment', () => {
   for (const url of ['https://example.com/hook?x=1', 'https://example.com:8443/', 'https://1.1.1.1/'])
     assert.equal(urlProblem(url, RULES), null, url);
+  const rules = { allowPrivate: false, allowLoopback: false };
   for (const [url, sentence] of [
     ['http://example.com/', 'The URL must begin with https://.'],
     ['http://1.1.1.1/', 'The URL must begin with https://.'],
     ['https://user:secret@example.com/', 'The URL must not contain a user name or password.'],
     ['https://example.com/#part', 'The URL must not contain a fragment (#…).'],
-    ['ftp://example.com/', 'The URL must be https://…, with at most 2048 characters.'],
-    ['example.com', 'The URL must be https://…, with at most 2048 characters.'],
-    [`https://example.com/${'x'.repeat(2_048)}`, 'The URL must be https://…, with at most 2048 characters.'],
+    ['ftp://example.com/', 'The URL must begin with https:// and have at most 2048 characters.'],
+    ['example.com', 'The URL must begin with https:// and have at most 2048 characters.'],
+    [`https://example.com/${'x'.repeat(2_048)}`, 'The URL must begin with https:// and have at most 2048 characters.'],
   ] as const)
-    assert.equal(urlProblem(url, RULES), sentence);
+    assert.equal(urlProblem(url, rules), sentence);
 });
 
-test('a host name is refused if any of its addresses is not public, also after it was public before', async (t) => {
+test('if loopback addresses are allowed, the error for a URL says that http:// is allowed for them', () => {
+  const begin = 'The URL must begin with https:// (or http:// for a loopback address)';
+  for (const rules of [RULES, { allowPrivate: true, allowLoopback: false }]) {
+    assert.equal(urlProblem('http://localhost/', rules), null);
+    assert.equal(urlProblem('http://example.com/', rules), `${begin}.`);
+    assert.equal(urlProblem('example.com', rules), `${begin} and have at most 2048 characters.`);
+  }
+});
+
+test('a host name is refused if it has no address, or if any of its addresses is not public', async (t) => {
   const answers = [['10.0.0.1'], ['1.1.1.1', '169.254.169.254'], ['::ffff:127.0.0.1', '10.0.0.1'], []];
   for (const addresses of answers) {
     const sender = requests(t, { resolve: () => Promise.resolve(addresses) });
@@ -257,23 +267,23 @@ test('a host name is refused if any of its addresses is not public, also after i
   }
 });
 
-test('the address that was checked is the one that is connected to', async (t) => {
+test('a webhook is sent to the address that was checked, and each new connection is checked again', async (t) => {
   const receiver = await Receiver.start();
   t.after(() => receiver[Symbol.asyncDispose]());
   let lookups = 0;
-  // The second answer would be refused; a second look-up for the same connection would get it.
+  // The second look-up returns an address that is refused, so the first request would fail if it used two.
   const resolve = () => Promise.resolve(lookups++ === 0 ? ['127.0.0.1'] : ['10.0.0.1']);
   const sender = requests(t, { resolve });
   const url = `http://hooks.localhost:${receiver.port}/`;
   assert.equal((await post(sender, url)).kind, 'delivered');
   assert.equal(lookups, 1);
-  // A new connection looks up again.
+  // The next request needs a new connection, which causes the second look-up.
   sender.close();
   assert.equal((await post(sender, url)).error, 'Without TLS, webhooks are sent only to this machine.');
   assert.equal(receiver.received.length, 1);
 });
 
-test('a host name that cannot be resolved is a failure with a sentence', async (t) => {
+test('a request to a host name that cannot be resolved fails with an error message', async (t) => {
   const resolve = () => Promise.reject(Object.assign(new Error('getaddrinfo'), { code: 'ENOTFOUND' }));
   const { error } = await post(requests(t, { resolve }), 'https://hooks.example.com/');
   assert.equal(error, 'The host name of the endpoint could not be resolved.');

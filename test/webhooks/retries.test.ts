@@ -1,4 +1,4 @@
-// Failed deliveries: when they are tried again, endpoints that are down, paused or gone, and events that are given up.
+// Tests failed deliveries: when they are retried, when an endpoint is paused, and when an event is given up.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -27,7 +27,7 @@ test('an endpoint that fails five times in a row gets no more events until a ret
   const job = setting.job({ now: () => now, retryDelay: (failures) => failures * 1_000 });
   await until(() => receiver.received.length >= 10, job);
   await rounds(10, job);
-  // Ten are sent at once, and the first four failures make room for four more.
+  // Ten requests are sent at once, and one more after each of the first four failures.
   const tried = receiver.received.length;
   assert(tried <= 14, `${tried} were sent`);
   const { pagesRead } = setting.events;
@@ -56,7 +56,7 @@ test('an endpoint that fails five times in a row gets no more events until a ret
   assert.equal((await pendingIds(setting, id)).length, 0);
 });
 
-test('the first success makes all other retries due', async (t) => {
+test('after the first success of an endpoint, all its other retries are due at once', async (t) => {
   await using receiver = await Receiver.start();
   const setting = await webhookSetting(t);
   receiver.answer = withStatus(500);
@@ -71,7 +71,7 @@ test('the first success makes all other retries due', async (t) => {
   await until(async () => (await pendingIds(setting, id)).length === 0, job);
 });
 
-test('retries are spread over about three days', () => {
+test('the retries of an event are spread over about three days', () => {
   const delays = RETRY_DELAYS_MS.map((_, index) => retryDelayMs(index + 1, 0.5));
   assert.deepEqual(
     delays,
@@ -83,7 +83,7 @@ test('retries are spread over about three days', () => {
   assert(total > 72 * 3_600_000 && total < 80 * 3_600_000);
 });
 
-test('an endpoint to which nothing could be delivered is paused after the last retry, and loses nothing', async (t) => {
+test('an endpoint is paused if all deliveries fail up to the last retry, and loses no event', async (t) => {
   await using receiver = await Receiver.start();
   const setting = await webhookSetting(t);
   receiver.answer = withStatus(500);
@@ -113,7 +113,7 @@ test('an endpoint to which nothing could be delivered is paused after the last r
   assert.equal(job.pausedEndpoints, 0);
 });
 
-test('an event that alone cannot be delivered is given up after the last retry, and the next ones follow', async (t) => {
+test('if only one event fails, it is given up after the last retry, and the later events are delivered', async (t) => {
   await using receiver = await Receiver.start();
   const setting = await webhookSetting(t);
   const [first, ...others] = setting.events.add('u1', 3);
@@ -133,7 +133,7 @@ test('an event that alone cannot be delivered is given up after the last retry, 
   await until(() => receiver.received.length === 7, job);
 });
 
-test('an endpoint that answers 410 is paused at once', async (t) => {
+test('an endpoint that responds with status 410 is paused at once', async (t) => {
   await using receiver = await Receiver.start();
   const setting = await webhookSetting(t);
   receiver.answer = withStatus(410);

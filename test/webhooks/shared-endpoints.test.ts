@@ -1,4 +1,4 @@
-// Several processes deliver the events of one ledger: each endpoint has one of them at a time.
+// Tests several processes that deliver the events of one ledger: at any time, only one of them delivers to an endpoint.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -9,7 +9,10 @@ import { addEndpoint, Receiver, rounds, type Setting, until, webhookSetting } fr
 
 const LEASES = { leaseMs: 400, renewMs: 50, safeMs: 250 };
 
-/** A job that shares the endpoints with others, as if it were in another process. It crashes when its rounds end. */
+/**
+ * Creates a job that shares the endpoints with other jobs, as if each job were in its own process. A job that runs no
+ * more rounds behaves like a crashed process.
+ */
 function sharingJob(setting: Setting): WebhookJob {
   return setting.job({ leases: LEASES });
 }
@@ -37,7 +40,7 @@ test('processes that start together share the endpoints, and each event is deliv
   assert.deepEqual(await holders(setting), [], 'the leases are released');
 });
 
-test('after a process disappears, another takes over its endpoints when the leases end', async (t) => {
+test('after a process disappears, another process takes over its endpoints when their leases end', async (t) => {
   await using receiver = await Receiver.start();
   const setting = await webhookSetting(t);
   for (let endpoint = 0; endpoint < 3; endpoint++) await addEndpoint(setting, receiver.url(`/${endpoint}`));
@@ -56,7 +59,7 @@ test('a process whose lease was not renewed in time stops sending', async (t) =>
   const job = sharingJob(setting);
   await until(async () => (await holders(setting)).length === 1, job);
   await rounds(2, job);
-  // No round runs meanwhile, as while the database is away.
+  // Meanwhile, no round runs, as if the database did not respond.
   await setTimeout(LEASES.safeMs + 50);
   setting.events.add('u1', 5);
   job.nudge();
@@ -65,7 +68,7 @@ test('a process whose lease was not renewed in time stops sending', async (t) =>
   await until(() => receiver.received.length === 5, job);
 });
 
-test('a process that lost its lease stores nothing more', async (t) => {
+test('a process that has lost the lease of an endpoint stores nothing more for the endpoint', async (t) => {
   await using receiver = await Receiver.start();
   const setting = await webhookSetting(t);
   await addEndpoint(setting, receiver.url());
@@ -84,7 +87,7 @@ test('a process that lost its lease stores nothing more', async (t) => {
   assert.deepEqual(await setting.database.queries.selectFrom('webhook_deliveries').selectAll().execute(), []);
 });
 
-test('the only process of a ledger takes over all endpoints at once', async (t) => {
+test('a process that serves a ledger alone takes over all endpoints at its start', async (t) => {
   await using receiver = await Receiver.start();
   const setting = await webhookSetting(t);
   for (let endpoint = 0; endpoint < 8; endpoint++) await addEndpoint(setting, receiver.url(`/${endpoint}`));
@@ -109,7 +112,7 @@ test('new events are sent at once, without waiting for the next round', async (t
   await until(() => receiver.received.length === 3);
 });
 
-test('a process that stops waits only a moment for requests in flight', async (t) => {
+test('a process that stops waits less than five seconds for requests in flight', async (t) => {
   await using receiver = await Receiver.start();
   receiver.answer = () => {};
   const setting = await webhookSetting(t);
@@ -123,7 +126,7 @@ test('a process that stops waits only a moment for requests in flight', async (t
   assert.deepEqual(await holders(setting), []);
 });
 
-test('a process sends at most 500 webhooks at once, and the next when one has ended', async () => {
+test('a process sends at most 500 webhooks at once, and sends the next when one of them has ended', async () => {
   const gate = new SendingGate();
   let inside = 0;
   for (let count = 0; count < 600; count++) void gate.enter().then(() => inside++);

@@ -1,4 +1,4 @@
-// The signature and the secrets of webhooks, checked with the library of Standard Webhooks.
+// Tests the signatures and the secrets of webhooks. The Standard Webhooks library verifies the signatures.
 
 import assert from 'node:assert/strict';
 import { readFileSync, statSync, writeFileSync } from 'node:fs';
@@ -10,7 +10,7 @@ import { signatureHeaders } from '../../src/events/webhooks/signature.ts';
 import { temporaryFolder } from '../store/temporary-ledger.ts';
 import { KEY } from './webhook-fixture.ts';
 
-test('the signature of the example of Standard Webhooks is as published', () => {
+test('for the example of Standard Webhooks, Scrip computes the published signature', () => {
   const content = { id: 'msg_p5jXN8AQM9LWM0D4loKWxJek', timestamp: 1_614_265_330, body: '{"test": 2432232314}' };
   assert.deepEqual(signatureHeaders(content, ['whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw']), {
     'webhook-id': content.id,
@@ -19,7 +19,7 @@ test('the signature of the example of Standard Webhooks is as published', () => 
   });
 });
 
-test('the library of Standard Webhooks accepts a signature, and refuses another secret, body or id', () => {
+test('the Standard Webhooks library accepts a signature only with the right secret, body and id', () => {
   const secret = newSecret();
   const content = { id: 'evt_1', timestamp: Math.floor(Date.now() / 1_000), body: '{"a":"é"}' };
   const headers = signatureHeaders(content, [secret]);
@@ -29,7 +29,7 @@ test('the library of Standard Webhooks accepts a signature, and refuses another 
   assert.throws(() => new Webhook(secret).verify(content.body, { ...headers, 'webhook-id': 'evt_2' }), /No matching/);
 });
 
-test('with two secrets, receivers accept the signature of either', () => {
+test('a webhook that is signed with two secrets can be verified with either of them', () => {
   const [first, second] = [newSecret(), newSecret()];
   const content = { id: 'evt_1', timestamp: Math.floor(Date.now() / 1_000), body: '{}' };
   const headers = signatureHeaders(content, [first, second]);
@@ -43,7 +43,7 @@ test('a new secret has the prefix whsec_ and 24 random bytes in base64', () => {
   assert.notEqual(newSecret(), secret);
 });
 
-test('a sealed text can be opened only with the same key, and only if it is unchanged', () => {
+test('an encrypted secret can be decrypted only with the same key, and only if it is unchanged', () => {
   const box = new SecretBox(KEY);
   const sealed = box.seal('whsec_text');
   assert.equal(box.open(sealed), 'whsec_text');
@@ -58,7 +58,7 @@ test('a sealed text can be opened only with the same key, and only if it is unch
   assert.throws(() => box.open(''), UnusableSecret);
 });
 
-test('without a key, a key file is created that only its owner can read, and used from then on', () => {
+test('without a configured key, Scrip creates a key file that only its owner can read, and then always uses it', () => {
   const file = join(temporaryFolder(), 'data', 'scrip.key');
   const sealed = openSecretBox({ key: null, file }).seal('text');
   assert.equal(statSync(file).mode & 0o777, 0o600);

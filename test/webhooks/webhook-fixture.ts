@@ -1,5 +1,5 @@
-// What the tests of webhooks share: a receiver, a log of events in memory, a ledger file, and jobs that deliver to the
-// receiver.
+// Helpers for the tests of webhooks: a receiver, an event log in memory, a ledger file, and jobs that deliver events to
+// the receiver.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -29,7 +29,7 @@ export interface Received {
 
 export type Answer = (request: Received, response: ServerResponse) => void;
 
-/** An HTTP server that records what it receives. `answer` decides on the response. */
+/** An HTTP server that records the requests that it receives. `answer` sends the responses. */
 export class Receiver implements AsyncDisposable {
   readonly received: Received[] = [];
   answer: Answer = (_request, response) => response.end();
@@ -57,7 +57,7 @@ export class Receiver implements AsyncDisposable {
     return `http://127.0.0.1:${this.port}${path}`;
   }
 
-  /** The ids that were received, without repetitions. */
+  /** The distinct ids of the received events, in the order in which they first arrived. */
   get ids(): string[] {
     return [...new Set(this.received.map(({ id }) => id))];
   }
@@ -77,7 +77,7 @@ export function withStatus(status: number, text = ''): Answer {
   };
 }
 
-/** Events of one account in memory; the position is the number of the event. */
+/** An event log of one account in memory. The position of an event is its number, counted from 1. */
 export class MemoryEvents implements Pick<EventLog, 'page' | 'positionBefore'> {
   readonly events: LoggedEvent[] = [];
   pagesRead = 0;
@@ -116,20 +116,20 @@ export interface Setting {
   readonly events: MemoryEvents;
   readonly endpoints: Endpoints;
   readonly secrets: SecretBox;
-  /** What the jobs have logged, as JSON. */
+  /** The log lines of the jobs, as JSON. */
   readonly log: string[];
-  /** Makes a job, which the test drives with `until` or `tick`. It is stopped at the end of the test. */
+  /** Creates a job whose rounds the test runs with `until`, `rounds` or `tick`. It stops at the end of the test. */
   job(options?: Partial<WebhookOptions>): WebhookJob;
 }
 
-/** A new ledger file with one account, and what delivers webhooks for it. */
+/** Creates a ledger file with one account, and the objects that deliver its webhooks. */
 export async function webhookSetting(t: TestContext, now: () => number = Date.now): Promise<Setting> {
   const file = temporaryFile();
   await (await openSqliteStore(file)).ledger.close();
   return settingOn(t, openSqliteAccountDatabase(file), now);
 }
 
-/** @param database of a new ledger; closed at the end of the test */
+/** @param database the database of a new ledger; closed at the end of the test */
 export async function settingOn(
   t: TestContext,
   database: AccountDatabase,
@@ -179,7 +179,7 @@ export async function until(
   }
 }
 
-/** Runs some rounds, in which nothing is expected to happen. */
+/** Runs `count` rounds of all jobs. */
 export async function rounds(count: number, ...jobs: readonly WebhookJob[]): Promise<void> {
   for (let round = 0; round < count; round++) {
     await Promise.all(jobs.map((job) => job.tick()));

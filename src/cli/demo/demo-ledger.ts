@@ -55,7 +55,7 @@ export class DemoLedger implements CopySource {
     for (const { user } of this.#histories.values()) this.#decide({ kind: 'settle', ...user }, until);
   }
 
-  /** @param requests in chronological order; each follow-up is inserted at its own instant */
+  /** @param requests in chronological order; each follow-up request is run at its own `at` */
   #decideAll(requests: readonly DemoRequest[]): void {
     const waiting: DemoRequest[] = [];
     const run = ({ at, command, followUp }: DemoRequest) => {
@@ -142,7 +142,7 @@ export class DemoLedger implements CopySource {
     ];
   }
 
-  /** The finished copy is audited instead. */
+  /** Reports no problems of the store: the copy is audited instead. */
   async audit(): Promise<AuditReport> {
     return { ...(await this.counts()), store: [] };
   }

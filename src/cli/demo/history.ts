@@ -14,8 +14,8 @@ export interface DemoRequest {
   readonly at: Instant;
   readonly command: WriteCommand;
   /**
-   * Returns the follow-up to the transaction that this request recorded. Called only if the request records a
-   * transaction.
+   * Returns the next request, such as the capture of a hold, from the ID of the transaction that this request recorded.
+   * Called only if this request recorded a transaction.
    */
   readonly followUp?: (transactionId: TransactionId) => DemoRequest;
 }

@@ -26,8 +26,8 @@ export interface CreditFlow {
   /** The totals of each day or month, oldest first. `day` is the start of the day or month. */
   readonly bars: readonly OverviewDay[];
   /**
-   * Whether the bars show the credits of one API key or member. Keys and members do not renew or expire credits, so the
-   * chart then leaves out renewed and expired credits.
+   * Whether the bars show the credits of one API key or member. Such a chart leaves out renewed and expired credits,
+   * since only time renews and expires credits.
    */
   readonly isOfActor: boolean;
 }

@@ -47,7 +47,7 @@ const TICK_CHARACTER_WIDTH = 7;
 
 /** Beyond this ratio of the largest value to the lower quartile, a linear scale would flatten most values. */
 const LINEAR_RATIO_MAX = 500;
-/** A logarithmic scale is not extended to a round tick, so it ends at this multiple of the largest value instead. */
+/** A logarithmic scale ends at this multiple of the largest value; a linear scale ends at a round tick. */
 const HEADROOM = 10;
 
 export interface CreditPlot {

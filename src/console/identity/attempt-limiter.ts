@@ -48,7 +48,7 @@ export class AttemptLimiter {
     return 0;
   }
 
-  /** Deletes the count of the subject, and takes this attempt off the count of the client. */
+  /** Deletes the count of the subject, and subtracts this attempt from the count of the client. */
   async succeeded(attempt: Attempt): Promise<void> {
     const { queries } = this.#database;
     await queries.deleteFrom('console_attempts').where('subject_sha256', '=', subjectKey(attempt)).execute();

@@ -9,7 +9,7 @@ const EMAIL = /^[a-z0-9.!#$%&'*+/=?^_`{|}~-]+@[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:
 const PASSWORD_CHARACTERS_MIN = 15;
 const PASSWORD_CHARACTERS_MAX = 128;
 
-/** The minimum length of a password if each run and each obvious word counts as one character. */
+/** The minimum length of a password in which each run and each obvious word counts as one character. */
 const UNITS_MIN = 6;
 
 const WORDS = ['password', 'passwort', 'passphrase', 'letmein', 'welcome', 'admin', 'secret', 'iloveyou', 'changeme'];
@@ -18,7 +18,7 @@ const SUBSTITUTED: Readonly<Record<string, string>> = { '@': 'a', 4: 'a', 0: 'o'
 const ROWS = ['abcdefghijklmnopqrstuvwxyz', '01234567890', 'qwertyuiop', 'asdfghjkl', 'zxcvbnm', '1qaz2wsx3edc4rfv'];
 const RUN_MIN = 3;
 
-/** Many good passwords contain shorter words of the email address or account name. */
+/** Shorter words of the email address or account name are ignored, since many good passwords contain them. */
 const CONTEXT_WORD_CHARACTERS_MIN = 4;
 
 export interface PasswordContext {
@@ -62,7 +62,7 @@ function isRepetition(text: string): boolean {
   return false;
 }
 
-/** The length of the text if each run and each word counts as one character. */
+/** The length of the text when each run and each word counts as one character. */
 function unitsOf(text: string, plain: string, words: readonly string[]): number {
   let units = 0;
   for (let at = 0; at < text.length; units++) {

@@ -17,7 +17,7 @@ export interface Identity {
   readonly members: Members;
   readonly sessions: Sessions;
   readonly attempts: AttemptLimiter;
-  /** The database of all of these. */
+  /** The database that all of the above use. */
   readonly database: AccountDatabase;
   /** Waits for the mail in flight. */
   close(): Promise<void>;

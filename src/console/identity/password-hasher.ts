@@ -51,7 +51,7 @@ export class PasswordHasher {
   async #compute(password: string, nonce: Buffer, parameters: typeof PARAMETERS, tagLength: number): Promise<Buffer> {
     await this.#acquire();
     try {
-      // Keyboards encode letters such as é in different ways.
+      // Devices encode letters such as é in different ways.
       const message = Buffer.from(password.normalize('NFKC'));
       return await promisify(argon2)('argon2id', { ...parameters, message, nonce, tagLength });
     } finally {

@@ -33,15 +33,15 @@ export type SignUpOffer =
 
 export type Entry =
   /**
-   * @property claimed the existing account that gets this name and this person as its first owner; null to create a new
-   * account
+   * @property claimed the existing account that the person takes over as its first owner, and that gets this name; null
+   * to create a new account
    */
   | { readonly by: 'sign-up'; readonly accountName: string; readonly claimed: number | null }
   | { readonly by: 'invitation'; readonly tokenSha256: string };
 
 export type Registration =
   | { readonly result: 'user'; readonly userId: string }
-  /** The email contains a confirmation link or, if a user has the address, says so. */
+  /** The email contains a confirmation link. If a user has the address already, the email says that instead. */
   | { readonly result: 'mailed' }
   | { readonly result: 'address-taken' }
   /** Sign-up is closed, or the invitation is not valid. */

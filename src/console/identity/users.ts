@@ -44,7 +44,7 @@ export class Users {
     return passwords.verify(password, user?.password_hash);
   }
 
-  /** Returns before the look-up, so that the response time does not depend on the address. */
+  /** Returns before the user is looked up, so that the response time does not depend on the address. */
   requestPasswordReset(email: string): void {
     this.#options.mail.sendLater(async (mailer) => {
       const user = await userByEmail(this.#options.database.queries, email);

@@ -33,7 +33,7 @@ function nameForm({ accountName }: NonNullable<Page['viewer']>, state: FormState
   return html`<section class="card narrow">
 <h2>Name</h2>
 <form class="form" method="post" action="/console/account/name" novalidate>
-!${field({ ...name, hint: 'Members see this name. Renaming does not affect API keys or end users.' }, state)}
+!${field({ ...name, hint: 'Members see this name. A new name does not affect API keys or end users.' }, state)}
 <button class="button">Rename account</button>
 </form>
 </section>`;

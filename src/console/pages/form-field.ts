@@ -25,7 +25,7 @@ export interface Field {
   readonly isWholeNumber?: boolean;
   readonly charactersMax?: number;
   readonly hasFocus?: boolean;
-  /** Shown beside the input, in the same field. */
+  /** A choice of the unit, beside the input. */
   readonly unit?: Select;
 }
 

@@ -12,7 +12,7 @@ export interface MembersView {
   /** In the order in which the members joined. */
   readonly members: readonly Member[];
   readonly pendingInvitations: readonly PendingInvitation[];
-  /** The link of a new invitation, which only this page shows. */
+  /** The link of a new invitation. It is shown only once, on this page. */
   readonly newInvitationUrl: string | null;
   readonly error: string | null;
 }

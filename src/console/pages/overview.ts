@@ -126,7 +126,7 @@ function recentTable(recent: OverviewView['recent']): string {
   return table({ label: 'Recent activity', classes: 'recent', columns, rows });
 }
 
-/** Without the first characters of the API key, the label fits on one line. */
+/** Omits the first characters of an API key, so that the label fits on one line. */
 function shortActorLabel({ by }: Activity): string {
   return by.kind === 'api-key' ? html`${by.name}` : actorLabel(by);
 }

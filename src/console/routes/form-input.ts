@@ -24,7 +24,7 @@ export function readAmount(text: string): FieldReading<Amount> {
   return amount > AMOUNT_MAX ? refused(`Must be at most ${numberText(AMOUNT_MAX)}.`) : accepted(amount);
 }
 
-/** An empty field means the default validity, like a missing field in the API. */
+/** An empty field means the default validity, as a missing field does in the API. */
 export function readValidityDays(text: string): FieldReading<number> {
   return text.trim() === '' ? accepted(VALIDITY_DAYS_DEFAULT) : readDays(text);
 }
@@ -34,7 +34,7 @@ export function readDays(text: string): FieldReading<number> {
   const error = numberError(entered, 'Enter a whole number of days, such as 31.');
   if (error !== null) return refused(error);
   const days = Number(entered);
-  // The maximum already reaches the last instant of the ledger.
+  // A cycle with the maximum validity ends at the last instant of the ledger, so a longer validity has the same effect.
   return days === 0 ? refused('Must be at least 1 day.') : accepted(Math.min(days, VALIDITY_DAYS_MAX));
 }
 

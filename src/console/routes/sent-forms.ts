@@ -1,5 +1,5 @@
-// Remembers the forms that create a secret. A form that is sent twice, for example by a double click, takes effect only
-// once: the response to the second request cannot show the secret again.
+// Remembers the forms that create a secret, so that a form that is sent twice, for example by a double click, takes
+// effect only once. The response to the second request cannot show the secret again.
 
 import { randomUUID } from 'node:crypto';
 import type { FastifyRequest } from 'fastify';

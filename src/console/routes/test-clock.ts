@@ -37,7 +37,7 @@ export function testClockRoutes(on: On, context: ConsoleContext): void {
   });
 }
 
-/** The time that the form showed, to which the days are added. */
+/** Returns the time that the form showed. The days in the form are added to this time. */
 function fromOf(request: FastifyRequest, now: Instant): Instant {
   const from = Number(formField(request, 'from') || now);
   return isInstant(from) ? from : now;

@@ -1,31 +1,31 @@
-// Which URLs and addresses webhooks may be sent to. URLs come from customers, so without this check a customer could
-// reach services inside the network of the operator. A name may resolve to another address at any time, so addresses are
-// checked again at each connection; see request.ts.
+// Decides to which URLs and addresses webhooks may be sent. URLs come from customers, so without this check a customer
+// could reach services inside the network of the operator. A name may resolve to another address at any time, so
+// addresses are checked again at each connection; see request.ts.
 
 import ipaddr from 'ipaddr.js';
 
 export interface AddressRules {
   /** Whether private and loopback addresses are allowed. */
   readonly allowPrivate: boolean;
-  /** Whether loopback addresses are allowed, also without TLS. */
+  /** Whether loopback addresses are allowed, even without TLS. */
   readonly allowLoopback: boolean;
 }
 
 export const URL_CHARACTERS_MAX = 2_048;
 const LOOPBACK_NAME = /^(?:.+\.)?localhost\.?$/i;
-/** Never allowed are, among others, link-local addresses, at which clouds serve their credentials. */
+/** Other ranges are never allowed, such as link-local addresses, at which cloud providers serve credentials. */
 const PRIVATE_RANGES = new Set(['private', 'uniqueLocal', 'carrierGradeNat']);
 
 /** @returns a sentence that says why webhooks may not be sent to the URL; null if they may */
 export function urlProblem(text: string, rules: AddressRules): string | null {
   const url = URL.canParse(text) ? new URL(text) : null;
   if (url === null || text.length > URL_CHARACTERS_MAX || !/^https?:$/.test(url.protocol))
-    return `The URL must be https://…, with at most ${URL_CHARACTERS_MAX} characters.`;
+    return `The URL must begin with ${allowedSchemes(rules)} and have at most ${URL_CHARACTERS_MAX} characters.`;
   if (url.username !== '' || url.password !== '') return 'The URL must not contain a user name or password.';
   if (url.hash !== '') return 'The URL must not contain a fragment (#…).';
   const host = hostOf(url);
   if (url.protocol === 'http:' && !(allowsLoopback(rules) && isLoopbackHost(host)))
-    return 'The URL must begin with https://.';
+    return `The URL must begin with ${allowedSchemes(rules)}.`;
   if (LOOPBACK_NAME.test(host) && !allowsLoopback(rules)) return 'The URL must not point to this machine.';
   return ipaddr.isValid(host) ? addressProblem(host, url.protocol, rules) : null;
 }
@@ -40,13 +40,17 @@ export function addressProblem(address: string, protocol: string, rules: Address
   if (range === 'loopback' && allowsLoopback(rules)) return null;
   if (protocol !== 'https:') return 'Without TLS, webhooks are sent only to this machine.';
   if (range === 'unicast' || (rules.allowPrivate && PRIVATE_RANGES.has(range))) return null;
-  // The sentence does not contain the address, so it discloses no names of the operator's network.
+  // The sentence omits the address, which could reveal how a name resolves in the operator's network.
   return 'The address of the endpoint is not public.';
 }
 
 /** The host of a URL without the brackets of an IPv6 address. */
 export function hostOf({ hostname }: URL): string {
   return hostname.replace(/^\[|\]$/g, '');
+}
+
+function allowedSchemes(rules: AddressRules): string {
+  return allowsLoopback(rules) ? 'https:// (or http:// for a loopback address)' : 'https://';
 }
 
 function allowsLoopback({ allowPrivate, allowLoopback }: AddressRules): boolean {

@@ -29,7 +29,7 @@ export const DELIVERIES_RETENTION_MS = 7 * DAY_MS;
 const ROWS_PER_STATEMENT = 500;
 const INSTANT_DIGITS = 15;
 
-/** Ids ascend with time, so they are also the positions of pages. */
+/** IDs sort by time, so an ID also serves as the cursor of a page. */
 export function newDeliveryId(at: Instant): string {
   return `dlv_${String(at).padStart(INSTANT_DIGITS, '0')}${randomBytes(8).toString('hex')}`;
 }
@@ -71,7 +71,7 @@ export async function deliveriesPage(
   return { deliveries, next: rows.length > limit ? (deliveries.at(-1)?.id ?? null) : null };
 }
 
-/** The instant in an id; 0, before all deliveries, for any other text. */
+/** Returns the instant in an ID. Any other text gives 0, for which a page is empty. */
 function instantIn(id: string): Instant {
   return Number(new RegExp(`^dlv_(\\d{${INSTANT_DIGITS}})[0-9a-f]{16}$`).exec(id)?.[1] ?? 0);
 }

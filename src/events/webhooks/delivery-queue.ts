@@ -1,5 +1,5 @@
-// The events that are to be delivered to one endpoint, in memory. Events of one end user are delivered one at a time and
-// in order, so only the first event of each end user, its head, can be sent.
+// The queue of events for one endpoint, in memory. The events of an end user are delivered one at a time and in order,
+// so only the head of each end user, which is its first event, can be sent.
 //
 //   logged:  waiting → sending → done
 //                         ↓ failed: it waits for a retry; it and the later events of the end user are stored in
@@ -14,11 +14,11 @@ export interface QueuedEvent {
   readonly id: string;
   readonly type: string;
   readonly endUserId: string;
-  /** When the event happened; for stored events, when it was tried first, if it was. */
+  /** When the event happened. For an event loaded from webhook_pending: its first attempt, or null before it. */
   readonly at: Instant | null;
-  /** Null if the event is stored: then the body is read from webhook_pending when it is needed. */
+  /** Null if the event is stored in webhook_pending, from which the body is then read when it is sent. */
   body: string | null;
-  /** The place in webhook_pending; null if it is not stored. */
+  /** The place in webhook_pending; null if the event is not stored there. */
   place: number | null;
   /** The failed attempts. */
   attempts: number;
@@ -29,13 +29,13 @@ export interface QueuedEvent {
 }
 
 interface LogEntry {
-  /** Null for the end of a page, whose last events may be of other types. */
+  /** Null for the end of a page of the event log, after which the page may contain only events of other types. */
   readonly event: QueuedEvent | null;
   readonly position: EventPosition;
 }
 
 export class DeliveryQueue {
-  /** The position that may be stored: all events up to it are delivered or stored. */
+  /** The position in the event log up to which all events are done or stored in webhook_pending. */
   #position: EventPosition;
   readonly #log: LogEntry[] = [];
   readonly #users = new Map<string, QueuedEvent[]>();
@@ -53,7 +53,7 @@ export class DeliveryQueue {
     return this.#position;
   }
 
-  /** The number of events from the log that are neither delivered nor stored, and of those after them. */
+  /** The number of entries that were read from the event log and are after `position`. */
   get loggedSize(): number {
     return this.#log.length;
   }
@@ -78,7 +78,7 @@ export class DeliveryQueue {
     this.#append(event);
   }
 
-  /** Looks for heads whose retry is due now. */
+  /** Makes end users ready if the retry of their head is due. */
   promote(now: Instant): void {
     for (const user of this.#later) {
       if (this.#headOf(user).nextAttemptAt > now) continue;
@@ -87,7 +87,7 @@ export class DeliveryQueue {
     }
   }
 
-  /** @returns the next head that is due, which is then being sent; null if there is none */
+  /** Marks the next due head as being sent. @returns the head; null if no head is due */
   next(now: Instant): QueuedEvent | null {
     for (const user of this.#ready) {
       const head = this.#headOf(user);
@@ -98,7 +98,7 @@ export class DeliveryQueue {
     return null;
   }
 
-  /** @returns the head that has failed before and is due first; null if none is due */
+  /** Same as `next`, but only for heads that have failed before, earliest `nextAttemptAt` first. */
   nextProbe(now: Instant): QueuedEvent | null {
     let probe: QueuedEvent | null = null;
     for (const [head] of this.#users.values()) {
@@ -114,7 +114,7 @@ export class DeliveryQueue {
     return false;
   }
 
-  /** Takes out an event that is delivered or given up. */
+  /** Removes an event that was delivered or given up. */
   finish(event: QueuedEvent): void {
     const events = this.#users.get(event.endUserId) as QueuedEvent[];
     assert(event === events[0] && event.isSending, 'only heads are sent');
@@ -127,23 +127,23 @@ export class DeliveryQueue {
     this.#advance();
   }
 
-  /** Puts an event back that was not delivered. The caller has set when it is due. */
+  /** Returns an undelivered event to the queue. It is due again at its `nextAttemptAt`. */
   putBack(event: QueuedEvent): void {
     assert(event.isSending, 'the event was being sent');
     event.isSending = false;
     this.#later.add(event.endUserId);
   }
 
-  /** Makes all events due that wait for a retry. */
+  /** Makes all events that wait for a retry due now. */
   makeDue(now: Instant): void {
     for (const events of this.#users.values())
       for (const event of events) event.nextAttemptAt = Math.min(event.nextAttemptAt, now);
   }
 
   /**
-   * Finds the position up to which no event can be sent now, because it is delivered or waits for a retry.
+   * Finds the position up to which each event is done, or is blocked by a retry.
    *
-   * @returns the position, and the events that must be stored in webhook_pending together with it
+   * @returns the position, and the blocked events, which must be stored in webhook_pending together with the position
    */
   passed(): { position: EventPosition; events: QueuedEvent[] } {
     const events: QueuedEvent[] = [];
@@ -161,7 +161,7 @@ export class DeliveryQueue {
   /**
    * Records that events are stored, at consecutive places.
    *
-   * @returns the places of events that were delivered meanwhile, whose rows must be deleted
+   * @returns the places of events that became done in the meantime; the caller must delete their rows
    */
   stored(events: readonly QueuedEvent[], firstPlace: number): number[] {
     const finished: number[] = [];
@@ -175,7 +175,7 @@ export class DeliveryQueue {
     return finished;
   }
 
-  /** The instant of the oldest event; null if there is none. */
+  /** The earliest `at` of all heads; null if there is none. */
   oldestAt(): Instant | null {
     let oldest: Instant | null = null;
     for (const [head] of this.#users.values())
@@ -204,7 +204,7 @@ export class DeliveryQueue {
     return event;
   }
 
-  /** Whether an event waits for a retry, its own or that of an earlier event of the end user. */
+  /** Whether an event waits for its own retry, or for an earlier event of the same end user. */
   #isBlocked(event: QueuedEvent): boolean {
     const head = this.#headOf(event.endUserId);
     return head.attempts > 0 || (head !== event && head.place !== null);

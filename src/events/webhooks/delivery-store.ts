@@ -1,5 +1,5 @@
-// What the senders of this process read and write in the database. All changes of a second are written in one
-// transaction, which does not wait for the disk. If it is lost in a crash, events are only delivered again.
+// Reads and writes the database for the senders of this process. The changes of all senders are written in one
+// transaction each second, since each transaction on SQLite blocks the main thread.
 
 import { setImmediate } from 'node:timers/promises';
 import type { Instant } from '../../ledger/instant.ts';
@@ -15,7 +15,7 @@ import {
 import type { QueuedEvent } from './delivery-queue.ts';
 import { addPending } from './pending.ts';
 
-/** A row of `webhook_pending` that is retried later. */
+/** When an event in `webhook_pending` is retried. */
 export interface Retry {
   readonly place: number;
   readonly attempts: number;
@@ -26,9 +26,9 @@ export interface Retry {
 /** What has changed for an endpoint since the last transaction. */
 export interface EndpointChanges {
   readonly endpointId: number;
-  /** Null if it has not changed. */
+  /** Null if the position has not changed. */
   readonly position: EventPosition | null;
-  /** The events to store; then the position is after them. */
+  /** The events to store in `webhook_pending`; `position` is after them. */
   readonly passed: readonly QueuedEvent[];
   readonly retries: readonly Retry[];
   /** The places of the rows to delete. */
@@ -42,12 +42,15 @@ export interface EndpointChanges {
   readonly isReleased: boolean;
 }
 
-/** The place of the first passed event, or null if the endpoint is no longer leased: then nothing was stored. */
+/**
+ * For each endpoint, the place of its first passed event; 0 if there is no passed event; null if nothing was stored,
+ * since the endpoint is no longer leased to this process.
+ */
 export type StoredChanges = ReadonlyMap<number, number | null>;
 
 const PENDING_PER_READ = 500;
 const PLACES_PER_STATEMENT = 500;
-/** Writing so many deliveries takes some milliseconds of the main thread on SQLite. */
+/** On SQLite, writing this many deliveries blocks the main thread for some milliseconds. */
 const DELIVERIES_PER_TRANSACTION = 100;
 const DELETED_MAX = 100;
 
@@ -61,7 +64,7 @@ export class DeliveryStore {
     this.#process = process;
   }
 
-  /** The pending events of an endpoint in order, without their bodies. */
+  /** The pending events of an endpoint in the order of their places, without their bodies. */
   async pending(endpointId: number): Promise<QueuedEvent[]> {
     const events: QueuedEvent[] = [];
     for (;;) {
@@ -92,7 +95,7 @@ export class DeliveryStore {
     }
   }
 
-  /** The body of a pending event; null if it is gone. */
+  /** The body of a pending event; null if the event was removed. */
   async bodyOf(endpointId: number, place: number): Promise<string | null> {
     const row = await this.#database.queries
       .selectFrom('webhook_pending')
@@ -108,11 +111,11 @@ export class DeliveryStore {
   }
 
   /**
-   * Stores the changes of all senders in one transaction, so that positions and pending events always agree.
-   * `storeDeliveries` must follow.
+   * Stores the changes of all senders in one transaction. If a crash undoes the transaction, some events are delivered
+   * again, but no event is lost: positions and pending events are stored together. Call `storeDeliveries` afterwards.
    */
   async store(changes: readonly EndpointChanges[], now: Instant): Promise<StoredChanges> {
-    // Several rows are locked in one transaction, so in the same order in all processes.
+    // To avoid deadlocks, all processes lock the rows of endpoints in the same order.
     const ordered = [...changes].sort((a, b) => a.endpointId - b.endpointId);
     return this.#database.relaxed(async (queries) => {
       const stored = new Map<number, number | null>();
@@ -126,7 +129,7 @@ export class DeliveryStore {
     });
   }
 
-  /** Stores the deliveries for which the transaction had no room. They are only shown, so they may get lost. */
+  /** Stores the deliveries for which `store` had no room. A crash may lose some, since they are only shown to users. */
   async storeDeliveries(changes: readonly EndpointChanges[], stored: StoredChanges): Promise<void> {
     let room = DELIVERIES_PER_TRANSACTION;
     for (const { endpointId, deliveries } of [...changes].sort((a, b) => a.endpointId - b.endpointId)) {
@@ -141,7 +144,11 @@ export class DeliveryStore {
     }
   }
 
-  /** Deletes some of the deliveries that are too old or too many. @returns whether there may be more */
+  /**
+   * Deletes up to `DELETED_MAX` deliveries that are older than the retention or exceed the maximum per endpoint.
+   *
+   * @returns whether there may be more
+   */
   async deleteDeliveries(endpointId: number, now: Instant): Promise<boolean> {
     const { queries } = this.#database;
     const oldestKept = await queries

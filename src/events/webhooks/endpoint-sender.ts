@@ -1,5 +1,5 @@
-// Delivers the events of one endpoint while this process has its lease. Each second, webhook-job.ts stores the changes
-// of all senders.
+// Delivers the events of one endpoint while this process has the endpoint's lease. Each second, webhook-job.ts stores
+// the changes of all senders.
 //
 //   sending ⇄ down (5 failures in a row: reads no more events and tries one event at a time)
 //      ↓ drain(): a change by a user, a lost lease, or the process stops
@@ -18,7 +18,7 @@ import type { RequestResult, SendRequest } from './request.ts';
 import type { SendingGate } from './sending-gate.ts';
 import { signatureHeaders } from './signature.ts';
 
-/** What a sender needs to know of its endpoint. A change makes another sender. */
+/** The fields of an endpoint that a sender uses. After a change of the endpoint, a new sender replaces the old one. */
 export interface LeasedEndpoint {
   readonly id: number;
   readonly account: number;
@@ -35,7 +35,7 @@ export interface SenderOptions {
   readonly gate: SendingGate;
   readonly send: SendRequest;
   readonly now: () => number;
-  /** The delay after a number of failures; null after the last. */
+  /** The delay after this number of failed attempts, in milliseconds; null after the last attempt. */
   readonly retryDelay: (failures: number) => number | null;
   readonly onAttempt: (kind: RequestResult['kind']) => void;
   /** Called when something other than a delivery fails. */
@@ -43,15 +43,15 @@ export interface SenderOptions {
 }
 
 const BUFFERED_MAX = 1_000;
-/** With so many pending events, no more are read from the log. */
+/** While this many events are pending, the sender reads no further events from the log. */
 export const PENDING_MAX = 10_000;
 /** Keeps each read short. */
 const READ_MAX = 200;
 export const CONCURRENT_MAX = 10;
 const DOWN_FAILURES = 5;
-/** So many attempts are recorded before they are stored. */
+/** Maximum number of attempts that are not stored yet, including attempts in flight. */
 const UNSTORED_MAX = 2_000;
-/** How long requests in flight may take when the sender is to end. */
+/** How long requests in flight may continue after `drain`. */
 const DRAIN_MS = 2_000;
 const GONE = 410;
 
@@ -79,8 +79,8 @@ export class EndpointSender {
 
   /**
    * @param queue the pending events
-   * @param start the position that is stored, and the latest delivery
-   * @param mayUse whether the lease is certainly still valid
+   * @param start the stored position, and the time of the latest successful delivery
+   * @param mayUse returns whether this process is certain to have the lease still
    */
   constructor(
     endpoint: LeasedEndpoint,
@@ -114,20 +114,20 @@ export class EndpointSender {
     this.#pump();
   }
 
-  /** There may be new events. */
+  /** Reads new events. Call this when there may be some. */
   nudge(): void {
     this.#mayHaveMore = true;
     void this.#read();
   }
 
-  /** Ends sending: requests in flight may end within a moment. */
+  /** Stops sending. Requests in flight may continue for `DRAIN_MS`. */
   drain(): void {
     if (this.#isDraining) return;
     this.#isDraining = true;
     setTimeout(() => this.#abort.abort(), DRAIN_MS).unref();
   }
 
-  /** Ends sending at once. */
+  /** Stops sending, and aborts requests in flight. */
   abandon(): void {
     this.#isDraining = true;
     this.#abort.abort();
@@ -141,7 +141,7 @@ export class EndpointSender {
     });
   }
 
-  /** The changes to store; null if there are none. `stored` must follow, or the sender must be abandoned. */
+  /** The changes to store; null if there are none. Call `stored` when they are stored, or else `abandon`. */
   takeChanges(isReleased: boolean): EndpointChanges | null {
     const { position, events } = this.#queue.passed();
     const pausedBecause = this.isIdle ? this.#pausedBecause : null;
@@ -184,7 +184,7 @@ export class EndpointSender {
     return !this.#isDraining && this.#pausedBecause === null;
   }
 
-  /** The number of further events for which there is room. */
+  /** The maximum number of events to read from the log now. */
   get #room(): number {
     if (this.#queue.storedSize >= PENDING_MAX) return 0;
     return Math.min(BUFFERED_MAX - this.#queue.loggedSize, READ_MAX);
@@ -230,7 +230,7 @@ export class EndpointSender {
     this.#readTo = page.position;
   }
 
-  /** Begins to send as many events as may be sent now. */
+  /** Begins as many attempts as the limits allow now. */
   #pump(): void {
     while (this.#isRunning && this.#mayUse() && this.#deliveries.length + this.#inFlight < UNSTORED_MAX) {
       const isDown = this.#isDown;

@@ -1,5 +1,5 @@
-// The endpoints to which webhooks are delivered, as the console and the command line manage them. A change that the
-// process delivering to an endpoint must see increases the endpoint's revision; webhook-job.ts looks at it every second.
+// The endpoints to which webhooks are delivered, as the console and the command line manage them. Each change
+// of an endpoint increases its revision, which webhook-job.ts reads every second.
 
 import { randomBytes } from 'node:crypto';
 import { setImmediate } from 'node:timers/promises';
@@ -24,7 +24,7 @@ export interface Endpoint {
   readonly createdAt: Instant;
   readonly createdBy: Actor;
   readonly paused: { readonly at: Instant; readonly because: string } | null;
-  /** Until when the previous secret also signs; null unless the secret was rotated lately. */
+  /** The instant until which the previous secret also signs; null if only the current secret signs. */
   readonly previousSecretUntil: Instant | null;
 }
 
@@ -40,9 +40,9 @@ export interface NewEndpoint {
 }
 
 export interface EndpointSummary {
-  /** The events that wait for a retry, or for an earlier event of the same end user. */
+  /** The number of pending events: they wait for a retry, or for an earlier event of the same end user. */
   readonly pending: number;
-  /** When the first of them was tried first. */
+  /** The earliest first attempt to deliver a pending event; null if there was no attempt yet. */
   readonly oldestPendingAt: Instant | null;
   readonly lastDeliveredAt: Instant | null;
 }
@@ -56,7 +56,7 @@ export const ENDPOINTS_MAX = 20;
 /** The largest ID that both stores can hold. */
 const ID_MAX = 2 ** 31 - 1;
 export const RESENT_MAX = 10_000;
-/** Some milliseconds of the main thread on SQLite. */
+/** On SQLite, a transaction with this many events blocks the main thread for some milliseconds. */
 const RESENT_PER_TRANSACTION = 100;
 /** How long the previous secret also signs after a rotation. */
 const PREVIOUS_SECRET_MS = 24 * HOUR_MS;
@@ -134,7 +134,7 @@ export class Endpoints {
     return rows.map((row) => ({ ...endpointOf(row, this.#now()), accountName: row.accountName }));
   }
 
-  /** @param account null to look in all accounts; so in all methods */
+  /** @param account null for all accounts, as in the following methods */
   async find(account: number | null, id: number): Promise<Endpoint | null> {
     const row = await this.#database.queries
       .selectFrom('webhook_endpoints')
@@ -145,7 +145,7 @@ export class Endpoints {
     return row === undefined ? null : endpointOf(row, this.#now());
   }
 
-  /** The types of events that are delivered from now on. */
+  /** Sets the types of events that are delivered from now on. */
   setTypes(account: number | null, id: number, types: readonly EventType[]): Promise<boolean> {
     return this.#change(account, id, async (queries) => {
       await updateOf(queries, id)
@@ -181,7 +181,7 @@ export class Endpoints {
     });
   }
 
-  /** Events that happen meanwhile are delivered after `resume`. */
+  /** Events that happen during the pause are delivered after `resume`. */
   pause(account: number | null, id: number): Promise<boolean> {
     return this.#change(account, id, async (queries) => {
       await updateOf(queries, id)
@@ -192,7 +192,7 @@ export class Endpoints {
     });
   }
 
-  /** Makes all pending events due now, and begins their schedule of retries again. */
+  /** Makes all pending events due now, and restarts their retry schedule. */
   resume(account: number | null, id: number): Promise<boolean> {
     return this.#change(account, id, async (queries) => {
       await updateOf(queries, id).set({ paused_at: null, paused_because: null }).execute();
@@ -248,7 +248,7 @@ export class Endpoints {
     return row === undefined ? null : deliveryOf(row);
   }
 
-  /** Delivers an event again that is among the deliveries. @returns false if it is not */
+  /** Queues an event for another delivery. @returns false if the event is neither pending nor among the deliveries */
   resend(account: number | null, id: number, eventId: string): Promise<boolean> {
     return this.#change(account, id, async (queries) => {
       const waiting = await queries
@@ -274,9 +274,10 @@ export class Endpoints {
   }
 
   /**
-   * Delivers the events again that happened from `from` until just before `to`, of the types that the endpoint receives.
+   * Queues past events for another delivery: the events from `from` (inclusive) to `to` (exclusive), of the types that
+   * the endpoint receives.
    *
-   * @returns the number of events; 0 if there is no such endpoint
+   * @returns the number of queued events; 0 if there is no such endpoint
    * @throws InvalidEndpoint (rejects) if there are more than `RESENT_MAX`
    */
   async resendRange(account: number | null, id: number, from: Instant, to: Instant): Promise<number> {
@@ -284,7 +285,9 @@ export class Endpoints {
     if (endpoint === null) return 0;
     const events = await eventsIn(this.#database.queries, endpoint, { from, to, max: RESENT_MAX });
     if (events === null)
-      throw new InvalidEndpoint(`There are more than ${RESENT_MAX} events in this time. Choose a shorter time.`);
+      throw new InvalidEndpoint(
+        `More than ${RESENT_MAX} events happened in this time span. Choose a shorter time span.`,
+      );
     for (let start = 0; start < events.length; start += RESENT_PER_TRANSACTION) {
       const some = events.slice(start, start + RESENT_PER_TRANSACTION);
       const isQueued = await this.#change(account, id, async (queries) => {
@@ -297,7 +300,7 @@ export class Endpoints {
     return events.length;
   }
 
-  /** Runs `work` in a transaction that holds the row of the endpoint. @returns false if there is no such endpoint */
+  /** Runs `work` in a transaction that locks the row of the endpoint. @returns false if there is no such endpoint */
   #change(account: number | null, id: number, work: (queries: AccountQueries) => Promise<boolean>): Promise<boolean> {
     return this.#database.alone(async (queries) => {
       const { numUpdatedRows } = await updateOf(queries, id)

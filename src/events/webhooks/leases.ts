@@ -1,5 +1,6 @@
-// Which endpoints this process delivers to. Several processes can serve one PostgreSQL ledger: each endpoint is leased to
-// one of them, by the database's clock. A process that disappears loses its leases when they end.
+// Decides to which endpoints this process delivers. Several processes can serve one PostgreSQL ledger, and each
+// endpoint is leased to one of them. Leases end by the clock of the database, unless the process renews them, so the
+// endpoints of a killed process become free.
 
 import { sql } from 'kysely';
 import type { Instant } from '../../ledger/instant.ts';
@@ -10,14 +11,14 @@ import { typesOf } from './endpoints.ts';
 export interface LeaseTerms {
   readonly leaseMs: number;
   readonly renewMs: number;
-  /** A sender stops if its lease was renewed longer ago, as measured by this process. */
+  /** A sender stops this long after the latest renewal of its lease, by the clock of this process. */
   readonly safeMs: number;
 }
 
-/** For a ledger that several processes may serve. */
+/** The terms for a ledger that several processes can serve. */
 export const SHARED_LEASES: LeaseTerms = { leaseMs: 10_000, renewMs: 3_000, safeMs: 8_000 };
 
-/** An endpoint as a round sees it. */
+/** The state of an endpoint at the beginning of a round of webhook-job.ts. */
 export interface SeenEndpoint {
   readonly id: number;
   readonly revision: number;
@@ -39,7 +40,10 @@ export interface EndpointRow {
   readonly revision: number;
 }
 
-/** The share of the free endpoints that one process leases in a second, so that processes that start together share. */
+/**
+ * The share of the free endpoints that a process leases per second, so that processes that start at the same time
+ * divide the endpoints.
+ */
 const SHARE = 0.25;
 
 export class Leases {
@@ -73,9 +77,9 @@ export class Leases {
   /**
    * Leases endpoints to this process.
    *
-   * @param ours endpoints that are already leased to it
-   * @param free of which it leases some
-   * @returns the ids of all that are now leased
+   * @param ours endpoints that are already leased to this process
+   * @param free endpoints without a valid lease, of which the process leases a share
+   * @returns the IDs of the endpoints that are now leased to this process
    */
   async claim(ours: readonly number[], free: readonly number[]): Promise<number[]> {
     const count = this.#terms === null ? free.length : Math.max(1, Math.floor(free.length * SHARE));

@@ -1,5 +1,5 @@
-// Finds the events of a range of time, to send them again. The log has no index by time, so all events of the account
-// are looked at, in steps that are short on SQLite, where each blocks the main thread.
+// Finds the events in a time range, to deliver them again. The event log has no index by time, so the search reads all
+// events of the account. It uses many short queries, since each query on SQLite blocks the main thread.
 
 import { setImmediate } from 'node:timers/promises';
 import type { Instant } from '../../ledger/instant.ts';
@@ -17,7 +17,7 @@ interface Range {
 }
 
 /**
- * @param endpoint whose account and types of events count
+ * @param endpoint its account, and the types that it receives; only such events are returned
  * @returns the events in the order in which they happened; null if there are more than `max`
  */
 export async function eventsIn(
@@ -26,7 +26,7 @@ export async function eventsIn(
   { from, to, max }: Range,
 ): Promise<NewPending[] | null> {
   const ofAccount = queries.selectFrom('events').where('account', '=', account);
-  // Two queries: SQLite finds only one of the two in an index without reading everything.
+  // Two queries: SQLite uses the index for `min` or `max`, but reads all rows for a query with both.
   const first = await ofAccount.select(({ fn }) => fn.min('event').as('event')).executeTakeFirst();
   const last = await ofAccount.select(({ fn }) => fn.max('event').as('event')).executeTakeFirst();
   const found = [];

@@ -9,7 +9,7 @@ export interface NewPending {
   /** Empty for events that do not belong to an end user. */
   readonly endUserId: string;
   readonly body: string;
-  /** As in `webhook_pending`; absent for events that were not tried yet. */
+  /** This and the next two fields are absent if the event was not tried yet. */
   readonly attempts?: number;
   readonly firstAttemptAt?: Instant | null;
   readonly nextAttemptAt?: Instant;
@@ -19,9 +19,9 @@ export interface NewPending {
 const ROWS_PER_STATEMENT = 500;
 
 /**
- * Appends events after all that are pending. The transaction must hold the row of the endpoint.
+ * Appends events to the pending events of an endpoint. The transaction must hold a lock on the row of the endpoint.
  *
- * @returns the place of the first event; the others follow one by one
+ * @returns the place of the first appended event; the other events have the following places
  */
 export async function addPending(
   queries: AccountQueries,

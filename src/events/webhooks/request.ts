@@ -1,5 +1,5 @@
 // Sends one webhook by HTTP. Endpoints belong to customers, so they are not trusted: the address is checked when the
-// connection is made, no redirect is followed, and time and the size of the response are bounded.
+// connection is made, no redirect is followed, and the duration and the size of the response are bounded.
 
 import { lookup } from 'node:dns/promises';
 import http from 'node:http';
@@ -12,7 +12,7 @@ export interface WebhookRequest {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
-  /** Aborted when the attempt is to be abandoned. */
+  /** Aborts the attempt. */
   readonly signal: AbortSignal;
 }
 
@@ -48,7 +48,7 @@ const ANSWER_CHARACTERS_MAX = 1_024;
 const IDLE_MS = 4_000;
 const IDLE_SOCKETS_MAX = 500;
 
-/** Thrown by the look-up of an address that is not allowed. */
+/** Thrown if webhooks may not be sent to an address. */
 class RefusedAddress extends Error {
   override readonly name = 'RefusedAddress';
 }
@@ -58,7 +58,7 @@ interface Answer {
   readonly answer: string;
 }
 
-/** Sends webhooks on connections that are kept open for the next ones. */
+/** Sends webhooks, and keeps the connections open for further webhooks. */
 export class WebhookRequests {
   readonly #rules: AddressRules;
   readonly #userAgent: string;
@@ -100,11 +100,11 @@ export class WebhookRequests {
   async #attempt(request: WebhookRequest, signal: AbortSignal): Promise<Answer> {
     const url = new URL(request.url);
     const host = hostOf(url);
-    // No look-up is made for an address.
+    // If the host is an IP address, Node.js does not call `lookup`, so the address is checked here.
     if (ipaddr.isValid(host)) this.#check([host], url.protocol);
     const post = () => this.#post(url, request, signal);
     return post().catch((error) => {
-      // The server closed a kept connection at the moment when it was used again.
+      // The server closed an idle connection just when it was reused, so the request is sent once more.
       if (error instanceof ClosedBeforeUse && !signal.aborted) return post();
       throw error;
     });
@@ -130,12 +130,12 @@ export class WebhookRequests {
         void answerOf(response).then(resolve);
       });
       request.on('error', (error: NodeJS.ErrnoException) => {
-        // Once the status is known, it counts.
+        // After the status has arrived, an error does not change the result.
         if (isAnswered) return;
         const isStale = request.reusedSocket && (error.code === 'ECONNRESET' || error.code === 'EPIPE');
         reject(isStale ? new ClosedBeforeUse() : error);
       });
-      // For example, after a response that switches protocols.
+      // Happens without an error if, for example, the server switches protocols.
       request.once('close', () => {
         if (!isAnswered) reject(new Error('closed without a response'));
       });
@@ -180,7 +180,7 @@ async function addressesOf(hostname: string): Promise<readonly string[]> {
   return found.map(({ address }) => address);
 }
 
-/** Reads the response body as far as it arrives soon, and not beyond its bound. The status counts in any case. */
+/** Reads the response body until it ends, `BODY_MS` have passed, or it exceeds `BODY_BYTES_MAX`. Never rejects. */
 function answerOf(response: http.IncomingMessage): Promise<Answer> {
   return new Promise((resolve) => {
     const chunks: Buffer[] = [];
@@ -199,7 +199,7 @@ function answerOf(response: http.IncomingMessage): Promise<Answer> {
   });
 }
 
-/** PostgreSQL stores neither NUL nor half of a surrogate pair. */
+/** Replaces NUL and lone surrogates, which PostgreSQL cannot store. */
 function textOf(bytes: Buffer): string {
   return bytes.toString('utf8').slice(0, ANSWER_CHARACTERS_MAX).replaceAll('\0', '\ufffd').toWellFormed();
 }

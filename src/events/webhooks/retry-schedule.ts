@@ -1,5 +1,5 @@
-// When a failed delivery is tried again: for about three days, as Standard Webhooks recommends, with jitter so that the
-// retries of many events do not come at once.
+// The schedule on which failed deliveries are retried: for about three days, as Standard Webhooks recommends. Jitter
+// spreads the retries of many events over time.
 
 import { HOUR_MS } from '../../ledger/instant.ts';
 
@@ -16,7 +16,7 @@ const JITTER = 0.2;
 
 /**
  * @param failures the number of failed attempts so far, at least 1
- * @param random from 0 until 1
+ * @param random at least 0 and less than 1
  * @returns the delay until the next attempt; null after the last
  */
 export function retryDelayMs(failures: number, random: number): number | null {

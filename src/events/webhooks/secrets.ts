@@ -11,11 +11,11 @@ const SECRET_PREFIX = 'whsec_';
 const KEY = /^[0-9a-f]{64}$/i;
 const KEY_BYTES = 32;
 const CIPHER = 'aes-256-gcm';
-/** The lengths that NIST SP 800-38D recommends for GCM. */
+/** NIST SP 800-38D recommends these lengths for GCM. */
 const IV_BYTES = 12;
 const TAG_BYTES = 16;
 
-/** Thrown if a key or a secret cannot be used. The message contains neither. */
+/** Thrown if a key or a secret cannot be used. The message contains neither the key nor the secret. */
 export class UnusableSecret extends Error {
   override readonly name = 'UnusableSecret';
 }
@@ -25,7 +25,7 @@ export function newSecret(): string {
   return SECRET_PREFIX + randomBytes(SECRET_BYTES).toString('base64');
 }
 
-/** The bytes that a secret stands for. */
+/** Decodes a secret: the bytes after its prefix. */
 export function secretBytes(secret: string): Buffer {
   return Buffer.from(secret.slice(SECRET_PREFIX.length), 'base64');
 }
@@ -36,7 +36,8 @@ export class SecretBox {
 
   /** @param key 64 hexadecimal digits */
   constructor(key: string) {
-    if (!KEY.test(key)) throw new UnusableSecret('The key of webhooks must be 64 hexadecimal digits.');
+    if (!KEY.test(key))
+      throw new UnusableSecret('The key that encrypts the secrets of webhooks must be 64 hexadecimal digits.');
     this.#key = Buffer.from(key, 'hex');
   }
 
@@ -56,7 +57,7 @@ export class SecretBox {
       const text = decipher.update(bytes.subarray(IV_BYTES, -TAG_BYTES));
       return Buffer.concat([text, decipher.final()]).toString('utf8');
     } catch {
-      throw new UnusableSecret('The secret was encrypted with another key.');
+      throw new UnusableSecret('The secret cannot be decrypted: it was encrypted with another key, or is damaged.');
     }
   }
 }
@@ -76,7 +77,7 @@ function keyIn(file: string): string {
   throw new UnusableSecret(`${file} must contain a key of 64 hexadecimal digits. Restore it, or set WEBHOOK_KEY.`);
 }
 
-/** Another process that creates the key at the same time may be the first. */
+/** If another process creates the file at the same time, the key of that process is used. */
 function createKey(file: string): void {
   mkdirSync(dirname(file), { recursive: true });
   try {

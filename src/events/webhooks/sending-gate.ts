@@ -1,5 +1,5 @@
-// Limits how many webhooks this process sends at once and, when it is short of CPU time, how many it sends a second: the
-// ledger goes first. Senders enter in the order in which they ask.
+// Limits how many webhooks this process sends at once. If the process is short of CPU time, the gate also limits how
+// many it sends per second, so that the ledger goes first. Senders enter in the order in which they ask.
 
 import { LOAD } from '../../batching/load.ts';
 
@@ -11,13 +11,13 @@ export class SendingGate {
   #inside = 0;
   readonly #waiting: (() => void)[] = [];
   #isBusy = false;
-  /** How many may still enter in this step while the process is busy. */
+  /** The number of senders that may still enter in this step if the process is busy. */
   #left = 0;
   #steps = 0;
   #timer: NodeJS.Timeout | undefined;
   readonly #load: Pick<typeof LOAD, 'isBusy'>;
 
-  /** @param load replaced by tests */
+  /** @param load tests replace this */
   constructor(load: Pick<typeof LOAD, 'isBusy'> = LOAD) {
     this.#load = load;
   }
@@ -26,7 +26,7 @@ export class SendingGate {
     this.#timer = setInterval(() => this.#step(), 1_000 / STEPS_PER_SECOND).unref();
   }
 
-  /** Admits all that are waiting, so that they see that they must stop. */
+  /** Admits all waiting senders, so that they notice the stop. */
   stop(): void {
     clearInterval(this.#timer);
     while (this.#waiting.length > 0) this.#admitNext();

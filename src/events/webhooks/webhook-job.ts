@@ -17,7 +17,7 @@ import { retryDelayMs } from './retry-schedule.ts';
 import { type SecretBox, UnusableSecret } from './secrets.ts';
 import { SendingGate } from './sending-gate.ts';
 
-/** The part of a pino logger that is used. Neither secrets nor bodies of requests are logged. */
+/** The methods of a pino logger that the delivery uses. It logs neither secrets nor request bodies. */
 export interface WebhookLogger {
   info(fields: object, message: string): void;
   warn(fields: object, message: string): void;
@@ -35,25 +35,25 @@ export interface WebhookOptions {
   readonly userAgent: string;
   /** `SHARED_LEASES`; null if no other process can serve the ledger, as with SQLite. */
   readonly leases: LeaseTerms | null;
-  /** Replaced by tests, like `retryDelay`. */
+  /** Tests replace `request` and `retryDelay`. */
   readonly request?: SendRequest;
-  /** The delay after a number of failures; null after the last. */
+  /** The delay after this number of failed attempts, in milliseconds; null after the last attempt. */
   readonly retryDelay?: (failures: number) => number | null;
 }
 
-/** How many steps of a round delete old deliveries. */
+/** The maximum number of steps in a round that delete old deliveries. */
 const CLEANING_STEPS = 10;
-/** Trouble with the database is logged at most so often. */
+/** The minimum time between two log lines about failures. */
 const TROUBLE_MS = 60_000;
-/** The senders look for new events at most so often. */
+/** When there are new events, the senders look for them after this time. */
 const NUDGE_MS = 20;
-/** So many senders look for new events, before other work of the event loop takes its turn. */
+/** The number of senders that look for new events in one turn of the event loop. */
 const SENDERS_PER_TURN = 10;
 
 export class WebhookJob {
-  /** The attempts of this process, for the metrics. */
+  /** The number of attempts by this process, for the metrics. */
   readonly attempts = { delivered: 0, failed: 0 };
-  /** The paused endpoints of all accounts, for the metrics. */
+  /** The number of paused endpoints of all accounts, for the metrics. */
   pausedEndpoints = 0;
   readonly #options: WebhookOptions;
   readonly #leases: Leases;
@@ -62,9 +62,9 @@ export class WebhookJob {
   readonly #requests: WebhookRequests;
   readonly #job: IntervalJob;
   readonly #senders = new Map<number, EndpointSender>();
-  /** When the leases were renewed, as `performance.now` measures it. */
+  /** The time at which each lease was taken or renewed, by the id of the endpoint; measured with `performance.now`. */
   readonly #leasedAt = new Map<number, number>();
-  /** The revisions of endpoints whose secret cannot be decrypted. */
+  /** The revisions of endpoints whose secret cannot be decrypted, by the id of the endpoint. */
   readonly #unusable = new Map<number, number>();
   #renewedAt = 0;
   #troubleAt = Number.NEGATIVE_INFINITY;
@@ -86,7 +86,7 @@ export class WebhookJob {
     this.#job.start();
   }
 
-  /** Waits a moment for requests in flight, stores what was delivered, and releases the leases. */
+  /** Waits briefly for the requests in flight, stores their results, and releases the leases. */
   async stop(): Promise<void> {
     await this.#job.stop();
     if (this.#nudging !== null) clearTimeout(this.#nudging);
@@ -98,7 +98,7 @@ export class WebhookJob {
     this.#requests.close();
   }
 
-  /** Runs a round now, as happens every second. */
+  /** Runs a round now instead of at the next second. */
   tick(): Promise<void> {
     return this.#job.tick();
   }
@@ -111,7 +111,7 @@ export class WebhookJob {
     }, NUDGE_MS);
   }
 
-  /** The age of the oldest event that this process has yet to deliver; 0 if there is none. */
+  /** The age of the oldest event that this process has not delivered yet; 0 if there is none. */
   oldestAgeMs(): number {
     const instants = [...this.#senders.values()].map((sender) => sender.oldestAt()).filter((at) => at !== null);
     const oldest = instants.reduce<Instant | null>((min, at) => (min === null || at < min ? at : min), null);
@@ -136,7 +136,7 @@ export class WebhookJob {
     await this.#clean(seen);
   }
 
-  /** Ends the senders whose endpoint is gone, paused, changed, or leased to another process. */
+  /** Ends the senders whose endpoint was deleted, paused, changed, or leased to another process. */
   #endChanged(seen: readonly SeenEndpoint[]): void {
     const byId = new Map(seen.map((each) => [each.id, each]));
     for (const sender of this.#senders.values()) {
@@ -161,7 +161,7 @@ export class WebhookJob {
   async #storeChanges(taken: readonly { sender: EndpointSender; changes: EndpointChanges }[]): Promise<void> {
     const all = taken.map(({ changes }) => changes);
     const stored = await this.#store.store(all, this.#options.now()).catch((error) => {
-      // It is not known whether the changes were stored, so other senders begin again with what is.
+      // The changes may or may not have been stored, so new senders start from the stored state.
       for (const { sender } of taken) this.#discard(sender);
       throw error;
     });
@@ -193,7 +193,7 @@ export class WebhookJob {
     for (const id of ids) this.#leasedAt.set(id, at);
   }
 
-  /** Makes senders for the endpoints that are leased to this process, and leases further ones. */
+  /** Leases free endpoints, and creates senders for all endpoints that are leased to this process. */
   async #begin(seen: readonly SeenEndpoint[], stopping: AbortSignal): Promise<void> {
     const wanted = seen.filter(
       ({ id, isPaused, revision }) => !isPaused && !this.#senders.has(id) && this.#unusable.get(id) !== revision,
@@ -232,7 +232,7 @@ export class WebhookJob {
     this.#senders.set(id, sender);
   }
 
-  /** @returns null if the secret was encrypted with another key */
+  /** @returns null if a secret cannot be decrypted */
   #decrypted({ id, revision, sealedSecret, previous, ...row }: EndpointRow): LeasedEndpoint | null {
     const { secrets, logger } = this.#options;
     try {
@@ -242,13 +242,15 @@ export class WebhookJob {
     } catch (error) {
       if (!(error instanceof UnusableSecret)) throw error;
       this.#unusable.set(id, revision);
-      const advice = 'set WEBHOOK_KEY to that key, or rotate the secret';
-      logger.error({ endpoint: id }, `the secret of a webhook endpoint was encrypted with another key; ${advice}`);
+      // After a single rotation, the previous secret is still the one that cannot be decrypted.
+      const advice =
+        'set WEBHOOK_KEY to the key that encrypted it; if that key is lost or the secret is damaged, rotate the secret twice';
+      logger.error({ endpoint: id }, `the secret of a webhook endpoint cannot be decrypted; ${advice}`);
       return null;
     }
   }
 
-  /** Whether this process certainly still has the lease. */
+  /** Whether this process is certain to have the lease still. */
   #isLeased(id: number): boolean {
     const { leases } = this.#options;
     const leasedAt = this.#leasedAt.get(id) ?? Number.NEGATIVE_INFINITY;
@@ -264,7 +266,7 @@ export class WebhookJob {
     }
   }
 
-  /** Deletes old deliveries of one endpoint after the other, in short steps. */
+  /** Deletes old deliveries in short steps, one endpoint at a time. */
   async #clean(seen: readonly SeenEndpoint[]): Promise<void> {
     let left = seen.length;
     for (let step = 0; step < CLEANING_STEPS && left > 0; step++) {

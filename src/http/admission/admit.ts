@@ -84,8 +84,8 @@ function isWithinRate(limit: RateLimit, key: number, reply: FastifyReply): boole
 }
 
 /**
- * Whether an account may have one more request in flight. An account may have as many as it leaves free for others, but
- * no more than one batch or than the store completes in half a second, whichever is more.
+ * Whether an account may have one more request in flight. The limit is the fair share of the account, but at most one
+ * batch or the number of commands that the store completes in half a second, whichever is more.
  *
  * @param perMs commands that the store completes per millisecond; null if unknown
  */

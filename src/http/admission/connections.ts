@@ -139,7 +139,7 @@ export class Connection implements LatestKey, Requester, PausableConnection {
   /** Whether the latest response closes the connection: later requests are not processed (RFC 9112, section 9.6). */
   isClosing = false;
   sentBytes = 0;
-  /** Since when the client has accepted no more bytes; null if no bytes are waiting. */
+  /** The time since which the client has accepted no bytes; null if no bytes are waiting. */
   unreadSinceMs: number | null = null;
 
   constructor(socket: Socket) {

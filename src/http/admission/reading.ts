@@ -7,7 +7,7 @@ import type { Socket } from 'node:net';
 import { FairQueue } from '../../batching/fair-queue.ts';
 import { PIPELINED_MAX, PIPELINED_READ_MAX } from '../limits.ts';
 
-/** Four connections can send this many requests, which take about 10 ms to process. */
+/** Processing this many requests takes about 10 ms. Four connections can send them in one turn. */
 const TURN_PIPELINED_MAX = 1_024;
 
 export interface PausableConnection {
@@ -19,7 +19,7 @@ export interface PausableConnection {
 
 export class Reading {
   readonly #open: ReadonlySet<PausableConnection>;
-  /** Connections that pipelined, and whose requests have all begun. */
+  /** Paused connections that pipelined requests, all of which have begun. */
   readonly #emptied = new FairQueue<PausableConnection>();
   readonly #held = new FairQueue<PausableConnection>();
   #pipelined = 0;
@@ -77,7 +77,7 @@ export class Reading {
 function pause(connection: PausableConnection): void {
   if (connection.isPaused) return;
   connection.isPaused = true;
-  // Node.js resumes a socket whenever the body of a request is read.
+  // Node.js resumes a socket whenever it reads the body of a request, so `pauseAgain` pauses it again.
   connection.socket.on('resume', pauseAgain).pause();
 }
 

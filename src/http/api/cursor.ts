@@ -27,10 +27,10 @@ const TO_AT = 23;
 const CHECKSUM_AT = 29;
 const LENGTH = 37;
 const INSTANT_BYTES = 6;
-/** Encodes null, since this number is later than every instant. */
+/** Encodes the null instant: this number is later than every valid instant. */
 const NO_INSTANT = 2 ** 48 - 1;
 
-/** @param filters of the list, as one text */
+/** @param filters the filters of the list, as one text */
 export function writeCursor({ last, from, to }: PageCursor, user: EndUserKey, filters = ''): string {
   const bytes = Buffer.alloc(LENGTH);
   bytes[0] = VERSION;

@@ -32,7 +32,7 @@ export async function describe(app: FastifyInstance, { version, publicUrl }: Des
         { name: 'Credits', description: 'Add, subtract and refund credits; read balances and transactions.' },
         { name: 'Cycles', description: 'Credits that renew.' },
         { name: 'Holds', description: 'Credits that are set aside until the cost of some work is known.' },
-        { name: 'Events', description: 'What happened to end users, to read or to receive by webhook.' },
+        { name: 'Events', description: 'What happened to end users. Read the events, or receive them by webhook.' },
         {
           name: 'Test clock',
           description: 'A clock for tests. The time of the ledger changes only when you move this clock.',

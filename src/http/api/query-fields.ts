@@ -7,7 +7,7 @@ import { invalidFields, pointerTo } from '../problems.ts';
 /** The fields of a request before they are validated. */
 type Fields = Readonly<Record<string, unknown>>;
 
-/** The names of the fields that are not plain text, by type. */
+/** The names of the fields that are converted from text, by type. */
 interface Typed {
   readonly integers?: readonly string[];
   readonly booleans?: readonly string[];
@@ -50,7 +50,7 @@ function readQuery(query: Fields, { integers = [], booleans = [] }: Typed): Fiel
 }
 
 /**
- * A field in both must have the same value.
+ * Merges the query string and the body. A field that is in both must have the same value.
  *
  * @throws InvalidRequest
  */
@@ -78,7 +78,7 @@ function comparable(name: string, value: unknown): unknown {
   return name === 'end_user_id' && typeof value === 'string' ? value.toLowerCase() : value;
 }
 
-/** A query string decodes the plus sign of a time zone as a space. */
+/** In a query string, the plus sign of a time zone is decoded as a space. */
 const LOST_PLUS = / \d\d:?\d\d$/;
 
 /** @throws InvalidRequest for text that is not an instant */

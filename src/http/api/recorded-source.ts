@@ -45,13 +45,13 @@ export function recordedSource(
   };
 }
 
-/** Lapses are listed only if their kind is requested, so this yields either lapses or renewals and changes of plan. */
+/** Yields either only lapses, or renewals and changes of plan: lapses are listed only if their kind is requested. */
 function* dueEntries(state: EndUserState, now: Instant, kinds: readonly PostingKind[]): Generator<RecordedEntry> {
   const terms = new Map(state.cycles.map(({ id, type, plan }) => [id, { type, plan }]));
   const entryOf = (postings: readonly [Posting, ...Posting[]]) => ({ ...historyTransactionOf(postings), terms });
   if (kinds.includes('renew') || kinds.includes('change-plan')) {
     for (const posting of dueRenewals(state, now)) {
-      // The cycle of a scheduled plan is not in the state yet.
+      // The state does not contain the cycle that a change of plan opens, so its terms come from the posting.
       if (posting.terms !== null) terms.set(posting.cycleId, posting.terms);
       if (kinds.includes(posting.kind)) yield entryOf([posting]);
     }

@@ -37,8 +37,8 @@ export function sendPieces(unsent: FairShare, reply: FastifyReply, pieces: reado
 const UNIT_BYTES_MAX = 3;
 
 /**
- * Returns the number of bytes in UTF-8. For a document that is small even in the worst case, returns the UTF-16 length,
- * which is close enough.
+ * Returns the number of bytes in UTF-8. If the document is small even in the worst case, returns its length in UTF-16
+ * code units instead, which is close enough.
  */
 function bytesOf(pieces: readonly string[]): number {
   const length = pieces.reduce((sum, piece) => sum + piece.length, 0);
@@ -70,7 +70,7 @@ export function sendStream(
 /**
  * Counts a large response until it is sent or its client disconnects.
  *
- * @returns false if there is no room; the only unsent response may have any size
+ * @returns false if there is no room. If no other response is unsent, there is room for a response of any size.
  */
 function hold(unsent: FairShare, bytes: number, { raw: response, request }: FastifyReply): boolean {
   if (connectionOf(request.raw.socket).isDisconnected) return true;
@@ -120,7 +120,7 @@ export function movedText({ endUser, amount }: Add | Subtract): string {
   return `{"end_user_id":"${endUser}","amount":${amount}}`;
 }
 
-/** Cycles in one piece of a balance: about 0.2 ms of work and 50 KB. */
+/** The number of cycles in one piece of a balance, which takes about 0.2 ms of work and 50 KB. */
 const CYCLES_A_PIECE = 256;
 
 /**
@@ -174,8 +174,8 @@ export function transactionText({ id, amount, createdAt, expiresAt }: Transactio
 }
 
 /**
- * The transactions of a list share a few days, and `toISOString` takes six times as long as a timestamp with a cached
- * date.
+ * Caches dates, since the transactions of a list usually fall on a few days: `toISOString` takes six times as long as
+ * formatting with a cached date.
  */
 const dates = new Map<number, string>();
 const DATES_MAX = 4_096;

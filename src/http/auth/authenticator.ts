@@ -26,7 +26,7 @@ interface KnownKey {
   readonly checkedAtMs: number;
 }
 
-/** The latest valid key of a connection, so that the same header is not hashed again. */
+/** The latest valid key of a connection, cached so that the same header is not hashed again. */
 export interface LatestKey {
   authorization: string;
   hash: string;
@@ -86,7 +86,7 @@ export class Authenticator {
     return this.#noted(known);
   }
 
-  /** Requests share a look-up, but not one that has taken longer than its result is valid. */
+  /** Requests with the same key share a look-up unless it has already taken longer than its result would be valid. */
   #lookUp(hash: string, nowMs: number): Promise<Caller | null> {
     const underWay = this.#lookUps.get(hash);
     if (underWay !== undefined && nowMs - underWay.startedMs < FRESH_MS) return underWay.caller;

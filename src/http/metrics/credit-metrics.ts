@@ -79,7 +79,7 @@ export class CreditMetrics {
   }
 }
 
-/** Whether a start of a cycle only scheduled its plan, which grants its credits when the current period ends. */
+/** Whether `/start-cycle` only scheduled a plan. The plan grants its credits when the current period ends. */
 function isScheduled({ cycle }: Accepted): boolean {
   return cycle !== undefined && cycle.next !== null;
 }

@@ -1,5 +1,5 @@
-// The metrics of the ledger, group commit and the renewal job, which each scrape reads. Labels never contain client
-// input, and the number of series is bounded.
+// The metrics of the ledger, of group commit and of the renewal job. Each scrape reads the current values. Labels never
+// contain client input, and the number of series is bounded.
 
 import { collectDefaultMetrics, Gauge, Histogram, type Registry } from 'prom-client';
 import type { FairShare } from '../../batching/fair-share.ts';

@@ -7,7 +7,10 @@ import type { ProblemCode } from '../problems.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** By `performance.now`, when the headers arrived; 0 if Fastify refused the request before any hook ran. */
+    /**
+     * The time at which the headers arrived, by `performance.now`; 0 if Fastify refused the request before any hook
+     * ran.
+     */
     startedAt: number;
   }
   interface FastifyReply {

@@ -15,7 +15,10 @@ import { BatchWriter } from './writer/batch-writer.ts';
 
 const READERS = 8;
 
-/** A lane needs two connections while it retries a failed batch and the next batch on the same connection. */
+/**
+ * If a batch fails, the next batch on the same connection fails with it. The lane then retries both, each on its own
+ * connection.
+ */
 const CONNECTIONS_PER_LANE = 2;
 
 /**

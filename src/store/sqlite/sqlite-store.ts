@@ -52,7 +52,7 @@ export async function openSqliteStore(
     const opening = wall
       ? new WriterInPlace(file, clock, options, events)
       : ThreadedWriter.open(file, clock, options, events);
-    // Both threads read the end of the journal at the same time.
+    // Meanwhile, the writer's thread reads the same end of the journal.
     const pending = pendingPostingsOf(db);
     const writer = await opening;
     const keys = connect(file);

@@ -1,5 +1,5 @@
 // A copy has no events, and its first server must not derive the events of the copied ledger again. Therefore, a copy
-// stores how far the events of each end user are derived: as if the source had derived all of them up to its clock.
+// stores the progress of event derivation for each end user, as if the source had derived all events up to its clock.
 
 import type { EndUserKey } from '../../ledger/command.ts';
 import type { Instant } from '../../ledger/instant.ts';
@@ -12,7 +12,7 @@ export class CopiedEvents {
   readonly #until: Instant;
   /** By account. */
   readonly #expiringDays: ReadonlyMap<number, number>;
-  /** How far the events of the current end user are derived. */
+  /** The progress of event derivation for the current end user. */
   #from: EventState | null = null;
   #transaction: Posting[] = [];
 
@@ -27,7 +27,9 @@ export class CopiedEvents {
     );
   }
 
-  /** Adds to each end user how far its events are derived. Must be called with all rows, in order. */
+  /**
+   * Adds the progress of event derivation to the row that ends each end user. Must be called with all rows, in order.
+   */
   follow(rows: readonly LedgerRow[]): readonly CopiedRow[] {
     return rows.map((row) => {
       if (row.kind === 'end-user') return { ...row, events: this.#end(row.user) };
@@ -55,7 +57,7 @@ export class CopiedEvents {
     return derived;
   }
 
-  /** Thresholds only matter for the events, which are dropped. */
+  /** Ignores thresholds, since they only affect the events, which are dropped. */
   #derived(user: EndUserKey, until: Instant | null): Derivation {
     const expiringDays = this.#expiringDays.get(user.account) ?? EXPIRING_DAYS_DEFAULT;
     const settings = { expiringDays, thresholds: [] };

@@ -29,7 +29,7 @@ export interface CopyReport extends CopyDigest {
 }
 
 /**
- * @param derive computes how far the events of the copy are derived
+ * @param derive computes the progress of event derivation for the copy
  * @param report called after every batch
  * @throws CopyStopped, CannotOpen
  */
@@ -48,8 +48,8 @@ export async function copyLedger(
 }
 
 /**
- * Whether an error has an external cause, such as a full disk or a lost database connection, whose error has no code. A
- * failed assertion is a bug and must keep its stack.
+ * Whether an error has an external cause, such as a full disk. If a connection to the database is lost, the error is a
+ * plain `Error` without a code. A failed assertion is a bug and must keep its stack.
  */
 function isFromOutside(error: unknown): error is Error {
   if (!(error instanceof Error) || error instanceof AssertionError || error instanceof StoreFault) return false;
@@ -118,8 +118,9 @@ async function copyEndUsers(
 }
 
 /**
- * A text that changes whenever the ledger changes. Each change adds a posting, an account or a key, or revokes a key;
- * none of these is ever deleted.
+ * A text that differs after each change to credits, accounts or API keys: postings are only added, and accounts and keys
+ * are in the digest. Idempotency records, imports, thresholds, webhook endpoints and console users do not affect it. Each
+ * run copies and compares all of these.
  */
 async function stateOf(source: CopySource): Promise<string> {
   const { endUsers, postings } = await source.counts();

@@ -10,7 +10,7 @@ import { StoreFault } from '../store-fault.ts';
 import type { ImportTarget, LedgerImport } from './ledger-import.ts';
 import type { ReportProgress } from './ledger-tools.ts';
 
-/** A batch takes about 20 ms, for which requests to a running server may have to wait. */
+/** A batch takes about 20 ms. Meanwhile, requests to a running server may have to wait. */
 const ROWS_PER_BATCH = 256;
 
 export interface ImportRow {

@@ -1,6 +1,6 @@
 // The ports for copying a whole ledger: the source reads the rows in a fixed order, and the destination loads them. No
 // server may run on either ledger during the copy. Balances are not copied: the destination computes them from the
-// postings. The log of events is not copied either.
+// postings. The event log is not copied either.
 
 import type { Finding } from '../../ledger/audit.ts';
 import type { EndUserKey } from '../../ledger/command.ts';
@@ -19,7 +19,7 @@ export type LedgerRow =
 export type CopiedRow =
   | Extract<LedgerRow, { kind: 'posting' }>
   | (Extract<LedgerRow, { kind: 'end-user' }> & {
-      /** How far the events of the end user are derived. */
+      /** The progress of event derivation for the end user. */
       readonly events: Pick<Derivation, 'next' | 'dueAt'>;
     });
 
@@ -94,7 +94,10 @@ export const ROWS_PER_BATCH = 1_000;
 export interface CopySource {
   /** The name of the ledger in messages, without a password. */
   readonly name: string;
-  /** Whether the ledger has a test clock, and its copy must have one; null if the copy may have either clock. */
+  /**
+   * Whether the ledger has a test clock. If true, the copy must have one, too; if false, it must not. Null if either is
+   * accepted.
+   */
   readonly hasTestClock: boolean | null;
   /** The latest instant that the ledger has used, and the last sequence number of that instant. */
   clock(): Promise<IdPosition>;
@@ -126,7 +129,7 @@ export interface CopyDestination extends CopySource {
   load(rows: readonly CopiedRow[]): Promise<void>;
   /** Commits the loaded rows, and updates the mark to `last`. No event will be derived from these rows. */
   commit(last: EndUserKey): Promise<void>;
-  /** Replaces all idempotency records in one transaction, even if a copy is resumed. */
+  /** Replaces all idempotency records in one transaction, including those of an earlier run of the copy. */
   loadIdempotencyRecords(records: AsyncIterable<readonly IdempotencyRecord[]>): Promise<void>;
   /** Replaces the rows of all copied tables in one transaction. */
   loadTables(rows: readonly TableRow[]): Promise<void>;

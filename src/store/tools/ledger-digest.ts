@@ -1,8 +1,8 @@
 // Digests of a ledger: each covers all postings up to some transaction, through the hash chains of all end users. With
 // a digest that an operator keeps outside of the ledger, `scrip verify` can detect changes of these postings.
 //
-// A digest also covers due renewals and lapses that are not stored yet: their ids and instants do not depend on when
-// they are stored.
+// A digest also covers due renewals and lapses that are not stored yet. This is possible because their ids and instants
+// do not depend on the time at which they are stored.
 
 import { createHash, type Hash } from 'node:crypto';
 import { applyAll } from '../../ledger/apply.ts';
@@ -14,7 +14,7 @@ import { EMPTY_STATE, type EndUserState, liveState } from '../../ledger/state.ts
 import { instantOf, type TransactionId } from '../../ledger/transaction-id.ts';
 
 export interface PostingsDigest {
-  /** The ids of all later transactions sort after this id. */
+  /** The digest covers the transactions up to this id; the ids of all later transactions sort after it. */
   readonly through: TransactionId;
   /** The number of end users with postings. */
   readonly endUsers: number;
@@ -61,7 +61,7 @@ class Cut {
   }
 
   /**
-   * @param chain the hash chain over the `count` postings before the cut
+   * @param chain the hash chain over the `count` stored postings that the digest covers
    * @param state the state after these postings
    */
   add(user: EndUserKey, chain: ChainHash, count: number, state: EndUserState): void {
@@ -114,7 +114,9 @@ class EndUserFold {
     this.#transaction = [];
   }
 
-  /** Adds the end user to the cuts before the transaction `id`, or to all remaining cuts if `id` is null. */
+  /**
+   * Adds the end user to the digests that end before the transaction `id`, or to all remaining digests if `id` is null.
+   */
   #passBefore(id: TransactionId | null): void {
     for (let cut = this.#cuts[this.#passed]; cut && (id === null || id > cut.through); cut = this.#cuts[this.#passed]) {
       cut.add(this.user, this.#chain, this.#count, this.#state);

@@ -54,7 +54,7 @@ export interface ImportStep extends ImportPart {
   readonly granted: number;
 }
 
-/** Grants the rows of imports that run in other processes. */
+/** Grants the rows that imports in other processes have queued. */
 export interface ImportGranter {
   /**
    * @returns false if no batch was queued
@@ -110,7 +110,9 @@ export function moveImport(schema: string): string {
 }
 
 export function importedByAnother(): CannotOpen {
-  return new CannotOpen('Another process has advanced this import; if none is running, run the same command again.');
+  return new CannotOpen(
+    'Another process has continued this import; if no other import is running, run the same command again.',
+  );
 }
 
 /** Commands that store the due renewals of the end users of `commands`. */

@@ -11,7 +11,7 @@ export interface Progress {
   readonly step: string;
   readonly done: number;
   readonly total: number;
-  /** The unit that is counted, such as `postings`. */
+  /** The unit of `done` and `total`, such as `postings`. */
   readonly unit: string;
 }
 
@@ -55,7 +55,7 @@ export interface OperatorStores {
 }
 
 export interface AuditSummary extends AuditReport {
-  /** The number of faults and findings, and one of them as an example. */
+  /** The number of faults and findings, and the text of one of them. */
   readonly broken: number;
   readonly example: string;
 }

@@ -32,7 +32,7 @@ export class SnapshotFold {
     return [...this.#wrong, ...this.#unchecked.keys()];
   }
 
-  /** The audit reports invariant violations, so this check ignores them. */
+  /** Ignores invariant violations, because the audit reports them. */
   #endTransaction(): void {
     const [first] = this.#transaction;
     if (first === undefined) return;

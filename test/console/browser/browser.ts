@@ -7,7 +7,9 @@ import { createRequire } from 'node:module';
 import sparticuz from '@sparticuz/chromium';
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
 
-/** Long enough for a busy machine, and short enough that the step that hangs fails, not the whole test. */
+/**
+ * Long enough for a busy machine, and short enough that a step that hangs fails before the timeout of the whole test.
+ */
 const STEP_TIMEOUT_MS = 15_000;
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
@@ -19,7 +21,7 @@ export interface Visit {
 }
 
 /**
- * This build of Chromium sets these flags for serverless functions, and the tests remove them. With a single process,
+ * Flags that the Chromium package sets for serverless functions, and that the tests remove. With a single process,
  * closing a page would close the browser. The pages do not need GPU emulation, which took 6.5 of 16.3 seconds of
  * processor time when axe checked 38 pages.
  */
@@ -40,7 +42,7 @@ export async function visit(browser: Browser, options: BrowserContextOptions = {
   page.on('pageerror', (error) => errors.push(`thrown: ${error.message}`));
   page.on('requestfailed', (request) => {
     const reason = request.failure()?.errorText;
-    // If a page is left while it loads, its navigation request is aborted. Browsers do not log that.
+    // If a test leaves a page while it loads, the browser aborts its navigation request. Browsers do not log that.
     if (!(request.isNavigationRequest() && reason === 'net::ERR_ABORTED'))
       errors.push(`failed: ${request.url()} ${reason}`);
   });
@@ -52,8 +54,8 @@ export async function visit(browser: Browser, options: BrowserContextOptions = {
 
 export const PHONE: BrowserContextOptions = { viewport: { width: 360, height: 740 }, isMobile: true, hasTouch: true };
 
-/** `colours` selects only the rules that depend on the color scheme or the screen size. */
-export type Rules = 'all' | 'colours';
+/** `colors` selects only the rules about colors: color-contrast and link-in-text-block. */
+export type Rules = 'all' | 'colors';
 
 export async function axeViolations(page: Page, rules: Rules = 'all'): Promise<string[]> {
   // Evaluate axe in the page, because the Content-Security-Policy would block a script element.
@@ -67,7 +69,7 @@ export async function axeViolations(page: Page, rules: Rules = 'all'): Promise<s
       };
     };
     const { violations } = await axe.run(
-      rules === 'colours' ? { runOnly: ['color-contrast', 'link-in-text-block'] } : {},
+      rules === 'colors' ? { runOnly: ['color-contrast', 'link-in-text-block'] } : {},
     );
     return violations.map(
       ({ id, help, nodes }) =>
@@ -83,7 +85,7 @@ export async function assertSound({ page, errors }: Visit, name: string, rules: 
   assert.deepEqual(await overflow(page), null, `${name} is wider than the screen`);
 }
 
-/** Returns the element that makes the page wider than the screen, and by how much; null if the page fits. */
+/** Describes the element that makes the page wider than the screen, with the excess width; null if the page fits. */
 async function overflow(page: Page): Promise<string | null> {
   return page.evaluate(`(() => {
     const { scrollWidth, clientWidth } = document.documentElement;

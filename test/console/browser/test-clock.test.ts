@@ -1,4 +1,4 @@
-// The banner and the page of the test clock in a real browser: accessible, on wide screens and on phones, in both colour
+// The banner and the page of the test clock in a real browser: accessible, on wide screens and on phones, in both color
 // schemes, and with and without the script.
 
 import assert from 'node:assert/strict';

@@ -48,7 +48,7 @@ for (const [how, leave] of [
   ['reset', ({ socket }: RawConnection) => void socket.resetAndDestroy()],
   ['half-close', ({ socket }: RawConnection) => void socket.end()],
 ] as const) {
-  test(`queued commands of clients that ${how} their connections are canceled and no longer count as in flight`, async (t) => {
+  test(`if clients ${how} their connections, their queued commands are canceled and no longer count as in flight`, async (t) => {
     const [first, user] = [someone(), someone()];
     const { resume, waiting } = stallWrites(t, scrip);
     const writing = scrip.post('/add', { end_user_id: first, amount: 1 });

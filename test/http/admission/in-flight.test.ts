@@ -1,4 +1,4 @@
-// The limit on the requests that an account has in flight. Requests beyond the limit are refused at once.
+// The limits on the requests in flight of an account and of the process. Requests beyond a limit are refused at once.
 
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
@@ -6,7 +6,7 @@ import { postText, RawConnection, sendRaw } from '../raw-connection.ts';
 import { assertProblem, eventually, type Scrip, someone, startScrip } from '../running-service.ts';
 import { stallWrites } from '../stalled-writes.ts';
 
-/** An account may use half of this limit if no other account has requests in flight. */
+/** The limit of the process. An account may use half of it while no other account has requests in flight. */
 const IN_FLIGHT_MAX = 60;
 const ALONE = IN_FLIGHT_MAX / 2;
 

@@ -1,4 +1,4 @@
-// Reads events from PostgreSQL, where several lanes write at the same time, so that a cursor has several parts.
+// Reads events from PostgreSQL. Several lanes write there at the same time, so a cursor has several parts.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -26,7 +26,7 @@ async function page(fields: Readonly<Record<string, string>>): Promise<EventList
   return JSON.parse(text) as EventListBody;
 }
 
-/** Adds and spends credits of several end users at the same time: three events each. */
+/** Adds and spends credits of several end users at the same time, which causes three events for each end user. */
 async function spend(): Promise<void> {
   await Promise.all(
     Array.from({ length: USERS }, someone).map(async (end_user_id) => {
@@ -39,7 +39,7 @@ function idsOf(events: readonly EventBody[]): string[] {
   return events.map(({ id }) => id);
 }
 
-test('on PostgreSQL, pages of any size return each event once, in order for each end user, and later pages continue', async () => {
+test('on PostgreSQL, pages of any size return each event once, the events of an end user are in order, and the last cursor returns later events', async () => {
   await spend();
   const all = await eventsOf(scrip, 3 * USERS);
   assert.equal(new Set(idsOf(all)).size, 3 * USERS);
@@ -66,7 +66,7 @@ test('on PostgreSQL, pages of any size return each event once, in order for each
   assert.deepEqual(idsOf((await page({ after: cursor })).events).sort(), idsOf(later).sort());
 });
 
-test('on PostgreSQL, a cursor that was changed is refused', async () => {
+test('on PostgreSQL, a modified cursor is refused', async () => {
   const { next_cursor: cursor } = await page({});
   assertFieldRefused(await scrip.get('/get-events', { after: `${cursor}AA` }), '/after');
 });

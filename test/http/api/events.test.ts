@@ -1,4 +1,4 @@
-// Reads events in pages, by type, and with cursors that are continued later.
+// Reads events in pages and by type, and continues from cursors of earlier responses.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -15,7 +15,7 @@ before(async () => {
 });
 after(() => scrip.stop());
 
-/** Creates an account in which an end user has the events added, subtracted, subtracted, exhausted. */
+/** Creates an account and four events of one end user: an addition, two subtractions, and the exhausted balance. */
 async function newAccount(name: string) {
   const [key, readKey] = [await scrip.createKey(name, 'write'), await scrip.createKey(name, 'read')];
   const user = someone();
@@ -84,7 +84,7 @@ test('the cursor of a response without events returns the events that happen lat
   assert.deepEqual([end.events, end.has_more], [[], false]);
 });
 
-test('events can be filtered by several types, and a cursor passes over the events of other types', async () => {
+test('events can be filtered by several types, and a cursor skips the events of other types', async () => {
   const { key, events } = await newAccount('types');
   const types = 'balance.exhausted,credits.added';
   const all = listOf(await scrip.get(PATH, { types }, { key }));
@@ -128,7 +128,7 @@ test('an unknown event type is refused with a list of all types', async () => {
   assertFieldRefused(await scrip.get(PATH, { end_user_id: someone() }), '/end_user_id');
 });
 
-test('a cursor of another account, of a list of transactions, of a later position or with a changed letter is refused with advice', async () => {
+test('a cursor is refused with advice if it was modified, belongs to another account or to a list of transactions, or is after the last event', async () => {
   const { key, user } = await newAccount('cursors');
   const { next_cursor: cursor } = listOf(await scrip.get(PATH, {}, { key }));
   const list = await scrip.get('/get-all-user-transactions', { end_user_id: user, limit: '1' }, { key });
@@ -151,7 +151,7 @@ async function accountOf(name: string): Promise<number> {
   return key.account;
 }
 
-test('a page of 1,000 events is complete, and is the text of the single events joined by commas', async () => {
+test('a page of 1,000 events is complete, and its text is JSON without whitespace', async () => {
   const key = await scrip.createKey('many', 'write');
   const users = Array.from({ length: 1_001 }, someone);
   await Promise.all(users.map((end_user_id) => scrip.post('/add', { end_user_id, amount: 1 }, { key })));

@@ -41,7 +41,7 @@ test('each error has the error_code that published clients expect, and the time 
   }
 });
 
-test('amounts such as 1.0 and 1e2 are accepted as whole numbers, and fractions, negative numbers and too large numbers are refused', async () => {
+test('amounts such as 1.0 and 1e2 are accepted as whole numbers, and fractions, negative numbers and numbers beyond the maximum are refused', async () => {
   const user = someone();
   const add = (amount: string) =>
     scrip.call('POST', '/add', {

@@ -18,7 +18,7 @@ const TRANSACTIONS = 100_000;
 const PER_BATCH = 5_000;
 const SLOW_READERS = 10;
 
-/** These limits allow one account an unread list for each slow reader, and further requests. */
+/** With these limits, an account can have an unread list for each slow reader, and can send further requests. */
 const LIMITS = { inFlightMax: 4 * SLOW_READERS, unsentBytesMax: 2 * SLOW_READERS * STREAM_BYTES };
 
 /**

@@ -55,7 +55,7 @@ async function live(): Promise<void> {
   await advance(32);
 }
 
-test('the events of all types match the schemas in the OpenAPI document, without further members', async () => {
+test('the events of all types match the schemas in the OpenAPI document, and have no other members', async () => {
   await live();
   const seen: EventBody[] = [];
   const missing = () => EVENT_TYPES.filter((type) => !seen.some((event) => event.type === type));
@@ -72,7 +72,7 @@ test('the events of all types match the schemas in the OpenAPI document, without
   }
 });
 
-test('the event of a refund has the amounts of the response: what can be spent again, and what has expired', async () => {
+test('the event of a refund has the same amounts as the response: the credits that can be spent again, and the credits that have expired', async () => {
   const refunds = (await eventsOf(scrip, 20)).filter(({ type }) => type === 'credits.refunded');
   assert.deepEqual(
     refunds.map(({ data }) => [data.amount, data.expired]),

@@ -25,7 +25,7 @@ after(() => scrip.stop());
 /** The errors of requests that are refused before an operation is chosen. */
 const BEFORE_ANY_OPERATION: readonly ProblemCode[] = ['NotFound', 'MethodNotAllowed', 'ExpectationFailed'];
 
-/** The addition, the subtraction, the refund, the start and the stop of the cycle, and the capture. */
+/** One event each for the addition, the subtraction, the refund, the start and stop of the cycle, and the capture. */
 const EVENTS_OF_STORY = 6;
 
 function assertFits(schema: unknown, example: unknown, what: string): void {
@@ -181,7 +181,7 @@ test('in the OpenAPI document, each example of a write has its own idempotency k
   assert(!keys.includes(undefined));
 });
 
-test('a balance history accepts the example parameters in the OpenAPI document without any one of them except `to`', async () => {
+test('a balance history accepts the example parameters in the OpenAPI document without `from` or without `interval`', async () => {
   const { get = assert.fail() } = document.paths['/get-balance-history'] ?? {};
   const { end_user_id = '', ...optional } = parametersOf(get, 'query');
   assert.deepEqual(Object.keys(optional), ['from', 'to', 'interval']);

@@ -7,7 +7,7 @@ import type { Described, Operation } from './described-service.ts';
 
 export interface Example {
   readonly path: string;
-  /** Empty if the operation has only one example request. */
+  /** The name of the example; empty if the operation has only one example request. */
   readonly name: string;
   readonly shown: unknown;
   send(scrip: Scrip): Promise<Reply>;
@@ -42,7 +42,7 @@ export class Story {
     });
   }
 
-  /** Replaces assigned IDs with the IDs in the document. Masks what is computed from IDs. */
+  /** Replaces assigned IDs with the IDs in the document. Masks the values that are computed from IDs. */
   asShown(text: string): string {
     const shown = new Map([...this.#given].map(([inDocument, given]) => [given, inDocument]));
     return masked(text.replaceAll(UUID, (id) => shown.get(id) ?? id));
@@ -62,7 +62,7 @@ export class Story {
     );
     for (const [index, id] of inDocument.entries()) this.#same(id, given[index] as string);
     const schema = operation.responses[200]?.headers?.['Transaction-Id']?.schema;
-    // A preview creates no transaction, so its response has no such header.
+    // An operation that creates no transaction, such as a preview, returns no Transaction-Id header.
     if (schema === undefined) return;
     const names = Object.keys(operation.requestBody?.content['application/json']?.examples ?? { '': null });
     this.#same(schema.examples[names.indexOf(name)] as string, headers['transaction-id'] as string);

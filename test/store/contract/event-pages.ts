@@ -1,4 +1,4 @@
-// Contract tests for pages of the log of events, for positions in it, and for its retention.
+// Contract tests for the pages of the event log, for positions in the log, and for the retention of events.
 
 import assert from 'node:assert/strict';
 import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises';
@@ -34,7 +34,8 @@ function pages({ it }: Contract): void {
     assert(all.length > 50);
     for (const limit of [1, 2, 7, all.length, all.length + 1]) {
       assert.deepEqual(await logOf(ledger, { limit }), all);
-      // A page of some types may have earlier positions, since other events may be looked at again.
+      // Compare only ids: on a page of some types, an event may have an earlier position, from which a reader scans
+      // events of other types again.
       for (const types of [['credits.added'], ['cycle.started', 'credits.subtracted'], EVENT_TYPES] as const)
         assert.deepEqual(
           (await logOf(ledger, { limit, types })).map(({ id }) => id),
@@ -47,7 +48,7 @@ function pages({ it }: Contract): void {
     assert.equal((await ledger.events.page(ledger.account, { after: null, limit: all.length - 1 })).hasMore, true);
   });
 
-  it('A reader that goes on from the latest position misses no event that is stored meanwhile', async (ledger) => {
+  it('A reader that continues from the latest position misses no event that is stored meanwhile', async (ledger) => {
     const people = Array.from({ length: 9 }, (_, index) => new EndUser(ledger.account, index));
     const seen: string[] = [];
     let after: string | null = null;
@@ -125,7 +126,7 @@ function retention({ it }: Contract): void {
       );
   });
 
-  it('The position before an instant divides the earlier events from the later ones', async (ledger) => {
+  it('The position before an instant lies between the earlier and the later events', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     const { now: begin } = await ledger.load(ada.key);
     const instants: number[] = [];

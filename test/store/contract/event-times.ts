@@ -129,7 +129,7 @@ function settings({ it, itInTime }: Contract): void {
     assert.deepEqual(await logOf(ledger, { account: ledger.other, types: ['balance.low'] }), []);
   });
 
-  itInTime('An account sets how many days before an expiry it is announced', async (ledger) => {
+  itInTime('An account sets the number of days between credits.expiring and the expiry', async (ledger) => {
     const [ada, other] = [new EndUser(ledger.account, 1), new EndUser(ledger.other, 1)];
     const start = ledger.wall;
     await ledger.withAccounts((queries) =>

@@ -1,5 +1,5 @@
-// Contract tests for the log of events: each event is stored once and in order, whatever happens while it is derived,
-// and pages show each event of an account once.
+// Contract tests for the event log: each event is stored once and in order, despite concurrent writes, failures and
+// restarts, and pages show each event of an account once.
 
 import assert from 'node:assert/strict';
 import { setImmediate as turn } from 'node:timers/promises';
@@ -23,7 +23,7 @@ export function eventContract(contract: Contract): void {
   failures(contract);
 }
 
-/** All events of an account, page by page. */
+/** Reads all events of an account, page by page. */
 export async function logOf(
   ledger: ContractLedger,
   {
@@ -97,7 +97,7 @@ function kinds({ it, itInTime }: Contract): void {
   });
 }
 
-/** What is derived from the whole history of each end user at once. */
+/** Derives the events of each end user from the whole history in one step. */
 async function derivedAtOnce(ledger: ContractLedger, people: readonly EndUser[]): Promise<Map<string, string[]>> {
   const postings = new Map<string, Posting[]>(people.map(({ key }) => [key.endUser, []]));
   await ledger.consumeFeed({

@@ -1,5 +1,5 @@
-// Tests the events of a ledger that was copied to PostgreSQL: events of the source do not happen again, and later events
-// follow from the copied state.
+// Tests the events of a ledger that was copied to PostgreSQL: the events of the source are not derived again, and later
+// events follow from the copied state.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -18,7 +18,7 @@ before(async () => {
 });
 after(() => server.remove());
 
-test('A copy in PostgreSQL has no events of the copied transactions, and derives those of later transactions and expiries', async (t) => {
+test('A copy in PostgreSQL derives only the events of later transactions and expiries', async (t) => {
   const file = temporaryFile();
   const [ada, bob] = [new EndUser(1, 1), new EndUser(1, 2)];
   const source = await openSqliteStore(file);

@@ -84,7 +84,7 @@ describe('the schema of a ledger in PostgreSQL', () => {
     await close(await open(url));
     const latest = (await migrationsOf(url)).at(-1) as number;
     await server.query(`INSERT INTO scrip.migrations VALUES (${latest + 1}, now())`, nameOf(url));
-    const refusal = `The ledger in this database was written by a newer Scrip (schema ${latest + 1}; this one supports up to ${latest}); use that version, or point DATABASE_URL elsewhere.`;
+    const refusal = `The ledger in this database was written by a newer version of Scrip (schema ${latest + 1}; this version supports up to ${latest}); use the newer version, or point DATABASE_URL elsewhere.`;
     await assert.rejects(open(url), cannotOpen(refusal));
     await assert.rejects(openPostgresTools(safe(url), { create: true }), cannotOpen(refusal));
     assert.deepEqual(await migrationsOf(url), [latest, latest + 1]);

@@ -1,6 +1,6 @@
 // Runs real PostgreSQL servers for the tests, with programs from npm. PostgreSQL refuses to run as root, so tests that
-// run as root start it as an unprivileged user. A folder that all test files of a run share contains an empty cluster,
-// which each server copies, and, if needed, a copy of the programs.
+// run as root start it as an unprivileged user. All test files of a run share a folder with an empty cluster. Each
+// server starts on a copy of this cluster. If needed, the folder also contains a copy of the programs.
 
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';

@@ -1,4 +1,4 @@
-// Settings of databases with which the tests start Scrip in this process.
+// Creates PostgreSQL databases for tests, and starts Scrip on them in this process.
 
 import type { PostgresDatabase } from '../../../src/config.ts';
 import type { PostgresOptions } from '../../../src/store/postgres/pool/connection-pool.ts';
@@ -11,7 +11,7 @@ export interface ScripOnPostgres {
   readonly url: string;
 }
 
-/** @returns the settings with which Scrip serves the new database: by default with one lane */
+/** @returns the settings for Scrip on a new database; one lane by default */
 export async function newDatabaseOn(
   server: PostgresServer,
   change: Partial<PostgresOptions> = {},

@@ -22,7 +22,7 @@ test('The audit of a correct ledger finds nothing wrong, and counts its end user
   assert.deepEqual([audited.endUsers, audited.postings], [endUsers, rows.postings.length]);
 });
 
-/** The text that precedes a plan in a column, for plans that the test adds. */
+/** For each column with plans: the text before the plan if the test adds one. */
 const PLANS = { plan: '', next: transactionId({ at: NOW, sequence: 9, tail: '0'.repeat(12) }), terms: 'recurring' };
 
 const COLUMNS: Record<Table, readonly string[]> = {

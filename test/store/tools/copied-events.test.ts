@@ -1,5 +1,5 @@
-// Tests the events of a copied ledger: the copy keeps the settings of accounts, derives no event of the copied ledger
-// again, and goes on with the events after that.
+// Tests the events of a copied ledger: the copy keeps the settings of accounts, does not derive the events of the
+// copied history again, and derives all later events.
 
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
@@ -14,7 +14,7 @@ import { at, fileAt, makeLedger, quietly } from './copied-ledger.ts';
 /** The last instant of the history that `makeLedger` makes. */
 const END = NOON + 21 * DAY_MS;
 
-/** The events of both accounts up to an instant, after some requests at this instant. */
+/** Stores all renewals and lapses that are due at `wall`, derives events, and returns the events of both accounts. */
 async function eventsAt(t: TestContext, file: string, wall: number): Promise<LoggedEvent[]> {
   const ledger = await openInPlace(t, file, { wall });
   await ledger.write(Object.values(PEOPLE).map((user) => user.settle()));
@@ -28,7 +28,7 @@ function textsOf(events: readonly LoggedEvent[]): string[] {
   return events.map(({ id, type, at, data }) => `${id} ${type} ${at} ${data}`).sort();
 }
 
-test('A copy has no events at first, and then the same events as its source', async (t) => {
+test('A copy has no events of the copied history, but the same later events as its source', async (t) => {
   const { file } = await makeLedger();
   byHand(file, 'UPDATE accounts SET expiring_days = 30 WHERE account = 1');
   byHand(file, "INSERT INTO thresholds VALUES (1, '20', 1)");

@@ -239,7 +239,7 @@ describe('imports while other processes use the ledger', options, () => {
     const results = (await Promise.all(runs)) as (LedgerImport | Error)[];
     const stopped = results.filter((result) => result instanceof Error);
     for (const { name, message } of stopped)
-      assert.match(`${name} ${message}`, /^CannotOpen Another process has advanced this import/);
+      assert.match(`${name} ${message}`, /^CannotOpen Another process has continued this import/);
     if (stopped.length === 2) await run(ledger, rows);
     const { transactions } = await store.transactions(new EndUser(1, 1).key, {
       from: null,

@@ -46,7 +46,7 @@ const FORMS: Readonly<Record<Adjustment | 'change-plan', AdjustForm>> = {
   },
   'change-plan': {
     summary: 'Change the plan',
-    explanation: 'You see how the balance would change before you confirm.',
+    explanation: 'Before you confirm, you see how the balance would change.',
     fields: ['amount', 'interval', 'rollover_max', 'on_active', 'note'],
     button: 'Preview change',
   },
@@ -64,7 +64,7 @@ export const NOTICES: Readonly<Record<Adjustment, string>> = {
   add: 'Credits added.',
   subtract: 'Credits subtracted.',
   'start-cycle': 'Cycle started.',
-  'stop-cycle': 'Cycle stopped. Its remaining credits stay usable until it ends.',
+  'stop-cycle': 'Cycle stopped. Its remaining credits stay usable until the end of the period.',
 };
 
 interface FormsView {
@@ -101,8 +101,8 @@ function adjustForm(adjustment: Adjustment, { endUser, activeCycle, forms }: For
 }
 
 /**
- * Whether the form asks when the new plan starts. If the user sent a form without this question, it is also shown again
- * without the question, so that the user can send the same form again after an unknown outcome.
+ * Whether the form asks when the new plan starts. A refused form has the question only if the sent form had it, so
+ * that the user can send the same form again after an unknown outcome.
  */
 function changesPlan(activeCycle: Cycle | null, state: FormState | null): boolean {
   return state === null ? activeCycle !== null : Boolean(state.values.on_active || state.errors.on_active);
@@ -116,7 +116,7 @@ function explanationOf(form: keyof typeof FORMS, { remaining, amount, end, next 
     return `The cycle won't renew. ${left}${canceled}`;
   }
   return form === 'change-plan' && next !== null
-    ? `${explanation} It replaces the change that is scheduled for ${dayText(end)}.`
+    ? `${explanation} The new plan replaces the change that is scheduled for ${dayText(end)}.`
     : explanation;
 }
 
@@ -144,7 +144,8 @@ function fieldOptions(name: Exclude<FormField, 'on_active'>, { adjustment, activ
       return validity('Renews every', adjustment, { count, unit: plan?.validityMonths ? 'months' : 'days' });
     }
     case 'rollover_max': {
-      const hint = 'The maximum number of unused credits that each renewal keeps. If empty, unused credits expire.';
+      const hint =
+        'The maximum number of unused credits that each renewal keeps. If the field is empty, unused credits expire.';
       const initial = plan && plan.rolloverMax > 0 ? String(plan.rolloverMax) : '';
       return {
         ...withId,

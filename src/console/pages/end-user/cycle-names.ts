@@ -55,7 +55,7 @@ export function cycleNameText({ type, plan }: CycleTerms, period: number): strin
   return `${rhythm} cycle of ${numberText(amount)}, period ${numberText(period + 1)}`;
 }
 
-/** @param opening if undefined, the day on which the cycle was opened names the cycle */
+/** @param opening the terms of the cycle; if undefined, the name contains only the day on which the cycle was opened */
 export function cycleName(id: TransactionId, period: number, opening: CycleTerms | undefined): string {
   const since = dayText(instantOf(id));
   const name = opening === undefined ? `Cycle since ${since}` : cycleNameText(opening, period);

@@ -14,7 +14,7 @@ import { endpointPath, sectionTabs, WEBHOOKS_PATH } from './webhook-paths.ts';
 
 /** An endpoint in the list. */
 export interface ListedEndpoint extends Pick<Endpoint, 'id' | 'url' | 'types' | 'paused'> {
-  /** The number of events whose delivery has failed and will be tried again. */
+  /** The number of pending events: they wait for a retry, or for an earlier event of the same end user. */
   readonly pending: number;
   readonly lastDeliveredAt: Instant | null;
 }

@@ -1,4 +1,4 @@
-// The types of events, with the checkboxes that choose those that an endpoint receives.
+// The event types, and the checkboxes with which a user chooses the types that an endpoint receives.
 
 import { html } from 'ghtml';
 import { EVENT_TYPES, type EventType } from '../../../store/event-log.ts';
@@ -39,7 +39,7 @@ export function typesField(initial: readonly EventType[], state: FormState | nul
     return html`<fieldset class="choices"><legend>${label}</legend>!${types.map((type) => choice(type, chosen.has(type)))}</fieldset>`;
   });
   return html`<fieldset class="choice-groups"><legend>Event types</legend>
-<p class="hint">Select the types that the endpoint receives. If you select none, it receives all types, also those that later versions of Scrip add.</p>
+<p class="hint">Select the types that the endpoint receives. If you select none, it receives all types, including types that later versions of Scrip add.</p>
 !${error ? html`<p class="error">${error}</p>` : ''}
 <div class="groups">!${groups}</div>
 </fieldset>`;

@@ -13,7 +13,7 @@ export interface EndUserRequest {
   readonly user: EndUserKey;
 }
 
-/** The end user comes from the path, and the account from the viewer. */
+/** Returns a handler for the end user in the path, in the account of the viewer. */
 export function forEndUser(handle: (endUserRequest: EndUserRequest) => Promise<FastifyReply>) {
   return (request: FastifyRequest, reply: FastifyReply, viewer: Viewer) => {
     const endUser = normalizedUuid(pathField(request, 'endUser'));

@@ -81,7 +81,7 @@ export async function readHistory(
   return { transactions: [...due, ...page.transactions], next: page.next, terms: termsOf(page) };
 }
 
-/** The terms of the cycles on the page, including those of a scheduled plan whose start is due but not stored yet. */
+/** The terms of the cycles on the page. Includes a scheduled plan that is due to start but is not stored yet. */
 function termsOf({ state, now, terms }: HistoryPage): HistoryPage['terms'] {
   const renewing = state.cycles.find(renews);
   if (renewing === undefined) return terms;

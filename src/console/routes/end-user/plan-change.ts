@@ -21,7 +21,7 @@ export function needsConfirmation(command: StartCycle, { request }: EndUserReque
   return command.onActive !== 'refuse' && formField(request, CONFIRMED) === '';
 }
 
-/** @returns the refusal if the change is refused; otherwise sends the page that previews the change */
+/** Sends the page that previews the change. @returns the refusal if the change is refused; nothing is sent then */
 export async function sendPreview(
   { options }: ConsoleContext,
   command: StartCycle,

@@ -122,7 +122,7 @@ function refundNotice(postings: readonly [Posting, ...Posting[]]): string {
   // Skip the posting that opens a new cycle: other postings count its credits.
   const wanted = postings.reduce((sum, { terms, amount }) => sum + (terms === null ? amount : 0), 0);
   const expired = wanted - restored;
-  if (restored === 0) return `Nothing restored: the cycles of these ${creditsText(expired)} have ended.`;
+  if (restored === 0) return `Nothing restored: the ${creditsText(expired)} came from cycles that have ended.`;
   return `${creditsText(restored)} restored.${expiredText(expired)}`;
 }
 

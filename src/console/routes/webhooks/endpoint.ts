@@ -119,7 +119,7 @@ async function sendEndpoint(
 function resentNotice(request: FastifyRequest): string | null {
   const count = queryField(request, 'resent');
   if (!/^\d{1,6}$/.test(count)) return null;
-  if (count === '0') return 'No events that this endpoint receives happened in this time.';
+  if (count === '0') return "No event of this endpoint's types happened in this time span.";
   return `${count === '1' ? '1 event' : `${numberText(Number(count))} events`} queued, to be sent again.`;
 }
 
@@ -130,7 +130,7 @@ async function resendRange(context: ConsoleContext, endpointRequest: EndpointReq
   const refuse = (errors: FormState['errors']) =>
     sendEndpoint(context, endpointRequest, { form: 'resend', state: { values, errors } });
   if (from.value === null || to.value === null) return refuse({ from: from.error, to: to.error });
-  if (to.value <= from.value) return refuse({ to: 'Must be after the beginning.' });
+  if (to.value <= from.value) return refuse({ to: 'Must be later than From.' });
   try {
     const count = await endpoints.resendRange(viewer.account, endpoint.id, from.value, to.value);
     return redirectTo(reply, `${endpointPath(endpoint.id)}?resent=${count}`);

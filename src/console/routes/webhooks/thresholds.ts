@@ -60,7 +60,7 @@ export function thresholdRoutes(on: On, context: ConsoleContext): void {
 function readThreshold(text: string): FieldReading<Threshold> {
   const value = thresholdOf(text.replaceAll(/\s/g, ''));
   if (value !== null) return { value, error: null };
-  return { value, error: 'Enter credits, such as 20, or a percentage from 1% to 100%.' };
+  return { value, error: 'Enter a number of credits, such as 20, or a percentage from 1% to 100%.' };
 }
 
 function readExpiringDays(text: string): FieldReading<number> {

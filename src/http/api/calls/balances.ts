@@ -34,7 +34,7 @@ export const BalanceHistoryQuery = Type.Object(
     end_user_id: EndUserId,
     from: Type.Optional(
       instantField(
-        'The instant of the first point. By default 24 hours, 30 days or 12 months before `to`, depending on `interval`.',
+        'The instant of the first point. The default is 24 hours before `to` for the interval `hour`, 30 days for `day`, and 12 months for `month`.',
         story.HISTORY.from,
       ),
     ),
@@ -66,7 +66,7 @@ export const CycleEntry = Type.Object(
   {
     cycle_start: CycleStart,
     cycle_end: CycleEnd,
-    amount: amountOf('The credits of the cycle that can be spent, without held credits.', 0),
+    amount: amountOf('The credits that can be spent from the cycle. Held credits are not included.', 0),
     starting_amount: Type.Integer({
       ...Amount,
       description: 'The credits that the period started with, including those that rolled over.',

@@ -22,7 +22,7 @@ const Problem = Type.Object(
     error: Type.String({ description: 'The name of the error, for use in programs. Later versions may add names.' }),
     error_code: Type.String({
       description:
-        'The name of the error in capitals, such as `INSUFFICIENT_FUNDS`; except `ACTIVE_CYCLE_EXISTS` for `CycleAlreadyActive`, `NO_ACTIVE_CYCLE` for `CycleNotFound`, and `AMOUNT_NEGATIVE` for an `amount` of 0 or less.',
+        'The name of the error in capitals, such as `INSUFFICIENT_FUNDS`. Exceptions: `ACTIVE_CYCLE_EXISTS` for `CycleAlreadyActive`, `NO_ACTIVE_CYCLE` for `CycleNotFound`, and `AMOUNT_NEGATIVE` for an `amount` of 0 or less.',
     }),
     request_id: Type.String({ description: 'Identifies the request in the server log.' }),
     timestamp: Type.String({ format: 'date-time', description: 'When the request arrived, in UTC.' }),

@@ -33,7 +33,7 @@ export const RefundRequest = Type.Object(
         type: ['integer', 'null'],
         minimum: 1,
         description:
-          'If the cycle of refunded credits has ended, they return in a new one-time cycle that is valid for this many days of 24 hours. If null or absent, these credits do not return, and the response counts them as `expired`.',
+          'The validity, in days of 24 hours, of a new one-time cycle for the refunded credits whose cycle has ended. If null or absent, these credits do not return, and the response counts them as `expired`.',
       }),
     ),
     note: Note,

@@ -68,7 +68,7 @@ export const NextCycle = Type.Object(
   { $id: 'NextCycle' },
 );
 
-/** Absent unless the cycle is valid for months, rolls credits over, or has a scheduled plan. */
+/** Each member is absent unless the cycle has a validity in months, rollover, or a scheduled plan, respectively. */
 export const planMembers = {
   validity_months: Type.Optional(
     Type.Integer({ minimum: 1, description: 'Present only if the validity is in months.' }),

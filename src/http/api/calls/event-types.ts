@@ -14,7 +14,7 @@ export const EventId = Type.String({
 });
 
 const Balance = amountOf(
-  'The credits that can be spent after the event, as `active_balance` of `/get-active-balance`.',
+  'The credits that can be spent after the event, like `active_balance` in `/get-active-balance`.',
   0,
 );
 const TransactionId = transactionIdOf('The transaction, as in `/get-all-user-transactions`.');
@@ -65,12 +65,12 @@ const DESCRIBED: Readonly<Record<EventType, Described>> = {
     happened: 'Credits will expire soon: by default in 7 days.',
     fields: {
       cycle_id: CycleId,
-      amount: amountOf('The credits that will expire unless they are spent before.'),
+      amount: amountOf('The credits that will expire unless they are spent first.'),
       expire_at: ExpireAt,
     },
   },
   'cycle.started': {
-    happened: 'A cycle started, by a request or because a scheduled plan took effect.',
+    happened: 'A request or a scheduled plan started a cycle.',
     fields: {
       transaction_id: TransactionId,
       cycle_id: CycleId,
@@ -135,7 +135,7 @@ function eventOf(type: EventType): TSchema {
     {
       id: EventId,
       type: Type.String({ enum: [type] }),
-      timestamp: timestamp(INSTANT, 'When it happened.'),
+      timestamp: timestamp(INSTANT, 'When the event happened.'),
       data: Type.Object({ end_user_id: EndUserId, ...fields, balance: Balance }),
     },
     { $id: componentOf(type), description: happened },
@@ -153,13 +153,13 @@ export const Event = Type.Unsafe({
   discriminator: { propertyName: 'type', mapping },
 });
 
-/** Sent to one webhook on request, to test it; never in the list of events. */
+/** Sent to a webhook only when its test is requested. The list of events never contains it. */
 export const WebhookTestEvent = Type.Object(
   {
     id: EventId,
     type: Type.String({ enum: ['webhook.test'] }),
     timestamp: timestamp(INSTANT, 'When the test was requested.'),
-    data: Type.Object({ endpoint_id: Type.Integer({ description: 'The number of the webhook.' }) }),
+    data: Type.Object({ endpoint_id: Type.Integer({ description: 'The ID of the webhook endpoint.' }) }),
   },
   { $id: 'WebhookTestEvent', description: 'A test of a webhook.' },
 );

@@ -45,12 +45,13 @@ export type EventListQuery = Static<typeof EventListQuery>;
 export const EventList = Type.Object(
   {
     events: Type.Array(Type.Ref('Event#'), {
-      description: 'In the order in which Scrip recorded them: for one end user, the order in which they happened.',
+      description:
+        'The events in the order in which Scrip recorded them. For each end user, this is the order in which they happened.',
     }),
     next_cursor: Type.String({
       description: 'Send this as `after` to get the events that follow, now or later. It is present in every response.',
     }),
-    has_more: Type.Boolean({ description: 'Whether more events may follow now. If false, ask again later.' }),
+    has_more: Type.Boolean({ description: 'Whether more events may be available now. If false, ask again later.' }),
   },
   { $id: 'EventList' },
 );

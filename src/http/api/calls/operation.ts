@@ -152,7 +152,7 @@ function requestHeaders(written: Written | WrittenOften) {
     'Idempotency-Key': Type.Optional(
       Type.String({
         description:
-          'Makes it safe to send the request again. Choose a new key for each operation on this end user: 1 to 255 printable ASCII characters. A repeated request gets the response to the first request, with `Idempotent-Replayed: true`, for at least 24 hours.',
+          'Makes it safe to send the request again. The key has 1 to 255 printable ASCII characters. Choose a new key for each operation on this end user. A repeated request gets the response to the first request, with `Idempotent-Replayed: true`, for at least 24 hours.',
         ...examples,
       }),
     ),

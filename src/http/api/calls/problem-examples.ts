@@ -23,8 +23,8 @@ const INVALID_FIELDS = [
 const SPENDING: Readonly<Record<string, WriteCommand['kind']>> = { Hold: 'hold', Capture: 'capture' };
 
 /**
- * The particulars of each problem whose detail varies or that has further members, for the response component of an
- * operation.
+ * Functions that return the `detail` and further members of a problem, by problem. Their argument is the response
+ * component of an operation.
  */
 const PARTICULARS: Readonly<
   Record<Exclude<ProblemCode, PlainProblem> | 'CycleAlreadyActive', (component: string) => Particulars>
@@ -51,7 +51,7 @@ export interface ProblemExample {
   readonly value: unknown;
 }
 
-/** @param component the response of the operation on success */
+/** @param component the response component of the operation on success */
 export function problemExample(code: ProblemCode, component: string): ProblemExample {
   const particulars =
     code in PARTICULARS

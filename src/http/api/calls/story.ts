@@ -18,7 +18,7 @@ export interface Written {
 /** Several examples of one operation, by name, in the order in which they are sent. */
 export type WrittenOften = Readonly<Record<string, Written & { readonly summary: string }>>;
 
-/** @param second of the story */
+/** @param second counted from the start of the story */
 export function at(second: number): Instant {
   return BEGIN + second * 1_000;
 }
@@ -218,7 +218,7 @@ const TRANSACTIONS = [
 ];
 
 export const PAGE = { limit: 2, from: '2026-11-01T00:00:00Z', to: '2026-12-01T00:00:00Z' };
-/** The responses: a page for the parameters in `PAGE`, the whole list, and a list with details. */
+/** The example responses: a page for the parameters in `PAGE`, the whole list, and a list with details. */
 export const LISTS = {
   page: {
     summary: 'With `limit`: a page, and the cursor of the next one',

@@ -134,7 +134,7 @@ export const Transaction = Type.Object(
       ),
     ),
     refundable: Type.Optional(
-      amountOf('With `details`, of a subtraction or capture: the credits that can still be refunded.', 0),
+      amountOf('With `details`, for a subtraction or capture: the credits that can still be refunded.', 0),
     ),
     held: Type.Optional(
       Type.Integer({ description: 'With `details`: the change in the held credits; absent if they did not change.' }),

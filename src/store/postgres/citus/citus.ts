@@ -12,8 +12,8 @@ import { unnest } from '../rows/row-arrays.ts';
 import type { LedgerTables, Part, Placement } from './placement.ts';
 
 /**
- * Use one shard after the other, over one connection to each worker. After a statement that used several connections to
- * a worker, Citus refuses to change a reference table in the same transaction.
+ * Uses the shards one after the other, over one connection to each worker. After a statement that used several
+ * connections to a worker, Citus refuses to change a reference table in the same transaction.
  */
 const SEQUENTIAL = setLocal({ 'citus.multi_shard_modify_mode': 'sequential' });
 

@@ -26,10 +26,11 @@ export interface Part {
   /** SQL that limits a statement to the part: ` AND c.bucket IN (5, 9)`, or nothing. */
   within(table: string): string;
   /**
-   * SQL that inserts rows of end users. The parameters are one array for each column: first the columns of the key,
+   * SQL that inserts rows of end users. The parameters are arrays, one for each column: first the columns of the key,
    * then `columns`.
    *
-   * @param values SQL for the values of `columns` from a row `k` of the arrays; the elements of the arrays if absent
+   * @param values SQL that computes the values of `columns` from a row `k` of the arrays; if absent, the elements of
+   * the arrays are the values
    */
   insert(table: string, columns: string, types: readonly string[], values?: string): string;
 }

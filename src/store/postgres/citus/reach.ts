@@ -10,7 +10,7 @@ import { isConnectionLost, isWorkerAway, mayBeWorkerAway } from '../pool/postgre
 import { ROLLBACK, setLocal } from '../pool/transactions.ts';
 import type { Part, Placement } from './placement.ts';
 
-/** Returns SQL to append to a condition, so that a statement on all shards leaves out those that are away. */
+/** Returns SQL to append to a condition, so that a statement on all shards leaves out the shards that are away. */
 export type Reachable = (table: string) => string;
 
 /** A worker that takes longer to answer a probe is considered away. */
@@ -44,7 +44,8 @@ export class Reach {
   }
 
   /**
-   * Notes that the worker of a part cannot be reached. It probably has other shards, too.
+   * Notes that the worker of a part cannot be reached. Probes the other parts in the background, since the worker
+   * probably has several shards.
    *
    * @returns the fault of the batch
    */
@@ -100,7 +101,7 @@ export class Reach {
     await Promise.all(this.#parts.filter((part) => !this.#away.has(part)).map((part) => this.#isReached(part)));
   }
 
-  /** Probes one of the parts that are away, and the others only if it is back. */
+  /** Probes one of the parts that are away. If that part is back, probes the others. */
   async #probeAway(): Promise<void> {
     const away = this.away();
     const first = away[Math.floor(Math.random() * away.length)] as Part;

@@ -14,9 +14,9 @@ import { keyOf, OF_END_USER } from '../rows/key.ts';
 import { POSTING_COLUMNS, postingOf } from '../rows/ledger-rows.ts';
 
 /**
- * How many stretches and postings one step reads. Most stretches have a few hundred postings, and this process needs 3
- * ms for a thousand postings. Computing the states at a thousand instants in a history of a million postings takes
- * about a second.
+ * The maximum number of stretches (see `Stretch`) and of postings that one step reads. Most stretches have a few
+ * hundred postings, and this process needs 3 ms for a thousand postings. Computing the states at a thousand instants in
+ * a history of a million postings takes about a second.
  */
 const STRETCHES_PER_STEP = 4;
 const POSTINGS_PER_STEP = 500;
@@ -32,7 +32,10 @@ const SNAPSHOTS = prepared(
 
 const SNAPSHOT = prepared('snapshot', `SELECT state FROM scrip.snapshots WHERE ${OF_END_USER} AND transaction_id = $4`);
 
-/** The first `$6` postings after transaction `$4` up to transaction `$5`, and the rest of the last transaction. */
+/**
+ * The first `$6` postings after transaction `$4` and up to transaction `$5`, and the remaining postings of the last
+ * transaction.
+ */
 const POSTINGS = prepared(
   'postings_between',
   `SELECT ${POSTING_COLUMNS} FROM (
@@ -46,7 +49,7 @@ const POSTINGS = prepared(
 interface Stretch {
   /** Null if the stretch begins before all transactions. */
   readonly snapshot: TransactionId | null;
-  /** For each instant, ascending, the last possible transaction id. */
+  /** The last possible transaction id at each instant, in ascending order. */
   readonly ids: TransactionId[];
 }
 

@@ -104,10 +104,12 @@ export function pageOf(
 
 /**
  * For each part, the number of its last event that was recorded before an instant. If all of these events are deleted,
- * the number before the oldest event that is kept, or of the latest event if none is kept.
+ * the result is the number before the oldest event that is kept; if no event is kept, it is the number of the latest
+ * event.
  */
 export function lastBefore(instant: Instant, parts: readonly Part[]): Query {
-  // The events of a part are recorded in the order of their numbers. The instant is usually recent.
+  // The events of a part are recorded in the order of their numbers, and the instant is usually recent, so a scan from
+  // the latest event is short.
   const inPart = ({ bucket }: Part) => `
     SELECT bucket, coalesce(
       (SELECT event FROM scrip.events WHERE bucket = ${bucket} AND recorded_at < $1 ORDER BY event DESC LIMIT 1),

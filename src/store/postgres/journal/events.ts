@@ -1,11 +1,11 @@
 // Derives events in PostgreSQL. One transaction takes batches from the feed, and stores the events of their postings,
-// the new states of the end users, and the number of the latest event. It holds the row of the consumer until it is
-// committed, so the numbers of a part ascend in the order of the commits.
+// the new states of the end users, and the number of the latest event. The transaction locks the row of the consumer
+// until it commits, so the numbers of a part ascend in the order of the commits.
 //
-// Time alone also causes events. They may be derived up to an instant only if no batch before that instant can still
-// commit. Every batch locks the rows of its end users before it reads the clock, and until it is committed. A short
-// transaction therefore locks the rows of the end users that are due, reads the clock, and ends. It skips locked rows,
-// so it never waits for a batch.
+// Time alone also causes events. Scrip may derive these events up to an instant only if no batch before that instant
+// can still commit. Every batch locks the rows of its end users before it reads the clock, and keeps the locks until it
+// commits. A short transaction therefore locks the rows of the end users that are due, reads the clock, and ends. It
+// skips locked rows, so it never waits for a batch.
 
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type EndUserKey, endUserText } from '../../../ledger/command.ts';
@@ -34,18 +34,18 @@ import { lockConsumer, postingsNamed, type TakeLimits, take } from './feed.ts';
 import { KEYS } from './state-rows.ts';
 
 /**
- * A step takes 10 to 20 ms, of which the main thread works for 5 ms. Steps of 500 postings derive a third more end users
- * per second (14,000 instead of 10,000 on two cores), but occupy the main thread for longer.
+ * A step takes 10 to 20 ms, and the main thread works for 5 ms of this time. Steps of 500 postings derive a third more
+ * end users per second (14,000 instead of 10,000 on two cores), but occupy the main thread for longer.
  */
 const LIMITS: TakeLimits = { batchesMax: 64, postingsMax: 200 };
 
-/** One step lets time pass for at most this many end users. */
+/** For at most this many end users, one step derives the events that time alone causes. */
 const DUE_MAX = 64;
 
-/** After this much time, the derivation lets other work of this process run. */
+/** After this time, the derivation lets other work of this process run. */
 const SLICE_MS = 3;
 
-/** Up to which instant time may be passed for an end user, if at all. */
+/** Due end users, and the instant up to which the events that time alone causes may be derived for them. */
 interface Passed {
   readonly users: readonly EndUserKey[];
   readonly until: Instant;
@@ -94,7 +94,7 @@ export async function deriveSome(
   }
   const taken = await connection.rows(take('events', part, LIMITS));
   const isMore = isFull(taken);
-  // Later batches stay in the feed. Their postings that do not follow from time alone are later than `latest`.
+  // Later batches stay in the feed. Their postings are later than `latest`, except for postings that time causes.
   const latest = isMore ? Math.max(...taken.map(([, , at]) => exactInteger(at))) : passed.until;
   const postings = await postingsNamed(connection, taken, part);
   const inputs = inputsOf(postings, passed.users, Math.min(latest, passed.until));
@@ -115,11 +115,11 @@ export async function deriveSome(
   // Wait for a standby, if there is one: otherwise, events with other numbers could replace events that a client has
   // already read.
   await connection.commit([...writes, ...COMMIT_BATCH]);
-  // Postings may have made end users due at once.
+  // The postings may have made end users due immediately.
   return isMore || passed.users.length === DUE_MAX || nextDueAt <= passed.until;
 }
 
-/** Locks due end users for a moment. They cannot get further postings before the returned instant. */
+/** Briefly locks due end users. They cannot get further postings before the returned instant. */
 async function passTime(
   connection: Connection,
   part: Part,
@@ -242,7 +242,7 @@ class EventRows {
 }
 
 interface LoadedForEvents {
-  /** By the index of the end user. */
+  /** One for each end user, by its index. */
   readonly states: readonly (EventState | undefined)[];
   readonly settings: ReadonlyMap<number, EventSettings>;
   readonly recordedAt: Instant;

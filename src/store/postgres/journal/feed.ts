@@ -1,7 +1,8 @@
-// The feed on PostgreSQL. Each batch inserts a row for each consumer that lists its transactions. A consumer takes its
-// earliest rows and reads their postings. One transaction deletes the rows, stores what the consumer derives from the postings, and marks
-// the summaries of the end users as stale. Batches may commit in a different order than that of their instants, but the
-// batches of one end user commit in order, since each of them locks the row of the end user.
+// The feed on PostgreSQL. For each consumer, each batch inserts a row that lists the transactions of the batch. A
+// consumer takes its earliest rows and reads their postings. One transaction deletes the rows, stores what the consumer
+// derives from the postings, and marks the summaries of the end users as stale. Batches may commit in an order that
+// differs from the order of their instants, but the batches of one end user commit in order, since each of them locks
+// the row of the end user.
 
 import { INSTANT_MAX } from '../../../ledger/instant.ts';
 import type { FeedConsumer, FeedPosting } from '../../feed.ts';
@@ -14,7 +15,7 @@ import { type ReadInteger, USER_POSTING_COLUMNS, userPostingOf } from '../rows/l
 import { markStale } from './summaries.ts';
 import { totalsUpserts } from './totals-rows.ts';
 
-/** The totals of this many batches are computed together. */
+/** The maximum number of batches whose totals are computed together. */
 const TOTALS_LIMITS: TakeLimits = { batchesMax: 64, postingsMax: 1_000_000 };
 
 /** `totals` also marks the summaries of end users as stale; `events` derives events. */
@@ -76,8 +77,8 @@ export function lockConsumer(consumer: Consumer, { bucket }: Part, option: 'SKIP
 }
 
 /**
- * Deletes and returns the earliest rows up to the row that reaches one of the limits, including all rows with the same
- * instant. Each row has `TRANSACTIONS`, the instant, and the number of postings.
+ * Deletes and returns the earliest rows up to the row that reaches one of the limits, and all rows with the same
+ * instant as that row. Each row has `TRANSACTIONS`, the instant, and the number of postings.
  */
 export function take(consumer: Consumer, { bucket }: Part, { batchesMax, postingsMax }: TakeLimits): Query {
   return sql(
@@ -116,7 +117,7 @@ export async function postingsNamed(
   if (batches.length === 0) return [];
   const accounts = new Set(batches.flatMap(([literal]) => elementsOf(literal).split(',')));
   const ids = batches.map(([, literal]) => elementsOf(literal)).join(',');
-  // Pass arrays instead of using a join: one scan of the index takes half as long as a search for each transaction.
+  // Arrays are faster than a join: one scan of the index takes half as long as a search for each transaction.
   const rows = await connection.rows(
     sql(
       `SELECT ${USER_POSTING_COLUMNS} FROM scrip.postings p

@@ -33,7 +33,7 @@ const HISTORY = prepared(
    ) AS ranked WHERE place <= $5 ORDER BY transaction_id DESC, line`,
 );
 
-/** The oldest transaction that `HISTORY` has read; no row if there are fewer postings than it may read. */
+/** The oldest transaction that `HISTORY` has read; no row if there are fewer postings than `HISTORY` may read. */
 const HISTORY_END = prepared(
   'history_end',
   `SELECT transaction_id FROM scrip.postings
@@ -107,8 +107,8 @@ function before({ from }: HistoryRequest): TransactionId {
 }
 
 /**
- * PostgreSQL could refuse a prefix that is not a valid note. No note begins with such a prefix, so the list of kinds is
- * then empty, and nothing matches.
+ * If the prefix is not a valid note, PostgreSQL could refuse it. No note begins with such a prefix, so an empty list of
+ * kinds replaces it, and nothing matches.
  */
 function filterValues({ kinds, notePrefix }: HistoryFilter): [kinds: string | null, notePrefix: string | null] {
   if (notePrefix !== undefined && notePrefix !== '' && !isNote(notePrefix)) return ['{}', null];

@@ -10,7 +10,7 @@ import { KEY, KEY_TYPES, sameKey } from '../rows/key.ts';
 import { CYCLE_COLUMNS, cycleOf, RENEWS, type ReadInteger } from '../rows/ledger-rows.ts';
 import { unnest } from '../rows/row-arrays.ts';
 
-/** A hold in the columns of a cycle: the type is null, and the status contains the parts. */
+/** Selects a hold in the columns of a cycle: the type is null, and the status contains the parts of the hold. */
 export const HOLD_AS_CYCLE = `hold_id, NULL::integer, NULL, parts::text, NULL::bigint, NULL::bigint, NULL::bigint,
   NULL::bigint, expires_at, NULL, NULL`;
 

@@ -1,6 +1,6 @@
 // The summaries of end users in PostgreSQL. The consumer of the feed marks end users with new postings, and a step
-// summarizes some of them and some with expired credits. Both need the lock of the consumer, so neither waits for rows
-// of the other.
+// summarizes some of these end users and some end users with expired credits. The consumer and the steps take the same
+// lock first, so neither waits for rows of the other.
 
 import type { EndUserKey } from '../../../ledger/command.ts';
 import { endUserText } from '../../../ledger/command.ts';
@@ -111,7 +111,7 @@ async function summariesOf(
   const rows = new RowArrays([...KEY_TYPES, 'bigint', 'bigint', 'bigint']);
   for (const [index, user] of users.entries()) {
     const state = (stored[index] as StateRows).state();
-    // If the database's clock was set back, these instants may be after the current time.
+    // If the database's clock was set back, the latest activity and the starts of cycles may be after the current time.
     const at = Math.max(now, user.latestActivity, ...state.cycles.map(({ start }) => start));
     const { balance, expiresAt } = summaryOf(state, at);
     counts.add(user.account, before.get(index) ?? null, balance);

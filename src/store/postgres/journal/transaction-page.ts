@@ -17,8 +17,8 @@ const FURTHER_POSTINGS = 64;
 const PAGE_POSTINGS_MAX = 5_000;
 
 /**
- * The latest `$7` postings, and the rest of the last transaction. Adding up the postings here instead of in SQL costs
- * the server a third less.
+ * The latest `$7` postings, and the remaining postings of the oldest transaction among them. This process adds up the
+ * postings, which costs the server a third less than adding them up in SQL.
  */
 const POSTINGS = prepared(
   'page',

@@ -8,7 +8,8 @@ export interface PostgresOptions {
   /** The number of batches that are written at the same time, each on its own connection. */
   readonly lanes: number;
   /**
-   * Whether statements are prepared on the server. A pooler in transaction mode must then track prepared statements.
+   * Whether statements are prepared on the server. If they are, a pooler in transaction mode must track prepared
+   * statements.
    */
   readonly prepared: boolean;
   /** Whether Citus distributes the tables; null to detect it. */

@@ -48,7 +48,7 @@ export type PreparedStatement = (values: readonly Value[]) => Query;
 
 let preparedCount = 0;
 
-/** A notice whose code is in this class is not a warning. */
+/** The class of SQLSTATE codes whose notices are not warnings. */
 const SUCCESS = '00';
 
 /**

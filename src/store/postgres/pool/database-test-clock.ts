@@ -23,7 +23,7 @@ export class DatabaseTestClock implements TestClock {
 
   /** A new clock starts at the time of the database. */
   async begin(): Promise<void> {
-    // Citus accepts no clock within a statement that writes.
+    // Citus rejects a clock function within a statement that writes.
     const [[now] = []] = await this.#pool.rows(sql(`SELECT ${this.#clock.machine}`));
     await this.#pool.rows(sql('UPDATE scrip.clock SET at = $1 WHERE at = 0', [exactInteger(now)]));
   }

@@ -2,8 +2,8 @@
 // issues an earlier instant.
 //
 // While a synchronous standby is away, each COMMIT waits in the server and occupies a connection, even after the client
-// has given up. Once a COMMIT got no answer, this process sends no further COMMIT while any COMMIT is waiting in the
-// server. A standby confirms COMMITs in the order of the log, so a new COMMIT would wait as well.
+// has given up. After a COMMIT has got no answer, this process sends no further COMMIT until no COMMIT is waiting in
+// the server. A standby confirms COMMITs in the order of the log, so a new COMMIT would wait as well.
 
 import { StoreFault } from '../../store-fault.ts';
 import { type Connection, exactInteger, sql } from './connection.ts';
@@ -17,8 +17,8 @@ const INTERVAL_MS = 1_000;
 const ANSWER_MS = 2_000;
 
 /**
- * A COMMIT that waits this long means that the standby is away. A running standby takes less time, and the timeout of a
- * COMMIT in this process is longer.
+ * If a COMMIT waits this long, the standby is away. A running standby confirms it sooner, and this process waits longer
+ * than this for the answer to a COMMIT.
  */
 const STANDBY_MS = 2_000;
 

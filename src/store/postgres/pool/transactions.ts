@@ -24,8 +24,9 @@ export const BEGIN_UNPROMISED = [sql('BEGIN'), ...setLocal({ synchronous_commit:
 export const UNLIMITED = setLocal({ statement_timeout: 0, idle_in_transaction_session_timeout: 0 });
 
 /**
- * The timeouts for statements and locks are shorter than that of this process, so that the server gives up first and
- * rolls back. Without timeouts, a process that vanished would keep its locks for hours, until TCP gives up.
+ * The timeouts for statements and locks are shorter than the time that this process waits for an answer, so that the
+ * server gives up first and rolls back. Without timeouts, a process that vanished would keep its locks for hours, until
+ * TCP gives up.
  */
 export const BATCH_TIMEOUTS = {
   statement_timeout: '4s',

@@ -17,7 +17,7 @@ const INTEGERS = {
   },
 } as pg.CustomTypesConfig;
 
-/** @param url of a ledger that is already open */
+/** @param url the URL of a ledger that is already open */
 export function openPostgresAccountDatabase(url: string): AccountDatabase {
   const pool = openPool({
     connectionString: url,

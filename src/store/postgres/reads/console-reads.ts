@@ -19,7 +19,7 @@ import { exactInteger, sql, type TextRow } from '../pool/connection.ts';
 import { COMMIT } from '../pool/transactions.ts';
 import type { PostgresLedgerStore } from './ledger-store.ts';
 
-/** Read this first: the totals and summaries may then include later postings, but lack no earlier posting. */
+/** Read this before the totals and summaries: they may then include later postings, but lack no earlier posting. */
 const EARLIEST_WAITING = sql(`SELECT min(at) FROM scrip.feed WHERE consumer = 'totals'`);
 const EARLIEST_STALE = sql('SELECT min(since) FROM scrip.stale_end_users');
 
@@ -94,8 +94,8 @@ export class PostgresConsoleStore implements ConsoleStore {
 
   /**
    * The totals include everything up to `asOf`, except for batches that were being committed during the read. `asOf` is
-   * one millisecond before the earliest batch in the feed, or the current time if the feed is empty. All totals are from
-   * one snapshot: otherwise, those of different kinds would include different batches.
+   * one millisecond before the earliest batch in the feed, or the current time if the feed is empty. All totals are
+   * from one snapshot: otherwise, totals of different kinds could include different batches.
    */
   overview(account: number, request: OverviewRequest): Promise<Overview> {
     return this.#ledger.attempt(async () => {

@@ -1,4 +1,4 @@
-// The log of events in a database that several processes may share. Each step of the derivation works on one part, and
+// The event log in a database that several processes may share. Each step of the derivation works on one part, and
 // does nothing if another process is deriving the events of this part.
 
 import { randomInt } from 'node:crypto';

@@ -220,7 +220,7 @@ export class PostgresLedgerStore implements LedgerStore {
     else this.#trouble = trouble;
   }
 
-  /** Writes continue after a failed read, unless it has found an invariant violation. */
+  /** Writes continue after a failed read, unless the read has found an invariant violation. */
   async attempt<Result>(read: () => Promise<Result>): Promise<Result> {
     return await attempt(read).catch((fault) => {
       if (fault.code === 'Internal') this.onTrouble(fault);
@@ -251,7 +251,9 @@ export class PostgresLedgerStore implements LedgerStore {
     return [LIVE([...keyOf(user), clock.latest]), clock.query];
   }
 
-  /** @param page the query for the page, if any; sent again with `#loading` if an event is due */
+  /**
+   * @param page the query for the page, if any; if an event is due, it is sent again with the statements of `#loading`
+   */
   async #shown(user: EndUserKey, results: readonly QueryResult[], page: readonly Query[] = []): Promise<PageRead> {
     const read = this.#readOf(results);
     if (isSettled(read.state, read.now)) return read;
@@ -278,7 +280,7 @@ export class PostgresLedgerStore implements LedgerStore {
     const now = this.database.clock.notBefore(
       Math.max(latest, this.database.clock.read((clocked as QueryResult).rows)),
     );
-    // The query used an earlier instant, so some cycles may have ended.
+    // The query used an earlier instant, so some cycles may have ended since then.
     return { now, rows, state: liveState(stored.state(), now) };
   }
 }

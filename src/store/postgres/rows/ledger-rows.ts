@@ -16,7 +16,7 @@ export const CYCLE_TYPES = 'uuid integer text text bigint bigint bigint bigint b
 export const HOLD_COLUMNS = 'expires_at, hold_id, parts';
 export const HOLD_TYPES = 'bigint uuid json'.split(' ');
 
-/** SQL condition for renewing cycles, whether their renewal is due or not. */
+/** SQL condition for the cycles that will be renewed. */
 export const RENEWS = `type = 'recurring' AND status = 'active'`;
 
 /** The columns of a posting that are never null. */
@@ -28,15 +28,15 @@ export const POSTING_COLUMNS = `${PLAIN_COLUMNS}, note, terms, held, reference, 
 export const USER_POSTING_COLUMNS = `${POSTING_COLUMNS}, account, end_user`;
 const POSTING_TYPES = [...PLAIN_TYPES, ...'text text bigint uuid bigint'.split(' ')];
 
-/** The columns of an inserted posting. The parameter for `line` is null instead of 0, the usual value. */
+/** The columns of an inserted posting. The parameter for `line` is null if the line is 0, as in most postings. */
 export const INSERTED_COLUMNS = `${POSTING_COLUMNS}, line`;
 export const INSERTED_TYPES = [...POSTING_TYPES, 'smallint'];
 /** SQL for the values of `INSERTED_COLUMNS`, from the columns of a row `k`. */
 export const INSERTED_VALUES = `${columnsOf('k', POSTING_COLUMNS)}, coalesce(k.line, 0)`;
 
 /**
- * Reads a 64-bit integer. The audit rounds integers that a number cannot represent exactly; the rules of the audit then
- * report them.
+ * Reads a 64-bit integer. The audit uses a function that rounds integers above 2^53−1, and then reports the rounded
+ * values.
  */
 export type ReadInteger = (column: Value | undefined) => number;
 
@@ -109,10 +109,10 @@ export function postingValues(posting: Posting, line: number): Value[] {
   ];
 }
 
-/** Kinds that change held credits; for all others, the column `held` is null. */
+/** The kinds of postings that change held credits. In postings of other kinds, the column `held` is null. */
 const HOLDING: ReadonlySet<PostingKind> = new Set(['hold', 'capture', 'release', 'lapse']);
 
-/** @param postings of a transaction and of its refunds, in the order in which they were written */
+/** @param postings the postings of the transaction `id` and of its refunds, in the order in which they were written */
 export function referencedOf(postings: readonly Posting[], id: TransactionId): Referenced | null {
   const own = postings.filter(({ transactionId }) => transactionId === id);
   const refunds = postings.filter(({ transactionId }) => transactionId !== id);

@@ -1,6 +1,6 @@
 // The rows of a bulk statement as one array per column, which `unnest` converts back to rows. Scrip builds the array
-// literals itself, since the driver would process each element again: for batches of 40 commands, that took a tenth of
-// the main thread's time.
+// literals itself, because the driver would process each element a second time. With batches of 40 commands, this took
+// a tenth of the main thread's time.
 
 import assert from 'node:assert/strict';
 import { type PreparedStatement, prepared, type Query, type Value } from '../pool/connection.ts';
@@ -9,7 +9,7 @@ const SPECIAL = /["\\]/g;
 
 export class RowArrays {
   readonly types: readonly string[];
-  /** The elements of each column as text; empty as long as all of them are null. */
+  /** The elements of each column as text. The text is empty while all elements of the column are null. */
   readonly #columns: string[];
   #count = 0;
 
@@ -39,7 +39,7 @@ export class RowArrays {
     this.#count += 1;
   }
 
-  /** Whether all values are null from this column on. */
+  /** Whether this column and all later columns are null in every row. */
   isNullFrom(column: number): boolean {
     return this.#columns.every((elements, index) => index < column || elements === '');
   }
@@ -70,7 +70,7 @@ export class RowsStatement {
     return new RowArrays(this.#types);
   }
 
-  /** Whether all columns that this statement lacks are null in every row. */
+  /** Whether the statement can write the rows: the columns that it does not have must be null in every row. */
   takes(rows: RowArrays): boolean {
     return rows.isNullFrom(this.#types.length);
   }

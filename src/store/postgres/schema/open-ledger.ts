@@ -19,7 +19,7 @@ const SCHEMA_FIRST = 12;
 
 const SCHEMA_LATEST = SCHEMA_FIRST + MIGRATIONS.length - 1;
 
-/** "Scrp" in ASCII: the advisory lock for migrating. Nothing else takes an advisory lock. */
+/** The key of the advisory lock for migrations: "Scrp" in ASCII. Nothing else takes an advisory lock. */
 const MIGRATION_LOCK = 0x53637270;
 
 type Server = Connection | ConnectionPool;
@@ -63,12 +63,12 @@ export async function openLedger<Opened>(
     await pool.end();
     if (error instanceof CannotOpen) throw error;
     throw new CannotOpen(
-      `PostgreSQL cannot be used (${(error as Error).message}); check DATABASE_URL, and that the server is running.`,
+      `PostgreSQL cannot be used (${(error as Error).message}); check DATABASE_URL, and check that the server is running.`,
     );
   }
 }
 
-/** Adds a test clock to an unused ledger, which `scrip key create` may have created. */
+/** Adds a test clock to a ledger without postings, such as a ledger that `scrip key create` has created. */
 async function addTestClock(pool: ConnectionPool): Promise<void> {
   for (const used of ['SELECT 1 FROM scrip.clock WHERE at > 0', 'SELECT 1 FROM scrip.postings LIMIT 1'])
     if ((await pool.rows(sql(used))).length > 0) return;
@@ -124,7 +124,7 @@ async function schemaOf(server: Server): Promise<number> {
   const schema = Number(row?.[0]);
   if (schema > SCHEMA_LATEST)
     throw new CannotOpen(
-      `The ledger in this database was written by a newer Scrip (schema ${schema}; this one supports up to ${SCHEMA_LATEST}); use that version, or point DATABASE_URL elsewhere.`,
+      `The ledger in this database was written by a newer version of Scrip (schema ${schema}; this version supports up to ${SCHEMA_LATEST}); use the newer version, or point DATABASE_URL elsewhere.`,
     );
   if (schema > 0 && schema < SCHEMA_FIRST)
     throw new CannotOpen(

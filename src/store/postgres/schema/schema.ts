@@ -246,7 +246,7 @@ CREATE TABLE events (
 );
 CREATE INDEX events_of_account ON events (account, bucket, event);
 
--- How far the events of each end user are derived; see EventState.
+-- The progress of event derivation for each end user; see EventState.
 CREATE TABLE event_states (
   ${USER},
   derived_to bigint NOT NULL,

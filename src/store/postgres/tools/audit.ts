@@ -110,7 +110,7 @@ class DatabaseAudit {
     }
   }
 
-  /** Large integers are rounded; the rules of the audit then report them. */
+  /** Rounds integers above 2^53−1; the audit then reports them. */
   #stateOf({ account, endUser }: EndUserKey, cycles: readonly TextRow[], holds: readonly TextRow[]): EndUserState {
     const rows = new StateRows();
     for (const row of cycles) rows.add(row, () => {}, Number);
@@ -155,7 +155,7 @@ class DatabaseAudit {
     else if (at < 0 || at > LAST_INSTANT) this.#fault('the clock of the ledger has an invalid instant');
   }
 
-  /** Reads the stored instant outside the snapshot; null if it is missing. */
+  /** Reads the clock of the ledger outside the snapshot. Returns its stored instant; null if it is missing. */
   async #lookAtClock(): Promise<number | null> {
     const { clock, pool } = this.#database;
     const kept = '(SELECT at FROM scrip.clock)';
@@ -165,7 +165,7 @@ class DatabaseAudit {
     return at === null ? null : Number(at);
   }
 
-  /** Waits once, since a process may not have stored the instant of its latest posting yet. */
+  /** Waits until every process has stored the instant of its latest posting. Only the first call waits. */
   async #waitForClock(): Promise<void> {
     if (this.#hasWaited) return;
     this.#hasWaited = true;
@@ -178,7 +178,7 @@ class DatabaseAudit {
   }
 }
 
-/** Only refunds call the returned function, so the first call builds the index. */
+/** The first call of the returned function builds the index, because only audits of refunds need it. */
 function findIn(postings: readonly Posting[]): (id: TransactionId) => readonly Posting[] {
   let byId: Map<TransactionId, Posting[]> | null = null;
   return (id) => {

@@ -1,5 +1,5 @@
 // Writes copied postings into a database, together with the cycles, holds and snapshots that follow from the postings,
-// and how far the events are derived. Nothing is added to the feed. Runs within the caller's transactions.
+// and the progress of event derivation. Adds nothing to the feed. Runs within the caller's transactions.
 
 import assert from 'node:assert/strict';
 import { applyAll } from '../../../ledger/apply.ts';

@@ -42,7 +42,7 @@ const CONNECTIONS = 4;
 const TABLE_NAMES = ['accounts', 'api_keys', 'end_users', 'cycles', 'holds', 'postings', 'idempotency_records'];
 const TABLES = TABLE_NAMES.map((table) => `scrip.${table}`);
 
-/** The only timeout of a copy is for taking locks. */
+/** A copy has no timeout except for locks. */
 function begin({ placement }: LedgerDatabase): readonly Query[] {
   return [sql('BEGIN'), ...UNLIMITED, ...setLocal({ lock_timeout: '3s' }), ...placement.throughout];
 }
@@ -108,7 +108,8 @@ class PostgresCopying implements CopyDestination {
   }
 
   async clock(): Promise<IdPosition> {
-    // Servers store their latest instant once a second, so the database's clock can be later.
+    // Servers store their latest instant only once a second, so the stored instant can be earlier than the latest
+    // posting.
     const [clock] = await this.#rows(`SELECT greatest(at, ${this.#database.clock.sql}) FROM scrip.clock`);
     return { at: exactInteger(clock?.[0]), sequence: 0 };
   }
@@ -194,7 +195,7 @@ class PostgresCopying implements CopyDestination {
   }
 
   async commit(last: EndUserKey): Promise<void> {
-    // Changes no row if another copy has moved the mark.
+    // If another copy has moved the mark, this statement changes no row.
     const move = sql(
       `UPDATE scrip.copying SET account = $1, end_user = $2
        WHERE account IS NOT DISTINCT FROM $3 AND end_user IS NOT DISTINCT FROM $4`,

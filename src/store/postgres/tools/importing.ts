@@ -121,7 +121,7 @@ class PostgresImport implements ImportTarget {
     }
   }
 
-  /** Settles the end users of the commands, which may take several batches. */
+  /** Settles the end users of the commands, in as many batches as needed. */
   async #settle(commands: readonly Command[]): Promise<void> {
     while ((await this.#writer.write(settling(commands), () => {})).includes(null));
   }

@@ -20,7 +20,7 @@ export const SCANNING = [
 ];
 
 export interface ScanOptions {
-  /** Reads only the end users after this one; null to read all. */
+  /** Only end users that sort after this end user are read; null to read all. */
   readonly after: EndUserKey | null;
   readonly integer?: ReadInteger;
 }
@@ -67,7 +67,7 @@ class BucketPostings {
   #rows: Iterator<TextRow> = [].values();
 
   constructor(connection: Connection, bucket: number, { after, integer }: ScanOptions) {
-    // `cursor` takes no parameters, so these values become part of the SQL.
+    // `cursor` takes no parameters, so the SQL contains these values.
     assert(after === null || (Number.isSafeInteger(after.account) && /^[0-9a-f-]{36}$/.test(after.endUser)));
     const behind = after === null ? '' : `AND (account, end_user) > (${after.account}, '${after.endUser}'::uuid)`;
     const text = `SELECT ${USER_POSTING_COLUMNS} FROM scrip.postings WHERE bucket = ${bucket} ${behind}

@@ -17,7 +17,10 @@ import { rebuildTotals } from './totals.ts';
 /** One connection for long reads, and a spare one. */
 const CONNECTIONS = 2;
 
-/** Pauses all batches: a batch locks rows of this table before it reads the clock, and releases them at its COMMIT. */
+/**
+ * Pauses all batches: each batch locks rows of this table before it reads the clock, and keeps the locks until its
+ * COMMIT.
+ */
 const HOLD_WRITES = [...setLocal({ lock_timeout: '2s' }), sql('LOCK TABLE scrip.end_users IN EXCLUSIVE MODE')];
 
 /** @throws CannotOpen */
@@ -49,8 +52,8 @@ async function digests(
 
 /**
  * Finds an instant up to which everything is committed, and returns the last transaction id of that instant. Reads the
- * clock while batches are paused, and stores the result as the latest instant of the ledger. Batches continue only
- * after this instant; a test clock is advanced by a millisecond for this purpose.
+ * clock while batches are paused, and stores the result as the latest instant of the ledger. Keeps batches paused until
+ * the clock is past this instant; moves a test clock forward by a millisecond.
  *
  * @throws CannotOpen if the ledger is too busy to pause batches
  */

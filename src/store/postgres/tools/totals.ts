@@ -14,11 +14,11 @@ import { USER_POSTING_COLUMNS, userPostingOf } from '../rows/ledger-rows.ts';
 import type { LedgerDatabase } from '../schema/open-ledger.ts';
 import { SCANNING } from './ledger-scan.ts';
 
-/** How many batches of the feed are read together, and how many postings are fetched together. */
+/** The maximum numbers of batches of the feed, and of postings, that one statement reads. */
 const BATCHES_MAX = 100;
 const FETCHED_ROWS = 2_000;
 
-/** What the totals and summaries do not include yet. */
+/** The postings that the totals and summaries do not include yet. */
 export interface Waiting {
   readonly totals: TotalsSum;
   /** The `endUserText` of each end user whose summary may not include all of its postings. */
@@ -56,12 +56,13 @@ export async function totalsFaults(connection: Connection, waiting: Waiting, sum
 }
 
 /**
- * Rebuilds the totals and the summaries, one part at a time, while servers may be running. The consumers of the feed
- * are locked out. Batches that commit after the snapshot stay in the feed.
+ * Rebuilds the totals and the summaries, one part at a time, while servers may be running. Meanwhile, the consumers of
+ * the feed are locked. Batches that commit after the snapshot stay in the feed.
  */
 export async function rebuildTotals({ pool, clock, placement }: LedgerDatabase): Promise<void> {
   for (const part of placement.parts) {
-    // Take the lock on another connection, and before the snapshot.
+    // Take the lock before the snapshot, so that the snapshot includes the consumer's latest changes. Another
+    // connection holds it, because it must last through several transactions.
     await pool.use(async (holder) => {
       await holder.send([sql('BEGIN'), ...UNLIMITED, lockConsumer('totals', part, '')]);
       await pool.use((connection) => rebuildPart(connection, part));

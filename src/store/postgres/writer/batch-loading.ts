@@ -48,7 +48,7 @@ export async function lockAndLoad(
   const users = statements.lock.rows();
   for (const key of keys) users.add(...key);
   const whole = usersWithAllHolds(batch);
-  // This query is sent before the instant of the batch is known, so it uses an instant that is usually later.
+  // The instant of the batch is not known when this query is sent, so the query uses an instant that is usually later.
   const dueUntil = clock.soon;
   const asked = {
     locked: statements.lock.query(users),
@@ -71,7 +71,8 @@ export async function lockAndLoad(
   const addRows = (rows: readonly TextRow[], of: readonly number[] | null) => {
     for (const [place, , ...columns] of rows) {
       const index = of === null ? Number(place) - 1 : (of[Number(place) - 1] as number);
-      // An end user without a row is not locked and counts as unknown, even if another process has added the row since.
+      // An end user that had no row when the locks were taken counts as unknown, even if another process has added the
+      // row since then.
       if (isLocked[index]) states[index]?.add(columns, assertReadable);
     }
   };
@@ -136,8 +137,8 @@ function referencedIn(
 }
 
 /**
- * Generates ids that sort after all ids of the loaded rows. Other cycles have ended, so no batch at `now` or later has
- * changed them.
+ * Generates ids that sort after all ids of the loaded rows. Cycles that are not loaded have ended, so no batch with the
+ * instant `time` or a later one has changed them.
  *
  * @param rows each row begins with a position and `ids_through`, which may be null
  */

@@ -58,8 +58,8 @@ export class BatchRows {
       }
     }
     for (const cycle of opened) this.#add(insertCycles, ...key, ...cycleValues(cycle), this.#idsThrough);
-    // A later batch at the same instant loads only live cycles. If no live cycle has the new `ids_through`, the row of
-    // the end user must have it.
+    // A later batch at the same instant loads only live cycles. If no live cycle stores the new `ids_through`, the row
+    // of the end user must store it.
     const now = instantOf(this.#idsThrough);
     const isLoadedLater = [...opened, ...changed.map((change) => change.after)].some((cycle) => isLive(cycle, now));
     if (!isLoadedLater) this.#add(moveIds, ...key);
@@ -70,7 +70,7 @@ export class BatchRows {
     this.#add(addSnapshots, ...key, transactionId, stateText({ ...after, holds: [] }, createdAt));
   }
 
-  /** @param byPosting the changes of cycles that are written together with a posting */
+  /** @param byPosting the changes of cycles that the same statement writes, by cycle id */
   #addPostings(key: Key, postings: readonly Posting[], byPosting: Map<TransactionId, Change>): void {
     let line = 0;
     for (const [index, posting] of postings.entries()) {

@@ -100,8 +100,8 @@ function cycleStatements(part: Part) {
     WHERE ${sameKey('c')} AND c.ends_at = k.ends_at AND c.cycle_id = k.cycle_id${part.within('c')}`;
   return {
     /**
-     * A row consists of the stored end of a cycle, the id of the cycle and its new values. The parameter after the
-     * arrays is the new `ids_through`.
+     * A row contains the stored end of a cycle, the id of the cycle and its new values. The parameter after the arrays
+     * is the new `ids_through`.
      */
     changeCycles: new RowsStatement('change_cycles', types, checked(part, update)),
     insertCycles: insertion(part, 'cycles', `${CYCLE_COLUMNS}, ids_through`, [...CYCLE_TYPES, 'uuid']),
@@ -154,8 +154,9 @@ function postingStatements(part: Part) {
      * Inserts postings, changes their cycles and adds the batch to the feed. A row consists of the new remaining
      * credits of a cycle, a posting to the cycle, and the other new values of the cycle. If several postings change the
      * same cycle, only the first of these rows has the new values of the cycle; in the other rows, and if the cycle
-     * does not change, these columns are null. After the arrays: `ids_through`, the instant and a random id of the
-     * batch, and the number of cycles that change. Null on Citus, which refuses such a statement.
+     * does not change, these columns are null. The parameters after the arrays are `ids_through`, the instant and a
+     * random id of the batch, and the number of cycles that change. `post` is null on Citus, which rejects such a
+     * statement.
      */
     post: part.isShard ? null : post('post', ALL),
     /** Like `post`, for rows in which all columns after `PLAIN_COLUMNS` are null, as in most subtractions. */
@@ -209,8 +210,8 @@ function otherStatements(part: Part) {
     ),
     insertSnapshots: insertion(part, SNAPSHOT.table, SNAPSHOT.columns, SNAPSHOT.types),
     /**
-     * Inserts snapshots of states without holds, and adds the stored open holds to each of them, since few batches have
-     * loaded all holds.
+     * Inserts snapshots. The given states have no holds, since few batches load all holds; the statement adds the
+     * stored holds.
      */
     addSnapshots: insertion(
       part,
@@ -227,7 +228,7 @@ const SNAPSHOT = { table: 'snapshots', columns: 'transaction_id, state', types: 
 
 /** SQL that adds the stored holds to a state without holds, in the format of `stateText`. */
 function withHolds(part: Part): string {
-  // Holds are in the order in which they lapse; at the same instant, the last digits of their ids decide.
+  // Sort holds by the instant at which they lapse, and then by the last digits of their ids.
   const holds = `SELECT string_agg(
       '["' || h.hold_id::text || '",' || h.expires_at::text || ',' || h.parts::text || ']', ','
       ORDER BY h.expires_at, right(h.hold_id::text, 12) COLLATE "C"

@@ -1,5 +1,5 @@
 // Runs a batch as one transaction: locks and loads the end users, lets the ledger decide, writes and commits. A batch
-// takes two round trips; on Citus, where the server cannot count the changed rows, COMMIT takes a third.
+// takes two round trips. On Citus, COMMIT takes a third, because this process must first count the changed rows.
 
 import assert from 'node:assert/strict';
 import { batchOf, decideBatch, type UserChange } from '../../../ledger/batch.ts';
@@ -62,7 +62,10 @@ function canCreate(user: EndUserKey, commands: readonly Command[]): boolean {
   return commands.some((command) => isSameEndUser(command, user) && needs(command).canCreate);
 }
 
-/** Another process may have stored a renewal or a lapse, since its id is the same in every process. */
+/**
+ * A renewal, a scheduled change of plan or a lapse cannot be the witness: its id is the same in every process, so
+ * another process may have stored it.
+ */
 function witnessOf(changes: readonly UserChange[]): Witness | null {
   for (const { user, postings } of changes) {
     const own = postings.findLast(({ kind }) => !isByTime(kind));

@@ -37,10 +37,16 @@ const TRIES_MS = 6_000;
 
 /** How long to search for a batch whose COMMIT was not confirmed. */
 const SEARCH_MS = 8_000;
-/** The same if a worker cannot be reached: all other batches wait meanwhile, if only one is written at a time. */
+/**
+ * Like `SEARCH_MS`, if a worker of Citus cannot be reached. The search must be short, since it delays the other batches
+ * if this process writes only one batch at a time.
+ */
 const SEARCH_AWAY_MS = 2_000;
 const SEARCH_PAUSE_MS = 200;
-/** Timeout of one look-up in this search; longer than the timeouts of the server below. */
+/**
+ * The timeout of one look-up in the search. The timeouts in `BEGIN_LOOK` are shorter, so that the server gives up
+ * first.
+ */
 const LOOK_MS = 2_000;
 const BEGIN_LOOK = [sql('BEGIN'), ...setLocal({ statement_timeout: '1500ms', lock_timeout: '1s' })];
 
@@ -67,7 +73,8 @@ export class BatchWriter {
   }
 
   /**
-   * @param onDecided called once the next batch of the lane may follow on the same connection, if one may follow
+   * @param onDecided called when the next batch of the lane may start on the same connection; not called if the next
+   * batch must wait for the outcome
    * @throws StoreFault
    */
   async write(commands: readonly Command[], onDecided: () => void, beside: WriteBeside = () => []): Promise<Outcomes> {
@@ -86,7 +93,7 @@ export class BatchWriter {
         if (part.isShard) this.#noteAway(error, part, attempt);
         const stored = await this.#settle(error, part, attempt >= TRIES_MAX || performance.now() > deadline);
         if (stored !== null) return stored;
-        // If a retried batch fails again, no other batch should fail with it.
+        // A retried batch does not share its connection, so that no other batch fails if it fails again.
         lane = null;
       }
       await sleep(Math.random() * BACKOFF_MS * attempt);
@@ -94,7 +101,8 @@ export class BatchWriter {
   }
 
   /**
-   * A worker that was restarted is reached at the second try, since the coordinator then opens a new connection to it.
+   * The first failure does not count: the worker may have restarted, and the coordinator opens a new connection to it
+   * for the second try.
    *
    * @throws StoreFault if the worker of the part cannot be reached
    */
@@ -152,7 +160,7 @@ export class BatchWriter {
   async #look({ user, transactionId }: Witness, { lock, find }: BatchStatements): Promise<boolean> {
     const connection = await this.#sessions.connect();
     try {
-      // While the standby is away, the COMMIT of this look-up would wait as well.
+      // While the standby is away, the COMMIT of this look-up would also wait for it.
       if (await this.#heartbeat.isStandbyAway(connection)) throw new Error(STANDBY_AWAY);
       const users = lock.rows();
       users.add(...keyOf(user));
@@ -202,8 +210,8 @@ export class BatchWriter {
 }
 
 /**
- * Inserts a row for each new end user, which batches can lock. The inserts are in a separate transaction, in the order
- * in which batches take locks.
+ * Inserts a row for each new end user, which batches can lock. Uses a separate transaction, and inserts the rows in the
+ * order in which batches take locks.
  */
 async function addEndUsers(
   connection: Connection,

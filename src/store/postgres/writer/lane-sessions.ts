@@ -9,14 +9,14 @@ interface Session {
   /** Null for a batch that does not share its connection. */
   readonly lane: number | null;
   readonly connection: Connection;
-  /** Number of batches that use the connection: one, or two if one follows the other. */
+  /** The number of batches that use the connection: two if a batch starts before the previous batch has ended. */
   users: number;
   isSound: boolean;
 }
 
 export class LaneSessions {
   readonly #pool: Pick<ConnectionPool, 'connect'>;
-  /** For each lane, the session that the next batch may use. */
+  /** The session that the next batch of each lane may use. */
   readonly #open = new Map<Session['lane'], Session>();
 
   constructor(pool: Pick<ConnectionPool, 'connect'>) {

@@ -17,7 +17,9 @@ import { prepare, type Statement } from '../file/statements.ts';
 import { BalanceWriter } from './balance-writer.ts';
 import { EndUserReader, unflushedEndUsers } from './end-user-reader.ts';
 
-/** The limits of one generation. They bound the memory, and the number of postings to read at the start. */
+/**
+ * The limits of one generation. They bound the memory in use, and the number of postings that the next start must read.
+ */
 export interface CacheLimits {
   readonly endUsersMax: number;
   /** Maximum number of postings that are appended while the generation is young. */
@@ -38,7 +40,7 @@ export const CACHE_LIMITS: CacheLimits = {
   perUserMax: 64,
 };
 
-/** Pending balances are flushed within this number of generations. */
+/** A pending balance is flushed at the latest when this number of generations has passed. */
 const GENERATIONS = 2;
 
 /** There are many of these objects, so each field costs memory. */
@@ -69,13 +71,13 @@ export class EndUserCache {
   #young = new Map<string, CachedEndUser>();
   #old = new Map<string, CachedEndUser>();
   #youngCycles = 0;
-  /** The end users of the young generation that must be flushed, and the place of each in the order of the file. */
+  /** The end users of the young generation that must be flushed, and the sort key of each in the order of the file. */
   #queued: CachedEndUser[] = [];
   #places: number[] = [];
   /** The end users of the old generation that are not flushed yet. The next one to flush is the last element. */
   #flushing: CachedEndUser[] = [];
   #flushingTotal = 0;
-  /** The latest posting in the journal when the young generation began. */
+  /** The number of the latest posting in the journal when the young generation began. */
   #beganBehind: number;
   #beganAt: Instant;
   #now: Instant;
@@ -141,8 +143,8 @@ export class EndUserCache {
   }
 
   /**
-   * The search for due events reads only the file, so an end user with a misleading due instant in the file is flushed
-   * at once.
+   * The search for due events reads only the file, so an end user is flushed at once if the due instant in the file
+   * would mislead the search.
    */
   flushWhereDue(cached: CachedEndUser): void {
     const dueAt = nextEventAt(cached.state);
@@ -225,7 +227,7 @@ export class EndUserCache {
     return cached;
   }
 
-  /** Reads the end user if it was found in the journal at the start and has not been read yet. */
+  /** Reads the end user if it had pending postings when the file was opened and has not been read yet. */
   #read(cached: CachedEndUser): CachedEndUser {
     if (cached.stored !== null) return cached;
     const { stored, current } = this.#reader.replay(endUserOf(cached.name), cached.latestPosting as number, this.#now);

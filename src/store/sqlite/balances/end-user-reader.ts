@@ -32,7 +32,10 @@ export const CYCLE_COLUMNS = `cycle_id, ${OTHER_COLUMNS}`;
 /** The value of `ends_at` in the row of the end user itself, so that this row sorts after all of its cycles. */
 export const END_OF_TIME = Number.MAX_SAFE_INTEGER;
 
-/** SQLite returns new strings, which are compared character by character; literals are compared by address. */
+/**
+ * Replaces strings from SQLite with literals, since V8 compares two literals by address, and other strings character by
+ * character.
+ */
 const INTERNED = new Map<string, never>(
   ['one-time', 'recurring', 'active', 'canceled', 'superseded'].map((name) => [name, name as never]),
 );
@@ -63,7 +66,7 @@ export interface Replayed {
 
 /** States with this many cycles are cached, since loading 10,000 cycles takes 10 ms. */
 export const MANY_CYCLES = 256;
-/** Maximum number of cycles in that cache; a cycle takes about 150 bytes. */
+/** Maximum number of cycles in the cache of these states; a cycle takes about 150 bytes. */
 const KEPT_CYCLES_MAX = 200_000;
 
 export class EndUserReader {
@@ -92,7 +95,8 @@ export class EndUserReader {
     const latest = this.#balances.latestPosting(user);
     const postings = this.#pendingAfter(latest, pending, user);
     const first = postings[0]?.posting.createdAt;
-    // Pending postings may touch cycles that have ended since, so these are read too.
+    // Pending postings may touch cycles that have ended since then, so the read includes all cycles that were live
+    // before the first of these postings.
     const stored = this.#balances.read(user, first === undefined ? now : Math.min(now, first - 1));
     // Some of the postings may have been flushed between the two reads.
     const missing = postings.filter(({ number }) => number > (stored.latestPosting ?? 0));
@@ -114,7 +118,7 @@ export class EndUserReader {
   #catchUp(user: EndUserKey, kept: Balances, pending: number | null, now: Instant): Balances {
     const latest = this.latestPosting(user, pending);
     const postings = latest === null ? [] : this.#postings.after(kept.latestPosting ?? 0, latest, user);
-    // A new posting may be earlier than a previous read, which has dropped all cycles that had ended by then.
+    // A new posting may be earlier than the read that cached this state. That read dropped all cycles that had ended.
     return foldedAt(now, kept, postings);
   }
 

@@ -1,4 +1,4 @@
-// The pending postings of a ledger file, as readers know them.
+// Tracks the pending postings of a ledger file for readers.
 
 import type { DatabaseSync } from 'node:sqlite';
 import type { EndUserKey } from '../../../ledger/command.ts';

@@ -53,7 +53,8 @@ export function lockLedgerFile(file: string, waitMs = LOCK_WAIT_MS): DatabaseSyn
   refuseWithoutFolder(file);
   let lock: DatabaseSync | null = null;
   try {
-    // Create the file first: if the path is a dangling link, the lock would get a different name once the file exists.
+    // Create the file first: if the path is a link to a missing file, the name of the lock would change once the file
+    // exists.
     if (!existsSync(file)) closeSync(openSync(file, 'a'));
     refuseSecondName(file);
     lock = new DatabaseSync(`${canonical(file)}.lock`, { timeout: waitMs });
@@ -77,8 +78,8 @@ export class LedgerInUse extends CannotOpen {
 /**
  * Opens the file, and creates or migrates it if needed.
  *
- * @param isLocked whether the caller holds the lock. If not, a migration takes the lock, since no server may be
- * running on the file during a migration.
+ * @param isLocked whether the caller holds the lock. If the caller does not hold it, this function takes it for a
+ * migration, since no server may use the file during a migration.
  * @param testClock true if the ledger must have a test clock, false if it must not have one; null if either is
  * accepted. With `true`, a ledger without postings permanently gets a test clock
  */
@@ -180,7 +181,7 @@ export function checkPages(db: DatabaseSync, file: string): void {
   }
 }
 
-/** The mark of an unfinished copy into this file: its source, and the last end user that was copied. */
+/** The mark of an unfinished copy into this file: the source of the copy, and the last copied end user. */
 export function unfinishedCopy(db: DatabaseSync): { source: string; last: EndUserKey | null } | null {
   if (numberOf(db, `SELECT count(*) FROM sqlite_schema WHERE name = 'copying'`) === 0) return null;
   const row = db.prepare('SELECT source, account, end_user FROM copying').get();
@@ -203,7 +204,7 @@ export function hasTestClock(db: DatabaseSync): boolean {
 /** `scrip key create` may have created a ledger without postings, so such a ledger can still get a test clock. */
 function settleClock(db: DatabaseSync, file: string, testClock: boolean | null): void {
   if (testClock) db.exec('INSERT OR IGNORE INTO test_clock SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM postings)');
-  // `openLedgerFile` reports a damaged page, so this read must always happen.
+  // Read even if `testClock` is null: if the page is damaged, `openLedgerFile` reports it.
   const hasOne = hasTestClock(db);
   const refusal = testClock === null ? null : testClockRefusal(file, hasOne, testClock);
   if (refusal !== null) throw new CannotOpen(refusal);
@@ -237,7 +238,7 @@ function refuseForeign(db: DatabaseSync, file: string): void {
 export function refuseOtherSchema(schema: number, file: string): void {
   if (schema > SCHEMA_LATEST)
     throw new CannotOpen(
-      `${file} was written by a newer Scrip (schema ${schema}; this one supports up to ${SCHEMA_LATEST}); use that version, or point DATABASE_URL elsewhere.`,
+      `${file} was written by a newer version of Scrip (schema ${schema}; this version supports up to ${SCHEMA_LATEST}); use the newer version, or point DATABASE_URL elsewhere.`,
     );
   if (schema > 0 && schema < SCHEMA_FIRST)
     throw new CannotOpen(
@@ -257,7 +258,7 @@ export function makeFolder(file: string): void {
   const folder = dirname(file);
   if (existsSync(folder)) return;
   try {
-    // The parent folder contains the entry of the new folder.
+    // Sync the parent of the first new folder, since it contains the entry of that folder.
     syncToDisk(dirname(mkdirSync(folder, { recursive: true }) as string));
   } catch (error) {
     throw new CannotOpen(
@@ -276,8 +277,8 @@ function refuseWithoutFolder(file: string): void {
 }
 
 /**
- * SQLite finds the log by the name of the file: under a second name, the latest commits would be missing, and two
- * processes would not notice each other.
+ * SQLite finds the write-ahead log by the name of the file. If the file were opened under a second name, the latest
+ * commits would be missing, and two processes would not notice each other.
  */
 export function refuseSecondName(file: string): void {
   const status = statSync(file, { throwIfNoEntry: false });

@@ -14,7 +14,7 @@ export class ManyRows {
   readonly #columns: number;
   readonly #statements: readonly { readonly length: number; readonly statement: Statement }[];
   #values: Parameter[] = [];
-  /** Buffers for UUIDs. Each added row needs its own, since one statement binds all of the rows. */
+  /** Buffers for UUIDs. Each row needs its own buffers, since one statement binds the values of all rows. */
   readonly #uuids: UuidParameter[] = [];
   #uuidsUsed = 0;
 
@@ -42,7 +42,7 @@ export class ManyRows {
     if (this.#values.length >= ROWS_MAX * this.#columns) this.flush();
   }
 
-  /** Writes all added rows. Fails if the statement does not write each of them. */
+  /** Writes all added rows. Fails if a statement does not write all of its rows. */
   flush(): void {
     let at = 0;
     for (const { length, statement } of this.#statements)

@@ -228,7 +228,7 @@ CREATE TABLE events (
 ) STRICT;
 CREATE INDEX events_of_account ON events (account, event);
 
--- How far the events of each end user are derived; see EventState.
+-- The progress of event derivation for each end user; see EventState.
 CREATE TABLE event_states (
   account INTEGER NOT NULL,
   end_user BLOB NOT NULL CHECK (length(end_user) = 16),

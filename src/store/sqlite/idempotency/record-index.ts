@@ -9,7 +9,7 @@ import { ManyRows } from '../file/many-rows.ts';
 import { sortedPlaces } from '../file/sorted-places.ts';
 import { prepare, type Statement } from '../file/statements.ts';
 
-/** The number of records in a run. Each record takes about 60 bytes of memory, for up to two runs. */
+/** The number of records in a run. Up to two runs are in memory; a record takes about 60 bytes. */
 const RUN_MAX = 131_072;
 
 /** All hashes are below this number. */
@@ -71,7 +71,7 @@ export class RecordIndex {
   #runLast = 0;
   #last: number;
   #indexed: number;
-  /** Estimates: the number of entries in the B-tree, and how many of them belong to deleted records. */
+  /** Estimates of the number of entries in the B-tree, and of the entries among them that belong to deleted records. */
   #size: number;
   #expired = 0;
   readonly #expiredThrough = { grants: 0, others: 0 };
@@ -137,7 +137,10 @@ export class RecordIndex {
     if (progress >= 1) this.#beginRun();
   }
 
-  /** Call this after `count` expired records of one retention were deleted, up to `through`. */
+  /**
+   * Call this after `count` expired records with this retention were deleted; the last of them has the number
+   * `through`.
+   */
   expire(retention: 'grants' | 'others', through: number, count: number): void {
     this.#expiredThrough[retention] = Math.max(this.#expiredThrough[retention], through);
     this.#expired += count;

@@ -16,7 +16,7 @@ export const RECORD_COLUMNS = 'account, end_user, key, request, request_id, tran
 /** The maximum number of records that one step of a sweep reads. */
 const SWEPT_MAX = 2_000;
 
-/** Expired records of one retention. */
+/** The expired records of grants, or of all other writes. */
 export interface SweptRecords {
   readonly grants: boolean;
   /** Records from before this instant have expired. */
@@ -33,7 +33,7 @@ export class RecordTable {
   readonly #hashes = new Map<string, number>();
   /** The number of the next record is twice this value, plus one for a grant. */
   #sequence: number;
-  /** For each retention, the last record that the sweep has processed. */
+  /** The last record that the sweep has processed, for each of the two retention times. */
   readonly #swept = { grants: 0, others: 0 };
 
   constructor(db: DatabaseSync, runMax?: number) {
@@ -99,7 +99,7 @@ export class RecordTable {
   }
 }
 
-/** V8 stores 31 bits as a small integer. */
+/** The hash has 31 bits, because V8 stores such a number as a small integer. */
 export function hashOf(seed: string, name: string): number {
   return hash('sha256', seed + name, 'buffer').readUInt32BE(0) >>> 1;
 }

@@ -1,5 +1,5 @@
-// Reads what one step derives events from: the next postings of the journal, the end users for whom time alone causes
-// events, how far the events of these end users are derived, and the settings of their accounts.
+// Reads the data from which one step derives events: the next postings of the journal, the end users for whom time
+// alone causes events, the progress of event derivation for each end user, and the settings of their accounts.
 
 import type { DatabaseSync } from 'node:sqlite';
 import { type EndUserKey, endUserText } from '../../../ledger/command.ts';
@@ -21,18 +21,21 @@ import { EVENTS, type EventPart, type NewEvent, type NewEventState, newEventStat
 import { type Attempt, FeedRows, POSITION } from './feed.ts';
 
 /**
- * The maximum number of postings of a step, unless a single transaction has more. Deriving their events takes 3 ms in
- * this thread, 2 ms in the writer's.
+ * The maximum number of postings of a step, unless a single transaction has more. For this number of postings, deriving
+ * events takes 3 ms in this thread, and storing them takes 2 ms in the writer's.
  */
 const POSTINGS_MAX = 256;
 
 /** The maximum number of end users of a step for whom time alone causes events. */
 const DUE_MAX = 64;
 
-/** A step takes no further end user once it has loaded this many cycles: loading and storing them takes 3 ms. */
+/** A step accepts no further end user once it has loaded this many cycles, which takes 3 ms to load and store. */
 const LOADED_MAX = 2_048;
 
-/** A step takes no further transaction once its transactions have passed through this many cycles in 2 ms. */
+/**
+ * A step accepts no further transaction once the states to which it applies transactions have this many cycles in
+ * total, counting a state again for each transaction. Applying them takes about 2 ms.
+ */
 const PASSED_MAX = 32_768;
 
 interface StepEndUser {
@@ -52,7 +55,10 @@ export class EventSteps {
   readonly #thresholds: Statement;
   readonly #endUser = new UuidParameter();
 
-  /** @param attempt is not used for errors of the derivation, because they are not faults of the ledger */
+  /**
+   * @param attempt runs the reads; errors in deriving events do not pass through it, because they are not faults of the
+   * ledger
+   */
   constructor(db: DatabaseSync, attempt: Attempt) {
     this.#attempt = attempt;
     this.#rows = new FeedRows(db, attempt);
@@ -72,7 +78,7 @@ export class EventSteps {
   /** The step for the next postings of the journal, in whole transactions. */
   next(): EventStep {
     const after = this.#attempt(() => Number(this.#position.get(EVENTS)?.[0] ?? 0));
-    // If a transaction does not fit, read more.
+    // If the rows do not contain even one whole transaction, read more rows.
     for (let max = POSTINGS_MAX; ; max *= 2) {
       const step = this.#startAt(after);
       const read = { rows: 0, through: after };
@@ -132,7 +138,7 @@ export class EventStep {
   #loaded = 0;
   #passed = 0;
   #through: number;
-  /** Whether more is left for further steps. */
+  /** Whether postings or due end users are left for further steps. */
   isMore = false;
 
   constructor(after: number, load: (user: EndUserKey) => StepEndUser) {
@@ -148,7 +154,7 @@ export class EventStep {
   /**
    * @param postings the next transaction of the end user
    * @param through the last posting of the transaction
-   * @returns false if the step has no room; it then has more
+   * @returns false if the step has no room; `isMore` is then true
    */
   add(user: EndUserKey, postings: readonly Posting[], through: number): boolean {
     const endUser = this.#endUser(user);
@@ -177,7 +183,7 @@ export class EventStep {
       this.isMore = true;
       return null;
     }
-    // A row of the journal is an end user, too, but would stay in memory.
+    // Copy the key: `user` may be a whole row of the journal, which would stay in memory.
     const endUser = known ?? this.#load({ account: user.account, endUser: user.endUser });
     if (known === undefined) {
       this.#users.set(name, endUser);

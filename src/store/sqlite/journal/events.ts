@@ -17,9 +17,9 @@ export const EVENTS = 'events';
 /** The maximum number of events that one step deletes. */
 const DELETED_MAX = 1_000;
 
-/** How far the events of an end user are derived. */
+/** The progress of event derivation for an end user. */
 export interface NewEventState extends EndUserKey {
-  /** The stored instant from which this state was derived; null for a new end user. */
+  /** The stored `derivedTo` that this row replaces; null for a new end user. */
   readonly derivedFrom: Instant | null;
   readonly derivedTo: Instant;
   readonly latestGrant: number;
@@ -28,7 +28,7 @@ export interface NewEventState extends EndUserKey {
   readonly dueAt: Instant | null;
 }
 
-/** @param from the state from which `next` was derived */
+/** @param from the progress before `next`; null for a new end user */
 export function newEventState(
   { account, endUser }: EndUserKey,
   from: EventState | null,
@@ -108,7 +108,7 @@ export class EventWriter {
     if (Number(this.#position.get(EVENTS)?.[0] ?? 0) !== after) return false;
     if (!states.every((state) => this.#isCurrent(state))) return false;
     for (const state of states) this.saveState(state);
-    // The machine's time may go back, but retention and positions depend on this order.
+    // The machine's time may go back, but `recorded_at` must not: retention and positions depend on its order.
     this.#latestRecordedAt = Math.max(this.#latestRecordedAt, now);
     for (const { account, id, type, at, data } of events)
       this.#events.add(account, id, type, at, data, this.#latestRecordedAt);

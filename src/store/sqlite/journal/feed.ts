@@ -12,7 +12,10 @@ import { POSTING_COLUMN_COUNT, PostingOfRow, postingColumns, postingOf } from '.
 
 /** The number of postings in a part. Reading a part takes about 3 ms. */
 const PART_MAX = 1_024;
-/** The number of postings that are read at a time. More postings would live longer and slow down garbage collection. */
+/**
+ * The number of postings that are read at a time. If more were read at once, they would stay in memory longer and slow
+ * down garbage collection.
+ */
 const PIECE_MAX = 128;
 
 export const POSITION = 'SELECT posting FROM feed_positions WHERE consumer = ?';
@@ -36,7 +39,10 @@ export class FeedReader {
   readonly #rows: FeedRows;
   readonly #attempt: Attempt;
 
-  /** @param attempt errors thrown by consumers bypass it, because they are not faults of the ledger */
+  /**
+   * @param attempt runs the reads; errors of consumers do not pass through it, because they are not faults of the
+   * ledger
+   */
   constructor(db: DatabaseSync, attempt: Attempt) {
     this.#attempt = attempt;
     this.#position = prepare(db, POSITION);

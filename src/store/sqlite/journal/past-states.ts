@@ -1,5 +1,5 @@
-// Computes the states of an end user at past instants from snapshots and later postings. Runs in steps, since the
-// states at a thousand instants of a long history take a while. Each step yields its cost.
+// Computes the states of an end user at past instants from snapshots and later postings. Runs in steps, since computing
+// the states at a thousand instants of a long history would block the thread. Each step yields its cost.
 
 import assert from 'node:assert/strict';
 import { applyAll } from '../../../ledger/apply.ts';
@@ -21,8 +21,8 @@ type Cost = number;
 const FINDING: Cost = 80;
 const READING: Cost = 2;
 /**
- * The cost of applying a posting to a state of up to `FOLDED_AT_ONCE` cycles and holds; a larger state costs a
- * multiple.
+ * The cost of applying a posting to a state of up to `FOLDED_AT_ONCE` cycles and holds; for a larger state, the cost
+ * grows with its size.
  */
 const FOLDING: Cost = 1;
 const FOLDED_AT_ONCE = 256;
@@ -51,7 +51,7 @@ export class PastStates {
       const id = lastIdAt(instants[index] as Instant);
       if (place !== null && place > current.posting) {
         const snapshot = this.#snapshots.between(user, current.id, id);
-        // A snapshot after `place` counts postings that the caller cannot see.
+        // A snapshot after posting `place` includes postings that the caller cannot see.
         const isNearer = snapshot !== null && snapshot.posting > current.posting && snapshot.posting <= place;
         const { posting, state } = isNearer ? snapshot : current;
         current = { posting: place, state: yield* this.#folded(user, { posting, state }, place), id };
@@ -62,8 +62,8 @@ export class PastStates {
   }
 
   /**
-   * The last posting up to each instant. Begins with the last instant, so that each search starts where the previous
-   * search ended.
+   * The last posting up to each instant. Searches backwards from the last instant, so that each search starts where the
+   * previous one ended.
    */
   *#placesOf(
     user: EndUserKey,

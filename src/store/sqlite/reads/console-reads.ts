@@ -125,7 +125,7 @@ export class SqliteConsoleStore implements ConsoleStore {
     return statement;
   }
 
-  /** The instant up to which a consumer has counted everything. Call this within `#snapshot`. */
+  /** The instant up to which a consumer has processed all postings. Call this within `#snapshot`. */
   #countedUpTo(consumer: string): Instant {
     const now = this.#ledger.clock.now();
     const [at, isAll] = this.#counted.get(consumer) as Row;

@@ -18,7 +18,9 @@ import { prepare, type Row, type Statement } from '../file/statements.ts';
 import { EventSteps } from '../journal/event-steps.ts';
 import type { SqliteLedgerStore } from './ledger-store.ts';
 
-/** The maximum number of events that are looked at for a page of some types, which takes about a millisecond. */
+/**
+ * The maximum number of events that are searched for a page with only some event types; the search takes about 1 ms.
+ */
 const LOOKED_AT_MAX = 5_000;
 
 export class SqliteEventLog implements EventLog {
@@ -60,7 +62,8 @@ export class SqliteEventLog implements EventLog {
     let step = this.#steps.next();
     let until: Instant | null = null;
     if (!step.isMore && this.#steps.hasDue(clock.peek())) {
-      // Read the journal again after this, because the batches in flight may have written earlier postings.
+      // After waiting for the batches in flight, read the journal again, because they may have written postings before
+      // `passed`.
       const passed = await this.#ledger.passedInstant();
       step = this.#steps.next();
       if (!step.isMore) {
@@ -70,7 +73,7 @@ export class SqliteEventLog implements EventLog {
     }
     if (step.isEmpty) return false;
     const isSaved = await this.#ledger.saveEvents(step.derive(derive, until));
-    // The postings may have made end users due at once.
+    // After this step, time alone may already cause events for some of its end users.
     return step.isMore || !isSaved || this.#steps.hasDue(clock.peek());
   }
 
@@ -87,7 +90,7 @@ export class SqliteEventLog implements EventLog {
     });
   }
 
-  /** Searches by halves, since numbers and `recorded_at` ascend together. Some numbers may be missing. */
+  /** A binary search, since `recorded_at` ascends with the numbers of events. Some numbers may be missing. */
   async positionBefore(instant: Instant): Promise<EventPosition> {
     return this.#ledger.attempt(() => {
       const oldest = this.#oldest.get()?.[0] ?? null;

@@ -77,7 +77,7 @@ export class SqliteLedgerStore implements LedgerStore, ImportGranter {
   readonly #imports: ImportQueue;
   #endUsers: EndUserReader;
   #pending: PendingPostings;
-  /** Contains at most four batches, apart from batches with an unknown outcome. */
+  /** At most four batches, not counting batches with an unknown outcome. */
   readonly #inFlight = new Set<BatchInFlight>();
   readonly #queue: QueuedRead[] = [];
   #isReadScheduled = false;
@@ -145,7 +145,10 @@ export class SqliteLedgerStore implements LedgerStore, ImportGranter {
     return this.enqueue(user, () => this.read(user));
   }
 
-  /** Postings never change, so the page and the state are consistent even if different turns read them. */
+  /**
+   * Postings never change, so the page and the state are consistent even if they are read in different turns of the
+   * event loop.
+   */
   async transactions(user: EndUserKey, { from, limit, within }: PageRequest): Promise<TransactionPage> {
     const { now, state, reading, step } = await this.enqueue(user, () => {
       const { now, state, latestPosting } = this.read(user);
@@ -165,7 +168,7 @@ export class SqliteLedgerStore implements LedgerStore, ImportGranter {
     });
   }
 
-  /** Waits for the batches in flight, whose postings may be earlier than some of the instants. */
+  /** Waits for the batches in flight, because they may write postings before some of the instants. */
   async statesAt(user: EndUserKey, instants: readonly Instant[]): Promise<StatesAt> {
     assert(instants.length <= POINTS_MAX, 'at most a thousand instants are asked for');
     // All later batches then have this instant or a later one.
@@ -215,9 +218,9 @@ export class SqliteLedgerStore implements LedgerStore, ImportGranter {
   }
 
   /**
-   * Called with a fault when the writer fails, and with null when it works again. In the latter case, the journal may
-   * contain postings that were not acknowledged, so the pending postings are read from the journal, as when the store
-   * is opened.
+   * Called with a fault when the writer fails, and with null when it works again. When the writer works again, the
+   * journal may contain postings that the writer never reported, so the pending postings are read from the journal, as
+   * when the store is opened.
    */
   onTrouble(trouble: StoreFault | null): void {
     this.#trouble = trouble;
@@ -233,8 +236,8 @@ export class SqliteLedgerStore implements LedgerStore, ImportGranter {
 
   /**
    * Queues a read of one end user. Reads of the same turn of the event loop run together and share a snapshot. Their
-   * responses are sent together, which halves the kernel's cost of waking clients. A read shows a due renewal only once
-   * no write can be ordered before it.
+   * responses are sent together, which halves the kernel's cost of waking clients. If a read would show a due renewal,
+   * it first waits for the writes in flight to the end user, since these may be ordered before the renewal.
    *
    * @throws what `read` throws; StoreFault if a due renewal would be shown while the outcome of a write is unknown
    */
@@ -259,9 +262,9 @@ export class SqliteLedgerStore implements LedgerStore, ImportGranter {
 
   /**
    * Takes the instant after reading the rows. An earlier instant could count the credits of a renewed period together
-   * with those of the period before.
+   * with those of the previous period.
    *
-   * @param posting a posting of this end user from the journal, which may not be known as pending yet
+   * @param posting a posting of this end user that was found in the journal; it may not be in `#pending` yet
    */
   read(user: EndUserKey, posting: number | null = null): LoadedEndUser & { latestPosting: number | null } {
     const noted = this.#pending.get(user);
@@ -332,7 +335,7 @@ export class SqliteLedgerStore implements LedgerStore, ImportGranter {
     return promise;
   }
 
-  /** Call this once reads show the effects of the batch, or once it certainly has no effects. */
+  /** Call this when reads show the effects of the batch, or when it is certain that the batch has none. */
   #end(batch: BatchInFlight): void {
     this.#inFlight.delete(batch);
     batch.ended?.resolve();
@@ -361,7 +364,7 @@ export class SqliteLedgerStore implements LedgerStore, ImportGranter {
     try {
       this.db.exec('BEGIN');
     } catch {
-      // Each read then fails with its own error.
+      // The reads below then fail, each with its own error.
     }
     let cycles = 0;
     let done = 0;

@@ -204,9 +204,9 @@ class StoredReader {
     }
   }
 
-  /** The interval job finds end users with due events by this instant. */
+  /** Checks the stored due instant, by which the interval job finds end users with due events. */
   #checkDue({ account, endUser }: EndUserKey, state: EndUserState, stored: Instant): void {
-    // The audit of the end user already reports two active cycles.
+    // Two active recurring cycles are already reported by the audit of the end user.
     if (state.cycles.filter(isActiveRecurring).length > 1 || nextEventAt(state) === stored) return;
     this.#fault(`the due instant of end user ${endUser} of account ${account} does not match its balances`);
   }

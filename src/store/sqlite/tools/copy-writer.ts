@@ -1,5 +1,5 @@
 // Writes copied postings into a ledger file, with new numbers and links, the balances and snapshots computed from the
-// postings, and how far the events are derived. Runs within the transactions of the caller.
+// postings, and the progress of event derivation. Runs within the transactions of the caller.
 
 import assert from 'node:assert/strict';
 import type { DatabaseSync } from 'node:sqlite';

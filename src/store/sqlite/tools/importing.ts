@@ -92,8 +92,8 @@ class SqliteImport implements ImportTarget {
   }
 
   /**
-   * The machine's time, even if the ledger has a test clock. It tells servers which batches are from imports that were
-   * killed.
+   * The machine's time, even if the ledger has a test clock. By this time, servers recognize batches of imports that
+   * were killed.
    */
   async #machineTime(): Promise<Instant> {
     return this.#clock.machineTime(await this.now());

@@ -43,8 +43,8 @@ export function refuseMissing(file: string): void {
 }
 
 /**
- * If `through` is null, the digest ends at the saved position of the clock, which every batch saves, so it covers all
- * postings.
+ * If `through` is null, the digest ends at the saved position of the clock. Every batch saves this position, so the
+ * digest covers all postings.
  */
 function digests(db: DatabaseSync, through: readonly TransactionId[] | null): readonly PostingsDigest[] {
   db.exec('BEGIN');

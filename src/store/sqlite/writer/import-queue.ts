@@ -36,7 +36,7 @@ export class ImportQueue {
       db,
       'REPLACE INTO import_batches (import_id, from_row, to_row, queued_at, commands) VALUES (?, ?, ?, ?, ?)',
     );
-    // Omits a batch if its import has already passed the rows of the batch.
+    // Skips a batch if the rows of the batch have already been imported.
     this.#next = prepare(
       db,
       `SELECT import_id, from_row, to_row, queued_at, commands FROM import_batches JOIN imports USING (import_id)
@@ -93,7 +93,7 @@ export class ImportQueue {
  * @throws StoreFault if the grants must be rolled back: renewals are due, or the rows have already been imported
  */
 export function advanceImport(db: DatabaseSync, part: ImportPart, outcomes: readonly (Outcome | null)[]): void {
-  // The clock may have jumped since all due renewals were stored.
+  // The import stored all due renewals before, but the clock may have jumped since then.
   if (outcomes.includes(null)) throw new StoreFault('StoreUnavailable', 'renewals fell due during an import');
   const granted = outcomes.filter((outcome) => outcome?.refused === null).length;
   const { changes } = db.prepare(MOVE).run(named(stepValues({ ...part, granted })));

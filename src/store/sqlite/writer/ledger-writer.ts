@@ -24,8 +24,8 @@ const WRITER_THREAD = new URL(`./writer-thread${extname(import.meta.filename)}`,
 
 /**
  * By default, V8's young generation grows to 48 MiB, which makes nothing faster, and the old generation grows to four
- * times the memory in use. With a limit of 1 GiB, it grows to only 1.6 times the memory in use. The bounded caches take
- * a tenth of this limit.
+ * times the memory in use. With a limit of 1 GiB, the old generation grows to only 1.6 times the memory in use. The
+ * bounded caches take a tenth of this limit.
  */
 const RESOURCE_LIMITS = { maxYoungGenerationSizeMb: 24, maxOldGenerationSizeMb: 1_024 };
 
@@ -39,7 +39,7 @@ export interface WriterEvents {
 
 /** The methods of `Writer` as promises, which reject with a StoreFault. */
 export interface LedgerWriter {
-  /** @param onSent called once the next batch may be sent, which is written after this batch */
+  /** @param onSent called when the next batch may be sent; it is written after this batch */
   write(commands: readonly Command[], onSent: () => void, part?: ImportPart | null): Promise<Written>;
   deleteExpiredRecords(retention: IdempotencyRetention): Promise<boolean>;
   saveFeedPart(part: FeedPart): Promise<boolean>;
@@ -109,7 +109,7 @@ export class WriterInPlace implements LedgerWriter {
     }
   }
 
-  /** Recovers at once; the store receives the event after the rejection of the failed request. */
+  /** Recovers at once. The store receives the event only after the failed request has been rejected. */
   #recover(): void {
     let trouble: StoreFault | null = null;
     try {

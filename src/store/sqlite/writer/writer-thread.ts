@@ -59,7 +59,7 @@ try {
   const { file, clock: shared, isTestClock: isTest, options } = workerData as WriterData;
   serve(new Writer(file, new LedgerClock(Date.now, { isTest, shared }), options), parentPort);
 } catch (error) {
-  // Replaces the message `open`. The thread then exits, since no listener keeps it running.
+  // The reply if the file cannot be opened. The thread then exits, since no listener keeps it running.
   parentPort.postMessage({ fault: 'StoreUnavailable', reason: (error as Error).message } satisfies ThreadReply);
 }
 

@@ -36,8 +36,8 @@ import { type LedgerClock, SavedClock } from './ledger-clock.ts';
 import type { Written } from './written.ts';
 
 /**
- * The maximum number of postings of due events that one batch stores. They take about 10 ms, so that an end user with
- * ten years of due daily renewals does not delay other requests for longer.
+ * The maximum number of postings of due events that one batch stores. Storing them takes about 10 ms. Without the
+ * limit, an end user with ten years of due daily renewals would delay other requests for longer.
  */
 const EVENTS_PER_BATCH_MAX = 1_000;
 
@@ -48,7 +48,7 @@ const FLUSHED_AT_CLOSE = 10_000;
 /** How long the writer may flush pending balances before it closes; the next start reads the rest from the journal. */
 const CLOSE_MS = 1_000;
 
-/** SQLite scans its whole page cache in each COMMIT that adds pages. */
+/** The cache is small, because SQLite scans all of it in each COMMIT that adds pages. */
 const PAGE_CACHE_KIB = 4 * 1_024;
 
 export interface WriterOptions {
@@ -165,7 +165,7 @@ export class Writer {
 
   saveSummaries(part: SummaryPart): boolean {
     return this.#transact(({ summaries }) => {
-      // An audit rejects summaries from after the saved instant, so advance it.
+      // Advance the saved instant, since an audit rejects summaries that are later.
       this.#now();
       const isSaved = summaries.save(part);
       return { result: isSaved, isChanged: isSaved };
@@ -235,7 +235,7 @@ export class Writer {
     }
   }
 
-  /** The next start then finds few or no pending balances. */
+  /** Flushes what it can in `CLOSE_MS`, so that the next start finds few or no pending balances. */
   #flushAll(): void {
     const began = performance.now();
     do {
@@ -246,7 +246,7 @@ export class Writer {
 
   /**
    * Runs `work` in a transaction, which is committed if `work` changed something. The transaction also saves the
-   * position of the clock: that of the transaction ids, unless `work` returns a later one.
+   * position of the clock, which is the position of the latest transaction id, unless `work` returns a later position.
    */
   #transact<Result>(
     work: (ledger: OpenLedger) => { result: Result; isChanged: boolean; position?: IdPosition },

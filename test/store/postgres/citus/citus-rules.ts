@@ -57,7 +57,7 @@ export function leavesItsShard(statement: string): boolean {
   return /\bscrip\.\w+/.test(statement) && !namesOneShard(statement) && !/\bVALUES \((\d+|\$1)\b/.test(statement);
 }
 
-/** The number of statements that Citus would send to the workers for a statement of a quiet process. */
+/** The number of statements that Citus would send to the workers for a statement of an idle process. */
 export function workerStatements(statement: string): number {
   if (DISTRIBUTED.some((table) => table.test(statement))) return namesOneShard(statement) ? 1 : SHARDS;
   const isReferenceChanged = WRITES.test(statement.trim()) && !/\bscrip\.clock\b/.test(statement);

@@ -18,7 +18,7 @@ import { PostgresServer } from '../postgres-server.ts';
 import { leavesItsShard, refusalOf } from './citus-rules.ts';
 import { LOG_ENTRY, LOGGED, logOf, STAND_IN } from './stand-in.ts';
 
-/** Shards that are away are not probed more often. */
+/** The minimum time between two probes of a shard that cannot be reached. */
 const PROBE_PAUSE_MS = 1_000;
 
 let server: PostgresServer;

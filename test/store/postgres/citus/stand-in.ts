@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import type { PostgresServer } from '../postgres-server.ts';
 import { SHARD_OF_BUCKET } from './citus-rules.ts';
 
-/** Stand-ins for functions of Citus. Those that distribute tables only record the names of the tables. */
+/** Stand-ins for functions of Citus. The functions that distribute tables only record their names. */
 export const STAND_IN = `
   CREATE TABLE IF NOT EXISTS public.pg_dist_partition (logicalrelid regclass);
   CREATE OR REPLACE FUNCTION public.create_reference_table(relation regclass) RETURNS void LANGUAGE sql

@@ -16,8 +16,8 @@ const LANES = 4;
 /** Two statement timeouts and a second of slack: a retry may get another half-open connection. */
 const IDLE_MS_MAX = 2 * 5_000 + 1_000;
 /**
- * The timeouts of a COMMIT, of the search for its outcome including a final attempt, and of a queued batch, which
- * needs a new connection and a statement.
+ * The sum of these timeouts and a second of slack: a COMMIT, the search for its outcome, the final attempt of the
+ * search, and then a new connection and a statement for a queued batch.
  */
 const UNDER_WAY_MS_MAX = 5_000 + 8_000 + 2_000 + 2_000 + 5_000 + 1_000;
 /** Each half-open connection causes a statement timeout, and some of these timeouts happen one after another. */

@@ -191,7 +191,7 @@ test('While a batch of an end user is in flight, no events are derived from time
   }
 });
 
-test('If no postings are waiting and no end user is due, deriving events writes nothing to PostgreSQL', async (t) => {
+test('If there are no new postings and no end user is due, deriving events writes nothing to PostgreSQL', async (t) => {
   const url = await server.createDatabase();
   const ledger = await openFor(t, url);
   await ledger.write([new EndUser(1, 1).add(10)]);
@@ -205,7 +205,7 @@ test('If no postings are waiting and no end user is due, deriving events writes 
   assert.deepEqual((await server.query(versions, database)).rows, before);
 });
 
-test('Positions that PostgreSQL has not returned are refused', async (t) => {
+test('A position that PostgreSQL has never returned is refused', async (t) => {
   const url = await server.createDatabase();
   const ledger = await openFor(t, url);
   await ledger.write([new EndUser(1, 1).add(10), new EndUser(1, 2).add(10)]);

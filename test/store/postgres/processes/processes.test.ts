@@ -66,7 +66,7 @@ async function post({ url, secret }: Started, path: string, body: unknown): Prom
   return response.status;
 }
 
-/** Returns the id of the process that answers a new connection. The request id in the response contains it. */
+/** Returns the id of the process that answers a new connection. The request id in the response contains this id. */
 async function answeringProcess({ url }: Started): Promise<string> {
   const [response] = await once(get(`${url}/nothing`, { agent: false, timeout: ANSWER_MS }), 'response');
   const { request_id: id } = JSON.parse((await response.toArray()).join(''));

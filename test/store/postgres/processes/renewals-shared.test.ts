@@ -1,5 +1,5 @@
-// Several processes store renewals without communicating with each other. They mostly get different end users, and a
-// single process gets all end users.
+// Several processes store renewals without communicating with each other. Their queries for due renewals mostly return
+// different end users. A process that runs alone renews all end users.
 
 import assert from 'node:assert/strict';
 import { after, before, type TestContext, test } from 'node:test';

@@ -20,7 +20,7 @@ import { PostgresServer } from '../postgres-server.ts';
 
 const ada = new EndUser(1, 1);
 
-/** SQL that makes each insert of a posting wait while `outsider` holds this lock. */
+/** SQL for a trigger: each insert of a posting waits while `outsider` holds the advisory lock 4711. */
 const HOLD_UP = 'PERFORM pg_advisory_xact_lock_shared(4711);';
 const LOOK_MS = 20;
 
@@ -79,7 +79,7 @@ async function readDuring<Result>(
   endTheDay();
   const reading = read(reader);
   await Promise.race([reading, waiting(2)]);
-  // If `read` sends two queries, this gives the second query time to wait for the write, too.
+  // If `read` sends a second query that must wait for the write, give this query time to start.
   await Promise.race([reading, sleep(LOOK_MS)]);
   await outsider.query('SELECT pg_advisory_unlock(4711)');
   await writing;

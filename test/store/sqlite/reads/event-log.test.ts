@@ -1,4 +1,4 @@
-// Tests the log of events in a ledger file: a crash at any moment of the derivation, and the bounds of its steps.
+// Tests the event log in a ledger file: a crash at any moment of the derivation, and the bounds of a step.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -30,7 +30,7 @@ test('After a crash between the derivation and the COMMIT, the same events are d
   }
 });
 
-test('Time passes for an end user only after the postings of all batches in flight', async (t) => {
+test('Events that time causes are derived only after the postings of all batches in flight for the end user', async (t) => {
   const file = temporaryFile();
   const ledger = await openFor(t, file);
   const ada = new EndUser(1, 1);
@@ -49,7 +49,7 @@ test('Time passes for an end user only after the postings of all batches in flig
   assert.deepEqual(balances, [980]);
 });
 
-test('Events of time that several calls derive at the same time are stored once', async (t) => {
+test('Events that time causes are stored once, even if several calls derive them at the same time', async (t) => {
   const file = temporaryFile();
   const before = await openInPlace(t, file);
   await before.write([new EndUser(1, 1).add(10, 1), new EndUser(1, 2).add(20, 2)]);
@@ -65,7 +65,7 @@ test('Events of time that several calls derive at the same time are stored once'
   );
 });
 
-test('A page of a rare type looks at a bounded number of events, and the next page goes on from there', async (t) => {
+test('A page of a rare type scans a bounded number of events, and the next page continues after them', async (t) => {
   const file = temporaryFile();
   const ledger = await openInPlace(t, file);
   await ledger.write([new EndUser(1, 1).add(1)]);
@@ -90,7 +90,7 @@ test('A page of a rare type looks at a bounded number of events, and the next pa
   ]);
 });
 
-test('A step derives the events of few end users with many cycles, and all steps derive all of them', async (t) => {
+test('A step derives events of few end users if they have many cycles, and later steps derive the rest', async (t) => {
   const ledger = await openInPlace(t, temporaryFile());
   const people = Array.from({ length: 6 }, (_, index) => new EndUser(1, index));
   for (let cycles = 0; cycles < 1_000; cycles += 100)
