@@ -33,7 +33,7 @@ export function printGuard(result: PartResult, { keep }: { keep: boolean }): voi
   const failures = result.rows.reduce((sum, row) => sum + row.failures, 0);
   if (failures > 0) print(`\n!!!!!!!!  ${failures} requests got no response with status 200.`);
   const worse = lines.filter(([, , , , verdict]) => verdict !== '').length;
-  if (worse > 0) print(`\n!!!!!!!!  ${worse} of ${lines.length} ratios are worse by more than ${WORSE_BY * 100} %.`);
+  if (worse > 0) print(`\n!!!!!!!!  ${worse} of ${lines.length} ratios are worse by more than ${WORSE_BY * 100}%.`);
   if (!keep) return;
   if (!isQuiet(result)) {
     print('\nThe baseline was not changed, because the machine was busy with other work.');
@@ -75,7 +75,7 @@ function lineOf({ name, value, isBetter }: Ratio, kept: Ratio | null): string[] 
   if (kept === null) return [name, value.toFixed(2), '', '', ''];
   const change = value / kept.value - 1;
   const isWorse = isBetter === 'higher' ? change < -WORSE_BY : change > WORSE_BY;
-  const percent = `${change < 0 ? '' : '+'}${Math.round(100 * change)} %`;
+  const percent = `${change < 0 ? '' : '+'}${Math.round(100 * change)}%`;
   return [name, value.toFixed(2), kept.value.toFixed(2), percent, isWorse ? '<<<<<<<<  worse' : ''];
 }
 

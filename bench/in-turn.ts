@@ -4,6 +4,7 @@
 //   warm-up of each subject ──▶ blocks in turn ──▶ rounds with an unusually slow or fast echo are dropped ──▶ medians
 
 import { execFile } from 'node:child_process';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { type Answered, closedLoop } from './closed-loop.ts';
 import { openLoop } from './open-loop.ts';
@@ -46,6 +47,10 @@ const ECHO_OFF_MAX = 0.1;
 const FALLING_BY = 0.02;
 const BLOCKS_NOT_FALLING = 3;
 
+const IDLE_WITHIN_S = 120;
+/** The CPU that an idle subject uses in a second. */
+const IDLE_MICROS = 50_000;
+
 const run = promisify(execFile);
 
 /** @param warmUp null for no warm-up */
@@ -53,7 +58,11 @@ export async function inTurn(
   contests: readonly Contest[],
   { warmUp, ...blocks }: Blocks & { readonly warmUp: WarmUp | null },
 ): Promise<Row[]> {
-  if (warmUp !== null) for (const contest of contests) await settle(contest, blocks, warmUp);
+  if (warmUp !== null)
+    for (const contest of contests) {
+      await settle(contest, blocks, warmUp);
+      await untilIdle(contest.subject);
+    }
   const all = await eachInTurn(contests, blocks.rounds, (contest) => block(contest, blocks));
   const echo = all[contests.findIndex(({ subject }) => subject.name === ECHO)] ?? [];
   const steady = steadyRounds(echo);
@@ -63,6 +72,15 @@ export async function inTurn(
     const kept = rounds.filter((_, round) => steady?.has(round) ?? true);
     return { ...rowOf(contest, 'closed', blocks.connections, kept), dropped: rounds.length - kept.length };
   });
+}
+
+/** Waits until a subject has done the background work that the load has caused. */
+async function untilIdle({ pids }: Subject): Promise<void> {
+  for (let seconds = 0; seconds < IDLE_WITHIN_S; seconds++) {
+    const before = costsOf(pids).cpuMicros;
+    await sleep(1_000);
+    if (costsOf(pids).cpuMicros - before < IDLE_MICROS) return;
+  }
 }
 
 /**

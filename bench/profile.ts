@@ -93,7 +93,7 @@ function show(thread: string, root: Frame, requests: number): void {
       .slice(0, FUNCTIONS_SHOWN)
       .map(({ name, place, micros }) => [
         (micros / requests).toFixed(2),
-        `${((100 * micros) / root.total).toFixed(1)} %`,
+        `${((100 * micros) / root.total).toFixed(1)}%`,
         name.slice(0, NAME_MAX),
         place,
       ]);

@@ -245,4 +245,4 @@ const head = [
   'busy processors',
 ];
 const title = 'Simulated capacity';
-process.stdout.write(`${asMarkdown({ title, head: [...head, 'p50 ms at 70 %', 'p99 ms at 70 %'], lines })}\n`);
+process.stdout.write(`${asMarkdown({ title, head: [...head, 'p50 ms at 70%', 'p99 ms at 70%'], lines })}\n`);

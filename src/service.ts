@@ -147,7 +147,7 @@ function furtherJobs(
 ): readonly IntervalJob[] {
   const jobs = [
     idempotencySweep(ledger, idempotency, failing('deleting expired idempotency records')),
-    totalsJob(ledger.feed, failing('updating the totals of the console')),
+    totalsJob(ledger.totals, failing('updating the totals of the console')),
     new PacedJob(() => summaries.catchUp(), failing('updating the lists of end users')),
     eventSweep(eventLog, events.retentionMs, failing('deleting old events')),
   ];

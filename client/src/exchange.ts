@@ -25,7 +25,7 @@ export interface Call {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Maximum delay before the first retry; it doubles with each retry. The actual delay is 50 to 100 % of the maximum. */
+/** Maximum delay before the first retry; it doubles with each retry. The actual delay is 50 to 100% of the maximum. */
 const BACKOFF_MS = 200;
 const BACKOFF_MS_MAX = 5_000;
 /** If `Retry-After` is longer than this, the client throws the error at once instead of waiting for a retry. */

@@ -30,7 +30,7 @@ export interface RefundRequest {
   readonly transaction_id: string;
   /** How many credits to refund; if absent, all credits that have not been refunded yet. */
   readonly amount?: number;
-  /** The validity, in days of 24 hours, of a new one-time cycle for the refunded credits whose cycle has ended. If null or absent, these credits do not return, and the response counts them as `expired`. */
+  /** Refunded credits whose cycle has ended return in a new one-time cycle, which is valid for this number of days of 24 hours. If null or absent, these credits do not return, and the response counts them as `expired`. */
   readonly validity_days?: number | null;
   /** The reason for the request, such as the ID of an order or a job. The note is stored with the transaction. The list of transactions shows notes if you request `details`. */
   readonly note?: string | null;
@@ -65,7 +65,7 @@ export interface HoldRequest {
   readonly end_user_id: string;
   /** A whole number of credits. */
   readonly amount: number;
-  /** The number of seconds until the hold lapses, if it is neither captured nor released. Choose a longer time than the work can take. Null or absent means 900. The maximum, 2592000, is 30 days. */
+  /** The number of seconds until the hold lapses, if it is neither captured nor released. Choose a time longer than the work can take. Null or absent means 900. The maximum, 2592000, is 30 days. */
   readonly expires_in_seconds?: number | null;
   /** The reason for the request, such as the ID of an order or a job. The note is stored with the transaction. The list of transactions shows notes if you request `details`. */
   readonly note?: string | null;
@@ -574,7 +574,7 @@ export interface BalanceExhaustedEvent {
   };
 }
 
-/** The balance was 0 or below a threshold, and no longer is. A first grant is not a recovery. */
+/** The balance is no longer 0, or no longer below a threshold. A first grant is not a recovery. */
 export interface BalanceRecoveredEvent {
   /** Identifies the event. A webhook may be delivered more than once: ignore an event whose ID you have processed. */
   readonly id: string;
@@ -588,7 +588,7 @@ export interface BalanceRecoveredEvent {
     readonly previous_balance: number;
     /** The transaction that caused the event; absent if time caused it. */
     readonly transaction_id?: string;
-    /** The thresholds that the balance was below and no longer is. A number of credits, such as `20`, or a percentage of the latest grant, such as `20%`. */
+    /** The thresholds that the balance is no longer below. A number of credits, such as `20`, or a percentage of the latest grant, such as `20%`. */
     readonly thresholds: readonly string[];
     /** The credits that can be spent after the event, like `active_balance` in `/get-active-balance`. */
     readonly balance: number;

@@ -236,7 +236,7 @@ export class Scrip {
   /**
    * Holds credits while `work` runs, then captures the cost that `work` returns, or releases the hold if the cost is 0.
    * If `work` throws, `withHold` releases the hold and throws the same error; if the release fails too, the hold lapses
-   * at its `expires_at`. If the capture fails, `withHold` throws the error of the capture. Until the hold lapses, you
+   * at its `expires_at`. If the capture fails, `withHold` throws the error from the capture. Until the hold lapses, you
    * can then retry the capture, or capture fewer credits.
    *
    * @param amount how many credits to hold; `work` may cost more if the balance covers the difference

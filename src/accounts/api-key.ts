@@ -3,7 +3,7 @@
 //   scrip_<scope>_<192 random bits>_<checksum>
 //
 // The random part is 33 base-62 digits; the checksum is 6 digits, the CRC-32 of everything before it. The checksum lets
-// Scrip reject mistyped keys without a look-up, and lets secret scanners recognize leaked keys. Only the SHA-256 of a
+// Scrip reject mistyped keys without a lookup, and lets secret scanners recognize leaked keys. Only the SHA-256 of a
 // key is stored: with 192 random bits, a slow hash would add no security.
 
 import { hash } from 'node:crypto';

@@ -149,7 +149,7 @@ export class GroupCommit {
     setImmediate(() => {
       this.#isScheduled = false;
       this.#writeBatches();
-      // If all queued commands were canceled, no batch remains that would resolve `drained`.
+      // If all queued commands were canceled, no batch starts, so resolve `drained` here.
       this.#resolveIfEmpty();
     });
   }

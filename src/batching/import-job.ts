@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { ImportGranter } from '../store/tools/ledger-import.ts';
 import { IntervalJob } from './interval-job.ts';
 
-/** Pause between two look-ups of the next batch while an import is running. */
+/** Pause between two lookups of the next batch while an import is running. */
 const NEXT_BATCH_MS = 4;
 /** An import counts as running for this long after its latest batch. */
 const RUNNING_MS = 1_000;

@@ -5,6 +5,12 @@ import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LoadMeter } from './load.ts';
 
+test('a process counts as busy until its load is known', async () => {
+  const meter = new LoadMeter();
+  await sleep(1_050);
+  assert.equal(meter.isBusy(), true);
+});
+
 test('a process is busy after a second in which its event loop had no pause', async () => {
   const meter = new LoadMeter();
   assert.equal(meter.isBusy(), false);

@@ -1,51 +1,38 @@
-// Measures whether this process or its machine is busy. Background work then slows down in favor of requests.
+// Measures whether this process is busy. Background work then slows down in favor of requests.
 
-import { cpus } from 'node:os';
 import { performance } from 'node:perf_hooks';
 
 /** At higher loads, requests already wait for each other. */
 const BUSY = 0.65;
-const SAMPLE_MS = 1_000;
+const SAMPLE_MS = 200;
+/** The measured load falls from 1 to `BUSY` in about a second. */
+const DECAY = 0.92;
+/** After this time without a sample, the load is unknown, and counts as `UNKNOWN` until the next sample. */
+const STALE_MS = 1_000;
+const UNKNOWN = 0.7;
 
-/** In milliseconds, summed over all processors. */
-interface ProcessorTimes {
-  readonly idle: number;
-  readonly total: number;
-}
-
-/** Measures the load: in the last second, the utilization of the event loop or of the processors, if that is higher. */
+/** Measures the share of the last moment for which the event loop was busy. */
 export class LoadMeter {
   #sampledAtMs = performance.now();
   #loop = performance.eventLoopUtilization();
-  #processors = processorTimes();
   #load = 0;
 
+  /** Also true while the load is unknown, so that the first requests after a quiet time are not delayed. */
   isBusy(): boolean {
-    if (performance.now() - this.#sampledAtMs >= SAMPLE_MS) this.#sample();
+    const elapsedMs = performance.now() - this.#sampledAtMs;
+    if (elapsedMs >= SAMPLE_MS) this.#sample();
+    if (elapsedMs >= STALE_MS) this.#load = UNKNOWN;
     return this.#load > BUSY;
   }
 
   #sample(): void {
     const { utilization } = performance.eventLoopUtilization(this.#loop);
-    const now = processorTimes();
-    const total = now.total - this.#processors.total;
-    const busy = total === 0 ? 0 : 1 - (now.idle - this.#processors.idle) / total;
-    this.#load = Math.max(utilization, busy);
+    // The load falls slowly: otherwise, work that pauses because of the load would make the process look idle.
+    this.#load = Math.max(utilization, this.#load * DECAY);
     this.#loop = performance.eventLoopUtilization();
-    this.#processors = now;
     this.#sampledAtMs = performance.now();
   }
 }
 
 /** The load of this process. */
 export const LOAD = new LoadMeter();
-
-function processorTimes(): ProcessorTimes {
-  let idle = 0;
-  let total = 0;
-  for (const { times } of cpus()) {
-    idle += times.idle;
-    total += times.user + times.nice + times.sys + times.irq + times.idle;
-  }
-  return { idle, total };
-}

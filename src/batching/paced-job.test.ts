@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { PacedJob } from './paced-job.ts';
+import { PacedJob, pauseFor } from './paced-job.ts';
 
 const STEP_MS = 10;
 
@@ -21,7 +21,6 @@ function workOf(steps: number) {
 }
 
 const IDLE = { isBusy: () => false };
-const BUSY = { isBusy: () => true };
 
 const unexpected = (error: unknown) => assert.fail(String(error));
 
@@ -54,9 +53,33 @@ test('a paced job counts the time since it last had nothing to do', async () => 
   assert(job.lateMs() < 5 * STEP_MS, 'the last step found nothing more to do');
 });
 
-test('a paced job pauses longer while the process is busy', async () => {
+test('a paced job that was busy takes the next step soon after it is no longer busy', async () => {
   const work = workOf(2);
+  let isBusy = true;
+  const job = new PacedJob(work.step, unexpected, { isBusy: () => isBusy });
   const began = performance.now();
-  await new PacedJob(work.step, unexpected, BUSY).tick();
-  assert(performance.now() - began >= 2 * STEP_MS + 19 * (STEP_MS - 1));
+  const round = job.tick();
+  await sleep(5 * STEP_MS);
+  assert.equal(work.taken, 1, 'the pause lasts for 99 steps');
+  isBusy = false;
+  await round;
+  assert.equal(work.taken, 2);
+  assert(performance.now() - began < 99 * STEP_MS);
 });
+
+for (const [lateMs, idle, busy] of [
+  [0, 4, 99],
+  [999, 4, 99],
+  [1_000, 3, 99],
+  [9_999, 3, 99],
+  [10_000, 2, 99],
+  [29_999, 2, 99],
+  [30_000, 2, 19],
+  [300_000, 2, 9],
+  [1_800_000, 2, 4],
+  [86_400_000, 2, 4],
+] as const)
+  test(`work that is ${lateMs} ms late pauses for ${idle} steps, or for ${busy} steps while the process is busy`, () => {
+    assert.equal(pauseFor(lateMs, false), idle);
+    assert.equal(pauseFor(lateMs, true), busy);
+  });

@@ -1,20 +1,32 @@
 // Background work that must not slow down requests. After each step, the job pauses for several times the duration of
 // the step.
 
+import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { IntervalJob } from './interval-job.ts';
 import { LOAD } from './load.ts';
 
-/** The pause after a step, as a multiple of the duration of the step. */
-const PAUSE = 4;
-/** The pauses while the process is busy. They get shorter when the work is late, so that the job catches up. */
-const BUSY_PAUSES: readonly { readonly lateMs: number; readonly pause: number }[] = [
-  { lateMs: 300_000, pause: 1 },
-  { lateMs: 30_000, pause: PAUSE },
-  { lateMs: 0, pause: 19 },
+/** The pause after a step, as a multiple of the duration of the step, for work that is late by at least `lateMs`. */
+interface Pace {
+  readonly lateMs: number;
+  readonly pause: number;
+}
+
+/** If the process has time, the work catches up within seconds. */
+const PACES: readonly Pace[] = [
+  { lateMs: 10_000, pause: 2 },
+  { lateMs: 1_000, pause: 3 },
+  { lateMs: 0, pause: 4 },
+];
+/** If it is busy, the work first falls half a minute behind. Then it slowly gets more time. */
+const BUSY_PACES: readonly Pace[] = [
+  { lateMs: 1_800_000, pause: 4 },
+  { lateMs: 300_000, pause: 9 },
+  { lateMs: 30_000, pause: 19 },
+  { lateMs: 0, pause: 99 },
 ];
 
-/** How often the job looks for work when there is none. */
+/** How often the job looks for work when there is none, and for the load during a pause. */
 const LOOK_EVERY_MS = 500;
 
 export class PacedJob extends IntervalJob {
@@ -36,8 +48,7 @@ export class PacedJob extends IntervalJob {
       async (stopping) => {
         let began = performance.now();
         while (!stopping.aborted && (await step())) {
-          const pause = this.#pause() * (performance.now() - began);
-          await sleep(pause, undefined, { signal: stopping }).catch(() => {});
+          await this.#pauseAfter(began, stopping);
           began = performance.now();
         }
         if (!stopping.aborted) this.#caughtUpAtMs = began;
@@ -48,14 +59,26 @@ export class PacedJob extends IntervalJob {
     this.#load = load;
   }
 
-  #pause(): number {
-    if (!this.#load.isBusy()) return PAUSE;
-    const late = this.lateMs();
-    return BUSY_PAUSES.find(({ lateMs }) => late >= lateMs)?.pause ?? PAUSE;
+  /** A pause ends early when the process is no longer busy. */
+  async #pauseAfter(began: number, stopping: AbortSignal): Promise<void> {
+    const ended = performance.now();
+    const stepMs = ended - began;
+    for (;;) {
+      const leftMs = pauseFor(this.lateMs(), this.#load.isBusy()) * stepMs - (performance.now() - ended);
+      if (leftMs <= 0 || stopping.aborted) return;
+      await sleep(Math.min(leftMs, LOOK_EVERY_MS), undefined, { signal: stopping }).catch(() => {});
+    }
   }
 
   /** Milliseconds since the job last had nothing to do. No work has waited longer. */
   lateMs(): number {
     return performance.now() - this.#caughtUpAtMs;
   }
+}
+
+/** @returns the pause after a step, as a multiple of the duration of the step */
+export function pauseFor(lateMs: number, isBusy: boolean): number {
+  const pace = (isBusy ? BUSY_PACES : PACES).find((each) => lateMs >= each.lateMs);
+  assert(pace, 'the last pace applies to all work');
+  return pace.pause;
 }

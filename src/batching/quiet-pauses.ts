@@ -1,4 +1,4 @@
-// Lets background jobs look for work less often while this process writes nothing, for stores in which a look-up is
+// Lets background jobs look for work less often while this process writes nothing, for stores in which a lookup is
 // expensive. Each process soon finds the work that its own writes cause. Other work may wait until the pause ends:
 // renewals and other events that time causes, and the work of a process that was killed.
 
@@ -13,7 +13,7 @@ export class QuietPauses {
   #activeAtMs = Number.NEGATIVE_INFINITY;
 
   /**
-   * @param pauseMs the pause between two look-ups while nothing is written
+   * @param pauseMs the pause between two lookups while nothing is written
    * @param batches how many batches this process has written so far
    */
   constructor(pauseMs: number, batches: () => number) {

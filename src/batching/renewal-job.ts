@@ -19,7 +19,7 @@ const NONE: Submitted = { endUsers: new Set(), written: Promise.resolve() };
 
 export class RenewalJob {
   settled = 0;
-  /** How many due end users the latest look-up found. */
+  /** How many due end users the latest lookup found. */
   due = 0;
   #caughtUpAtMs = performance.now();
   readonly #store: LedgerStore;
@@ -36,7 +36,7 @@ export class RenewalJob {
     this.#rounds = new IntervalJob((stopping) => this.#settleAll(stopping), onTrouble);
   }
 
-  /** Milliseconds since a look-up last found nothing due. */
+  /** Milliseconds since a lookup last found nothing due. */
   lateMs(): number {
     return performance.now() - this.#caughtUpAtMs;
   }
@@ -56,7 +56,7 @@ export class RenewalJob {
   async #settleAll(stopping: AbortSignal): Promise<void> {
     let before = NONE;
     while (!stopping.aborted) {
-      // The look-up can return end users that are still being written.
+      // The lookup can return end users that are still being written.
       const due = await this.#store.due(END_USERS_MAX + before.endUsers.size);
       this.due = due.length;
       if (due.length === 0) this.#caughtUpAtMs = performance.now();

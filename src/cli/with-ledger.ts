@@ -29,8 +29,8 @@ export async function withNewLedger(
 }
 
 /**
- * Creates the folder of the ledger only with --create or at the default path. If Scrip created any folder, an unmounted
- * disk would lead to an empty ledger.
+ * Creates the folder of the ledger only with --create or at the default path. If Scrip created every missing folder, it
+ * would create an empty ledger when the disk of the ledger is not mounted.
  */
 export async function prepareFolder(database: Database, { create }: CreateOption): Promise<void> {
   const isDefault = database.kind === 'file' && database.path === DEFAULT_LEDGER;

@@ -3,7 +3,8 @@
 //
 // Steps are processed in chronological order. At the same instant, credits expire and cycles renew first, then holds
 // lapse, then requests take effect. A renewal and the expiry of the previous period are one step, so that a renewed
-// balance is never reported as low. Each step compares the balance before and after it with the thresholds.
+// balance is never reported as low. For each step, the balances before and after the step are compared with
+// the thresholds.
 
 import { hash } from 'node:crypto';
 import type { Amount } from '../ledger/amount.ts';

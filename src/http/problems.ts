@@ -207,7 +207,7 @@ export const PROBLEMS = {
     title: 'Idempotency key reused',
     detail: 'This Idempotency-Key was sent before with other fields or to another path. Nothing was changed.',
     remedy: 'Use a new key for a new request. Send the same key only with the same request.',
-    inForm: 'This form was already submitted with other values, and those were applied. Check the result below.',
+    inForm: 'This form was already submitted with different values, and those were applied. Check the result below.',
   },
   TooManyRequests: {
     status: 429,

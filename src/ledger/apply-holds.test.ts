@@ -283,7 +283,7 @@ const REFUNDS: readonly Violation[] = [
   ['a refund of no transaction', AFTER, { ...REFUND, reference: null }, 4],
   ['a refund a millisecond before the start of its cycle', AFTER, { ...REFUND, createdAt: BOUGHT.start - 1 }, 4],
   ['a refund of credits that end a millisecond late', AFTER, { ...REFUND, expiresAt: BOUGHT.end + 1 }, 4],
-  ['a refund that opens a cycle with another id', AFTER, { ...REOPENING, cycleId: idAt(NOW, 3) }, 4],
+  ['a refund that opens a cycle with a different id', AFTER, { ...REOPENING, cycleId: idAt(NOW, 3) }, 4],
   ['a refund that opens a cycle again', stateOf(REOPENED), REOPENING, 3],
   ['a refund that opens a recurring cycle', FREE, reopening(SPENT, recurring({ amount: 30 })), 3],
   ['a refund that opens a cycle of half a credit', FREE, { ...REOPENING, amount: 0.5 }, 1],

@@ -32,8 +32,8 @@ export function applyAll(state: EndUserState, postings: readonly Posting[]): End
 }
 
 /**
- * A state under construction: `cycles` is a private copy, while `holds` is shared with the earlier state and replaced
- * on a change.
+ * A state under construction. `cycles` is a private copy. `holds` is shared with the earlier state: a change of a hold
+ * assigns a new array.
  */
 interface Draft {
   readonly cycles: Cycle[];

@@ -171,7 +171,7 @@ const HOLDS: readonly Row[] = [
     [1, `hold ${HELD.transactionId} is stored, but its postings do not leave it open`],
   ],
   [
-    'a hold that is stored with another amount',
+    'a hold that is stored with a different amount',
     { cycles: [left(BOUGHT, 100, 10)], holds: [LARGER], postings: [ADDED, HELD], now: NOW },
     wrong(LARGER),
   ],
@@ -317,7 +317,7 @@ const CLOSINGS: readonly Row[] = [
     [1, by(CAPTURED, 'breaks the rule that a capture closes an open hold')],
   ],
   [
-    'a capture of another hold with another amount',
+    'a capture of another hold with a different amount',
     {
       cycles: [left(BOUGHT, 100, 10)],
       holds: [holdOf(HELD)],

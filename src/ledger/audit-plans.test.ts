@@ -176,8 +176,8 @@ const ROWS: readonly Row[] = [
     'a cycle starts when',
   ],
   ['a change of plan opens a second period', CHANGE, { period: 1 }, 3, NOT_DUE],
-  ['a change of plan has another id', CHANGE, { transactionId: otherTail(NEW) }, 3, NOT_DUE],
-  ['a change of plan opens a cycle with another id', CHANGE, { cycleId: otherTail(NEW) }, 3, NOT_DUE],
+  ['a change of plan has a different id', CHANGE, { transactionId: otherTail(NEW) }, 3, NOT_DUE],
+  ['a change of plan opens a cycle with a different id', CHANGE, { cycleId: otherTail(NEW) }, 3, NOT_DUE],
   ['a change of plan continues the old cycle', CHANGE, { cycleId: OLD }, 3, NOT_DUE],
   [
     'a change of plan is stored as a renewal',

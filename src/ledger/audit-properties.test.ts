@@ -184,7 +184,7 @@ const written = histories.map(stored).filter(({ postings }) => postings.length >
 const withHolds = written.filter(({ holds }) => holds.length > 0);
 
 /**
- * A random history, and a changed copy of one of its rows: of the row at the index `place`, with another value in
+ * A random history, and a changed copy of one of its rows: of the row at the index `place`, with a different value in
  * `field`.
  */
 function changes<Row extends object>(

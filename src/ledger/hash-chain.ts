@@ -6,7 +6,7 @@ import { hash } from 'node:crypto';
 import type { EndUserKey } from './command.ts';
 import { type Posting, termsText } from './posting.ts';
 
-/** A SHA-256 hash in base64url, 43 characters; for an end user without postings, a text that names the end user. */
+/** A SHA-256 hash in base64url, 43 characters; for an end user without postings, the value of `emptyHashChain`. */
 export type ChainHash = string;
 
 /** Differs between end users, so that moving postings to another end user changes the hashes. */

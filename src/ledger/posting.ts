@@ -33,7 +33,7 @@ export type PostingKind = (typeof POSTING_KINDS)[number];
  */
 export type Actor = string;
 
-/** A text that explains a write: 1 to `NOTE_LENGTH_MAX` characters. */
+/** Text that explains a write: 1 to `NOTE_LENGTH_MAX` characters. */
 export type Note = string;
 
 /** Counted in code points, as databases count characters. */
@@ -78,7 +78,7 @@ export interface Posting {
   readonly holdExpiresAt: Instant | null;
 }
 
-/** Whether a text is a valid note. Databases cannot store U+0000 or half of a surrogate pair. */
+/** Whether a string is a valid note. Databases cannot store U+0000 or half of a surrogate pair. */
 export function isNote(note: string): boolean {
   // A string has at most two UTF-16 code units for each code point.
   if (note.length === 0 || note.length > 2 * NOTE_LENGTH_MAX) return false;

@@ -32,7 +32,7 @@ export interface CycleChanges {
   readonly changed: readonly { readonly before: Cycle; readonly after: Cycle }[];
 }
 
-/** An unchanged cycle is the same object in both states, usually at the same index, which avoids most look-ups. */
+/** An unchanged cycle is the same object in both states, usually at the same index, which avoids most lookups. */
 export function cycleChanges({ cycles: before }: EndUserState, { cycles: after }: EndUserState): CycleChanges {
   const opened: Cycle[] = [];
   const changed: { before: Cycle; after: Cycle }[] = [];

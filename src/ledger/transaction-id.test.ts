@@ -1,4 +1,4 @@
-// Transaction ids: they are UUIDs and sort by creation, and the id of a renewal is known before the renewal is stored.
+// Transaction ids are UUIDs that sort by creation time. The id of a renewal is known before the renewal is stored.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

@@ -1,5 +1,5 @@
 // The id of a transaction: a valid UUID of version 4 with the time in its leading bits, so that the ids of an end user
-// sort by creation (the COMB technique).
+// sort by creation time (the COMB technique).
 //
 //   tttttttt-tttt-4sss-vsss-rrrrrrrrrrrr
 //   t: 48 bits, the instant · 4, v: version and variant of RFC 9562 · s: 26 bits, the sequence · r: 48 bits, the tail

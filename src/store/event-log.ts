@@ -80,7 +80,10 @@ export interface Derivation {
   /** In the order in which they happened. */
   readonly events: readonly LedgerEvent[];
   readonly next: EventState;
-  /** The next instant at which time alone causes an event; null if there is none before the next posting. */
+  /**
+   * The next instant at which time alone causes an event; null if there is none, or if a renewal, a plan change or a
+   * lapse is due by then.
+   */
   readonly dueAt: Instant | null;
 }
 

@@ -44,12 +44,13 @@ export interface KeyStore {
   /** @param account all accounts if absent */
   list(account?: number): Promise<readonly ListedKey[]>;
   /**
-   * @returns false if the key does not exist; revoking a key twice is not an error
+   * Revoking a key twice is not an error.
    *
-   * @param account the account that must own the key, and the console user who revokes it; if absent, the operator
-   * revokes the key of any account
+   * @param owner `account` must own the key, and `by` is the console user who revokes it; if absent, the operator
+   * revokes the key, and any account may own it
+   * @returns false if the key does not exist or another account owns it
    */
-  revoke(id: number, account?: { readonly account: number; readonly by: Actor }): Promise<boolean>;
+  revoke(id: number, owner?: { readonly account: number; readonly by: Actor }): Promise<boolean>;
   recordUses(ids: readonly number[]): Promise<void>;
   /** The key with this hash; null if there is none or it is revoked. */
   find(hash: string): Promise<ApiKey | null>;

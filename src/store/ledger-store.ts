@@ -1,4 +1,4 @@
-// The store as the service uses it: write, load, list, and the feed of committed postings. All rules are in the ledger,
+// The store as the service uses it: write, load, list, and count totals. All rules are in the ledger,
 // not in the stores. All writes of credits except imports go through group commit to `write`.
 
 import type { Command, EndUserKey, Outcome } from '../ledger/command.ts';
@@ -7,8 +7,8 @@ import type { Instant } from '../ledger/instant.ts';
 import type { Transaction } from '../ledger/posting.ts';
 import type { EndUserState } from '../ledger/state.ts';
 import type { IdRange, TransactionId } from '../ledger/transaction-id.ts';
-import type { LedgerFeed } from './feed.ts';
 import type { LoadedEndUser, PageCursor } from './loaded-end-user.ts';
+import type { TotalsKeeper } from './totals.ts';
 import type { HistoryPage, HistoryRequest } from './transaction-history.ts';
 
 /** The state contains at least the renewing cycle, from which the caller computes the due renewals. */
@@ -55,7 +55,7 @@ export interface IdempotencyRetention {
 
 export interface LedgerStore {
   readonly lanes: Lanes;
-  readonly feed: LedgerFeed;
+  readonly totals: TotalsKeeper;
   /**
    * Decides the commands in order, and stores their effects in one transaction. Resolves with one outcome for each
    * command, once the transaction is on stable storage. An outcome is null if more events are due than fit into the
@@ -93,7 +93,7 @@ export interface LedgerStore {
    */
   deleteExpiredRecords(retention: IdempotencyRetention): Promise<boolean>;
   /**
-   * How long background jobs may wait between two look-ups for work while this process writes nothing; 0 if a look-up
+   * How long background jobs may wait between two lookups for work while this process writes nothing; 0 if a lookup
    * costs next to nothing.
    */
   readonly quietPauseMs: number;

@@ -29,6 +29,16 @@ export interface Totals {
   readonly expiries: readonly ExpiryTotal[];
 }
 
+export interface TotalsKeeper {
+  /**
+   * Adds the next postings of the feed to the totals.
+   *
+   * @returns whether there may be more
+   * @throws StoreFault
+   */
+  catchUp(): Promise<boolean>;
+}
+
 interface CountedPosting {
   readonly user: EndUserKey;
   readonly posting: Posting;
@@ -40,6 +50,12 @@ export function hourOf(instant: number): number {
 
 export function dayOf(instant: number): number {
   return Math.floor(instant / DAY_MS);
+}
+
+export function totalsOfPostings(postings: Iterable<CountedPosting>): Totals {
+  const sum = new TotalsSum();
+  for (const each of postings) sum.add(each);
+  return sum.totals();
 }
 
 export class TotalsSum {

@@ -34,7 +34,7 @@ const SERVER_ERROR = 500;
 export class Tracer {
   readonly #exporter: SpanExporter;
   readonly #settings: TracingSettings;
-  /** The span of the batch whose commands are being answered. Requests that end meanwhile link to this span. */
+  /** The span of the batch whose commands are being answered. Requests that end in the meantime link to it. */
   #batch: TraceContext | null = null;
 
   /** @param onFailure called with the reason when sending spans starts to fail */

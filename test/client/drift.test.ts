@@ -1,5 +1,5 @@
-// The client matches the OpenAPI document: the generated types are up to date, the client has a method for each
-// operation, which sends the documented request, and a class for each error.
+// The client matches the OpenAPI document: the generated types are up to date, each operation has a method that sends
+// the documented request, and each error has a class.
 
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';

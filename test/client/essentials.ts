@@ -51,7 +51,7 @@ async function holdsCredits(scrip: Client.Scrip): Promise<void> {
   check(typeof captured.transactionId === 'string', 'a write returns the id of its transaction');
   const failure = new Error('the work failed');
   const failed = await errorOf(scrip.withHold(end_user_id, 50, () => Promise.reject(failure)));
-  check(failed === failure, 'withHold throws the error of the callback');
+  check(failed === failure, 'withHold throws the error from the callback');
   const { active_balance, held } = await scrip.getActiveBalance({ end_user_id, at: new Date(Date.now() + 1_000) });
   check(active_balance === 68 && held === undefined, 'withHold releases the hold if the callback throws');
 }
@@ -111,7 +111,7 @@ async function verifiesWebhooks({ verifyWebhook, WebhookVerificationError }: typ
   });
   check((await verifyWebhook(headers, body, secret)).type === 'webhook.test', 'a signed webhook is verified');
   const refused = await errorOf(verifyWebhook(headers, '{}', secret));
-  check(refused instanceof WebhookVerificationError, 'a webhook with another body is refused');
+  check(refused instanceof WebhookVerificationError, 'a webhook with a different body is refused');
 }
 
 function errorOf(call: Promise<unknown>): Promise<unknown> {

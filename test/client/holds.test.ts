@@ -120,7 +120,7 @@ test('if responses are lost, withHold retries with the same idempotency keys, so
   assert.deepEqual(await stateOf(end_user_id), [68, 0]);
 });
 
-test('if the callback throws and the release fails too, withHold throws the error of the callback, and the hold lapses', async () => {
+test('if the callback throws and the release fails too, withHold throws the error from the callback, and the hold lapses', async () => {
   const end_user_id = await userWith(100);
   const unreachable: typeof fetch = async (input, init) => {
     if (String(input).endsWith('/release')) throw new TypeError('no network');

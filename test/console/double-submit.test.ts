@@ -87,7 +87,7 @@ test('on SQLite, a console form that is sent again after a restart takes effect 
     assert.equal((await visitor.post(`${PATH}/add`, reused)).status, 303);
     const { status, text } = await visitor.post(`${PATH}/add`, { ...reused, amount: '8' });
     assert.equal(status, 200);
-    assert.match(text, /already submitted with other values/);
+    assert.match(text, /already submitted with different values/);
     assert.equal(balanceIn(text), '607');
   } finally {
     await scrip.stop();

@@ -201,6 +201,6 @@ export function summaryOf(kills: Kills): string {
     `${kills.kills} kills, and ${kills.startsKilled} during startup: ${kills.acknowledged} acknowledged, ${kills.lost} lost; ` +
     `${kills.batches} batches, ${kills.halfBatches} stored only in part; ${kills.wrong.length} other problems; ` +
     `${kills.refused} refused, ${kills.unanswered} without a response; ${kills.unansweredDone} with an unknown outcome were executed; ` +
-    `${share} % of the kills came between a commit and its response; running again after ${at(0.5)} ms (median), ${at(1)} ms at most`
+    `${share}% of the kills came between a commit and its response; running again after ${at(0.5)} ms (median), ${at(1)} ms at most`
   );
 }

@@ -4,7 +4,6 @@
 
 import { openSync, writeSync } from 'node:fs';
 import { type CommitResult, GroupCommit } from '../../src/batching/group-commit.ts';
-import { TOTALS } from '../../src/events/totals.ts';
 import type { Command } from '../../src/ledger/command.ts';
 import type { TransactionId } from '../../src/ledger/transaction-id.ts';
 import type { LedgerStore } from '../../src/store/ledger-store.ts';
@@ -42,7 +41,7 @@ for (let turn = 0; turn < Number(turns) && faults < FAULTS_MAX; turn++) {
   // In half of the turns, the next commands arrive while commands of this turn are still being written.
   if (random() < 0.5) await Promise.all(answers);
   else await Promise.race(answers);
-  if (turn % TURNS_PER_FEED_PART === 0) await ledger.feed.consume(TOTALS).catch(() => {});
+  if (turn % TURNS_PER_FEED_PART === 0) await ledger.totals.catchUp().catch(() => {});
 }
 process.kill(process.pid, 'SIGKILL');
 

@@ -95,7 +95,7 @@ function isNote(text: string): boolean {
   return isText && points.length >= 1 && points.length <= 500;
 }
 
-/** Whether a JSON number is exactly an integer from 1 to `max`. `1.0` and `1e2` are integers. */
+/** Whether a JSON number is, before rounding, an integer from 1 to `max`. `1.0` and `1e2` are integers. */
 function isWithin(source: string, max: bigint | null): boolean {
   const [, whole = '', fraction = '', exponent = '0'] = DECIMAL.exec(source) ?? [];
   let digits = BigInt(whole + fraction);

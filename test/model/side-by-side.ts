@@ -217,7 +217,7 @@ export class SideBySide {
       assert.match(id, UUID_VERSION_4);
       assert.equal(instantIn(id), createdAt, 'an id begins with the instant of its transaction');
       const older = all[index + 1];
-      assert(older === undefined || id > older.id, 'ids sort by creation');
+      assert(older === undefined || id > older.id, 'ids sort by creation time');
     }
     const before = this.#listed.get(user) ?? [];
     assert.deepEqual(all.slice(all.length - before.length), before, 'listed transactions never change');

@@ -67,8 +67,8 @@ function report(
   print(
     `  peak ${peak}/s with ${connections} connections in a closed loop; ${times} times that is ${meant}/s, offered ${offered}/s`,
   );
-  print(`  goodput ${goodput}/s, ${share} % of the peak; responses ${JSON.stringify(answers)}`);
-  print(`  503 after ${turnedAway.join(', ')} ms, 200 after ${done.join(', ')} ms (median, 99 %, maximum)`);
+  print(`  goodput ${goodput}/s, ${share}% of the peak; responses ${JSON.stringify(answers)}`);
+  print(`  503 after ${turnedAway.join(', ')} ms, 200 after ${done.join(', ')} ms (median, 99%, maximum)`);
   print(`  memory ${memory.before} MiB before, at most ${memory.most} MiB; each second ${memory.bySecond.join(' ')}`);
   print(`  recovered within ${recoveredMs} ms; afterwards ${afterwards}/s`);
 }
@@ -82,7 +82,7 @@ async function measureGenerator(): Promise<void> {
     const spread = [0.5, 0.99, 1].map((share) => Math.round(percentile(latencies.get(503), share)));
     print('A server that refuses every request');
     print(`  planned ${GENERATOR_RATE}/s, offered ${Math.round(sent / seconds)}/s`);
-    print(`  503 after ${spread.join(', ')} ms (median, 99 %, maximum)`);
+    print(`  503 after ${spread.join(', ')} ms (median, 99%, maximum)`);
     generator.close();
   } finally {
     await server.end('SIGKILL');
@@ -165,7 +165,7 @@ async function sockets(loaded: Loaded): Promise<void> {
 }
 
 async function readers(loaded: Loaded): Promise<void> {
-  print('Times: median, 99 %, maximum');
+  print('Times: median, 99%, maximum');
   for await (const line of besideReaders(loaded, READINGS, seconds)) print(line);
   print(`After the readers have left, other requests take ${waits(await othersWait(loaded, 50))}`);
 }

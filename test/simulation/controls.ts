@@ -105,8 +105,8 @@ class AnswersInTheWrongOrder extends SimulatedStore {
   override async write(commands: readonly Command[]): Promise<Outcomes> {
     const outcomes = await super.write(commands);
     const reversed = outcomes.toReversed();
-    // Reverse only outcomes that the server can still format. An internal error of the server would not show that the
-    // auditor works.
+    // Reverse the outcomes only if the server can format each of them as the response to its new command. An internal
+    // error of the server would not show that the auditor works.
     return commands.every((command, place) => canBeWritten(command, reversed[place])) ? reversed : outcomes;
   }
 }

@@ -19,7 +19,7 @@ export const FAULTS = [
   'the store is unavailable for a while',
   'a read fails',
   'a read stalls',
-  'the look-up of an API key fails',
+  'the lookup of an API key fails',
   'due end users cannot be listed',
   'expired records cannot be deleted',
   'the feed cannot be read',

@@ -11,7 +11,6 @@ import { IntervalJob } from '../../src/batching/interval-job.ts';
 import type { QueueLimits } from '../../src/batching/queue-space.ts';
 import { RenewalJob } from '../../src/batching/renewal-job.ts';
 import { deriveEvents } from '../../src/events/derive.ts';
-import { totalsJob } from '../../src/events/totals.ts';
 import { PageQueue } from '../../src/http/admission/page-queue.ts';
 import { Authenticator, type LatestKey } from '../../src/http/auth/authenticator.ts';
 import { buildServer, type HttpServer } from '../../src/http/server.ts';
@@ -21,7 +20,6 @@ import type { KeyStore } from '../../src/store/key-store.ts';
 import type { IdempotencyRetention, LedgerStore } from '../../src/store/ledger-store.ts';
 import { StoreFault } from '../../src/store/store-fault.ts';
 import { ArrivingRequest, DepartingResponse, type OpenSocket, type Reply, type SentRequest } from './connection.ts';
-import type { SimulatedEvents } from './simulated-events.ts';
 import type { SimulatedStore } from './simulated-store.ts';
 import type { Owner, VirtualTime } from './virtual-time.ts';
 
@@ -52,14 +50,25 @@ export class Process implements Owner {
 
   start({ store, limits, retention, onTrouble }: ProcessOptions): void {
     this.store = store;
+    const { events } = store;
     this.commit = new GroupCommit(store, limits, (trouble) =>
       onTrouble(trouble === null ? 'writes work' : trouble.code),
     );
     this.jobs = [
       new RenewalJob(store, this.commit, () => onTrouble('renewals fail')),
       idempotencySweep(store, retention, () => onTrouble('the sweep fails')),
-      totalsJob(store.feed, () => onTrouble('the totals fail')),
-      ...(store.events === null ? [] : [eventsJob(store.events, () => onTrouble('the events fail'))]),
+      jobOf(
+        () => store.totals.catchUp(),
+        () => onTrouble('the totals fail'),
+      ),
+      ...(events === null
+        ? []
+        : [
+            jobOf(
+              () => events.deriveNext(deriveEvents),
+              () => onTrouble('the events fail'),
+            ),
+          ]),
     ];
     this.authenticator = new Authenticator(store.keys as KeyStore);
     for (const job of this.jobs) job.start();
@@ -75,11 +84,11 @@ export class Process implements Owner {
   }
 }
 
-/** Like the event job of the service, but with timers that follow the virtual time. */
-function eventsJob(events: SimulatedEvents, onTrouble: () => void): IntervalJob {
+/** Like `PacedJob`, but with timers that follow the virtual time. */
+function jobOf(step: () => Promise<boolean>, onTrouble: () => void): IntervalJob {
   return new IntervalJob(async (stopping) => {
     let isMore = true;
-    while (isMore && !stopping.aborted) isMore = await events.deriveNext(deriveEvents);
+    while (isMore && !stopping.aborted) isMore = await step();
   }, onTrouble);
 }
 

@@ -20,7 +20,6 @@ import type { Moment } from '../../src/ledger/decision.ts';
 import type { Instant } from '../../src/ledger/instant.ts';
 import { isSettled } from '../../src/ledger/next-event.ts';
 import type { TransactionId } from '../../src/ledger/transaction-id.ts';
-import type { FeedConsumer, LedgerFeed } from '../../src/store/feed.ts';
 import type { KeyStore } from '../../src/store/key-store.ts';
 import type {
   IdempotencyRetention,
@@ -32,7 +31,7 @@ import type {
 } from '../../src/store/ledger-store.ts';
 import type { LoadedEndUser } from '../../src/store/loaded-end-user.ts';
 import { StoreFault } from '../../src/store/store-fault.ts';
-import type { Totals } from '../../src/store/totals.ts';
+import { type Totals, type TotalsKeeper, totalsOfPostings } from '../../src/store/totals.ts';
 import type { HistoryPage, HistoryRequest } from '../../src/store/transaction-history.ts';
 import type { Chance } from './chance.ts';
 import type { Disk, Lock } from './disk.ts';
@@ -87,7 +86,7 @@ export class SimulatedStore implements LedgerStore {
   readonly lanes: Lanes;
   readonly quietPauseMs = 0;
   readonly unreachable = () => [];
-  readonly feed: LedgerFeed = { consume: (consumer) => this.#consume(consumer) };
+  readonly totals: TotalsKeeper = { catchUp: () => this.#countSome() };
   readonly keys: Pick<KeyStore, 'find' | 'recordUses'> = {
     find: (hash) => this.#find(hash),
     recordUses: () => this.pause(1),
@@ -192,7 +191,7 @@ export class SimulatedStore implements LedgerStore {
     return outcomes;
   }
 
-  /** Commits the batch, even if the process crashes meanwhile. Resolves when the process receives the reply. */
+  /** Commits the batch, even if the process crashes during the commit. Resolves when the process receives the reply. */
   protected async committed(staged: Staged, lock: Lock): Promise<void> {
     const { time, chance } = this.options;
     const isOvertaken = this.#strikes('a cycle renews or a hold lapses during a commit');
@@ -327,13 +326,13 @@ export class SimulatedStore implements LedgerStore {
   }
 
   /** Only one process can consume at a time, as in the real stores, which lock the row of the consumer. */
-  async #consume(consumer: FeedConsumer): Promise<boolean> {
+  async #countSome(): Promise<boolean> {
     await this.pause(0.3);
     this.#mayFail('the feed cannot be read', 'StoreUnavailable');
-    const lock = await this.disk.lock([`consumer ${consumer.name}`], this.owner);
+    const lock = await this.disk.lock(['consumer totals'], this.owner);
     try {
       const part = this.disk.nextPart(FEED_PART_MAX, this.disk.consumed);
-      const totals = consumer.derive(part);
+      const totals = totalsOfPostings(part);
       await this.pause(0.5);
       this.#mayFail('the position in the feed cannot be saved', 'StoreUnavailable');
       this.saveTotals(totals, part.length);
@@ -360,7 +359,7 @@ export class SimulatedStore implements LedgerStore {
 
   async #find(hash: string): Promise<ApiKey | null> {
     await this.pause(0.3);
-    this.#mayFail('the look-up of an API key fails', 'StoreUnavailable');
+    this.#mayFail('the lookup of an API key fails', 'StoreUnavailable');
     const key = this.disk.apiKeys.get(hash) ?? null;
     await this.pause(0.3);
     return key;

@@ -3,7 +3,6 @@
 import { mkdtempSync, realpathSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { TOTALS } from '../../src/events/totals.ts';
 import { AMOUNT_MAX } from '../../src/ledger/amount.ts';
 import type { Finding } from '../../src/ledger/audit.ts';
 import { activeBalance, cyclesAt } from '../../src/ledger/balance.ts';
@@ -227,7 +226,7 @@ export async function makeHistory(file: string): Promise<void> {
   await write([holding.hold(5, 9 * DAY_S)]);
   await write([planning.subtract(1), planning.startPlan(monthsPlan(900, 12, 50), 'at_period_end')]);
   await write([renewing.startCycle(60, 31), namesake.subtract(2), eternal.subtract(6)]);
-  while (await ledger.feed.consume(TOTALS));
+  while (await ledger.totals.catchUp());
   while (await summaries.catchUp());
   await ledger.close();
 }

@@ -2,14 +2,12 @@
 
 import assert from 'node:assert/strict';
 import { deriveEvents } from '../../src/events/derive.ts';
-import { TOTALS } from '../../src/events/totals.ts';
 import type { Command, EndUserKey, Outcome } from '../../src/ledger/command.ts';
 import type { Instant } from '../../src/ledger/instant.ts';
 import type { AccountDatabase, AccountQueries } from '../../src/store/account-database.ts';
 import type { ConsoleStore } from '../../src/store/console-store.ts';
 import type { SummaryKeeper } from '../../src/store/end-user-summaries.ts';
 import type { DeriveEvents, EventLog } from '../../src/store/event-log.ts';
-import type { FeedConsumer } from '../../src/store/feed.ts';
 import type { KeyStore } from '../../src/store/key-store.ts';
 import type { IdempotencyRetention, LedgerStore, PageRequest, TransactionPage } from '../../src/store/ledger-store.ts';
 import type { LoadedEndUser } from '../../src/store/loaded-end-user.ts';
@@ -123,9 +121,9 @@ export class TestLedger {
     await repeat(() => this.events.deriveNext(derive));
   }
 
-  /** Consumes the feed to its end, and updates the summaries of end users. */
-  async consumeFeed(consumer: FeedConsumer = TOTALS): Promise<void> {
-    await repeat(() => this.store.feed.consume(consumer));
+  /** Brings the totals and the summaries of end users up to date. */
+  async consumeFeed(): Promise<void> {
+    await repeat(() => this.store.totals.catchUp());
     await repeat(() => this.summaries.catchUp());
   }
 

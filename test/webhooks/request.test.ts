@@ -271,13 +271,13 @@ test('a webhook is sent to the address that was checked, and each new connection
   const receiver = await Receiver.start();
   t.after(() => receiver[Symbol.asyncDispose]());
   let lookups = 0;
-  // The second look-up returns an address that is refused, so the first request would fail if it used two.
+  // The second lookup returns an address that is refused, so the first request would fail if it used two.
   const resolve = () => Promise.resolve(lookups++ === 0 ? ['127.0.0.1'] : ['10.0.0.1']);
   const sender = requests(t, { resolve });
   const url = `http://hooks.localhost:${receiver.port}/`;
   assert.equal((await post(sender, url)).kind, 'delivered');
   assert.equal(lookups, 1);
-  // The next request needs a new connection, which causes the second look-up.
+  // The next request needs a new connection, which causes the second lookup.
   sender.close();
   assert.equal((await post(sender, url)).error, 'Without TLS, webhooks are sent only to this machine.');
   assert.equal(receiver.received.length, 1);

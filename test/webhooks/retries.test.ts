@@ -1,4 +1,4 @@
-// Tests failed deliveries: when they are retried, when an endpoint is paused, and when an event is given up.
+// Tests failed deliveries: when they are retried, when an endpoint is paused, and when Scrip gives up on an event.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -113,7 +113,7 @@ test('an endpoint is paused if all deliveries fail up to the last retry, and los
   assert.equal(job.pausedEndpoints, 0);
 });
 
-test('if only one event fails, it is given up after the last retry, and the later events are delivered', async (t) => {
+test('if only one event fails, Scrip gives up on it after the last retry, and delivers the later events', async (t) => {
   await using receiver = await Receiver.start();
   const setting = await webhookSetting(t);
   const [first, ...others] = setting.events.add('u1', 3);

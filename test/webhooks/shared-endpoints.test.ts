@@ -126,7 +126,7 @@ test('a process that stops waits less than five seconds for requests in flight',
   assert.deepEqual(await holders(setting), []);
 });
 
-test('a process sends at most 500 webhooks at once, and sends the next when one of them has ended', async () => {
+test('a process sends at most 500 webhooks at once, and starts the next when one of these requests ends', async () => {
   const gate = new SendingGate();
   let inside = 0;
   for (let count = 0; count < 600; count++) void gate.enter().then(() => inside++);

@@ -1,4 +1,4 @@
-// A text that the user copies and that is shown only once, with a copy button if the browser runs scripts.
+// Text that the user copies and that is shown only once, with a copy button if the browser runs scripts.
 
 import { html } from 'ghtml';
 

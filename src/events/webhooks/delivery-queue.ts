@@ -114,7 +114,7 @@ export class DeliveryQueue {
     return false;
   }
 
-  /** Removes an event that was delivered or given up. */
+  /** Removes an event that was delivered, or on which Scrip gave up. */
   finish(event: QueuedEvent): void {
     const events = this.#users.get(event.endUserId) as QueuedEvent[];
     assert(event === events[0] && event.isSending, 'only heads are sent');

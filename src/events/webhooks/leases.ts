@@ -24,7 +24,7 @@ export interface SeenEndpoint {
   readonly revision: number;
   readonly isPaused: boolean;
   readonly isOurs: boolean;
-  /** Whether no process has a valid lease. */
+  /** True if no process has a valid lease. */
   readonly isFree: boolean;
 }
 

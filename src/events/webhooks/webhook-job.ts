@@ -232,20 +232,29 @@ export class WebhookJob {
     this.#senders.set(id, sender);
   }
 
-  /** @returns null if a secret cannot be decrypted */
+  /** @returns null if the secret cannot be decrypted */
   #decrypted({ id, revision, sealedSecret, previous, ...row }: EndpointRow): LeasedEndpoint | null {
     const { secrets, logger } = this.#options;
     try {
-      const previousSecret = previous && { secret: secrets.open(previous.sealedSecret), expiresAt: previous.expiresAt };
       const { account, url, types } = row;
-      return { id, account, url, types, revision, secret: secrets.open(sealedSecret), previousSecret };
+      const secret = secrets.open(sealedSecret);
+      return { id, account, url, types, revision, secret, previousSecret: previous && this.#previous(previous) };
     } catch (error) {
       if (!(error instanceof UnusableSecret)) throw error;
       this.#unusable.set(id, revision);
-      // After a single rotation, the previous secret is still the one that cannot be decrypted.
       const advice =
-        'set WEBHOOK_KEY to the key that encrypted it; if that key is lost or the secret is damaged, rotate the secret twice';
+        'set WEBHOOK_KEY to the key that encrypted it; if that key is lost or the secret is damaged, rotate the secret';
       logger.error({ endpoint: id }, `the secret of a webhook endpoint cannot be decrypted; ${advice}`);
+      return null;
+    }
+  }
+
+  /** @returns null if it cannot be decrypted: that may be the reason for the rotation */
+  #previous({ sealedSecret, expiresAt }: NonNullable<EndpointRow['previous']>): LeasedEndpoint['previousSecret'] {
+    try {
+      return { secret: this.#options.secrets.open(sealedSecret), expiresAt };
+    } catch (error) {
+      if (!(error instanceof UnusableSecret)) throw error;
       return null;
     }
   }

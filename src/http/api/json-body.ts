@@ -73,7 +73,7 @@ function readMembers(text: string, value: Record<string, unknown>): FieldError[]
   return errors;
 }
 
-/** Whether a JSON number is exactly an integer: `7`, `7.0` and `7e2` are, `7.0000000000000000001` is not. */
+/** Whether a JSON number is an integer before rounding: `7`, `7.0` and `7e2` are, `7.0000000000000000001` is not. */
 function isInteger(source: string): boolean {
   const [, , whole = '', fraction = '', exponent = '0'] = NUMBER.exec(source) ?? [];
   const significant = (whole + fraction).replace(/0+$/, '');

@@ -88,7 +88,7 @@ test('when the authenticator stops, it stores the remaining uses of API keys', a
   assert.deepEqual(store.noted, [[2]]);
 });
 
-test('requests that arrive while their API key is being looked up share the look-up', async (t) => {
+test('requests that arrive while their API key is being looked up share the lookup', async (t) => {
   const { store, use, pass } = setUp(t);
   const answers = await Promise.all([use(0), use(1), use(0), use(2), use(0), use(2)]);
   assert.deepEqual(
@@ -100,10 +100,10 @@ test('requests that arrive while their API key is being looked up share the look
   assert.equal(store.lookUps, 3, 'the result is still fresh');
   await pass(FRESH_MS);
   await Promise.all(Array.from({ length: 100 }, () => use(0)));
-  assert.equal(store.lookUps, 4, 'one look-up for all requests after the result has expired');
+  assert.equal(store.lookUps, 4, 'one lookup for all requests after the result has expired');
 });
 
-test('a request does not wait for a look-up of its API key that has already taken more than half a second', async (t) => {
+test('a request does not wait for a lookup of its API key that has already taken more than half a second', async (t) => {
   const { store, use, pass } = setUp(t);
   const { promise, resolve } = Promise.withResolvers<void>();
   store.waitFor = promise;
@@ -119,7 +119,7 @@ test('a request does not wait for a look-up of its API key that has already take
   );
 });
 
-test('if the look-up of an API key fails, the requests that share the look-up fail, and later requests succeed', async (t) => {
+test('if the lookup of an API key fails, the requests that share the lookup fail, and later requests succeed', async (t) => {
   const { store, use } = setUp(t);
   store.fails = true;
   const results = await Promise.allSettled([use(0), use(0)]);

@@ -1,4 +1,4 @@
-// Authenticates requests by the header `Authorization: Bearer <API key>`. A look-up is valid for half a second, so a
+// Authenticates requests by the header `Authorization: Bearer <API key>`. A lookup is valid for half a second, so a
 // revoked key stops working within a second in every process. The use of a key is stored in the background, at most
 // once a minute.
 
@@ -42,7 +42,7 @@ interface LookUp {
 export class Authenticator {
   readonly #apiKeys: KeyStore;
   readonly #known = new Map<string, KnownKey>();
-  /** Look-ups in progress, by hash: requests with the same key share a look-up. */
+  /** Lookups in progress, by hash: requests with the same key share a lookup. */
   readonly #lookUps = new Map<string, LookUp>();
   /** The time at which a use of a key was last collected, by the id of the key. */
   readonly #notedAtMs = new Map<number, number>();
@@ -71,7 +71,7 @@ export class Authenticator {
    * unknown or revoked. An attacker must not be able to tell these cases apart.
    *
    * @param latest the latest key of the same connection; if the key of the request is cached, `latest` is updated
-   * @throws StoreFault (rejects) if the look-up fails
+   * @throws StoreFault (rejects) if the lookup fails
    */
   authenticate(authorization: string | undefined, latest: LatestKey): Caller | null | Promise<Caller | null> {
     if (authorization === undefined) return null;
@@ -86,7 +86,7 @@ export class Authenticator {
     return this.#noted(known);
   }
 
-  /** Requests with the same key share a look-up unless it has already taken longer than its result would be valid. */
+  /** Requests with the same key share a lookup unless it has already taken longer than its result would be valid. */
   #lookUp(hash: string, nowMs: number): Promise<Caller | null> {
     const underWay = this.#lookUps.get(hash);
     if (underWay !== undefined && nowMs - underWay.startedMs < FRESH_MS) return underWay.caller;

@@ -6,7 +6,8 @@ import { Counter, type Registry } from 'prom-client';
 import type { Accepted, HoldResult, RefundResult, WriteCommand } from '../../ledger/command.ts';
 
 /**
- * Maximum number of actors that are counted separately, in at most 5,000 series. Further actors are counted together.
+ * Maximum number of actors that are counted separately. An actor has at most 5 series, one per kind of request, so
+ * these actors have at most 5,000 series. Further actors are counted together.
  */
 export const COUNTED_CALLERS_MAX = 1_000;
 

@@ -9,7 +9,7 @@ export interface MetricsAddress {
   readonly port: number;
 }
 
-/** @throws the error of `listen`, for example if the address is in use */
+/** @throws the error from `listen`, for example if the address is in use */
 export async function serveMetrics(metrics: Registry, { host, port }: MetricsAddress): Promise<Server> {
   const server = createServer(async (request, response) => {
     const isMetrics = request.url?.split('?', 1)[0] === '/metrics';

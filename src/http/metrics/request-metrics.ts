@@ -25,8 +25,8 @@ const SECONDS_BOUNDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5,
 const NO_ROUTE = 'none';
 
 /**
- * How many requests are counted together. Counting each request separately took 1.2 µs of the 30 µs that a request
- * takes; counting a thousand requests together takes 0.5 µs per request.
+ * Requests are counted in groups of at most this size. Counting each request separately took 1.2 µs of the 30 µs that a
+ * request takes; counting a thousand requests together takes 0.5 µs per request.
  */
 const PENDING_MAX = 1_000;
 

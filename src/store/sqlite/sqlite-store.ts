@@ -73,7 +73,7 @@ export async function openSqliteStore(
   }
 }
 
-/** Whether no server has run on the ledger yet. If so, a test clock starts at the machine's time. */
+/** True until a server has run on the ledger. A test clock of an unused ledger starts at the machine's time. */
 function isUnused(db: DatabaseSync): boolean {
   return Number(db.prepare('SELECT at FROM clock').get()?.at ?? 0) === 0;
 }

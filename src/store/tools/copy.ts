@@ -118,7 +118,7 @@ async function copyEndUsers(
 }
 
 /**
- * A text that differs after each change to credits, accounts or API keys: postings are only added, and accounts and keys
+ * Text that differs after each change to credits, accounts or API keys: postings are only added, and accounts and keys
  * are in the digest. Idempotency records, imports, thresholds, webhook endpoints and console users do not affect it. Each
  * run copies and compares all of these.
  */
@@ -128,8 +128,8 @@ async function stateOf(source: CopySource): Promise<string> {
 }
 
 /**
- * The clock for the copy is not before the clock of the source or any copied transaction, so that the next transaction
- * id sorts after all copied ids.
+ * Returns the clock for the copy: the clock of the source, or the latest copied transaction if it is later. So the next
+ * transaction id sorts after all copied ids.
  */
 function clockOf(kept: IdPosition, { latest }: CopyDigest): IdPosition {
   if (latest === null) return kept;

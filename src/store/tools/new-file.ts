@@ -37,7 +37,7 @@ export class NewFile implements Disposable {
     }
   }
 
-  /** @throws CannotOpen if a file with that name was created meanwhile */
+  /** @throws CannotOpen if a file with that name has been created in the meantime */
   publish(): void {
     syncToDisk(this.partial);
     try {

@@ -1,5 +1,5 @@
 // Many clients read long lists while other requests wait. The tests measure a wait in pages that the server reads
-// meanwhile, not in milliseconds.
+// in the meantime, not in milliseconds.
 
 import assert from 'node:assert/strict';
 import { after, before, type TestContext, test } from 'node:test';

@@ -311,7 +311,7 @@ describe('from and to', () => {
     assert.match(reply.body.detail, /`to`/);
   });
 
-  test('a cursor is accepted with the same `from` and `to` or without them, and refused with other values', async () => {
+  test('a cursor is accepted with the same `from` and `to` or without them, and refused with different values', async () => {
     const bounds = { from: at(8), to: at(1) };
     const cursor = await cursorAfter(3, bounds);
     const expected = all.slice(5, 9);

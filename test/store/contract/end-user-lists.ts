@@ -2,7 +2,6 @@
 // exactly once for any page size, and excludes expired credits from the balances.
 
 import assert from 'node:assert/strict';
-import { TOTALS } from '../../../src/events/totals.ts';
 import { DAY_MS, HOUR_MS, INSTANT_MAX, VALIDITY_DAYS_MAX } from '../../../src/ledger/instant.ts';
 import type { EndUserList, ListedEndUser } from '../../../src/store/end-user-lists.ts';
 import { InvalidCursor } from '../../../src/store/store-fault.ts';
@@ -219,7 +218,7 @@ function lag({ it, itInTime }: Contract): void {
     let isOver = false;
     const summarizing = (async () => {
       while (!isOver) {
-        await ledger.store.feed.consume(TOTALS);
+        await ledger.store.totals.catchUp();
         await Promise.all([ledger.summaries.catchUp(), ledger.summaries.catchUp()]);
       }
     })();

@@ -48,7 +48,7 @@ function pages({ it }: Contract): void {
     assert.equal((await ledger.events.page(ledger.account, { after: null, limit: all.length - 1 })).hasMore, true);
   });
 
-  it('A reader that continues from the latest position misses no event that is stored meanwhile', async (ledger) => {
+  it('A reader that continues from the latest position misses no event that is stored in the meantime', async (ledger) => {
     const people = Array.from({ length: 9 }, (_, index) => new EndUser(ledger.account, index));
     const seen: string[] = [];
     let after: string | null = null;
@@ -90,7 +90,7 @@ function pages({ it }: Contract): void {
     assert.equal((await logOf(ledger, { after: none.position, types })).length, 1);
   });
 
-  it('A text that is not a position, or is beyond the latest event, is refused', async (ledger) => {
+  it('A position that is invalid or beyond the latest event is refused', async (ledger) => {
     await ledger.write([new EndUser(ledger.account, 1).add(1)]);
     await ledger.deriveEvents();
     for (const after of ['', 'x', '-1', '1e3', ' 1', '0x1', '999999', '9'.repeat(30), "1' OR 1=1"])

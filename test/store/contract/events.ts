@@ -4,9 +4,7 @@
 import assert from 'node:assert/strict';
 import { setImmediate as turn } from 'node:timers/promises';
 import { deriveEvents } from '../../../src/events/derive.ts';
-import { TOTALS } from '../../../src/events/totals.ts';
 import { DAY_MS } from '../../../src/ledger/instant.ts';
-import type { Posting } from '../../../src/ledger/posting.ts';
 import {
   type DeriveEvents,
   type EventPageRequest,
@@ -16,6 +14,7 @@ import {
 import { Random } from '../../load/random.ts';
 import type { Contract, ContractLedger } from '../store-contract.ts';
 import { daysPlan, EndUser, idsOf } from '../temporary-ledger.ts';
+import { RecordedFeed } from './recorded-feed.ts';
 
 export function eventContract(contract: Contract): void {
   kinds(contract);
@@ -98,20 +97,12 @@ function kinds({ it, itInTime }: Contract): void {
 }
 
 /** Derives the events of each end user from the whole history in one step. */
-async function derivedAtOnce(ledger: ContractLedger, people: readonly EndUser[]): Promise<Map<string, string[]>> {
-  const postings = new Map<string, Posting[]>(people.map(({ key }) => [key.endUser, []]));
-  await ledger.consumeFeed({
-    name: 'totals',
-    derive(each) {
-      const all = [...each];
-      for (const { user, posting } of all) postings.get(user.endUser)?.push(posting);
-      return TOTALS.derive(all);
-    },
-  });
+function derivedAtOnce(ledger: ContractLedger, feed: RecordedFeed, people: readonly EndUser[]): Map<string, string[]> {
   const settings = { expiringDays: EXPIRING_DAYS_DEFAULT, thresholds: [] };
   return new Map(
-    people.map(({ key }) => {
-      const own = postings.get(key.endUser) as Posting[];
+    people.map((user) => {
+      const { key } = user;
+      const own = feed.of(user);
       const input = { user: key, from: null, postings: own, until: ledger.wall, settings };
       const events = own.length === 0 ? [] : deriveEvents(input).events;
       return [key.endUser, events.map(({ id, type, at, data }) => `${id} ${type} ${at} ${JSON.stringify(data)}`)];
@@ -132,6 +123,7 @@ function order({ it, itInTime }: Contract): void {
     'However often events are derived, the log has the same events of each end user in order',
     async (ledger) => {
       const random = new Random(21);
+      const feed = new RecordedFeed();
       const people = Array.from(
         { length: 12 },
         (_, index) => new EndUser(index % 3 ? ledger.account : ledger.other, index),
@@ -141,20 +133,21 @@ function order({ it, itInTime }: Contract): void {
           Array.from({ length: 1 + random.below(12) }, () => randomCommand(random.pick(people), random)),
         );
         if (round % 3 === 0) ledger.wall += random.below(3 * DAY_MS);
-        if (round % 4 === 1) await ledger.deriveEvents();
-        if (round % 5 === 2) await ledger.events.deriveNext(deriveEvents);
+        if (round % 4 === 1) await ledger.deriveEvents(feed.derive);
+        if (round % 5 === 2) await ledger.events.deriveNext(feed.derive);
       }
       await ledger.write(people.map((user) => user.settle()));
-      await ledger.deriveEvents();
-      assert.deepEqual(await storedOf(ledger, people), await derivedAtOnce(ledger, people));
+      await ledger.deriveEvents(feed.derive);
+      assert.deepEqual(await storedOf(ledger, people), derivedAtOnce(ledger, feed, people));
     },
   );
 
   it('Events of postings that are written while events are derived are neither lost nor repeated', async (ledger) => {
     const people = Array.from({ length: 12 }, (_, index) => new EndUser(ledger.account, index));
+    const feed = new RecordedFeed();
     let isOver = false;
     const deriving = (async () => {
-      for (; !isOver; await turn()) await ledger.deriveEvents();
+      for (; !isOver; await turn()) await ledger.deriveEvents(feed.derive);
     })();
     for (let round = 0; round < 20; round++)
       await Promise.all([
@@ -163,8 +156,8 @@ function order({ it, itInTime }: Contract): void {
       ]);
     isOver = true;
     await deriving;
-    await ledger.deriveEvents();
-    assert.deepEqual(await storedOf(ledger, people), await derivedAtOnce(ledger, people));
+    await ledger.deriveEvents(feed.derive);
+    assert.deepEqual(await storedOf(ledger, people), derivedAtOnce(ledger, feed, people));
   });
 
   it('A transaction with thousands of postings has one event', async (ledger) => {

@@ -2,35 +2,13 @@
 // totals count each part of the feed once.
 
 import assert from 'node:assert/strict';
-import { TOTALS } from '../../../src/events/totals.ts';
+import { setImmediate as turn } from 'node:timers/promises';
 import { DAY_MS } from '../../../src/ledger/instant.ts';
-import type { FeedConsumer, FeedPosting } from '../../../src/store/feed.ts';
 import { Random } from '../../load/random.ts';
 import type { Contract, ContractLedger } from '../store-contract.ts';
 import { EndUser, problemsOf } from '../temporary-ledger.ts';
 import { totalOf } from './overview.ts';
-
-class RecordingConsumer implements FeedConsumer {
-  readonly name = 'totals';
-  readonly parts: (readonly FeedPosting[])[] = [];
-  isFailing = false;
-
-  derive(each: Iterable<FeedPosting>) {
-    const postings = [...each];
-    this.parts.push([...postings]);
-    if (this.isFailing) throw new Error('the consumer failed');
-    return TOTALS.derive(postings);
-  }
-
-  of({ key }: EndUser): string[] {
-    const own = this.parts.flat().filter(({ user }) => user.endUser === key.endUser && user.account === key.account);
-    return [...new Set(own.map(({ posting }) => nameOf(posting)))];
-  }
-}
-
-function nameOf(posting: { transactionId: string; cycleId: string; period: number; amount: number }): string {
-  return [posting.transactionId, posting.cycleId, posting.period, posting.amount].join(' ');
-}
+import { nameOf, RecordedFeed } from './recorded-feed.ts';
 
 async function postingsOf(ledger: ContractLedger, { key }: EndUser): Promise<string[]> {
   const names: string[] = [];
@@ -88,26 +66,26 @@ function order({ it }: Contract): void {
   it('The feed contains all postings of each end user in order', async (ledger) => {
     const people = peopleOf(ledger);
     const random = new Random(11);
-    const consumer = new RecordingConsumer();
+    const feed = new RecordedFeed();
     for (let round = 0; round < 40; round++) {
       await writeSome(ledger, people, random);
       ledger.wall += random.below(DAY_MS);
-      if (round % 7 === 3) await ledger.consumeFeed(consumer);
-      if (round % 11 === 5) await ledger.store.feed.consume(consumer);
+      if (round % 7 === 3) await ledger.deriveEvents(feed.derive);
+      if (round % 11 === 5) await ledger.events.deriveNext(feed.derive);
     }
-    await ledger.consumeFeed(consumer);
+    await ledger.deriveEvents(feed.derive);
     for (const user of people)
-      assert.deepEqual(inTransactions(consumer.of(user)), inTransactions(await postingsOf(ledger, user)));
+      assert.deepEqual(inTransactions(feed.of(user).map(nameOf)), inTransactions(await postingsOf(ledger, user)));
     assert.deepEqual(problemsOf(await ledger.audit()), [], 'the totals match the postings');
   });
 
   it('The feed contains the postings that are written while a consumer reads the feed', async (ledger) => {
     const people = peopleOf(ledger);
     const random = new Random(12);
-    const consumer = new RecordingConsumer();
+    const feed = new RecordedFeed();
     let isOver = false;
     const consuming = (async () => {
-      while (!isOver) await ledger.store.feed.consume(consumer);
+      for (; !isOver; await turn()) await ledger.events.deriveNext(feed.derive);
     })();
     for (let round = 0; round < 30; round++) {
       await Promise.all([writeSome(ledger, people, random), writeSome(ledger, people, random)]);
@@ -115,9 +93,9 @@ function order({ it }: Contract): void {
     }
     isOver = true;
     await consuming;
-    await ledger.consumeFeed(consumer);
+    await ledger.deriveEvents(feed.derive);
     for (const user of people)
-      assert.deepEqual(inTransactions(consumer.of(user)), inTransactions(await postingsOf(ledger, user)));
+      assert.deepEqual(inTransactions(feed.of(user).map(nameOf)), inTransactions(await postingsOf(ledger, user)));
   });
 
   it('A transaction with more postings than fit in one part of the feed is counted once in the totals', async (ledger) => {
@@ -133,24 +111,25 @@ function order({ it }: Contract): void {
 function failures({ it }: Contract): void {
   it('After a failure, a consumer gets the same part of the feed again, and the totals count that part once', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
-    const consumer = new RecordingConsumer();
+    const feed = new RecordedFeed();
     await ledger.write([ada.add(10), ada.subtract(3)]);
-    await ledger.consumeFeed(consumer);
-    consumer.parts.length = 0;
+    await ledger.deriveEvents(feed.derive);
+    feed.calls.length = 0;
     await ledger.write([ada.add(20), ada.subtract(4)]);
-    consumer.isFailing = true;
-    for (let times = 0; times < 2; times++) await assert.rejects(ledger.store.feed.consume(consumer));
+    feed.isFailing = true;
+    for (let times = 0; times < 2; times++) await assert.rejects(ledger.events.deriveNext(feed.derive));
     assert.equal(ledger.trouble(), null, 'a failed consumer does not stop writes');
     await ledger.write([ada.subtract(2)]);
-    consumer.isFailing = false;
-    const [failed] = consumer.parts;
-    await ledger.consumeFeed(consumer);
-    const again = consumer.parts.slice(2).flat();
-    assert.deepEqual(again.slice(0, failed?.length), failed);
+    feed.isFailing = false;
+    const [failed] = feed.calls;
+    await ledger.deriveEvents(feed.derive);
+    const again = feed.calls.slice(2).flatMap(({ postings }) => postings);
+    assert.deepEqual(again.slice(0, failed?.postings.length), failed?.postings);
     assert.deepEqual(
-      again.map(({ posting }) => posting.amount),
+      again.map(({ amount }) => amount),
       [20, -4, -2],
     );
+    await ledger.consumeFeed();
     const { added, spent, transactions } = await totalOfAccount(ledger);
     assert.deepEqual([added, spent, transactions], [30n, 9n, 5]);
   });
@@ -158,7 +137,7 @@ function failures({ it }: Contract): void {
   it('A part of the feed that several calls consume at the same time is counted once in the totals', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.add(10), ada.subtract(3)]);
-    const consume = () => ledger.store.feed.consume(TOTALS).catch(() => false);
+    const consume = () => ledger.store.totals.catchUp().catch(() => false);
     await Promise.all([consume(), consume(), consume()]);
     await ledger.consumeFeed();
     const { added, spent, transactions } = await totalOfAccount(ledger);
@@ -170,28 +149,28 @@ function positions({ it }: Contract): void {
   it('After the ledger is reopened, a consumer continues from its previous position in the feed', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.add(10), ada.subtract(3)]);
-    await ledger.consumeFeed();
+    await ledger.deriveEvents();
     await ledger.write([ada.subtract(1)]);
     await ledger.reopen();
-    const consumer = new RecordingConsumer();
-    await ledger.consumeFeed(consumer);
+    const feed = new RecordedFeed();
+    await ledger.deriveEvents(feed.derive);
     assert.deepEqual(
-      consumer.parts.flat().map(({ posting }) => posting.amount),
+      feed.postings.map(({ amount }) => amount),
       [-1],
     );
     await ledger.reopen();
-    consumer.parts.length = 0;
-    await ledger.consumeFeed(consumer);
-    assert.deepEqual(consumer.parts.flat(), []);
+    feed.calls.length = 0;
+    await ledger.deriveEvents(feed.derive);
+    assert.deepEqual(feed.postings, []);
   });
 
   it('A consumer gets nothing from the feed if there are no new postings', async (ledger) => {
-    const consumer = new RecordingConsumer();
-    assert.equal(await ledger.store.feed.consume(consumer), false);
-    assert.deepEqual(consumer.parts.flat(), []);
+    const feed = new RecordedFeed();
+    assert.equal(await ledger.events.deriveNext(feed.derive), false);
+    assert.deepEqual(feed.postings, []);
     await ledger.write([new EndUser(ledger.account, 1).subtract(1)]);
-    assert.equal(await ledger.store.feed.consume(consumer), false);
-    assert.deepEqual(consumer.parts.flat(), [], 'a refusal leaves no posting');
+    assert.equal(await ledger.events.deriveNext(feed.derive), false);
+    assert.deepEqual(feed.postings, [], 'a refusal leaves no posting');
   });
 
   it('Rebuilding the totals does not change them, and later postings are still counted', async (ledger) => {
@@ -214,7 +193,7 @@ function positions({ it }: Contract): void {
     await ledger.consumeFeed();
     for (let round = 0; round < 10; round++) {
       await ledger.write([ada.add(1), ada.subtract(1)]);
-      const consuming = ledger.store.feed.consume(TOTALS).catch(() => false);
+      const consuming = ledger.store.totals.catchUp().catch(() => false);
       await Promise.all([consuming, ledger.withTools((tools) => tools.rebuildTotals())]);
       assert.deepEqual(problemsOf(await ledger.audit()), []);
     }

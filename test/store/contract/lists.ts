@@ -1,5 +1,5 @@
 // Contract tests for lists across renewals: a reader that continues from a transaction of a list sees the rest of the
-// list unchanged, even if other transactions have meanwhile been written, become due, or been stored.
+// list unchanged, even if other transactions have been written, become due, or been stored in the meantime.
 
 import assert from 'node:assert/strict';
 import fc from 'fast-check';

@@ -42,9 +42,9 @@ export function pluggedOnMovedClock(
     async open() {
       await clock.show();
       const { ledger, keys, console, summaries, events, testClock } = await plugged.open();
-      const feed = clock.before(ledger.feed);
+      const totals = clock.before(ledger.totals);
       return {
-        ledger: { ...clock.before(ledger), feed },
+        ledger: { ...clock.before(ledger), totals },
         keys: clock.before(keys),
         console: clock.before(console),
         summaries: clock.before(summaries),

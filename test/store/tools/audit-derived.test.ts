@@ -6,7 +6,6 @@ import { copyFileSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { before, type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { TOTALS } from '../../../src/events/totals.ts';
 import { POSTING_KINDS } from '../../../src/ledger/posting.ts';
 import { openSqliteTools } from '../../../src/store/sqlite/tools/ledger-tools.ts';
 import { CannotOpen } from '../../../src/store/store-fault.ts';
@@ -279,7 +278,7 @@ test('The audit finds nothing wrong in a correct ledger while a server writes to
     while (!isOver) {
       await ledger.write([oneTime.add(2), oneTime.subtract(1), renewing.subtract(1), rich.stopCycle()]);
       await ledger.write([replacing.startCycle(3, 7, 'replace')]);
-      await ledger.store.feed.consume(TOTALS);
+      await ledger.store.totals.catchUp();
     }
   })();
   for (let audits = 0; audits < 10; audits++) assert.deepEqual(problemsOf(await auditBeside(busy)), []);

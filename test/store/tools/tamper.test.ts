@@ -90,7 +90,7 @@ const TAMPERINGS: readonly Tampering[] = [
   },
   { what: 'A posting of another kind', sql: `UPDATE postings SET kind = 'stop-cycle' WHERE ${LAST}`, foundBy: 'audit' },
   {
-    what: 'A posting with another amount',
+    what: 'A posting with a different amount',
     sql: `UPDATE postings SET amount = amount + 1 WHERE ${LAST}`,
     foundBy: 'audit',
   },

@@ -70,7 +70,7 @@ function newEndpointForm({ state, idempotencyKey }: EndpointsView): string {
 <h2>Add an endpoint</h2>
 <form class="form" method="post" action="${WEBHOOKS_PATH}" novalidate>
 !${formError(state)}
-!${field({ ...url, hint: 'Where your backend receives events, such as https://example.com/webhooks/scrip.' }, state)}
+!${field({ ...url, hint: 'A URL of your backend, such as https://example.com/webhooks/scrip.' }, state)}
 !${typesField([], state)}
 !${idempotencyKeyInput(idempotencyKey)}
 <button class="button" type="submit">Add endpoint</button>

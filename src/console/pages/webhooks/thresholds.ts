@@ -27,7 +27,7 @@ export function thresholdsPage({ thresholds, expiringDays, refused }: Thresholds
 !${thresholds.length === 0 ? '<p class="muted">No thresholds yet, so <span class="mono">balance.low</span> does not happen.</p>' : thresholdList(thresholds)}
 <form class="form pair" method="post" action="${THRESHOLDS_PATH}" novalidate>
 !${formError(stateOf('below'))}
-!${field({ ...below, hint: 'Credits, such as 20, or a percentage of the latest grant, such as 20%.' }, stateOf('below'))}
+!${field({ ...below, hint: 'A number of credits, such as 20, or a percentage of the latest grant, such as 20%.' }, stateOf('below'))}
 <button class="button" type="submit">Add threshold</button>
 </form>
 </section>

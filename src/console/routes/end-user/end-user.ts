@@ -64,7 +64,7 @@ interface PageOptions {
   /** The cursor at which the transactions begin; null for the latest transactions. */
   readonly from: PageCursor | null;
   readonly refused: AdjustForms['refused'];
-  /** The idempotency key with which the refused form is shown again. */
+  /** The idempotency keys of refused forms, which are shown again. */
   readonly idempotencyKeys?: Partial<AdjustForms['idempotencyKeys']>;
 }
 

@@ -21,7 +21,7 @@ export type Submitted =
   | { readonly errors: null; readonly transactionId: TransactionId | null }
   | {
       readonly errors: FormState['errors'];
-      /** The key with which the form is shown again: the same key after a fault, a new key after a refusal. */
+      /** The form is shown again with this key: the same key after a fault, a new key after a refusal. */
       readonly idempotencyKey: string;
     };
 

@@ -14,7 +14,7 @@ export function readTypes(request: FastifyRequest): FieldReading<readonly EventT
   return { value: null, error: 'Choose types from this list.' };
 }
 
-/** Returns the checked types, separated by commas, as the value with which a refused form is shown again. */
+/** Returns the checked types, separated by commas: the value that a refused form shows again. */
 export function enteredTypes(request: FastifyRequest): string {
   return formFields(request, TYPES_FIELD).join(',');
 }

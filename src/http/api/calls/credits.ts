@@ -33,7 +33,7 @@ export const RefundRequest = Type.Object(
         type: ['integer', 'null'],
         minimum: 1,
         description:
-          'The validity, in days of 24 hours, of a new one-time cycle for the refunded credits whose cycle has ended. If null or absent, these credits do not return, and the response counts them as `expired`.',
+          'Refunded credits whose cycle has ended return in a new one-time cycle, which is valid for this number of days of 24 hours. If null or absent, these credits do not return, and the response counts them as `expired`.',
       }),
     ),
     note: Note,

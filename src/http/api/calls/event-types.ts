@@ -109,11 +109,11 @@ const DESCRIBED: Readonly<Record<EventType, Described>> = {
   },
   'balance.exhausted': { happened: 'The balance fell to 0.', fields: crossing },
   'balance.recovered': {
-    happened: 'The balance was 0 or below a threshold, and no longer is. A first grant is not a recovery.',
+    happened: 'The balance is no longer 0, or no longer below a threshold. A first grant is not a recovery.',
     fields: {
       ...crossing,
       thresholds: Type.Array(Type.String(), {
-        description: `The thresholds that the balance was below and no longer is. ${THRESHOLD}`,
+        description: `The thresholds that the balance is no longer below. ${THRESHOLD}`,
       }),
     },
   },

@@ -27,7 +27,7 @@ export const HoldRequest = Type.Object(
         maximum: HOLD_SECONDS_MAX,
         default: HOLD_SECONDS_DEFAULT,
         description:
-          'The number of seconds until the hold lapses, if it is neither captured nor released. Choose a longer time than the work can take. Null or absent means 900. The maximum, 2592000, is 30 days.',
+          'The number of seconds until the hold lapses, if it is neither captured nor released. Choose a time longer than the work can take. Null or absent means 900. The maximum, 2592000, is 30 days.',
       }),
     ),
     note: Note,

@@ -233,7 +233,7 @@ export const LISTS = {
     value: { end_user_id, transactions: TRANSACTIONS },
   },
   details: {
-    summary: 'With `details` and `note`: all details of transactions whose note begins with a text',
+    summary: 'With `details` and `note`: all details of transactions whose note begins with the value of `note`',
     value: {
       end_user_id,
       transactions: [

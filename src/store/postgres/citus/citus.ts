@@ -17,7 +17,7 @@ import type { LedgerTables, Part, Placement } from './placement.ts';
  */
 const SEQUENTIAL = setLocal({ 'citus.multi_shard_modify_mode': 'sequential' });
 
-/** Each look-up for work is a statement on every shard. */
+/** Each lookup for work is a statement on every shard. */
 const QUIET_PAUSE_MS = 10_000;
 
 /** The shard of each bucket. Citus places a row by a hash of its bucket, so buckets share shards without a pattern. */

@@ -29,7 +29,7 @@ function clusterOf(t: TestContext, placement = PLACEMENT) {
     return [];
   };
   const reach = new Reach({ send }, placement);
-  /** A look-up over all shards, which returns the shards that it used. */
+  /** A lookup over all shards, which returns the shards that it used. */
   const lookUp = () =>
     reach.lookUp(async (reachable) => {
       const condition = reachable('c');
@@ -41,7 +41,7 @@ function clusterOf(t: TestContext, placement = PLACEMENT) {
 }
 
 for (const code of ['08006', '57014', 'XX000'])
-  test(`a look-up that fails with ${code} because of a worker is run again without the shards of that worker`, async (t) => {
+  test(`a lookup that fails with ${code} because of a worker is run again without the shards of that worker`, async (t) => {
     const cluster = clusterOf(t);
     assert.deepEqual(await cluster.lookUp(), ['shard even', 'shard odd']);
     cluster.code = code;
@@ -51,7 +51,7 @@ for (const code of ['08006', '57014', 'XX000'])
     assert.deepEqual(await cluster.lookUp(), ['shard even']);
   });
 
-test('a look-up that fails for another reason is not run again, and no shard counts as away', async (t) => {
+test('a lookup that fails for another reason is not run again, and no shard counts as away', async (t) => {
   const cluster = clusterOf(t);
   const failing = cluster.reach.lookUp(() => Promise.reject(fromServer('42P01')));
   await assert.rejects(failing, /remote node/);
@@ -84,7 +84,7 @@ test('a shard that is away is probed once a second, and is used again after a pr
   assert.equal(cluster.reach.faultOf(ODD), null);
 });
 
-test('in a single database, a look-up that cannot reach the server fails', async (t) => {
+test('in a single database, a lookup that cannot reach the server fails', async (t) => {
   const cluster = clusterOf(t, SINGLE_DATABASE);
   cluster.down.add('the database');
   await assert.rejects(cluster.lookUp(), /remote node/);

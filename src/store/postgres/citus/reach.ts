@@ -1,7 +1,7 @@
-// Tracks the shards whose worker cannot be reached. Batches for such a shard fail at once, and look-ups for background
+// Tracks the shards whose worker cannot be reached. Batches for such a shard fail at once, and lookups for background
 // work leave it out, so that all other shards work as usual. A single database is always considered reachable.
 //
-//   reachable ── the worker of a batch or of a look-up cannot be reached ──▶ away ── a probe succeeds ──▶ reachable
+//   reachable ── the worker of a batch or of a lookup cannot be reached ──▶ away ── a probe succeeds ──▶ reachable
 
 import { StoreFault } from '../../store-fault.ts';
 import { sql } from '../pool/connection.ts';
@@ -62,7 +62,7 @@ export class Reach {
   }
 
   /**
-   * Runs a look-up over all shards that can be reached. If it fails because of a worker, finds out which shards are
+   * Runs a lookup over all shards that can be reached. If it fails because of a worker, finds out which shards are
    * away, and runs it again.
    */
   async lookUp<Result>(read: (reachable: Reachable) => Promise<Result>): Promise<Result> {

@@ -112,8 +112,8 @@ export async function deriveSome(
     await connection.send([ROLLBACK]).catch(() => {});
     throw error;
   });
-  // Wait for a standby, if there is one: otherwise, events with other numbers could replace events that a client has
-  // already read.
+  // Wait for a standby, if there is one: otherwise, events with different numbers could replace events that a client
+  // has already read.
   await connection.commit([...writes, ...COMMIT_BATCH]);
   // The postings may have made end users due immediately.
   return isMore || passed.users.length === DUE_MAX || nextDueAt <= passed.until;

@@ -5,7 +5,8 @@
 // the row of the end user.
 
 import { INSTANT_MAX } from '../../../ledger/instant.ts';
-import type { FeedConsumer, FeedPosting } from '../../feed.ts';
+import type { FeedPosting } from '../../feed.ts';
+import { totalsOfPostings } from '../../totals.ts';
 import type { Part, Placement } from '../citus/placement.ts';
 import type { Reach, Reachable } from '../citus/reach.ts';
 import { type Connection, type Query, sql, type TextRow } from '../pool/connection.ts';
@@ -33,16 +34,16 @@ interface FeedDatabase {
 }
 
 /**
- * Implements `LedgerFeed`. Takes batches from a random part that has batches, so that several processes usually choose
- * different parts.
+ * Implements `TotalsKeeper.catchUp`. Takes batches from a random part that has batches, so that several processes
+ * usually choose different parts.
  */
-export async function consume({ pool, placement, reach }: FeedDatabase, consumer: FeedConsumer): Promise<boolean> {
-  const rows = await reach.lookUp((reachable) => pool.rows(partsInFeed(consumer.name, reachable)));
+export async function countSome({ pool, placement, reach }: FeedDatabase): Promise<boolean> {
+  const rows = await reach.lookUp((reachable) => pool.rows(partsInFeed('totals', reachable)));
   const buckets = new Set(rows.map(([bucket]) => Number(bucket)));
   const waiting = placement.parts.filter(({ bucket }) => buckets.has(bucket));
   const part = waiting[Math.floor(Math.random() * waiting.length)];
   if (part === undefined) return false;
-  const isMore = await pool.use((connection) => consumeSome(connection, consumer, part));
+  const isMore = await pool.use((connection) => countPart(connection, part));
   return isMore || waiting.length > 1;
 }
 
@@ -51,17 +52,16 @@ export async function consume({ pool, placement, reach }: FeedDatabase, consumer
  *
  * @returns whether there may be more
  */
-async function consumeSome(connection: Connection, consumer: FeedConsumer, part: Part): Promise<boolean> {
-  const lock = lockConsumer(consumer.name, part, 'SKIP LOCKED');
+async function countPart(connection: Connection, part: Part): Promise<boolean> {
+  const lock = lockConsumer('totals', part, 'SKIP LOCKED');
   const locked = await connection.send([...BEGIN_UNPROMISED, ...setLocal(BY_KEY), lock]);
   if (locked.at(-1)?.rows.length === 0) {
     await connection.send([ROLLBACK]);
     return false;
   }
-  const taken = await connection.rows(take(consumer.name, part, TOTALS_LIMITS));
+  const taken = await connection.rows(take('totals', part, TOTALS_LIMITS));
   const postings = await postingsNamed(connection, taken, part);
-  const totals = consumer.derive(postings);
-  await connection.send([...totalsUpserts(totals, part), ...markStale(postings, part), COMMIT]);
+  await connection.send([...totalsUpserts(totalsOfPostings(postings), part), ...markStale(postings, part), COMMIT]);
   return taken.length >= TOTALS_LIMITS.batchesMax;
 }
 

@@ -47,7 +47,7 @@ const BROKEN: readonly unknown[] = [
   new ReferenceError('x is not defined'),
   new Error('an error that was not foreseen'),
   new Error('the Connection terminated here is only mentioned'),
-  'a text that was thrown',
+  'a string that was thrown',
   undefined,
 ];
 

@@ -14,7 +14,6 @@ import { liveState } from '../../../ledger/state.ts';
 import { instantOf, type TransactionId } from '../../../ledger/transaction-id.ts';
 import { assertLimit } from '../../console-store.ts';
 import { isUuid } from '../../end-user-lists.ts';
-import type { LedgerFeed } from '../../feed.ts';
 import type {
   IdempotencyRetention,
   Lanes,
@@ -25,12 +24,13 @@ import type {
 } from '../../ledger-store.ts';
 import type { LoadedEndUser } from '../../loaded-end-user.ts';
 import { InvalidCursor, type StoreFault } from '../../store-fault.ts';
+import type { TotalsKeeper } from '../../totals.ts';
 import type { HistoryPage, HistoryRequest } from '../../transaction-history.ts';
 import type { Part } from '../citus/placement.ts';
 import type { Reachable } from '../citus/reach.ts';
 import { deleteOldest } from '../idempotency/record-table.ts';
 import { statesBefore } from '../journal/earlier-states.ts';
-import { consume } from '../journal/feed.ts';
+import { countSome } from '../journal/feed.ts';
 import { historyOf, historyQuery } from '../journal/history-page.ts';
 import { HOLD_AS_CYCLE, StateRows } from '../journal/state-rows.ts';
 import { transactionsOf, transactionsQuery } from '../journal/transaction-page.ts';
@@ -99,7 +99,7 @@ interface PageRead extends LoadedEndUser {
 export class PostgresLedgerStore implements LedgerStore {
   readonly lanes: Lanes;
   readonly quietPauseMs: number;
-  readonly feed: LedgerFeed;
+  readonly totals: TotalsKeeper;
   readonly database: LedgerDatabase;
   readonly close: () => Promise<void>;
   readonly #writer: BatchWriter;
@@ -118,7 +118,7 @@ export class PostgresLedgerStore implements LedgerStore {
     this.close = close;
     this.lanes = writer.lanes;
     this.quietPauseMs = placement.quietPauseMs;
-    this.feed = { consume: (consumer) => this.attempt(() => consume(database, consumer)) };
+    this.totals = { catchUp: () => this.attempt(() => countSome(database)) };
     this.#deletedPart = randomInt(placement.parts.length);
   }
 

@@ -98,7 +98,7 @@ CREATE TABLE postings (
   reference uuid,
   hold_expires_at bigint,
   -- PostgreSQL parses these constraints again for each statement, so they are short: with a case for each kind, a batch
-  -- of 40 subtractions cost the server 10 % more.
+  -- of 40 subtractions cost the server 10% more.
   CONSTRAINT amount_of_kind CHECK (CASE
     WHEN amount < 0 THEN kind = ANY ('{subtract,capture}')
     WHEN amount > 0 THEN kind = ANY ('{add,start-cycle,renew,change-plan,refund}')

@@ -130,8 +130,8 @@ function postingStatements(part: Part) {
   const feed = (values: readonly string[]) => `
     INSERT INTO scrip.feed (bucket, consumer, at, batch, accounts, transaction_ids)
     VALUES ${CONSUMERS.map((consumer) => `(${part.bucket}, '${consumer}', ${values.join(', ')})`).join(', ')}`;
-  // Use one statement instead of three: for batches of 40 subtractions, three statements cost the server 11 % more time
-  // and this process 13 % more.
+  // Use one statement instead of three: for batches of 40 subtractions, three statements cost the server 11% more time
+  // and this process 13% more.
   const post = (label: string, columns: PostColumns) => {
     const types = [...KEY_TYPES, 'bigint', ...columns.types];
     const [idsThrough, at, batch, changes] = [1, 2, 3, 4].map((offset) => `$${types.length + offset}`);

@@ -38,13 +38,13 @@ const TRIES_MS = 6_000;
 /** How long to search for a batch whose COMMIT was not confirmed. */
 const SEARCH_MS = 8_000;
 /**
- * Like `SEARCH_MS`, if a worker of Citus cannot be reached. The search must be short, since it delays the other batches
+ * How long to search if a Citus worker cannot be reached. This time is short, since the search delays the other batches
  * if this process writes only one batch at a time.
  */
 const SEARCH_AWAY_MS = 2_000;
 const SEARCH_PAUSE_MS = 200;
 /**
- * The timeout of one look-up in the search. The timeouts in `BEGIN_LOOK` are shorter, so that the server gives up
+ * The timeout of one lookup in the search. The timeouts in `BEGIN_LOOK` are shorter, so that the server gives up
  * first.
  */
 const LOOK_MS = 2_000;
@@ -154,13 +154,13 @@ export class BatchWriter {
   }
 
   /**
-   * If the wait for a standby was cut short, the batch may exist only on the primary. The lock of this look-up follows
-   * the batch in the log, so the COMMIT of the look-up confirms the batch, too.
+   * If the wait for a standby was cut short, the batch may exist only on the primary. The lock of this lookup follows
+   * the batch in the log, so the COMMIT of the lookup confirms the batch, too.
    */
   async #look({ user, transactionId }: Witness, { lock, find }: BatchStatements): Promise<boolean> {
     const connection = await this.#sessions.connect();
     try {
-      // While the standby is away, the COMMIT of this look-up would also wait for it.
+      // While the standby is away, the COMMIT of this lookup would also wait for it.
       if (await this.#heartbeat.isStandbyAway(connection)) throw new Error(STANDBY_AWAY);
       const users = lock.rows();
       users.add(...keyOf(user));

@@ -107,8 +107,8 @@ export function openLedgerFile(file: string, isLocked: boolean, testClock: boole
 }
 
 /**
- * Migrates under the lock. If a server starts meanwhile, that server migrates the file and holds the lock until it
- * stops. So this function checks the schema again while it waits for the lock.
+ * Migrates under the lock. If a server starts in the meantime, that server migrates the file and holds the lock
+ * until it stops. So this function checks the schema again while it waits for the lock.
  *
  * @throws CannotOpen if a server keeps running on the file with an older schema
  */
@@ -142,7 +142,7 @@ function truncateLog(db: DatabaseSync): void {
 export function connect(file: string): DatabaseSync {
   const db = new DatabaseSync(file, { timeout: BUSY_TIMEOUT_MS });
   // FULL: COMMIT returns once the commit is on stable storage; macOS also needs fullfsync. With 40 subtractions per
-  // commit, pages of 2 KiB cost 9 % less than pages of 4 KiB. Checkpoints after every 4 MiB of log are short. In total
+  // commit, pages of 2 KiB cost 9% less than pages of 4 KiB. Checkpoints after every 4 MiB of log are short. In total
   // they cost no more than checkpoints after every 32 MiB, since a batch dirties few pages.
   db.exec(`
     PRAGMA page_size = 2048;
@@ -158,8 +158,8 @@ export function connect(file: string): DatabaseSync {
 }
 
 /**
- * Checks the settings that durability depends on. Call this after a first commit, since some builds of SQLite change
- * the settings until then.
+ * Checks the settings that durability depends on. Call this after the first commit: before it, some builds of
+ * SQLite may still change the settings.
  */
 export function refuseWithoutDurability(db: DatabaseSync, file: string): void {
   const synchronous = db.prepare('PRAGMA synchronous').get()?.synchronous;

@@ -21,10 +21,10 @@ import { EVENTS, type EventPart, type NewEvent, type NewEventState, newEventStat
 import { type Attempt, FeedRows, POSITION } from './feed.ts';
 
 /**
- * The maximum number of postings of a step, unless a single transaction has more. For this number of postings, deriving
- * events takes 3 ms in this thread, and storing them takes 2 ms in the writer's.
+ * The maximum number of postings of a step, unless a single transaction has more. A step takes about 1 ms in this thread
+ * and 1 ms in the writer's; with 256 postings, requests had to wait longer for the writer.
  */
-const POSTINGS_MAX = 256;
+const POSTINGS_MAX = 64;
 
 /** The maximum number of end users of a step for whom time alone causes events. */
 const DUE_MAX = 64;
@@ -75,7 +75,7 @@ export class EventSteps {
     this.#thresholds = prepare(db, 'SELECT below FROM thresholds WHERE account = ? ORDER BY length(below), below');
   }
 
-  /** The step for the next postings of the journal, in whole transactions. */
+  /** Returns a step with the next transactions of the journal, each with all of its postings. */
   next(): EventStep {
     const after = this.#attempt(() => Number(this.#position.get(EVENTS)?.[0] ?? 0));
     // If the rows do not contain even one whole transaction, read more rows.

@@ -69,8 +69,9 @@ export interface EventPart {
 export class EventWriter {
   readonly #position: Statement;
   readonly #savePosition: Statement;
-  readonly #derivedTo: Statement;
+  readonly #stored: Statement;
   readonly #saveState: Statement;
+  readonly #changeState: Statement;
   readonly #events: ManyRows;
   readonly #delete: Statement;
   readonly #endUser = new UuidParameter();
@@ -79,12 +80,17 @@ export class EventWriter {
   constructor(db: DatabaseSync) {
     this.#position = prepare(db, POSITION);
     this.#savePosition = prepare(db, SAVE_POSITION);
-    this.#derivedTo = prepare(db, 'SELECT derived_to FROM event_states WHERE account = ? AND end_user = ?');
+    this.#stored = prepare(db, 'SELECT derived_to, due_at FROM event_states WHERE account = ? AND end_user = ?');
     this.#saveState = prepare(
       db,
       `INSERT INTO event_states (account, end_user, derived_to, latest_grant, state, due_at) VALUES (?, ?, ?, ?, ?, ?)
        ON CONFLICT (account, end_user) DO UPDATE SET derived_to = excluded.derived_to,
          latest_grant = excluded.latest_grant, state = excluded.state, due_at = excluded.due_at`,
+    );
+    // Setting `due_at` rewrites its index, even if the value stays the same.
+    this.#changeState = prepare(
+      db,
+      'UPDATE event_states SET derived_to = ?, latest_grant = ?, state = ? WHERE account = ? AND end_user = ?',
     );
     this.#events = new ManyRows(
       db,
@@ -102,12 +108,12 @@ export class EventWriter {
 
   /**
    * @param now the machine's time
-   * @returns false if the position or the state of an end user has changed: the part has already been stored
+   * @returns false if the position or the state of an end user has changed, because the part has already been stored;
+   *   the caller then rolls back
    */
   save({ after, through, states, events }: EventPart, now: Instant): boolean {
     if (Number(this.#position.get(EVENTS)?.[0] ?? 0) !== after) return false;
-    if (!states.every((state) => this.#isCurrent(state))) return false;
-    for (const state of states) this.saveState(state);
+    for (const state of states) if (!this.#changeFrom(state)) return false;
     // The machine's time may go back, but `recorded_at` must not: retention and positions depend on its order.
     this.#latestRecordedAt = Math.max(this.#latestRecordedAt, now);
     for (const { account, id, type, at, data } of events)
@@ -132,7 +138,14 @@ export class EventWriter {
   }
 
   /** The position does not change if only time has caused events, so the states are checked, too. */
-  #isCurrent({ account, endUser, derivedFrom }: NewEventState): boolean {
-    return (this.#derivedTo.get(account, this.#endUser.of(endUser))?.[0] ?? null) === derivedFrom;
+  #changeFrom(state: NewEventState): boolean {
+    const { account, derivedFrom, derivedTo, latestGrant, dueAt } = state;
+    const endUser = this.#endUser.of(state.endUser);
+    const [storedTo, storedDue] = this.#stored.get(account, endUser) ?? [null, null];
+    if (storedTo !== derivedFrom) return false;
+    if (storedTo !== null && storedDue === dueAt)
+      this.#changeState.run(derivedTo, latestGrant, state.state, account, endUser);
+    else this.saveState(state);
+    return true;
   }
 }

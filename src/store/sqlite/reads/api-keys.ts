@@ -1,5 +1,5 @@
 // API keys in a ledger file. The command line can change keys while a server runs; the server sees the change at its
-// next look-up of the key.
+// next lookup of the key.
 
 import type { DatabaseSync } from 'node:sqlite';
 import type { KeyStore } from '../../key-store.ts';

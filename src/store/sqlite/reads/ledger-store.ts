@@ -11,7 +11,6 @@ import { isSettled } from '../../../ledger/next-event.ts';
 import { sizeOf } from '../../../ledger/state.ts';
 import type { TransactionId } from '../../../ledger/transaction-id.ts';
 import { assertLimit } from '../../console-store.ts';
-import type { FeedConsumer, LedgerFeed } from '../../feed.ts';
 import type {
   IdempotencyRetention,
   Lanes,
@@ -23,6 +22,7 @@ import type {
 import type { LoadedEndUser } from '../../loaded-end-user.ts';
 import { InvalidCursor, StoreFault } from '../../store-fault.ts';
 import { type ImportGranter, type ImportPart, settling } from '../../tools/ledger-import.ts';
+import type { TotalsKeeper } from '../../totals.ts';
 import type { HistoryPage, HistoryRequest } from '../../transaction-history.ts';
 import { EndUserReader } from '../balances/end-user-reader.ts';
 import { type PendingPostings, pendingPostingsOf } from '../balances/pending-postings.ts';
@@ -30,11 +30,11 @@ import { faultOf } from '../file/sqlite-error.ts';
 import { prepare, type Statement } from '../file/statements.ts';
 import { uuidOf } from '../file/uuid.ts';
 import type { EventPart } from '../journal/events.ts';
-import { FeedReader } from '../journal/feed.ts';
 import { PastStates } from '../journal/past-states.ts';
 import { PostingReader } from '../journal/posting-reader.ts';
 import { SnapshotReader } from '../journal/snapshots.ts';
 import type { SummaryPart } from '../journal/summaries.ts';
+import { TOTALS } from '../journal/totals.ts';
 import { TransactionReader } from '../journal/transaction-reader.ts';
 import { ImportQueue } from '../writer/import-queue.ts';
 import type { LedgerClock } from '../writer/ledger-clock.ts';
@@ -62,7 +62,7 @@ type QueuedRead = () => number;
 export class SqliteLedgerStore implements LedgerStore, ImportGranter {
   readonly lanes: Lanes = { count: 1, atOnce: 1, of: () => 0 };
   readonly quietPauseMs = 0;
-  readonly feed: LedgerFeed;
+  readonly totals: TotalsKeeper;
   readonly db: DatabaseSync;
   readonly clock: LedgerClock;
   readonly postings: PostingReader;
@@ -74,6 +74,7 @@ export class SqliteLedgerStore implements LedgerStore, ImportGranter {
   /** Other connections to close with the store, in this order. */
   readonly #others: readonly DatabaseSync[];
   readonly #due: Statement;
+  readonly #uncounted: Statement;
   readonly #imports: ImportQueue;
   #endUsers: EndUserReader;
   #pending: PendingPostings;
@@ -105,8 +106,11 @@ export class SqliteLedgerStore implements LedgerStore, ImportGranter {
     this.#pastStates = new PastStates(this.postings, this.#snapshots);
     this.#due = prepare(db, 'SELECT account, end_user FROM balances WHERE due_at <= ? ORDER BY due_at LIMIT ?');
     this.#imports = new ImportQueue(db);
-    const feed = new FeedReader(db, (read) => this.attempt(read));
-    this.feed = { consume: (consumer) => this.#consume(feed, consumer) };
+    this.#uncounted = prepare(
+      db,
+      `SELECT 1 FROM postings WHERE posting > coalesce((SELECT posting FROM feed_positions WHERE consumer = ?), 0) LIMIT 1`,
+    );
+    this.totals = { catchUp: () => this.#updateTotals() };
   }
 
   async write(
@@ -374,11 +378,10 @@ export class SqliteLedgerStore implements LedgerStore, ImportGranter {
     this.#schedule();
   }
 
-  async #consume(feed: FeedReader, consumer: FeedConsumer): Promise<boolean> {
-    const part = feed.next(consumer);
-    if (part === null) return false;
-    const isSaved = await this.#writer.saveFeedPart(part);
-    return part.isMore || !isSaved;
+  /** Asks the writer only if there are new postings. */
+  async #updateTotals(): Promise<boolean> {
+    const hasNew = this.attempt(() => this.#uncounted.get(TOTALS) !== undefined);
+    return hasNew && this.#writer.updateTotals();
   }
 }
 

@@ -12,7 +12,6 @@ import type { TestClockMove } from '../../test-clock.ts';
 import type { ImportPart } from '../../tools/ledger-import.ts';
 import { faultOf } from '../file/sqlite-error.ts';
 import type { EventPart } from '../journal/events.ts';
-import type { FeedPart } from '../journal/feed.ts';
 import type { SummaryPart } from '../journal/summaries.ts';
 import type { LedgerClock } from './ledger-clock.ts';
 import { Writer, type WriterOptions } from './writer.ts';
@@ -42,7 +41,7 @@ export interface LedgerWriter {
   /** @param onSent called when the next batch may be sent; it is written after this batch */
   write(commands: readonly Command[], onSent: () => void, part?: ImportPart | null): Promise<Written>;
   deleteExpiredRecords(retention: IdempotencyRetention): Promise<boolean>;
-  saveFeedPart(part: FeedPart): Promise<boolean>;
+  updateTotals(): Promise<boolean>;
   saveSummaries(part: SummaryPart): Promise<boolean>;
   saveEvents(part: EventPart): Promise<boolean>;
   deleteExpiredEvents(retentionMs: number): Promise<boolean>;
@@ -71,8 +70,8 @@ export class WriterInPlace implements LedgerWriter {
     return this.#attempt(() => this.#writer.deleteExpiredRecords(retention));
   }
 
-  saveFeedPart(part: FeedPart): Promise<boolean> {
-    return this.#attempt(() => this.#writer.saveFeedPart(part));
+  updateTotals(): Promise<boolean> {
+    return this.#attempt(() => this.#writer.updateTotals());
   }
 
   saveSummaries(part: SummaryPart): Promise<boolean> {
@@ -161,8 +160,8 @@ export class ThreadedWriter implements LedgerWriter {
     return (await this.#ask({ deleteExpired: retention })) as boolean;
   }
 
-  async saveFeedPart(part: FeedPart): Promise<boolean> {
-    return (await this.#ask({ feedPart: part })) as boolean;
+  async updateTotals(): Promise<boolean> {
+    return (await this.#ask({ updateTotals: true })) as boolean;
   }
 
   async saveSummaries(part: SummaryPart): Promise<boolean> {

@@ -7,7 +7,6 @@ import { type FaultCode, StoreFault } from '../../store-fault.ts';
 import type { TestClockMove } from '../../test-clock.ts';
 import type { ImportPart } from '../../tools/ledger-import.ts';
 import type { EventPart } from '../journal/events.ts';
-import type { FeedPart } from '../journal/feed.ts';
 import type { SummaryPart } from '../journal/summaries.ts';
 import { LedgerClock } from './ledger-clock.ts';
 import { Writer, type WriterOptions } from './writer.ts';
@@ -23,7 +22,7 @@ export interface WriterData {
 export type WriterRequest =
   /** The commands as JSON. */
   | { readonly commands: string; readonly part: ImportPart | null }
-  | { readonly feedPart: FeedPart }
+  | { readonly updateTotals: true }
   | { readonly summaries: SummaryPart }
   | { readonly events: EventPart }
   /** The retention in milliseconds. */
@@ -51,7 +50,10 @@ export type ThreadReply =
   | { readonly rotations: number }
   | 'open';
 
-/** How often the thread saves the latest instant if nothing is written, and tries to recover after a failure. */
+/**
+ * The interval between ticks. A tick saves the latest instant if no write has saved it, flushes balances if nothing is
+ * written, and tries to recover after a failure.
+ */
 const TICK_MS = 1_000;
 
 if (parentPort === null) throw new Error('writer-thread.ts must run as a worker thread');
@@ -99,7 +101,7 @@ function serve(writer: Writer, port: MessagePort): void {
 function handle(writer: Writer, request: WriterRequest): Reply {
   if ('commands' in request) return writtenText(writer.write(JSON.parse(request.commands) as Command[], request.part));
   if ('deleteExpired' in request) return writer.deleteExpiredRecords(request.deleteExpired);
-  if ('feedPart' in request) return writer.saveFeedPart(request.feedPart);
+  if ('updateTotals' in request) return writer.updateTotals();
   if ('summaries' in request) return writer.saveSummaries(request.summaries);
   if ('events' in request) return writer.saveEvents(request.events);
   if ('deleteEvents' in request) return writer.deleteExpiredEvents(request.deleteEvents);

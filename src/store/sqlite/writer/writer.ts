@@ -27,9 +27,9 @@ import { connect, explained, refuseWithoutDurability } from '../file/ledger-file
 import { faultOf } from '../file/sqlite-error.ts';
 import { RecordTable } from '../idempotency/record-table.ts';
 import { type EventPart, EventWriter } from '../journal/events.ts';
-import { type FeedPart, FeedWriter } from '../journal/feed.ts';
 import { JournalWriter } from '../journal/journal-writer.ts';
 import { type SummaryPart, SummaryWriter } from '../journal/summaries.ts';
+import { TotalsWriter } from '../journal/totals.ts';
 import { TransactionReader } from '../journal/transaction-reader.ts';
 import { advanceImport } from './import-queue.ts';
 import { type LedgerClock, SavedClock } from './ledger-clock.ts';
@@ -63,7 +63,7 @@ interface OpenLedger {
   readonly journal: JournalWriter;
   readonly records: RecordTable;
   readonly transactions: TransactionReader;
-  readonly feed: FeedWriter;
+  readonly totals: TotalsWriter;
   readonly summaries: SummaryWriter;
   readonly events: EventWriter;
   readonly clock: SavedClock;
@@ -151,18 +151,23 @@ export class Writer {
   }
 
   /**
-   * Stores the result of a consumer together with its position.
+   * Adds new postings to the totals.
    *
-   * @returns false if nothing is stored, because the position has changed
+   * @returns whether there may be more
    * @throws StoreFault, like the methods below
    */
-  saveFeedPart(part: FeedPart): boolean {
-    return this.#transact(({ feed }) => {
-      const isSaved = feed.save(part);
-      return { result: isSaved, isChanged: isSaved };
+  updateTotals(): boolean {
+    return this.#transact(({ totals }) => {
+      const { isMore, isChanged } = totals.catchUp();
+      return { result: isMore, isChanged };
     });
   }
 
+  /**
+   * Stores summaries together with the position in the feed.
+   *
+   * @returns false if nothing is stored, because the position has changed
+   */
   saveSummaries(part: SummaryPart): boolean {
     return this.#transact(({ summaries }) => {
       // Advance the saved instant, since an audit rejects summaries that are later.
@@ -172,7 +177,7 @@ export class Writer {
     });
   }
 
-  /** Stores events, like `saveFeedPart`. */
+  /** Stores events, like `saveSummaries`. */
   saveEvents(part: EventPart): boolean {
     return this.#transact(({ events }) => {
       // Advance the saved clock: no posting may be decided before the instant up to which events are derived.
@@ -313,7 +318,7 @@ export class Writer {
         journal,
         records: new RecordTable(db, indexRunMax),
         transactions: new TransactionReader(db),
-        feed: new FeedWriter(db),
+        totals: new TotalsWriter(db),
         summaries: new SummaryWriter(db),
         events: new EventWriter(db),
         clock,

@@ -108,7 +108,7 @@ test('with the SQL for Citus, a shard whose worker cannot be reached fails at on
   await server.query('DROP FUNCTION public.away CASCADE', database);
   await sleep(PROBE_PAUSE_MS);
   await ledger.due();
-  assert.deepEqual(ledger.store.unreachable(), [], 'a look-up probes the shard');
+  assert.deepEqual(ledger.store.unreachable(), [], 'a lookup probes the shard');
   assert.deepEqual(await ledger.results([ada.subtract(1)]), [ACCEPTED]);
   assert.deepEqual(problemsOf(await ledger.audit()), []);
   await ledger.close();

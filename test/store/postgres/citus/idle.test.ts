@@ -1,4 +1,4 @@
-// Counts the statements that an idle process would send to the workers of Citus.
+// Counts the statements that an idle process would send to the Citus workers.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -15,10 +15,10 @@ before(async () => {
 });
 after(() => server.remove());
 
-/** The start of the console and the first look-ups for work take less time than this. */
+/** The start of the console and the first lookups for work take less time than this. */
 const BEGIN_MS = 3_000;
 
-/** Twice the pause between two look-ups for work. */
+/** Twice the pause between two lookups for work. */
 const IDLE_MS = 20_000;
 
 test('with the SQL for Citus, an idle process sends at most 15 statements a second to the workers', async () => {

@@ -3,7 +3,6 @@
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { TOTALS } from '../../../../src/events/totals.ts';
 import { EndUser, problemsOf } from '../../temporary-ledger.ts';
 import type { TestLedger } from '../../test-ledger.ts';
 import { openFor } from '../postgres-ledger.ts';
@@ -39,7 +38,7 @@ async function outstanding(ledger: TestLedger): Promise<bigint> {
 }
 
 function startCounting({ store }: TestLedger): RepeatedStep {
-  return new RepeatedStep(() => store.feed.consume(TOTALS));
+  return new RepeatedStep(() => store.totals.catchUp());
 }
 
 test(

@@ -90,7 +90,7 @@ test('A page of a rare type scans a bounded number of events, and the next page 
   ]);
 });
 
-test('A step derives events of few end users if they have many cycles, and later steps derive the rest', async (t) => {
+test('If end users have many cycles, a step derives the events of only some of them, and later steps derive the rest', async (t) => {
   const ledger = await openInPlace(t, temporaryFile());
   const people = Array.from({ length: 6 }, (_, index) => new EndUser(1, index));
   for (let cycles = 0; cycles < 1_000; cycles += 100)
