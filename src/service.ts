@@ -13,7 +13,6 @@ import { QuietPauses } from './batching/quiet-pauses.ts';
 import { RenewalJob } from './batching/renewal-job.ts';
 import { type Config, originAt } from './config.ts';
 import { eventJob, eventSweep } from './events/event-job.ts';
-import { totalsJob } from './events/totals.ts';
 import type { WebhookJob } from './events/webhooks/webhook-job.ts';
 import { PageQueue } from './http/admission/page-queue.ts';
 import { queuedReads } from './http/admission/queued-reads.ts';
@@ -147,7 +146,7 @@ function furtherJobs(
 ): readonly IntervalJob[] {
   const jobs = [
     idempotencySweep(ledger, idempotency, failing('deleting expired idempotency records')),
-    totalsJob(ledger.totals, failing('updating the totals of the console')),
+    new PacedJob(() => ledger.totals.catchUp(), failing('updating the totals of the console')),
     new PacedJob(() => summaries.catchUp(), failing('updating the lists of end users')),
     eventSweep(eventLog, events.retentionMs, failing('deleting old events')),
   ];

@@ -18,7 +18,7 @@ import { stateOfText } from '../../state-text.ts';
 import { prepare, type Statement } from '../file/statements.ts';
 import { UuidParameter, uuidOfHex } from '../file/uuid.ts';
 import { EVENTS, type EventPart, type NewEvent, type NewEventState, newEventState } from './events.ts';
-import { type Attempt, FeedRows, POSITION } from './feed.ts';
+import { type Attempt, FeedPosition, FeedRows } from './feed.ts';
 
 /**
  * The maximum number of postings of a step, unless a single transaction has more. A step takes about 1 ms in this thread
@@ -48,7 +48,7 @@ interface StepEndUser {
 export class EventSteps {
   readonly #attempt: Attempt;
   readonly #rows: FeedRows;
-  readonly #position: Statement;
+  readonly #position: FeedPosition;
   readonly #due: Statement;
   readonly #state: Statement;
   readonly #expiringDays: Statement;
@@ -62,7 +62,7 @@ export class EventSteps {
   constructor(db: DatabaseSync, attempt: Attempt) {
     this.#attempt = attempt;
     this.#rows = new FeedRows(db, attempt);
-    this.#position = prepare(db, POSITION);
+    this.#position = new FeedPosition(db, EVENTS);
     this.#due = prepare(
       db,
       'SELECT account, hex(end_user) FROM event_states WHERE due_at <= ? ORDER BY due_at LIMIT ?',
@@ -77,7 +77,7 @@ export class EventSteps {
 
   /** Returns a step with the next transactions of the journal, each with all of its postings. */
   next(): EventStep {
-    const after = this.#attempt(() => Number(this.#position.get(EVENTS)?.[0] ?? 0));
+    const after = this.#attempt(() => this.#position.read());
     // If the rows do not contain even one whole transaction, read more rows.
     for (let max = POSTINGS_MAX; ; max *= 2) {
       const step = this.#startAt(after);
@@ -86,7 +86,7 @@ export class EventSteps {
         if (
           !step.add(
             rows[0].user,
-            rows.map((row) => row.converted()),
+            rows.map(({ posting }) => posting),
             read.through,
           )
         )
@@ -183,8 +183,7 @@ export class EventStep {
       this.isMore = true;
       return null;
     }
-    // Copy the key: `user` may be a whole row of the journal, which would stay in memory.
-    const endUser = known ?? this.#load({ account: user.account, endUser: user.endUser });
+    const endUser = known ?? this.#load(user);
     if (known === undefined) {
       this.#users.set(name, endUser);
       this.#loaded += sizeOf(stateOf(endUser));

@@ -9,7 +9,7 @@ import { stateText } from '../../state-text.ts';
 import { ManyRows } from '../file/many-rows.ts';
 import { prepare, type Statement } from '../file/statements.ts';
 import { UuidParameter } from '../file/uuid.ts';
-import { POSITION, SAVE_POSITION } from './feed.ts';
+import { FeedPosition } from './feed.ts';
 
 /** The name under which the position is stored in `feed_positions`. */
 export const EVENTS = 'events';
@@ -67,8 +67,7 @@ export interface EventPart {
 
 /** Runs in the writer's transactions. */
 export class EventWriter {
-  readonly #position: Statement;
-  readonly #savePosition: Statement;
+  readonly #position: FeedPosition;
   readonly #stored: Statement;
   readonly #saveState: Statement;
   readonly #changeState: Statement;
@@ -78,8 +77,7 @@ export class EventWriter {
   #latestRecordedAt: Instant;
 
   constructor(db: DatabaseSync) {
-    this.#position = prepare(db, POSITION);
-    this.#savePosition = prepare(db, SAVE_POSITION);
+    this.#position = new FeedPosition(db, EVENTS);
     this.#stored = prepare(db, 'SELECT derived_to, due_at FROM event_states WHERE account = ? AND end_user = ?');
     this.#saveState = prepare(
       db,
@@ -112,7 +110,7 @@ export class EventWriter {
    *   the caller then rolls back
    */
   save({ after, through, states, events }: EventPart, now: Instant): boolean {
-    if (Number(this.#position.get(EVENTS)?.[0] ?? 0) !== after) return false;
+    if (this.#position.read() !== after) return false;
     for (const state of states) if (!this.#changeFrom(state)) return false;
     // The machine's time may go back, but `recorded_at` must not: retention and positions depend on its order.
     this.#latestRecordedAt = Math.max(this.#latestRecordedAt, now);
@@ -124,7 +122,7 @@ export class EventWriter {
   }
 
   savePosition(posting: number): void {
-    this.#savePosition.run(EVENTS, posting);
+    this.#position.save(posting);
   }
 
   saveState({ account, endUser, derivedTo, latestGrant, state, dueAt }: NewEventState): void {

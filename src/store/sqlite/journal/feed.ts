@@ -2,12 +2,10 @@
 // each result together with the position.
 
 import type { DatabaseSync } from 'node:sqlite';
-import type { EndUserKey } from '../../../ledger/command.ts';
-import type { Posting } from '../../../ledger/posting.ts';
 import type { FeedPosting } from '../../feed.ts';
 import { prepare, type Row, type Statement } from '../file/statements.ts';
 import { uuidOfHex } from '../file/uuid.ts';
-import { POSTING_COLUMN_COUNT, PostingOfRow, postingColumns, postingOf } from './posting-rows.ts';
+import { POSTING_COLUMN_COUNT, postingColumns, postingOf } from './posting-rows.ts';
 
 /**
  * The number of postings that are read at a time. If more were read at once, they would stay in memory longer and slow
@@ -15,11 +13,29 @@ import { POSTING_COLUMN_COUNT, PostingOfRow, postingColumns, postingOf } from '.
  */
 const PIECE_MAX = 64;
 
-export const POSITION = 'SELECT posting FROM feed_positions WHERE consumer = ?';
-export const SAVE_POSITION = 'REPLACE INTO feed_positions (consumer, posting) VALUES (?, ?)';
-
 /** Runs a read of the ledger and handles its errors. */
 export type Attempt = <Result>(read: () => Result) => Result;
+
+/** The number of the last posting that a consumer has processed. */
+export class FeedPosition {
+  readonly #consumer: string;
+  readonly #read: Statement;
+  readonly #save: Statement;
+
+  constructor(db: DatabaseSync, consumer: string) {
+    this.#consumer = consumer;
+    this.#read = prepare(db, 'SELECT posting FROM feed_positions WHERE consumer = ?');
+    this.#save = prepare(db, 'REPLACE INTO feed_positions (consumer, posting) VALUES (?, ?)');
+  }
+
+  read(): number {
+    return Number(this.#read.get(this.#consumer)?.[0] ?? 0);
+  }
+
+  save(posting: number): void {
+    this.#save.run(this.#consumer, posting);
+  }
+}
 
 /** Reads the rows of the journal after a position. */
 export class FeedRows {
@@ -53,7 +69,7 @@ export class FeedRows {
       return transaction as [FeedRow, ...FeedRow[]];
     };
     for (let at = after, isMore = true; isMore && read.rows < max; ) {
-      const postings = this.#attempt(() => this.#next.all(at, PIECE_MAX).map((row) => new FeedRow(row)));
+      const postings = this.#attempt(() => this.#next.all(at, PIECE_MAX).map((row) => feedRow(row)));
       isMore = postings.length === PIECE_MAX;
       read.rows += postings.length;
       for (const each of postings) {
@@ -69,35 +85,14 @@ export class FeedRows {
   }
 }
 
-/** A row of the journal. Values that are costly to convert are converted only when a consumer reads them. */
-export class FeedRow implements FeedPosting, EndUserKey {
+interface FeedRow extends FeedPosting {
   readonly number: number;
-  readonly account: number;
+  /** Equal in all postings of a transaction. */
   readonly transaction: unknown;
-  readonly posting: Posting;
-  readonly #row: Row;
-  readonly #digits: string;
+}
 
-  constructor(row: Row) {
-    this.#row = row;
-    const [number, account, digits] = row.slice(POSTING_COLUMN_COUNT) as [number, number, string];
-    this.number = number;
-    this.account = account;
-    this.transaction = row[0];
-    this.posting = new PostingOfRow(row);
-    this.#digits = digits;
-  }
-
-  get user(): EndUserKey {
-    return this;
-  }
-
-  /** The posting with all values converted, for consumers that read them several times. */
-  converted(): Posting {
-    return postingOf(this.#row);
-  }
-
-  get endUser(): string {
-    return uuidOfHex(this.#digits);
-  }
+function feedRow(row: Row): FeedRow {
+  const [number, account, digits] = row.slice(POSTING_COLUMN_COUNT) as [number, number, string];
+  const user = { account, endUser: uuidOfHex(digits) };
+  return { number, transaction: row[0], user, posting: postingOf(row) };
 }

@@ -63,53 +63,6 @@ export function postingOf(row: Row): Posting {
   };
 }
 
-/** Converts ids and terms only when they are used, since totals use few of them. */
-export class PostingOfRow implements Posting {
-  readonly #row: Row;
-  readonly period: number;
-  readonly kind: PostingKind;
-  readonly amount: number;
-  readonly held: number;
-  readonly createdAt: number;
-  readonly expiresAt: number;
-  readonly actor: string;
-  readonly note: string | null;
-
-  /** @param row begins with the columns of `POSTING_COLUMNS` or `postingColumns` */
-  constructor(row: Row) {
-    const [, , period, kind, amount, held, createdAt, expiresAt, actor, note] = row;
-    this.#row = row;
-    this.period = Number(period);
-    this.kind = kind as PostingKind;
-    this.amount = Number(amount);
-    this.held = Number(held);
-    this.createdAt = Number(createdAt);
-    this.expiresAt = Number(expiresAt);
-    this.actor = actor as string;
-    this.note = note as string | null;
-  }
-
-  get transactionId(): string {
-    return uuidIn(this.#row[0]);
-  }
-
-  get cycleId(): string {
-    return uuidIn(this.#row[1]);
-  }
-
-  get terms(): Posting['terms'] {
-    return postingOf(this.#row).terms;
-  }
-
-  get reference(): Posting['reference'] {
-    return postingOf(this.#row).reference;
-  }
-
-  get holdExpiresAt(): Posting['holdExpiresAt'] {
-    return postingOf(this.#row).holdExpiresAt;
-  }
-}
-
 function uuidIn(value: SQLOutputValue | undefined): string {
   return typeof value === 'string' ? uuidOfHex(value) : uuidOf(value as Uint8Array);
 }

@@ -7,7 +7,7 @@ import type { Instant } from '../../../ledger/instant.ts';
 import { CountChanges, type Summary } from '../../end-user-summaries.ts';
 import { prepare, type Statement } from '../file/statements.ts';
 import { UuidParameter } from '../file/uuid.ts';
-import { POSITION, SAVE_POSITION } from './feed.ts';
+import { FeedPosition } from './feed.ts';
 
 export const END_USERS = 'end-users';
 
@@ -25,8 +25,7 @@ export interface SummaryPart {
 
 /** Runs in the writer's transactions. */
 export class SummaryWriter {
-  readonly #position: Statement;
-  readonly #savePosition: Statement;
+  readonly #position: FeedPosition;
   readonly #stored: Statement;
   readonly #insert: Statement;
   readonly #change: Statement;
@@ -35,8 +34,7 @@ export class SummaryWriter {
   readonly #endUser = new UuidParameter();
 
   constructor(db: DatabaseSync) {
-    this.#position = prepare(db, POSITION);
-    this.#savePosition = prepare(db, SAVE_POSITION);
+    this.#position = new FeedPosition(db, END_USERS);
     const own = 'WHERE account = ? AND end_user = ?';
     this.#stored = prepare(db, `SELECT balance, expires_at FROM end_user_summaries ${own}`);
     this.#insert = prepare(
@@ -57,11 +55,11 @@ export class SummaryWriter {
 
   /** @returns false if the part has already been stored, or the summaries are being rebuilt */
   save({ after, through, summaries }: SummaryPart): boolean {
-    if (Number(this.#position.get(END_USERS)?.[0] ?? 0) !== after) return false;
+    if (this.#position.read() !== after) return false;
     const counts = new CountChanges();
     for (const summary of summaries) counts.add(summary.account, this.#store(summary), summary.balance);
     for (const { account, endUsers, withCredits } of counts.all()) this.#count.run(account, endUsers, withCredits);
-    if (through > after) this.#savePosition.run(END_USERS, through);
+    if (through > after) this.#position.save(through);
     return true;
   }
 

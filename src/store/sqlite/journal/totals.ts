@@ -5,7 +5,7 @@ import type { DatabaseSync } from 'node:sqlite';
 import { DAY_MS, HOUR_MS } from '../../../ledger/instant.ts';
 import { isListed, POSTING_KINDS } from '../../../ledger/posting.ts';
 import { prepare, type Statement } from '../file/statements.ts';
-import { POSITION, SAVE_POSITION } from './feed.ts';
+import { FeedPosition } from './feed.ts';
 
 export const TOTALS = 'totals';
 
@@ -17,8 +17,7 @@ const NEW_POSTINGS = `p.posting > ?1 AND p.posting <= ?2 AND p.kind NOT IN (${UN
 
 /** Runs in the writer's transactions. */
 export class TotalsWriter {
-  readonly #position: Statement;
-  readonly #savePosition: Statement;
+  readonly #position: FeedPosition;
   readonly #end: Statement;
   readonly #daily: Statement;
   readonly #expiries: Statement;
@@ -28,8 +27,7 @@ export class TotalsWriter {
   readonly #putExpiry: Statement;
 
   constructor(db: DatabaseSync) {
-    this.#position = prepare(db, POSITION);
-    this.#savePosition = prepare(db, SAVE_POSITION);
+    this.#position = new FeedPosition(db, TOTALS);
     this.#end = prepare(
       db,
       `SELECT max(posting), count(*) FROM (SELECT posting FROM postings WHERE posting > ?
@@ -60,12 +58,12 @@ export class TotalsWriter {
   }
 
   catchUp(): { readonly isChanged: boolean; readonly isMore: boolean } {
-    const after = Number(this.#position.get(TOTALS)?.[0] ?? 0);
+    const after = this.#position.read();
     const [end, count] = this.#end.get(after) as [through: number | null, count: number];
     if (end === null) return { isChanged: false, isMore: false };
     this.#addDaily(after, end);
     this.#addExpiries(after, end);
-    this.#savePosition.run(TOTALS, end);
+    this.#position.save(end);
     return { isChanged: true, isMore: count === POSTINGS_MAX };
   }
 

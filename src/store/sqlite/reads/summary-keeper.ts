@@ -7,7 +7,7 @@ import { sizeOf } from '../../../ledger/state.ts';
 import { SUMMARIZED_MAX, type SummaryKeeper, summaryOf } from '../../end-user-summaries.ts';
 import { prepare, type Statement } from '../file/statements.ts';
 import { UuidParameter, uuidOfHex } from '../file/uuid.ts';
-import { POSITION } from '../journal/feed.ts';
+import { FeedPosition } from '../journal/feed.ts';
 import { END_USERS, type NewSummary, type SummaryPart } from '../journal/summaries.ts';
 import { CYCLES_PER_TURN_MAX, type SqliteLedgerStore } from './ledger-store.ts';
 
@@ -16,7 +16,7 @@ const SCANNED_MAX = 512;
 
 export class SqliteSummaryKeeper implements SummaryKeeper {
   readonly #ledger: SqliteLedgerStore;
-  readonly #position: Statement;
+  readonly #position: FeedPosition;
   readonly #next: Statement;
   readonly #counted: Statement;
   readonly #expired: Statement;
@@ -26,7 +26,7 @@ export class SqliteSummaryKeeper implements SummaryKeeper {
   constructor(ledger: SqliteLedgerStore) {
     const { db } = ledger;
     this.#ledger = ledger;
-    this.#position = prepare(db, POSITION);
+    this.#position = new FeedPosition(db, END_USERS);
     this.#next = prepare(
       db,
       'SELECT posting, account, hex(end_user) FROM postings WHERE posting > ? ORDER BY posting LIMIT ?',
@@ -51,7 +51,7 @@ export class SqliteSummaryKeeper implements SummaryKeeper {
   }
 
   #nextPart(): SummaryPart & { readonly isMore: boolean } {
-    const after = Number(this.#position.get(END_USERS)?.[0] ?? 0);
+    const after = this.#position.read();
     const read = new SomeEndUsers((user, posting) => this.#summarize(user, posting));
     const rows = this.#next.all(after, SCANNED_MAX);
     let through = after;

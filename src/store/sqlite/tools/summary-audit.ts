@@ -6,7 +6,7 @@ import type { EndUserState } from '../../../ledger/state.ts';
 import { summaryFault, wasSummaryOf } from '../../end-user-summaries.ts';
 import { prepare, type Statement } from '../file/statements.ts';
 import { bytesOf } from '../file/uuid.ts';
-import { POSITION } from '../journal/feed.ts';
+import { FeedPosition } from '../journal/feed.ts';
 import { END_USERS } from '../journal/summaries.ts';
 import type { EndUserPostings } from './end-users.ts';
 
@@ -23,7 +23,7 @@ export class SummaryAudit {
   constructor(db: DatabaseSync, fault: (sentence: string) => void) {
     this.#db = db;
     this.#fault = fault;
-    this.#position = Number(prepare(db, POSITION).get(END_USERS)?.[0] ?? 0);
+    this.#position = new FeedPosition(db, END_USERS).read();
     this.#summary = prepare(
       db,
       `SELECT latest_posting, balance, expires_at, latest_activity FROM end_user_summaries

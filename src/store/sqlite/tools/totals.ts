@@ -5,11 +5,14 @@ import { type DailyTotal, type ExpiryTotal, TotalsSum } from '../../totals.ts';
 import { prepare } from '../file/statements.ts';
 import { uuidOfHex } from '../file/uuid.ts';
 import { transact } from '../file/write-lock.ts';
+import { FeedPosition } from '../journal/feed.ts';
 import { POSTING_COLUMN_COUNT, postingColumns, postingOf } from '../journal/posting-rows.ts';
+import { END_USERS } from '../journal/summaries.ts';
+import { TOTALS } from '../journal/totals.ts';
 
 /** Describes each total that does not match the postings up to the position of the consumer. */
 export function* totalsFaults(db: DatabaseSync): Generator<string> {
-  const position = Number(prepare(db, `SELECT posting FROM feed_positions WHERE consumer = 'totals'`).get()?.[0] ?? 0);
+  const position = new FeedPosition(db, TOTALS).read();
   const sum = new TotalsSum();
   const postings = prepare(
     db,
@@ -36,6 +39,6 @@ export function resetTotals(db: DatabaseSync): void {
   transact(db, () =>
     db.exec(`
       DELETE FROM daily_totals; DELETE FROM expiry_totals; DELETE FROM end_user_summaries; DELETE FROM end_user_counts;
-      DELETE FROM feed_positions WHERE consumer IN ('totals', 'end-users')`),
+      DELETE FROM feed_positions WHERE consumer IN ('${TOTALS}', '${END_USERS}')`),
   );
 }

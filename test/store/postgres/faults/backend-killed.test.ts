@@ -12,6 +12,8 @@ import { type ScripOnPostgres, startScripOn } from '../scrip-on-postgres.ts';
 
 const KILLS = Number(process.env.KILLS ?? 6);
 const RECOVERY_MS_MAX = 30_000;
+/** On a busy machine, PostgreSQL may be back before the test looks at /readyz. */
+const FAULT_SEEN_MS_MAX = 3_000;
 
 /** Selects a connection of Scrip, preferably an active connection. */
 const VICTIM = `
@@ -42,13 +44,18 @@ test('If a process of PostgreSQL is killed and PostgreSQL closes all connections
   const load = startLoad(ledger, history);
   t.after(() => load.stop());
   let slowestMs = 0;
+  let seenFaults = 0;
   for (let kill = 0; kill < KILLS; kill++) {
     await load.acknowledged(200, 10_000);
     await sleep(randomInt(100));
     const { rows } = await server.query(VICTIM);
     process.kill(rows[0].pid, 'SIGKILL');
     const wasKilled = performance.now();
-    await eventually(async () => (await readiness()) === 503, '/readyz reports the fault', RECOVERY_MS_MAX);
+    const isSeen = eventually(async () => (await readiness()) === 503, '/readyz reports the fault', FAULT_SEEN_MS_MAX);
+    seenFaults += await isSeen.then(
+      () => 1,
+      () => 0,
+    );
     await load.acknowledged(1, RECOVERY_MS_MAX);
     await eventually(async () => (await readiness()) === 200, '/readyz reports the recovery', RECOVERY_MS_MAX);
     const tookMs = performance.now() - wasKilled;
@@ -57,6 +64,7 @@ test('If a process of PostgreSQL is killed and PostgreSQL closes all connections
   }
   await load.acknowledged(100);
   await load.stop();
+  assert(seenFaults > 0, '/readyz reports the faults');
   assert.deepEqual(await history.faultsOf(ledger, running.url), []);
   assert.equal(history.count('OutcomeUnknown'), 0, 'the server was back in time to determine every outcome');
   assert.equal(history.count('Internal'), 0);
