@@ -14,8 +14,8 @@ import type { TracingSettings } from './tracing/tracer.ts';
 export interface PostgresDatabase {
   readonly kind: 'postgres';
   readonly url: string;
-  /** The number of batches that are written at the same time, each on its own connection. */
-  readonly lanes: number;
+  /** The number of batches that are written at the same time, each on its own connection; null for the default. */
+  readonly lanes: number | null;
   /** Whether statements are prepared once per connection. */
   readonly prepared: boolean;
   /** Whether Citus distributes the tables. If null, Scrip checks whether the database has Citus. */
@@ -191,12 +191,16 @@ function postgresOf(url: string, environment: NodeJS.ProcessEnv): PostgresDataba
   return {
     kind: 'postgres',
     url,
-    lanes: wholeNumber('DATABASE_LANES', environment.DATABASE_LANES || '1', 1, LANES_MAX),
+    lanes: lanesOf(environment.DATABASE_LANES),
     prepared: isOn('DATABASE_PREPARED', environment.DATABASE_PREPARED || 'yes'),
     citus: citus === 'auto' ? null : citus === 'yes',
     shards: wholeNumber('DATABASE_SHARDS', environment.DATABASE_SHARDS || '16', 1, SHARDS_MAX),
     acceptUnsafe: isOn('DATABASE_ACCEPT_UNSAFE', environment.DATABASE_ACCEPT_UNSAFE || 'no'),
   };
+}
+
+function lanesOf(value = ''): number | null {
+  return value === '' ? null : wholeNumber('DATABASE_LANES', value, 1, LANES_MAX);
 }
 
 /** Payment providers retry webhooks for days, so Scrip keeps the records of grants longer. */

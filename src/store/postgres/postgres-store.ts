@@ -31,13 +31,14 @@ export function openPostgresStore({ testClock: isTest = false, ...options }: Pos
     servingPool(options, READERS),
     { ...options, testClock: isTest, create: true },
     async (database) => {
-      const { pool, clock } = database;
+      const { pool, clock, placement } = database;
       await refuseUnfinishedCopy(pool);
       const testClock = clock.isTest ? new DatabaseTestClock(pool, clock) : null;
       await testClock?.begin();
       const heartbeat = new Heartbeat(pool, clock, (trouble) => ledger.onTrouble(trouble));
-      const writers = servingPool(options, options.lanes * CONNECTIONS_PER_LANE);
-      const writer = new BatchWriter(writers, database, heartbeat, options.lanes);
+      const lanes = placement.lanes(options.lanes);
+      const writers = servingPool(options, lanes.atOnce * CONNECTIONS_PER_LANE);
+      const writer = new BatchWriter(writers, database, heartbeat, lanes);
       const ledger = new PostgresLedgerStore(database, writer, async () => {
         await heartbeat.stop();
         await Promise.all([writers.end(), pool.end()]);

@@ -3,8 +3,8 @@
 
 import type { EndUserKey } from '../../../ledger/command.ts';
 import type { Lanes } from '../../ledger-store.ts';
-import { prepared, type Query } from '../pool/connection.ts';
-import { BATCH_TIMEOUTS, BEGIN_SNAPSHOT, BY_KEY } from '../pool/transactions.ts';
+import { prepared, type Query, type TextRow } from '../pool/connection.ts';
+import { BATCH_TIMEOUTS, BEGIN_SNAPSHOT, BY_KEY, setLocal } from '../pool/transactions.ts';
 import { BUCKETS, bucketOf, KEY, KEY_TYPES } from '../rows/key.ts';
 import { columnsOf } from '../rows/ledger-rows.ts';
 import { unnest } from '../rows/row-arrays.ts';
@@ -49,17 +49,30 @@ export interface Placement {
   /**
    * All commands of a lane write to the same part.
    *
-   * @param atOnce number of batches that are written at the same time
+   * @param atOnce number of batches that are written at the same time; null for the default
    */
-  lanes(atOnce: number): Lanes;
+  lanes(atOnce: number | null): Lanes;
   /** Statements that begin the transaction of a batch. */
   readonly begin: readonly Query[];
+  /** Settings of a background transaction that looks up rows by their keys. */
+  readonly byKey: readonly Query[];
   /** Settings of a transaction that uses rows of several parts and also tables that belong to no part. */
   readonly throughout: readonly Query[];
   /** Statements that begin a transaction in which all reads of several parts see the same snapshot. */
   readonly beginSnapshot: readonly Query[];
   /** See `LedgerStore`. */
   readonly quietPauseMs: number;
+}
+
+/**
+ * The parts of some buckets. Begins with a random part, so that several processes rarely work on the same part.
+ *
+ * @param rows begin with a bucket
+ */
+export function partsIn(rows: readonly TextRow[], { partOfBucket }: Placement): Part[] {
+  const parts = [...new Set(rows.map(([bucket]) => partOfBucket(Number(bucket))))];
+  const first = Math.floor(Math.random() * parts.length);
+  return [...parts.slice(first), ...parts.slice(0, first)];
 }
 
 export const EVERYTHING: Part = {
@@ -82,8 +95,12 @@ export const SINGLE_DATABASE: Placement = {
   parts: [EVERYTHING],
   partOf: () => EVERYTHING,
   partOfBucket: () => EVERYTHING,
-  lanes: (atOnce) => ({ count: atOnce, atOnce, of: (user) => bucketOf(user) % atOnce }),
+  lanes(chosen) {
+    const atOnce = chosen ?? 1;
+    return { count: atOnce, atOnce, of: (user) => bucketOf(user) % atOnce };
+  },
   begin: [prepared('begin', 'BEGIN')([]), prepared('settings', `SELECT ${SETTINGS}`)([])],
+  byKey: setLocal(BY_KEY),
   throughout: [],
   beginSnapshot: [BEGIN_SNAPSHOT],
   quietPauseMs: 0,

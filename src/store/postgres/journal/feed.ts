@@ -7,11 +7,11 @@
 import { INSTANT_MAX } from '../../../ledger/instant.ts';
 import type { FeedPosting } from '../../feed.ts';
 import { totalsOfPostings } from '../../totals.ts';
-import type { Part, Placement } from '../citus/placement.ts';
+import { type Part, type Placement, partsIn } from '../citus/placement.ts';
 import type { Reach, Reachable } from '../citus/reach.ts';
 import { type Connection, type Query, sql, type TextRow } from '../pool/connection.ts';
 import type { ConnectionPool } from '../pool/connection-pool.ts';
-import { BEGIN_UNPROMISED, BY_KEY, COMMIT, ROLLBACK, setLocal } from '../pool/transactions.ts';
+import { BEGIN_UNPROMISED, COMMIT, ROLLBACK } from '../pool/transactions.ts';
 import { type ReadInteger, USER_POSTING_COLUMNS, userPostingOf } from '../rows/ledger-rows.ts';
 import { markStale } from './summaries.ts';
 import { totalsUpserts } from './totals-rows.ts';
@@ -33,18 +33,13 @@ interface FeedDatabase {
   readonly reach: Reach;
 }
 
-/**
- * Implements `TotalsKeeper.catchUp`. Takes batches from a random part that has batches, so that several processes
- * usually choose different parts.
- */
+/** Implements `TotalsKeeper.catchUp`: takes batches from each part that has batches. */
 export async function countSome({ pool, placement, reach }: FeedDatabase): Promise<boolean> {
   const rows = await reach.lookUp((reachable) => pool.rows(partsInFeed('totals', reachable)));
-  const buckets = new Set(rows.map(([bucket]) => Number(bucket)));
-  const waiting = placement.parts.filter(({ bucket }) => buckets.has(bucket));
-  const part = waiting[Math.floor(Math.random() * waiting.length)];
-  if (part === undefined) return false;
-  const isMore = await pool.use((connection) => countPart(connection, part));
-  return isMore || waiting.length > 1;
+  let isMore = false;
+  for (const part of partsIn(rows, placement))
+    if (await pool.use((connection) => countPart(connection, part, placement))) isMore = true;
+  return isMore;
 }
 
 /**
@@ -52,9 +47,9 @@ export async function countSome({ pool, placement, reach }: FeedDatabase): Promi
  *
  * @returns whether there may be more
  */
-async function countPart(connection: Connection, part: Part): Promise<boolean> {
+async function countPart(connection: Connection, part: Part, { byKey }: Placement): Promise<boolean> {
   const lock = lockConsumer('totals', part, 'SKIP LOCKED');
-  const locked = await connection.send([...BEGIN_UNPROMISED, ...setLocal(BY_KEY), lock]);
+  const locked = await connection.send([...BEGIN_UNPROMISED, ...byKey, lock]);
   if (locked.at(-1)?.rows.length === 0) {
     await connection.send([ROLLBACK]);
     return false;

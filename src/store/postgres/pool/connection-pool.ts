@@ -5,8 +5,8 @@ import { Connection, type ConnectionOptions, type Query, type QueryResult, type 
 
 export interface PostgresOptions {
   readonly url: string;
-  /** The number of batches that are written at the same time, each on its own connection. */
-  readonly lanes: number;
+  /** The number of batches that are written at the same time, each on its own connection; null for the default. */
+  readonly lanes: number | null;
   /**
    * Whether statements are prepared on the server. If they are, a pooler in transaction mode must track prepared
    * statements.

@@ -1,9 +1,10 @@
-// The event log in a database that several processes may share. Each step of the derivation works on one part, and
-// does nothing if another process is deriving the events of this part.
+// The event log in a database that several processes may share. The derivation works on one part after the other, and
+// skips a part while another process is deriving its events.
 
 import { randomInt } from 'node:crypto';
 import type { Instant } from '../../../ledger/instant.ts';
 import type { DeriveEvents, EventLog, EventPage, EventPageRequest, EventPosition } from '../../event-log.ts';
+import { partsIn } from '../citus/placement.ts';
 import {
   deleteBefore,
   expiredParts,
@@ -18,7 +19,7 @@ import {
 import { deriveSome, dueBuckets } from '../journal/events.ts';
 import { partsInFeed } from '../journal/feed.ts';
 import { attempt } from '../pool/postgres-error.ts';
-import { BEGIN_UNPROMISED, BY_KEY, COMMIT, setLocal } from '../pool/transactions.ts';
+import { BEGIN_UNPROMISED, COMMIT } from '../pool/transactions.ts';
 import type { LedgerDatabase } from '../schema/open-ledger.ts';
 
 /** One step deletes at most this many events, which takes the server about 5 ms. */
@@ -37,17 +38,15 @@ export class PostgresEventLog implements EventLog {
     return attempt(async () => {
       // Look for work first, so that an idle database gets no writes.
       const now = await clock.peek(pool);
-      const found = await reach.lookUp((reachable) =>
+      const results = await reach.lookUp((reachable) =>
         pool.send([partsInFeed('events', reachable), dueBuckets(now, reachable)]),
       );
-      const waiting = [
-        ...new Set(found.flatMap(({ rows }) => rows.map((row) => placement.partOfBucket(Number(row[0]))))),
-      ];
-      const part = waiting.length === 0 ? undefined : waiting[randomInt(waiting.length)];
-      if (part === undefined) return false;
+      const found = results.flatMap(({ rows }) => rows);
       const step = { derive, clock, begin: placement.begin };
-      const isMore = await pool.use((connection) => deriveSome(connection, part, now, step));
-      return isMore || waiting.length > 1;
+      let isMore = false;
+      for (const part of partsIn(found, placement))
+        if (await pool.use((connection) => deriveSome(connection, part, now, step))) isMore = true;
+      return isMore;
     });
   }
 
@@ -81,7 +80,7 @@ export class PostgresEventLog implements EventLog {
       const part = expired.length === 0 ? undefined : expired[randomInt(expired.length)];
       if (part === undefined) return false;
       const deletion = deleteBefore(part, before, DELETED_MAX);
-      const results = await pool.send([...BEGIN_UNPROMISED, ...setLocal(BY_KEY), deletion, COMMIT]);
+      const results = await pool.send([...BEGIN_UNPROMISED, ...placement.byKey, deletion, COMMIT]);
       return results.at(-2)?.rowCount === DELETED_MAX || expired.length > 1;
     });
   }

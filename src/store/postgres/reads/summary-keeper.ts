@@ -4,22 +4,27 @@
 import { randomInt } from 'node:crypto';
 import type { Instant } from '../../../ledger/instant.ts';
 import type { SummaryKeeper } from '../../end-user-summaries.ts';
+import { type Part, partsIn } from '../citus/placement.ts';
 import type { Reachable } from '../citus/reach.ts';
 import { lockConsumer } from '../journal/feed.ts';
 import { summarizeSome } from '../journal/summaries.ts';
 import { type Query, sql } from '../pool/connection.ts';
-import { BEGIN_UNPROMISED, BY_KEY, COMMIT, ROLLBACK, setLocal } from '../pool/transactions.ts';
+import { BEGIN_UNPROMISED, COMMIT, ROLLBACK } from '../pool/transactions.ts';
 import { BUCKETS } from '../rows/key.ts';
 import type { PostgresLedgerStore } from './ledger-store.ts';
 
-/** The bucket of an end user to summarize. Check for work first, so that an idle database gets no writes. */
+/** A lookup reads at most this many end users, which usually include some of every part that has any. */
+const LOOKED_AT_MAX = 256;
+
+/** The buckets of end users to summarize. Look for work first, so that an idle database gets no writes. */
 function waiting(now: Instant, reachable: Reachable): Query {
   return sql(
-    `SELECT bucket FROM (
+    `SELECT DISTINCT bucket FROM (
        SELECT bucket FROM scrip.stale_end_users WHERE true${reachable('stale_end_users')}
        UNION ALL SELECT bucket FROM scrip.end_user_summaries WHERE expires_at <= $1${reachable('end_user_summaries')}
-     ) AS waiting LIMIT 1`,
-    [now],
+       LIMIT $2
+     ) AS waiting`,
+    [now, LOOKED_AT_MAX],
   );
 }
 
@@ -34,22 +39,28 @@ export class PostgresSummaryKeeper implements SummaryKeeper {
     const { pool, clock, placement, reach } = this.#ledger.database;
     return this.#ledger.attempt(async () => {
       const now = await clock.peek(pool);
-      const [found] = await reach.lookUp((reachable) => pool.rows(waiting(now, reachable)));
-      if (found === undefined) return false;
-      const part = placement.partOfBucket(Number(found[0]));
-      return pool.use(async (connection) => {
-        const lock = lockConsumer('totals', part, 'SKIP LOCKED');
-        const locked = await connection.send([...BEGIN_UNPROMISED, ...setLocal(BY_KEY), lock]);
-        if (locked.at(-1)?.rows.length === 0) {
-          await connection.send([ROLLBACK]);
-          return false;
-        }
-        // Begin at a random bucket, so that every end user is summarized eventually, even under load.
-        const from = part.isShard ? 0 : randomInt(BUCKETS);
-        const isMore = await summarizeSome(connection, part, { clock, from });
-        await connection.send([COMMIT]);
-        return isMore || from > 0 || part.isShard;
-      });
+      const rows = await reach.lookUp((reachable) => pool.rows(waiting(now, reachable)));
+      let isMore = false;
+      for (const part of partsIn(rows, placement)) if (await this.#summarize(part)) isMore = true;
+      return isMore;
+    });
+  }
+
+  /** @returns whether there may be more; false if another process works on this part */
+  #summarize(part: Part): Promise<boolean> {
+    const { pool, clock, placement } = this.#ledger.database;
+    return pool.use(async (connection) => {
+      const lock = lockConsumer('totals', part, 'SKIP LOCKED');
+      const locked = await connection.send([...BEGIN_UNPROMISED, ...placement.byKey, lock]);
+      if (locked.at(-1)?.rows.length === 0) {
+        await connection.send([ROLLBACK]);
+        return false;
+      }
+      // Begin at a random bucket, so that every end user is summarized eventually, even under load.
+      const from = part.isShard ? 0 : randomInt(BUCKETS);
+      const isMore = await summarizeSome(connection, part, { clock, from });
+      await connection.send([COMMIT]);
+      return isMore || from > 0;
     });
   }
 }

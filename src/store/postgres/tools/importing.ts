@@ -61,7 +61,7 @@ class PostgresImport implements ImportTarget {
     this.#database = database;
     this.#writers = writers;
     this.#heartbeat = heartbeat;
-    this.#writer = new BatchWriter(writers, database, heartbeat, 1);
+    this.#writer = new BatchWriter(writers, database, heartbeat, database.placement.lanes(1));
     this.#table = new ImportTable('scrip', (text, values) => attempt(() => database.pool.rows(sql(text, values))));
   }
 

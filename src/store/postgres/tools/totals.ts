@@ -7,8 +7,7 @@ import { lockConsumer, postingsNamed, TRANSACTIONS } from '../journal/feed.ts';
 import { summarizeSome } from '../journal/summaries.ts';
 import { DAILY_TOTALS, EXPIRY_TOTALS, totalsOf, totalsUpserts } from '../journal/totals-rows.ts';
 import { type Connection, sql } from '../pool/connection.ts';
-import type { DatabaseClock } from '../pool/database-clock.ts';
-import { BY_KEY, COMMIT, ROLLBACK, setLocal, UNLIMITED } from '../pool/transactions.ts';
+import { COMMIT, ROLLBACK, UNLIMITED } from '../pool/transactions.ts';
 import { KEY } from '../rows/key.ts';
 import { USER_POSTING_COLUMNS, userPostingOf } from '../rows/ledger-rows.ts';
 import type { LedgerDatabase } from '../schema/open-ledger.ts';
@@ -59,21 +58,27 @@ export async function totalsFaults(connection: Connection, waiting: Waiting, sum
  * Rebuilds the totals and the summaries, one part at a time, while servers may be running. Meanwhile, the consumers of
  * the feed are locked. Batches that commit after the snapshot stay in the feed.
  */
-export async function rebuildTotals({ pool, clock, placement }: LedgerDatabase): Promise<void> {
+export async function rebuildTotals(database: LedgerDatabase): Promise<void> {
+  const { pool, placement } = database;
   for (const part of placement.parts) {
     // Take the lock before the snapshot, so that the snapshot includes the consumer's latest changes. Another
     // connection holds it, because it must last through several transactions.
     await pool.use(async (holder) => {
       await holder.send([sql('BEGIN'), ...UNLIMITED, lockConsumer('totals', part, '')]);
       await pool.use((connection) => rebuildPart(connection, part));
-      for (let isMore = true; isMore; ) isMore = await pool.use((connection) => summarizeStep(connection, part, clock));
+      for (let isMore = true; isMore; )
+        isMore = await pool.use((connection) => summarizeStep(connection, part, database));
       await holder.send([ROLLBACK]);
     });
   }
 }
 
-async function summarizeStep(connection: Connection, part: Part, clock: DatabaseClock): Promise<boolean> {
-  await connection.send([sql('BEGIN'), ...UNLIMITED, ...setLocal(BY_KEY)]);
+async function summarizeStep(
+  connection: Connection,
+  part: Part,
+  { clock, placement }: LedgerDatabase,
+): Promise<boolean> {
+  await connection.send([sql('BEGIN'), ...UNLIMITED, ...placement.byKey]);
   const isMore = await summarizeSome(connection, part, { clock, from: 0 });
   await connection.send([COMMIT]);
   return isMore;

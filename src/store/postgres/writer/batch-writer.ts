@@ -62,10 +62,9 @@ export class BatchWriter {
   readonly #heartbeat: Heartbeat;
   readonly #statements: ReadonlyMap<Part, BatchStatements>;
 
-  /** @param atOnce number of batches that are written at the same time */
-  constructor(pool: ConnectionPool, database: LedgerDatabase, heartbeat: Heartbeat, atOnce: number) {
+  constructor(pool: ConnectionPool, database: LedgerDatabase, heartbeat: Heartbeat, lanes: Lanes) {
     const { placement } = database;
-    this.lanes = placement.lanes(atOnce);
+    this.lanes = lanes;
     this.#sessions = new LaneSessions(pool);
     this.#database = database;
     this.#heartbeat = heartbeat;

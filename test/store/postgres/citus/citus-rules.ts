@@ -39,6 +39,7 @@ export function refusalOf(statement: string): string | null {
   if (verb !== undefined && VOLATILE.test(text)) return 'the statement writes and calls a volatile function';
   if (verb === 'INSERT INTO' && /\bVALUES\b.*\(\s*SELECT\b/s.test(text))
     return 'the statement has a SELECT within VALUES';
+  if (text.includes('force_generic_plan')) return 'a generic plan of an INSERT with a SELECT has parameters';
   if (!DISTRIBUTED.some((table) => table.test(text))) return null;
   if (/\bFOR (UPDATE|SHARE)\b/.test(text) && !isApart) return 'the statement locks rows of several shards';
   if (/\bLATERAL\b.*\bLIMIT\b/s.test(text) && !isApart) return 'the statement has a LATERAL subquery with a LIMIT';
