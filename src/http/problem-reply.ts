@@ -73,7 +73,10 @@ export function sendError(reply: FastifyReply, error: unknown): void {
   } else {
     // A closed connection is not an error, for example at the end of a shutdown.
     const level = reply.request.raw.socket.destroyed ? 'info' : 'error';
-    reply.log[level]({ err: error, request_id: reply.request.id }, 'a request failed');
-    sendProblem(reply, error instanceof StoreFault ? error.code : 'Internal');
+    const code = error instanceof StoreFault ? error.code : 'Internal';
+    // While the database is away, the reason of thousands of requests is the same, and a stack says nothing more.
+    const details = code === 'Internal' ? { err: error } : { fault: code, reason: (error as StoreFault).message };
+    reply.log[level]({ ...details, request_id: reply.request.id }, 'a request failed');
+    sendProblem(reply, code);
   }
 }
