@@ -77,6 +77,7 @@ export async function startService(
     now: wall ?? Date.now,
     listeningUrl: () => url,
   });
+  let listening: HttpServer | null = null;
   try {
     const server = await buildServer({
       ledger,
@@ -99,14 +100,12 @@ export async function startService(
       pages,
     });
     await server.app.listen({ host: config.host, port: config.port, listenTextResolver: () => 'Scrip is listening' });
-    const metrics = await startMetricsServer(config, server, logger).catch(async (error) => {
-      await server.drain();
-      throw error;
-    });
+    listening = server;
+    const metrics = await startMetricsServer(config, server, logger);
     url = urlOf(server.app.server);
+    webhooks = await startWebhooks(config, accounts, events, logger);
     startJobs(jobs, stores, commit);
     authenticator.start();
-    webhooks = await startWebhooks(config, accounts, events, logger);
     let stopping: Promise<void> | null = null;
     const stop = async () => {
       await server.drain();
@@ -121,9 +120,9 @@ export async function startService(
       await tracer?.stop();
       logger.info('Scrip stopped');
     };
-    const metricsUrl = metrics && `${urlOf(metrics)}/metrics`;
-    return { url, metricsUrl, stores, routes: server.routes, stop: () => (stopping ??= stop()) };
+    return { url, metricsUrl: metrics && `${urlOf(metrics)}/metrics`, stores, routes: server.routes, stop: () => (stopping ??= stop()) };
   } catch (error) {
+    await listening?.drain();
     await ledger.close();
     throw error;
   }

@@ -1,4 +1,4 @@
-// The account page: the name of the account, and the viewer's own password, sessions and colour scheme.
+// The account page: the name of the account, and the viewer's own password, sessions and color scheme.
 
 import { html } from 'ghtml';
 import { day, moment } from '../figures.ts';
@@ -78,7 +78,7 @@ function themeForm(theme: Theme): string {
   return html`<section class="card narrow">
 <h2>Appearance</h2>
 <form class="form pair" method="post" action="/console/account/theme">
-<div class="field"><label for="theme">Colours</label>
+<div class="field"><label for="theme">Colors</label>
 <select class="input" id="theme" name="theme" aria-describedby="theme-hint">!${options}</select>
 <p class="hint" id="theme-hint">Applies to the console and the API reference in this browser.</p></div>
 <button class="button secondary" type="submit">Apply</button>

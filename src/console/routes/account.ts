@@ -1,4 +1,4 @@
-// Routes for the account's name, and for the viewer's own password, sessions and colour scheme.
+// Routes for the account's name, and for the viewer's own password, sessions and color scheme.
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { ConsoleContext } from '../console-context.ts';

@@ -41,10 +41,10 @@ export class PostgresServer {
 
   static async start(settings: Readonly<Record<string, string>> = {}): Promise<PostgresServer> {
     const server = new PostgresServer(await freePort(), temporaryFolder(tmpdir()), settings);
-    if (RUN_FOLDER === undefined) server.#initialise(server.data);
+    if (RUN_FOLDER === undefined) server.#initialize(server.data);
     else {
       // Creating a cluster takes one second of processor time; copying a cluster takes 50 ms.
-      const empty = madeOnce('postgres-cluster', (folder) => server.#initialise(join(folder, 'data')));
+      const empty = madeOnce('postgres-cluster', (folder) => server.#initialize(join(folder, 'data')));
       server.#copyData(join(empty, 'data'));
     }
     await server.up();
@@ -163,7 +163,7 @@ export class PostgresServer {
     execFileSync(join(this.#bin, program), args, { ...identity, cwd: this.folder, stdio: 'pipe' });
   }
 
-  #initialise(data: string): void {
+  #initialize(data: string): void {
     this.run('initdb', ['--pgdata', data, '--username=postgres', '--auth=trust', '--encoding=UTF8', '--no-sync']);
   }
 
