@@ -5,8 +5,8 @@ import { readFileSync } from 'node:fs';
 export interface Frame {
   readonly name: string;
   /**
-   * The path and the line of the function. Paths in `src` are relative to it; other paths are shortened to their end.
-   * Empty for code that is not JavaScript.
+   * The path and the line of the function. Paths in `src` are relative to `src`; other paths are shortened to their
+   * last two segments. Empty for code that is not JavaScript.
    */
   readonly place: string;
   /** Microseconds in the function, without its callees. */

@@ -48,7 +48,7 @@ const FALLING_BY = 0.02;
 const BLOCKS_NOT_FALLING = 3;
 
 const IDLE_WITHIN_S = 120;
-/** The CPU that an idle subject uses in a second. */
+/** A subject counts as idle if it uses less CPU than this in a second. */
 const IDLE_MICROS = 50_000;
 
 const run = promisify(execFile);
@@ -85,7 +85,8 @@ async function untilIdle({ pids }: Subject): Promise<void> {
 
 /**
  * Warms up in blocks like those that are measured. At the end of each block, the generator closes its connections while
- * requests are in flight. The first time, V8 discards optimized code, so the warm-up lasts for several blocks.
+ * requests are in flight. When this happens for the first time, V8 discards optimized code, so the warm-up lasts for
+ * several blocks.
  */
 async function settle(contest: Contest, blocks: Blocks, { requestsMin, secondsMax }: WarmUp): Promise<void> {
   let requests = 0;
@@ -101,8 +102,8 @@ async function settle(contest: Contest, blocks: Blocks, { requestsMin, secondsMa
 }
 
 /**
- * Returns the rounds in which the echo was near its median; null if at most half of the rounds were, since the median
- * then says little.
+ * Returns the rounds in which the echo was near its median; null if these are at most half of the rounds,
+ * since the median is then unreliable.
  */
 function steadyRounds(echo: readonly Round[]): ReadonlySet<number> | null {
   const usual = { cpu: median(echo.map(({ cpuMicros }) => cpuMicros)), rate: median(echo.map(rateOf)) };

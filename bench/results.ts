@@ -7,7 +7,7 @@ import { arch, cpus, platform, release, totalmem } from 'node:os';
 import { dirname } from 'node:path';
 import { GENERATOR } from './closed-loop.ts';
 
-/** The system that ratios "vs. echo" compare with. */
+/** The reference system of the ratios "vs. echo". */
 export const ECHO = 'Fastify echo';
 
 /** The medians of all rounds of one workload on one subject. */
@@ -102,7 +102,7 @@ export function keepPart(file: string, name: string, part: PartResult): Results 
   return results;
 }
 
-/** If other processes use more cores than this, the results are unreliable. */
+/** If other processes and virtual machines together use more cores than this, the results are unreliable. */
 const OTHERS_MAX = 0.2;
 
 export function isQuiet({ othersCores = 0, stolenCores = 0 }: PartResult): boolean {

@@ -57,7 +57,7 @@ export async function seedLedger(
   let last: EndUserKey | null = null;
   for (const created of inBatches(rowsOf(groups, now, dueAt))) {
     const rows = events.follow(created);
-    // A commit includes only end users whose rows are complete. Load the rows of the last end user after the commit.
+    // A commit includes only end users whose rows are complete. Load the remaining rows after the commit.
     const complete = rows.findLastIndex(({ kind }) => kind === 'end-user') + 1;
     await destination.load(rows.slice(0, complete));
     last = rows[complete - 1]?.user ?? last;

@@ -6,7 +6,7 @@ export type Call = 'add' | 'subtract' | 'balance' | 'first-page';
 export interface Group {
   readonly first: number;
   readonly users: number;
-  /** The number of open one-time cycles; `renewing` for one recurring cycle that is due to renew. */
+  /** The number of open one-time cycles of each end user; `renewing`: one recurring cycle that is due to renew. */
   readonly cycles: number | 'renewing';
   /** Transactions of each end user, including the transactions that opened the cycles. */
   readonly transactions: number;
@@ -46,7 +46,7 @@ export const SHORT_HISTORY: Group = { first: 2_030_000, users: 1, cycles: 1, tra
 export const LONG_HISTORY: Group = { first: 2_040_000, users: 1, cycles: 1, transactions: 1_000_000 };
 export const RENEWING: Group = { first: 1_000_000, users: 1_000_000, cycles: 'renewing', transactions: 1 };
 
-/** As many end users as the groups with many cycles have, so that workloads differ only in the number of cycles. */
+/** The number of end users in the groups with many cycles. For comparison, other workloads use as many end users. */
 const FEW = FIFTY_CYCLES.users;
 
 export const subtractOf = (group: Group, name: string): Workload => ({ name, group, shares: { subtract: 100 } });

@@ -29,7 +29,7 @@ const GENERATED = /(?:^|\/)(?:package-lock\.json|benchmarks\.json|baseline\.json
 
 interface Exception {
   readonly path: string;
-  /** The exception applies to lines that contain this text, or to the whole file if this is absent. */
+  /** The exception applies only to lines that contain this text; if absent, to the whole file. */
   readonly contains?: string;
   readonly reason: string;
 }

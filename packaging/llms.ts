@@ -7,7 +7,7 @@ import { dirname, join, normalize } from 'node:path';
 
 const REPOSITORY = join(import.meta.dirname, '..');
 const INDEX = 'docs/README.md';
-/** The section of the index whose documents are not in llms-full.txt: documents for developers of Scrip. */
+/** The section of the index that llms-full.txt leaves out: documents for developers of Scrip. */
 const OPTIONAL = 'Changing Scrip';
 
 const SUMMARY = `# Scrip

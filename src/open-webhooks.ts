@@ -1,4 +1,4 @@
-// Starts the delivery of webhooks. Derives from the settings where the key that encrypts the secrets is kept, and which
+// Starts the delivery of webhooks. The settings determine where the key that encrypts the secrets is stored, and which
 // addresses may receive webhooks.
 
 import { type Config, DEFAULT_LEDGER } from './config.ts';
@@ -10,7 +10,7 @@ import type { EventLog } from './store/event-log.ts';
 import { VERSION } from './version.ts';
 
 /**
- * Opens the box that encrypts the secrets of webhooks. If no key is set and the key file does not exist, creates the
+ * Opens the `SecretBox` for the secrets of webhooks. If no key is set and the key file does not exist, creates the
  * file.
  *
  * @throws UnusableSecret
@@ -42,7 +42,7 @@ export async function startWebhooks(
     database,
     events,
     secrets: {
-      // Opening the box may create the key file, so Scrip opens it only when there is an endpoint.
+      // `openWebhookSecrets` may create the key file, so Scrip calls it only when there is an endpoint.
       open(sealed) {
         secrets ??= openWebhookSecrets(config);
         return secrets.open(sealed);

@@ -112,15 +112,15 @@ export async function startService(
       await Promise.all([...jobs, webhooks].map((job) => job?.stop()));
       await commit.drained();
       await webConsole.close();
-      await accounts.close();
-      await authenticator.stop();
+      await Promise.all([accounts.close(), authenticator.stop()]);
       await ledger.close();
       metrics?.closeAllConnections();
       metrics?.close();
       await tracer?.stop();
       logger.info('Scrip stopped');
     };
-    return { url, metricsUrl: metrics && `${urlOf(metrics)}/metrics`, stores, routes: server.routes, stop: () => (stopping ??= stop()) };
+    const metricsUrl = metrics && `${urlOf(metrics)}/metrics`;
+    return { url, metricsUrl, stores, routes: server.routes, stop: () => (stopping ??= stop()) };
   } catch (error) {
     await listening?.drain();
     await ledger.close();

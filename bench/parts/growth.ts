@@ -8,7 +8,7 @@ import { type Part, WARM_UP } from './part.ts';
 
 const CONNECTIONS = 64;
 const ROUNDS_MAX = 3;
-/** The warm-up of a process that is already warm: one block, which fills the caches. */
+/** A short warm-up for a process that is already warm: one block, which fills the caches. */
 const BRIEFLY = { requestsMin: 0, secondsMax: 1 };
 const BESIDE = [
   workloads.TEN_CYCLES,

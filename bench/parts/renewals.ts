@@ -36,7 +36,7 @@ export const renewals: Part = {
     const storm = watchStorm(subject, dueAt);
     const beside = await openLoop(subject, SUBTRACT_SMALL, { ...load, seconds: BESIDE_SECONDS });
     const { seconds, probes, wrong } = await storm;
-    // If seeding left no time to measure the load without renewals before them, measure it after them.
+    // If seeding took too long, there was no time before the renewals to measure the load alone, so measure it now.
     const quiet = alone ?? (await openLoop(subject, SUBTRACT_SMALL, { ...load, seconds: ALONE_SECONDS }));
     const figures: Figure[] = [
       { name: 'renewals stored', value: RENEWING.users / seconds, unit: 'per second' },

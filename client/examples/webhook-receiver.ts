@@ -8,7 +8,7 @@ import { buffer } from 'node:stream/consumers';
 import { verifyWebhook, type WebhookEvent, WebhookVerificationError } from 'scrip-client';
 
 const { PORT = '4000', WEBHOOK_SECRET = '', WEBHOOKS = 'webhooks.db' } = process.env;
-if (WEBHOOK_SECRET === '') throw new Error('Set WEBHOOK_SECRET to the secret of the webhook.');
+if (WEBHOOK_SECRET === '') throw new Error('Set WEBHOOK_SECRET to the secret of the endpoint.');
 
 const db = new DatabaseSync(WEBHOOKS);
 db.exec(`CREATE TABLE IF NOT EXISTS events

@@ -6,9 +6,9 @@ export interface AddRequest {
   readonly end_user_id: string;
   /** A whole number of credits. */
   readonly amount: number;
-  /** How many days of 24 hours the credits are valid; null or absent means 31. There is no upper limit, but all credits expire by 9999-12-31T23:59:59.999Z. */
+  /** The validity of the credits, in days of 24 hours. Null or absent means 31. There is no upper limit, but all credits expire by 9999-12-31T23:59:59.999Z. */
   readonly validity_days?: number | null;
-  /** How many calendar months, in UTC, the credits are valid. Send either this or `validity_days`. Each period ends on the day of the month on which the first period started, or on the last day of a shorter month. */
+  /** The validity of the credits, in calendar months (UTC). Send either this field or `validity_days`. Each period ends on the day of the month on which the first period started, or on the last day of a shorter month. */
   readonly validity_months?: number | null;
   /** The reason for the request, such as the ID of an order or a job. The note is stored with the transaction. The list of transactions shows notes if you request `details`. */
   readonly note?: string | null;
@@ -28,9 +28,9 @@ export interface RefundRequest {
   readonly end_user_id: string;
   /** The subtraction or capture to refund: the header `Transaction-Id` of its response, or its `transaction_id` in the list of transactions. */
   readonly transaction_id: string;
-  /** How many credits to refund; if absent, all credits that have not been refunded yet. */
+  /** The number of credits to refund; if absent, all credits that have not been refunded yet. */
   readonly amount?: number;
-  /** Refunded credits whose cycle has ended return in a new one-time cycle, which is valid for this number of days of 24 hours. If null or absent, these credits do not return, and the response counts them as `expired`. */
+  /** Refunded credits whose cycle has ended return in a new one-time cycle. This field is the validity of the new cycle, in days of 24 hours. If null or absent, these credits do not return, and the response counts them as `expired`. */
   readonly validity_days?: number | null;
   /** The reason for the request, such as the ID of an order or a job. The note is stored with the transaction. The list of transactions shows notes if you request `details`. */
   readonly note?: string | null;
@@ -41,9 +41,9 @@ export interface StartCycleRequest {
   readonly end_user_id: string;
   /** A whole number of credits. */
   readonly amount: number;
-  /** How many days of 24 hours the credits are valid; null or absent means 31. There is no upper limit, but all credits expire by 9999-12-31T23:59:59.999Z. */
+  /** The validity of the credits, in days of 24 hours. Null or absent means 31. There is no upper limit, but all credits expire by 9999-12-31T23:59:59.999Z. */
   readonly validity_days?: number | null;
-  /** How many calendar months, in UTC, the credits are valid. Send either this or `validity_days`. Each period ends on the day of the month on which the first period started, or on the last day of a shorter month. */
+  /** The validity of the credits, in calendar months (UTC). Send either this field or `validity_days`. Each period ends on the day of the month on which the first period started, or on the last day of a shorter month. */
   readonly validity_months?: number | null;
   /** The maximum number of unused credits that roll over to the next period at each renewal. 0 or absent means none. */
   readonly rollover_max?: number;
@@ -96,9 +96,9 @@ export interface PreviewChangeRequest {
   readonly end_user_id: string;
   /** A whole number of credits. */
   readonly amount: number;
-  /** How many days of 24 hours the credits are valid; null or absent means 31. There is no upper limit, but all credits expire by 9999-12-31T23:59:59.999Z. */
+  /** The validity of the credits, in days of 24 hours. Null or absent means 31. There is no upper limit, but all credits expire by 9999-12-31T23:59:59.999Z. */
   readonly validity_days?: number | null;
-  /** How many calendar months, in UTC, the credits are valid. Send either this or `validity_days`. Each period ends on the day of the month on which the first period started, or on the last day of a shorter month. */
+  /** The validity of the credits, in calendar months (UTC). Send either this field or `validity_days`. Each period ends on the day of the month on which the first period started, or on the last day of a shorter month. */
   readonly validity_months?: number | null;
   /** The maximum number of unused credits that roll over to the next period at each renewal. 0 or absent means none. */
   readonly rollover_max?: number;
@@ -151,7 +151,7 @@ export interface Cycle {
   readonly current_cycle_start: string;
   readonly current_cycle_end: string;
   readonly cycle_type: 'recurring' | 'one-time';
-  /** `canceled` if the cycle was stopped or replaced, and so does not renew. */
+  /** `canceled` if the cycle was stopped or replaced. A canceled cycle does not renew. */
   readonly status: 'active' | 'canceled';
   /** Present only if the validity is in months. */
   readonly validity_months?: number;
@@ -200,9 +200,9 @@ export interface Capture {
   readonly transaction_id: string;
   /** The credits that were spent. */
   readonly amount: number;
-  /** Held credits that can be spent again. */
+  /** Held credits that returned to the balance. */
   readonly returned: number;
-  /** Held credits that cannot be spent again, because their cycle has ended. */
+  /** Held credits that expired, because their cycle has ended. */
   readonly expired: number;
   readonly status: 'captured';
 }
@@ -214,9 +214,9 @@ export interface Release {
   readonly hold_id: string;
   /** The credits that were held. */
   readonly amount: number;
-  /** Held credits that can be spent again. */
+  /** Held credits that returned to the balance. */
   readonly returned: number;
-  /** Held credits that cannot be spent again, because their cycle has ended. */
+  /** Held credits that expired, because their cycle has ended. */
   readonly expired: number;
   readonly status: 'released';
 }
@@ -228,7 +228,7 @@ export interface CycleEntry {
   readonly amount: number;
   /** The credits that the period started with, including those that rolled over. */
   readonly starting_amount: number;
-  /** `canceled` if the cycle was stopped or replaced, and so does not renew. */
+  /** `canceled` if the cycle was stopped or replaced. A canceled cycle does not renew. */
   readonly status: 'active' | 'canceled';
   readonly cycle_type: 'recurring' | 'one-time';
   /** Present only if the validity is in months. */
@@ -314,13 +314,13 @@ export interface Transaction {
   readonly created_at: string;
   /** When the transaction stops affecting the balance. */
   readonly expire_at: string;
-  /** With `details`: the call that made the transaction; `schedule-plan` for a `/start-cycle` that takes effect at the end of the period. If time caused the transaction: `renew`, `change-plan` (the start of a scheduled plan) or `lapse`. */
+  /** With `details`: the call that made the transaction; `schedule-plan` for a `/start-cycle` that takes effect at the end of the period. For automatic events: `renew`, `change-plan` (the start of a scheduled plan) or `lapse`. */
   readonly kind?: 'add' | 'subtract' | 'refund' | 'start-cycle' | 'renew' | 'schedule-plan' | 'change-plan' | 'stop-cycle' | 'hold' | 'capture' | 'release' | 'lapse';
   /** With `details`: the note of the request; null if it had none. */
   readonly note?: string | null;
-  /** With `details`: who made the transaction. This is `key:` and the number of an API key, `user:` and the ID of a console user, or `import:` and the number of an import. If time caused the transaction: `renewal`, `change` or `lapse`. */
+  /** With `details`: who made the transaction: `key:` and the number of an API key, `user:` and the ID of a console user, or `import:` and the number of an import. For automatic events: `renewal`, `change` or `lapse`. */
   readonly actor?: string;
-  /** With `details`. For a capture, release or lapse: the hold that it closed. For a refund: the transaction that it refunded. For the start of a scheduled plan: the transaction that scheduled it. */
+  /** With `details`: for a capture, release or lapse, the hold that it closed; for a refund, the transaction that it refunded; for the start of a scheduled plan, the transaction that scheduled it. */
   readonly reference?: string;
   /** With `details`, for a subtraction or capture: the credits that can still be refunded. */
   readonly refundable?: number;
@@ -423,7 +423,7 @@ export interface CreditsExpiredEvent {
   };
 }
 
-/** Credits will expire soon: by default in 7 days. */
+/** Credits will expire in 7 days, or in the number of days that the account has set. */
 export interface CreditsExpiringEvent {
   /** Identifies the event. A webhook may be delivered more than once: ignore an event whose ID you have processed. */
   readonly id: string;
@@ -546,7 +546,7 @@ export interface BalanceLowEvent {
     readonly end_user_id: string;
     /** The credits that could be spent before the event. */
     readonly previous_balance: number;
-    /** The transaction that caused the event; absent if time caused it. */
+    /** The transaction that caused the event; absent if credits expired without a transaction. */
     readonly transaction_id?: string;
     /** The threshold. A number of credits, such as `20`, or a percentage of the latest grant, such as `20%`. */
     readonly threshold: string;
@@ -567,14 +567,14 @@ export interface BalanceExhaustedEvent {
     readonly end_user_id: string;
     /** The credits that could be spent before the event. */
     readonly previous_balance: number;
-    /** The transaction that caused the event; absent if time caused it. */
+    /** The transaction that caused the event; absent if credits expired without a transaction. */
     readonly transaction_id?: string;
     /** The credits that can be spent after the event, like `active_balance` in `/get-active-balance`. */
     readonly balance: number;
   };
 }
 
-/** The balance is no longer 0, or no longer below a threshold. A first grant is not a recovery. */
+/** The balance is no longer 0, or no longer below a threshold. A first grant does not cause this event. */
 export interface BalanceRecoveredEvent {
   /** Identifies the event. A webhook may be delivered more than once: ignore an event whose ID you have processed. */
   readonly id: string;
@@ -586,7 +586,7 @@ export interface BalanceRecoveredEvent {
     readonly end_user_id: string;
     /** The credits that could be spent before the event. */
     readonly previous_balance: number;
-    /** The transaction that caused the event; absent if time caused it. */
+    /** The transaction that caused the event; absent if credits expired without a transaction. */
     readonly transaction_id?: string;
     /** The thresholds that the balance is no longer below. A number of credits, such as `20`, or a percentage of the latest grant, such as `20%`. */
     readonly thresholds: readonly string[];

@@ -23,7 +23,7 @@ export interface BalanceHistoryQuery extends EndUserQuery {
   readonly interval?: 'hour' | 'day' | 'month';
 }
 
-/** What made a transaction: a call such as `add`, or an event that time causes, such as `renew`. */
+/** What made a transaction: a call such as `add`, or an automatic event such as `renew`. */
 export type TransactionKind = NonNullable<Transaction['kind']>;
 
 export interface TransactionsQuery extends EndUserQuery {
@@ -46,7 +46,7 @@ export interface TransactionPageQuery extends TransactionsQuery {
   readonly cursor?: string;
 }
 
-/** A listed transaction if the query has `details: true`. */
+/** A listed transaction of a query with `details: true`. */
 export type DetailedTransaction = Transaction & Required<Pick<Transaction, 'kind' | 'note' | 'actor' | 'cycles'>>;
 
 /** A listed transaction, with details if the query has `details: true`. */

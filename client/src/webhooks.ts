@@ -29,7 +29,7 @@ const SIGNATURE_PREFIX = 'v1,';
  * Verifies the signature of a webhook, and returns the event.
  *
  * @param body exactly as it was received: bytes or text, not parsed JSON
- * @param secret of the webhook: `whsec_…`; or several secrets, one of which must match
+ * @param secret of the endpoint: `whsec_…`; or several secrets, one of which must match
  * @throws {WebhookVerificationError} if a header is missing, no signature matches, the timestamp is more than five
  * minutes from the current time, or the body is not JSON
  * @throws {TypeError} if `body` or `secret` is invalid; the message never contains the secret
@@ -134,7 +134,7 @@ function bytesInBase64(text: string): Uint8Array<ArrayBuffer> | null {
 
 function bytesOf(body: string | Uint8Array | ArrayBuffer): Uint8Array {
   if (typeof body === 'string') return new TextEncoder().encode(body);
-  // `instanceof` would refuse bytes of another context, such as those in some test runners.
+  // `instanceof` would be false for bytes from another realm, which some test runners use.
   if (ArrayBuffer.isView(body)) return new Uint8Array(body.buffer, body.byteOffset, body.byteLength);
   if (Object.prototype.toString.call(body) === '[object ArrayBuffer]') return new Uint8Array(body);
   throw new TypeError('body must be the bytes or the text of the request, not parsed JSON.');

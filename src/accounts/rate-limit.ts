@@ -25,7 +25,7 @@ export interface BucketState {
  */
 export const LIMITED_KEYS_MAX = 10_000;
 
-/** Tolerance for rounding errors of sums of fractional milliseconds. */
+/** Tolerance for rounding errors when fractional milliseconds are added. */
 const ROUNDING_MS = 1e-6;
 
 export class RateLimit {
@@ -72,7 +72,7 @@ export class RateLimit {
       if (this.#fullAt.size <= LIMITED_KEYS_MAX) break;
       this.#fullAt.delete(oldest);
     }
-    // Many keys are added before the next sweep, so that the amortized cost per request is constant.
+    // Sweep again only after many keys have been added, so that the amortized cost per request is constant.
     this.#sweepAt = Math.min(Math.max(1_000, 2 * this.#fullAt.size), LIMITED_KEYS_MAX + 1_000);
   }
 }

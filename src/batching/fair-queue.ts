@@ -1,4 +1,5 @@
-// A queue that is fair to accounts: each account gets an equal share of the items taken, in the order of arrival.
+// A queue that is fair to accounts: each account gets an equal share of the items that are taken out. The items of one
+// account are taken in the order of arrival.
 
 export class FairQueue<T> {
   /** Items by account, in the order in which accounts are served. */

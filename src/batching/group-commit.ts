@@ -35,21 +35,21 @@ export type CommitResult = Outcome | StoreFault | NotBegun;
 export type ResultCallback = (result: CommitResult) => void;
 
 export interface Requester {
-  /** Whether to cancel the commands of this client that Scrip has not begun yet. */
+  /** If true, Scrip cancels those commands of this client that it has not begun yet. */
   readonly isDisconnected: boolean;
 }
 
 /** Larger batches hardly reduce the cost of the fsync per command, and clients wait longer. */
 export const BATCH_COMMANDS_MAX = 512;
 
-/** With fewer commands in the queue, the clients limit the throughput, not the store. */
+/** With fewer commands in the queue, the clients and not the store limit the throughput. */
 const ESTIMATED_QUEUE_MIN = BATCH_COMMANDS_MAX;
 
 /** Maximum number of end users that a batch with requests settles: less than a millisecond of work. */
 const SETTLED_BESIDE_REQUESTS_MAX = 24;
 /**
- * Factor by which this maximum grows with each batch without requests. Growth is gradual, since a request that arrives
- * must wait for the current batch.
+ * Factor by which the maximum number of settled end users grows with each batch without requests. Growth is gradual,
+ * since a request that arrives must wait for the current batch.
  */
 const SETTLED_GROWTH = 2;
 

@@ -1,4 +1,4 @@
-// Detects that the process is busy.
+// The load meter: when a process counts as busy.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

@@ -1,4 +1,4 @@
-// Measures whether this process is busy. Background work then slows down in favor of requests.
+// Measures whether this process is busy. While it is, background work slows down in favor of requests.
 
 import { performance } from 'node:perf_hooks';
 
@@ -11,7 +11,7 @@ const DECAY = 0.92;
 const STALE_MS = 1_000;
 const UNKNOWN = 0.7;
 
-/** Measures the share of the last moment for which the event loop was busy. */
+/** Measures the share of recent time in which the event loop was busy. */
 export class LoadMeter {
   #sampledAtMs = performance.now();
   #loop = performance.eventLoopUtilization();

@@ -12,25 +12,28 @@ interface Pace {
   readonly pause: number;
 }
 
-/** If the process has time, the work catches up within seconds. */
+/** While the process is not busy, the job gets 20% to 33% of the time, so that it catches up within seconds. */
 const PACES: readonly Pace[] = [
   { lateMs: 10_000, pause: 2 },
   { lateMs: 1_000, pause: 3 },
   { lateMs: 0, pause: 4 },
 ];
-/** If it is busy, a burst of some seconds costs requests almost nothing. Longer work gets a tenth of the time. */
+/**
+ * While the process is busy, the job gets 1% of the time, so that it hardly delays requests; 10% if the work is at least
+ * 5 seconds late, and 20% if it is at least 5 minutes late.
+ */
 const BUSY_PACES: readonly Pace[] = [
   { lateMs: 300_000, pause: 4 },
   { lateMs: 5_000, pause: 9 },
   { lateMs: 0, pause: 99 },
 ];
 
-/** How often the job looks for work when there is none, and for the load during a pause. */
+/** How often the job looks for work when there is none, and checks the load during a pause. */
 const LOOK_EVERY_MS = 500;
 
 export class PacedJob extends IntervalJob {
   readonly #load: Pick<typeof LOAD, 'isBusy'>;
-  /** When the last step began that left no more work, from `performance.now`; initially, when the job was created. */
+  /** When the latest step that left no work began, from `performance.now`; at first, when the job was created. */
   #caughtUpAtMs = performance.now();
 
   /**
@@ -69,7 +72,7 @@ export class PacedJob extends IntervalJob {
     }
   }
 
-  /** Milliseconds since the job last had nothing to do. No work has waited longer. */
+  /** Milliseconds since the job last had no work: an upper bound for how long any work has waited. */
   lateMs(): number {
     return performance.now() - this.#caughtUpAtMs;
   }

@@ -9,8 +9,8 @@ export interface QueueLimits {
 }
 
 /**
- * This many commands take a third of a second at 30,000 commands a second. A client that would wait longer is better
- * served by a quick refusal.
+ * This many commands take a third of a second at 30,000 commands a second. Beyond this, a quick `Overloaded`
+ * is better for a client than a longer wait.
  */
 export const QUEUE_LIMITS: QueueLimits = { commandsMax: 10_000, bytesMax: 16 * 2 ** 20 };
 

@@ -45,7 +45,7 @@ async function serve({ firstKey = false, testClock = false, processes, create }:
   const newFile = missingFile(config.database);
   const { startService } = await import('../service.ts');
   const service = await startService(config);
-  // The channel to the primary process would keep the worker alive.
+  // A worker disconnects from the primary process, since the open channel would keep the worker alive.
   stopOnSignal(() => service.stop().finally(() => process.disconnect?.()));
   if (cluster.isWorker) {
     process.send?.({ url: service.url });

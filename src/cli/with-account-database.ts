@@ -12,7 +12,7 @@ export async function withAccountDatabase(
   work: (database: AccountDatabase, config: Config) => Promise<void>,
 ): Promise<void> {
   const config = readConfig(process.env);
-  // Opening the ledger first checks that it exists and has the current schema.
+  // Open the ledger first, to check that it exists and has the current schema.
   await withLedger(async () => {
     await using database = await openAccountDatabase(config.database);
     await work(database, config);

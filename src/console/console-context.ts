@@ -155,7 +155,7 @@ export class ConsoleContext {
 
   /** The IPv4 address of a client, or its IPv6 /64 network, which usually belongs to one client. */
   #clientOf({ headers, socket }: FastifyRequest): string {
-    // The TLS proxy appends the address of its client, so only the last entry is trustworthy.
+    // The TLS proxy appends the address of its client to the header, so only the last address is trustworthy.
     const forwarded = this.settings.publicUrl?.startsWith('https:') ? headers['x-forwarded-for'] : undefined;
     const address = forwarded?.toString().split(',').at(-1)?.trim() || socket.remoteAddress || '';
     return address.includes('.') ? address.replace(/^::ffff:/i, '') : address.split(':').slice(0, 4).join(':');

@@ -1,4 +1,4 @@
-// The events that time causes, and deriving in several steps.
+// The events that time alone causes, and the derivation of events in several steps.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -23,7 +23,7 @@ const LAST_DAY = (LAST_INSTANT - dayAt(0)) / DAY_MS;
 
 const TIMED = ['credits.expiring', 'credits.expired', 'cycle.renewed'] as const;
 
-/** Histories, the day until which time passes, and the events that time causes. */
+/** Histories, the day until which time passes, and the events that time alone causes. */
 const CASES: readonly (readonly [title: string, history: EventHistory, until: number, ...expected: string[]])[] = [
   [
     'a reminder comes 7 days before credits expire',

@@ -1,4 +1,4 @@
-// Derives events: what happened to an end user, from its postings and from time. The result depends only on the
+// Derives the events of an end user from its postings and from the passage of time. The result depends only on the
 // postings and the settings, not on when or in how many steps the events are derived.
 //
 // Steps are processed in chronological order. At the same instant, credits expire and cycles renew first, then holds
@@ -75,7 +75,7 @@ class EndUserEvents {
   #state: EndUserState;
   #balance: Amount;
   #latestGrant: Amount;
-  /** The limit of each threshold for the latest grant. */
+  /** The limit of each threshold in credits; percentages refer to the latest grant. */
   #limits: readonly Amount[];
   /**
    * The stored result of `#nextInstant`; null if it must be computed again. An end user can have thousands of cycles,

@@ -8,7 +8,7 @@ import { deriveEvents } from './derive.ts';
 /** Maximum number of deletions per second, so that the store is free for writes most of the time. */
 const DELETIONS_MAX = 10;
 
-/** @param onEvents called after new events were stored */
+/** @param onEvents called after new events have been stored */
 export function eventJob(log: EventLog, onEvents: () => void, onTrouble: (error: unknown) => void): PacedJob {
   return new PacedJob(async () => {
     let derived = 0;

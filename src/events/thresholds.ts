@@ -9,7 +9,7 @@ import { EXPIRING_DAYS_MAX, THRESHOLDS_MAX, type Threshold, thresholdText } from
 export interface ListedThreshold {
   readonly account: number;
   readonly accountName: string;
-  /** As `thresholdOf` parses it. */
+  /** The threshold as text that `thresholdOf` can parse. */
   readonly below: string;
   readonly createdAt: Instant;
 }

@@ -3,7 +3,8 @@
 export const BODY_BYTES_MAX = 64 * 1024;
 export const HEADER_BYTES_MAX = 16 * 1024;
 /**
- * Scrip refuses a request with more headers. Node.js would drop those beyond its limit, such as an `Idempotency-Key`.
+ * Scrip refuses a request with more headers. If Node.js enforced the limit, it would drop the headers beyond it, such
+ * as an `Idempotency-Key`.
  */
 export const HEADERS_MAX = 100;
 /** In characters. */

@@ -74,7 +74,7 @@ export function sendError(reply: FastifyReply, error: unknown): void {
     // A closed connection is not an error, for example at the end of a shutdown.
     const level = reply.request.raw.socket.destroyed ? 'info' : 'error';
     const code = error instanceof StoreFault ? error.code : 'Internal';
-    // While the database is away, the reason of thousands of requests is the same, and a stack says nothing more.
+    // While the database is unavailable, thousands of requests fail for the same reason; a stack trace adds nothing.
     const details = code === 'Internal' ? { err: error } : { fault: code, reason: (error as StoreFault).message };
     reply.log[level]({ ...details, request_id: reply.request.id }, 'a request failed');
     sendProblem(reply, code);

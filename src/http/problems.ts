@@ -90,7 +90,7 @@ export const PROBLEMS = {
     title: 'Insufficient credits',
     detail: ({ requested, available, spending }: Amounts & { readonly spending: Spending }) =>
       `${SPENT_FROM[spending]} ${credits(available)}, less than the ${grouped(requested)} requested. ${NOT_SPENT[spending]}`,
-    remedy: 'Ask for at most `available`, or add credits first.',
+    remedy: 'Request at most `available` credits, or add credits first.',
   },
   Forbidden: {
     status: 403,
@@ -110,7 +110,7 @@ export const PROBLEMS = {
     detail:
       'This end user has no open hold with this `hold_id`: it was captured or released, has lapsed, or never existed. Nothing was changed.',
     remedy:
-      'Check `GET /get-holds`. If the hold has lapsed, its credits are in the balance again: spend them with `POST /subtract`, and send a longer `expires_in_seconds` next time.',
+      'Check `GET /get-holds`. If the hold has lapsed, its credits are in the balance again, unless their cycle has ended. Spend them with `POST /subtract`, and send a longer `expires_in_seconds` next time.',
     inForm: 'This hold is no longer open. Nothing was changed.',
   },
   TransactionNotFound: {
@@ -143,7 +143,7 @@ export const PROBLEMS = {
     status: 409,
     title: 'A cycle is already active',
     detail: 'A cycle is already active. Nothing was changed. To replace it, send "on_active": "replace".',
-    remedy: 'Keep the active cycle, which is in `cycle`, or send `"on_active": "replace"` to replace it.',
+    remedy: 'Keep the active cycle, which the field `cycle` contains, or send `"on_active": "replace"` to replace it.',
     inForm: 'A cycle is already active. Stop it before you start another.',
   },
   TooManyHolds: {
@@ -166,7 +166,7 @@ export const PROBLEMS = {
       refundable === 0 || requested === null
         ? 'All credits of this transaction have already been refunded. Nothing was changed.'
         : `Only ${credits(refundable)} of this transaction can still be refunded, less than the ${grouped(requested)} requested. Nothing was refunded.`,
-    remedy: 'Refund at most `refundable`, or omit `amount` to refund all credits that are left.',
+    remedy: 'Refund at most `refundable` credits, or omit `amount` to refund all credits that are left.',
   },
   PayloadTooLarge: {
     status: 413,
@@ -200,7 +200,7 @@ export const PROBLEMS = {
       available === 0
         ? 'This end user has reached the maximum balance. Nothing was changed.'
         : `Only ${grouped(available)} more ${available === 1 ? 'credit fits' : 'credits fit'} within this end user's maximum balance, now and when the active cycle renews: less than the ${grouped(requested)} requested. Nothing was changed.`,
-    remedy: 'Ask for at most `available`. An end user can have at most 2^53−1 credits, including held credits.',
+    remedy: 'Request at most `available` credits. An end user can have at most 2^53−1 credits, including held credits.',
   },
   IdempotencyKeyReused: {
     status: 422,
@@ -267,7 +267,7 @@ export function errorCodeOf(code: ProblemCode): string {
   return ERROR_CODES[code] ?? code.replaceAll(/(?<=[a-z])(?=[A-Z])/g, '_').toUpperCase();
 }
 
-/** The `error_code` of an amount of 0 or less. */
+/** The `error_code` for an amount of 0 or less. */
 export const AMOUNT_NEGATIVE = 'AMOUNT_NEGATIVE';
 
 /** Problems with a constant `detail`. */

@@ -62,7 +62,7 @@ export interface HttpServerOptions {
   readonly metricsElsewhere?: boolean;
   /** The job that derives events. */
   readonly deriving: Measured['deriving'];
-  /** Null until webhooks are delivered. */
+  /** Null until the delivery of webhooks has started. */
   readonly webhooks: Measured['webhooks'];
   /** The rate limit of each API key; null or absent if there is none. */
   readonly rateLimit?: RateLimitSettings | null;
@@ -124,7 +124,8 @@ export async function buildServer(options: HttpServerOptions): Promise<HttpServe
     if (request.isInFlight) inFlight.release(request.caller.account, 1);
     reply.header('x-content-type-options', 'nosniff');
     const connection = connectionOf(request.raw.socket);
-    // Fastify closes a connection after the next response, but pipelined requests must be answered first.
+    // During the drain, Fastify would close each connection after its next response, but pipelined requests must be
+    // answered first.
     if (isDraining && connection.pipelined.length > 0) reply.raw.removeHeader('connection');
     else if (isDraining || connection.isSurplus) reply.header('connection', 'close');
     if (reply.getHeader('connection') === 'close') connection.isClosing = true;
@@ -233,7 +234,7 @@ function nodeServer(limits: ServerLimits): Server {
   const server = createServer({
     // Without a Host header, Node.js would send an empty response instead of a problem.
     requireHostHeader: false,
-    // Otherwise, Node.js would keep only the first of two `Authorization` or `Host` headers.
+    // Without this option, Node.js would keep only the first of two `Authorization` or `Host` headers.
     joinDuplicateHeaders: true,
     maxHeaderSize: HEADER_BYTES_MAX,
     headersTimeout: limits.headersTimeoutMs,

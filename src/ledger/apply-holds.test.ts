@@ -149,7 +149,7 @@ test('closing a hold on credits of an earlier period does not change the current
     assert.deepEqual(apply(held, closing), stateOf(next));
 });
 
-test('held credits can still be captured after their cycle was stopped or superseded', () => {
+test('held credits can still be captured after their cycle has been stopped or superseded', () => {
   for (const status of ['canceled', 'superseded'] as const) {
     const cycle = { ...MONTHLY, status };
     const kept = holding(cycle, 10, { at: NOW });

@@ -1,5 +1,5 @@
-// The audit rules for holds, tested on hand-made ledgers: valid ledgers pass, and the messages about faulty ledgers are
-// exact.
+// The audit rules for holds, tested on hand-made ledgers: valid ledgers pass, and each faulty ledger leads to the
+// expected messages.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -281,7 +281,7 @@ const LAPSES: readonly Row[] = [
     [4, by(LAPSED, 'has the kind lapse, but the actor key:7')],
   ],
   [
-    'a release with the actor of a lapse',
+    'a release whose actor is `lapse`',
     { cycles: [BOUGHT], postings: [ADDED, HELD, HELD_BY_TIME], now: NOW },
     [4, by(HELD_BY_TIME, 'has the kind release, but the actor lapse')],
   ],

@@ -100,7 +100,7 @@ const ROWS: readonly Row[] = [
   ['a renewal has a plan with other credits', RENEWAL, planned(RENEWAL, { amount: 51 }), 3, KEEPS],
   ['a renewal has a plan in months', RENEWAL, planned(RENEWAL, { validityDays: null, validityMonths: 1 }), 3, KEEPS],
   ['a renewal refers to a transaction', RENEWAL, { reference: OLD }, 4, 'has the kind renew, but refers to a'],
-  ['a renewal has the actor of a change', RENEWAL, { actor: 'change' }, 4, 'has the kind renew, but the actor change'],
+  ['a renewal has the actor `change`', RENEWAL, { actor: 'change' }, 4, 'has the kind renew, but the actor change'],
   ['a renewal is a change of plan', RENEWAL, { kind: 'change-plan', actor: 'change', reference: OLD }, 3, SCHEDULED],
   ['a scheduled plan grants a credit', USED, { amount: 1 }, 1, MOVES],
   ['a scheduled plan spends a credit', USED, { amount: -1 }, 1, MOVES],
@@ -124,7 +124,7 @@ const ROWS: readonly Row[] = [
     'has the kind schedule-plan, but refers to a',
   ],
   [
-    'a scheduled plan has the actor of a change',
+    'a scheduled plan has the actor `change`',
     USED,
     { actor: 'change' },
     4,
@@ -165,7 +165,7 @@ const ROWS: readonly Row[] = [
     SCHEDULED,
   ],
   ['a change of plan refers to itself', CHANGE, { reference: CHANGE.transactionId }, 3, SCHEDULED],
-  ['a change of plan has the actor of a renewal', CHANGE, { actor: 'renewal' }, 4, 'has the kind change-plan, but the'],
+  ['a change of plan has the actor `renewal`', CHANGE, { actor: 'renewal' }, 4, 'has the kind change-plan, but the'],
   ['a change of plan has an API key as its actor', CHANGE, { actor: 'key:7' }, 4, 'has the kind change-plan, but the'],
   ['a change of plan is a millisecond late', CHANGE, { createdAt: CHANGE.createdAt + 1 }, 4, TIMED],
   [

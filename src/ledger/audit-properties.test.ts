@@ -183,10 +183,7 @@ function isExpiryChecked({ transactionId: id }: Posting, { postings, holds }: St
 const written = histories.map(stored).filter(({ postings }) => postings.length > 0);
 const withHolds = written.filter(({ holds }) => holds.length > 0);
 
-/**
- * A random history, and a changed copy of one of its rows: of the row at the index `place`, with a different value in
- * `field`.
- */
+/** A random history, and `changed`: a copy of its row at the index `place`, with a different value in `field`. */
 function changes<Row extends object>(
   rowsOf: (all: Stored) => readonly Row[],
   field: keyof Row,
@@ -238,8 +235,8 @@ for (const [field, other] of Object.entries(POSTING_FIELDS)) {
 }
 
 /**
- * Whether the audit can detect that a posting is missing. It can if the posting moved credits that are still stored,
- * changed a hold, or scheduled a plan that began or can still begin.
+ * Whether the audit can detect that a posting is missing. This is possible if the posting moved credits that are still
+ * stored, changed a hold, or scheduled a plan that began or can still begin.
  */
 function isMissed(posting: Posting, all: Stored): boolean {
   return (isAmountChecked(posting, all) && isPlanChecked(posting, all)) || posting.held !== 0;

@@ -1,5 +1,5 @@
-// The audit rules for refunds, tested on hand-made ledgers: valid ledgers pass, and the messages about faulty ledgers
-// are exact.
+// The audit rules for refunds, tested on hand-made ledgers: valid ledgers pass, and each faulty ledger leads to the
+// expected messages.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

@@ -1,5 +1,5 @@
-// The general audit rules, tested on hand-made ledgers: valid ledgers pass, and the messages about faulty ledgers are
-// exact.
+// The general audit rules, tested on hand-made ledgers: valid ledgers pass, and each faulty ledger leads to the
+// expected messages.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -259,7 +259,7 @@ const TRANSACTIONS: readonly Row[] = [
     [4, by(ADDED, 'has no actor')],
   ],
   [
-    'an addition with the actor of a renewal',
+    'an addition whose actor is `renewal`',
     { cycles: [BOUGHT], postings: [{ ...ADDED, actor: 'renewal' }], now: NOW },
     [4, by(ADDED, 'has the kind add, but the actor renewal')],
   ],

@@ -145,7 +145,7 @@ const hasTerms = ({ terms }: Posting) => terms !== null;
 
 const isHold = ({ kind }: Posting) => kind === 'hold';
 
-/** Whether the audit can check the expiry of a hold, because the hold is open or has lapsed. */
+/** Whether a hold is open or has lapsed: only then can the audit check its expiry. */
 function hasExpiry({ kind, transactionId: id }: Posting, { holds, postings }: Stored): boolean {
   const hasLapsed = postings.some((other) => other.kind === 'lapse' && other.reference === id);
   return kind === 'hold' && (hasLapsed || holds.some((hold) => hold.id === id));

@@ -27,7 +27,7 @@ export function cyclesAt(state: EndUserState, now: Instant): readonly Cycle[] {
   return inBurnOrder(current);
 }
 
-/** The state of `cycle` at its end, with the credits of holds that lapse before then. */
+/** The state of `cycle` at its end, after the holds that lapse before the end have returned their credits. */
 export function atItsEnd(cycle: Cycle, holds: readonly Hold[]): Cycle {
   if (cycle.held === 0) return cycle;
   let { held } = cycle;

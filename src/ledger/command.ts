@@ -86,7 +86,7 @@ export interface Hold extends Request {
 export interface Capture extends Request {
   readonly kind: 'capture';
   readonly holdId: TransactionId;
-  /** Null for all credits of the hold. */
+  /** Null to capture all credits of the hold. */
   readonly amount: Amount | null;
 }
 
@@ -99,7 +99,7 @@ export interface Refund extends Request {
   readonly kind: 'refund';
   /** The subtraction or capture that is refunded. */
   readonly transactionId: TransactionId;
-  /** Null for all credits that are not refunded yet. */
+  /** Null to refund all credits that are not refunded yet. */
   readonly amount: Amount | null;
   /** The validity of the new cycle for credits whose original cycles have ended; null if such credits do not return. */
   readonly validityDays: number | null;
@@ -168,7 +168,7 @@ export interface HoldResult {
 export interface RefundResult {
   /** Credits that the end user can spend again. */
   readonly restored: Amount;
-  /** Lost because their cycles have ended. */
+  /** Credits that are lost because their cycles have ended. */
   readonly expired: Amount;
 }
 

@@ -81,7 +81,7 @@ export function isLive(cycle: Cycle, now: Instant): boolean {
 }
 
 /**
- * The number of periods of `cycle` that have begun after its current period and not later than `now`. Assumes that no
+ * The number of periods of `cycle` that follow its current period and begin at or before `now`. Assumes that no
  * scheduled plan begins in between. Computed without a loop, so that the computation after ten years of downtime is as
  * fast as after one second.
  */

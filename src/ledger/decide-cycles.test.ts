@@ -225,7 +225,7 @@ test('stopping again returns the last stopped cycle until it ends, and never an 
   for (const now of [newer.end, older.end - 1]) assert.deepEqual(run(stopCycle(), now, 5), NOT_FOUND);
 });
 
-test('a stop never finds a replaced cycle, even after its replacement was stopped and has ended', () => {
+test('a stop never finds a replaced cycle, even after its replacement has been stopped and has ended', () => {
   const old = cycle(1, { validityDays: 90 });
   const replaced = cyclesAfter([old], start([old], { onActive: 'replace' }));
   const stopped = applyAll(stateOf(...replaced), stop(replaced, NOW + 1).postings).cycles;

@@ -18,7 +18,7 @@ export const HOLD_SECONDS_MAX = 2_592_000;
 
 export interface HoldPart {
   readonly cycleId: TransactionId;
-  /** The credits never return to a later period of the cycle. */
+  /** The period that the credits come from. They never return to a later period. */
   readonly period: number;
   readonly amount: Amount;
   /** The end of the period. */

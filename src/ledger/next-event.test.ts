@@ -111,7 +111,7 @@ for (const [when, late] of [
   });
 }
 
-test('the posting of a lapse names the hold and its cycle, spends nothing, and has the actor of lapses', () => {
+test('the posting of a lapse names the hold and its cycle, spends nothing, and has the actor `lapse`', () => {
   const posting = holding(BOUGHT, 10, { until: LAPSE });
   const [lapse] = nextEvent(withHolds(posting), LAPSE) ?? [];
   assert(lapse);

@@ -77,7 +77,7 @@ const PARSED_MAX = 1_000;
 
 const PLAN_TEXT = /^([1-9]\d*)\/([1-9]\d*)([dm])(?:\/([1-9]\d*))?$/;
 
-/** The plan that a malformed text yields. It breaks the rules of a plan, so that all checks detect it. */
+/** The result for a malformed text. It violates the rules of a plan, so that every check detects it. */
 const UNREADABLE: Plan = { amount: Number.NaN, validityDays: Number.NaN, validityMonths: null, rolloverMax: 0 };
 
 /** The inverse of `planText`; does not check the rules, and returns `UNREADABLE` for another format. */

@@ -8,8 +8,8 @@ import type { TransactionId } from './transaction-id.ts';
 
 /**
  * `schedule-plan`, `stop-cycle`, `hold`, `release` and `lapse` neither grant nor spend credits, and are not listed
- * among the transactions. Time causes `renew`, `change-plan` and `lapse`; `change-plan` starts a scheduled plan. The
- * OpenAPI document lists the kinds in this order.
+ * among the transactions. `renew`, `change-plan` and `lapse` are automatic events; `change-plan` starts a scheduled
+ * plan. The OpenAPI document lists the kinds in this order.
  */
 export const POSTING_KINDS = [
   'add',
@@ -68,7 +68,7 @@ export interface Posting {
    */
   readonly expiresAt: Instant;
   readonly actor: Actor;
-  /** Null if the request had no note, and for events that time causes. */
+  /** Null if the request had no note, and for automatic events. */
   readonly note: Note | null;
   /** Null unless the posting opens a cycle or a period, or schedules a plan. */
   readonly terms: CycleTerms | null;

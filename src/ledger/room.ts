@@ -13,7 +13,7 @@ import type { EndUserState } from './state.ts';
 interface Wanted {
   readonly amount: Amount;
   readonly end: Instant;
-  /** How many of these credits can roll over to the next period; 0 if absent. */
+  /** The maximum number of credits that roll over to the next period; 0 if absent. */
   readonly rolloverMax?: Amount;
 }
 

@@ -288,7 +288,7 @@ test('the ids of renewals and lapses ascend in the order in which they are appli
       assert.deepEqual(ids, ids.toSorted());
       const touched = postings.map(({ transactionId, cycleId }) => `${transactionId}/${cycleId}`);
       assert.equal(new Set(touched).size, postings.length);
-      for (const id of ids) assert(id < idAt(now), 'what time causes sorts before all new transactions');
+      for (const id of ids) assert(id < idAt(now), 'renewals and lapses sort before all new transactions');
     }),
   );
 });

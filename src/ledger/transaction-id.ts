@@ -49,8 +49,8 @@ function timeDigits(at: Instant): string {
 }
 
 /**
- * The id of the renewal of a cycle at an instant, or of the start of a plan that the transaction `cycleId` scheduled.
- * Every process computes the same id.
+ * The id of the transaction that renews the cycle `cycleId` at an instant, or that starts the plan which the
+ * transaction `cycleId` scheduled. Every process computes the same id.
  */
 export function renewalId(cycleId: TransactionId, at: Instant): TransactionId {
   return transactionId({ at, sequence: RENEWAL_SEQUENCE, tail: cycleId.slice(24) });

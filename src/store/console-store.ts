@@ -28,7 +28,7 @@ export interface OverviewDay {
   readonly expired: bigint;
   /** Credits that renewals and scheduled plans granted. */
   readonly renewed: bigint;
-  /** The number of listed transactions: without holds, releases, lapses and stops. */
+  /** The number of listed transactions: without scheduled plans, stops, holds, releases and lapses. */
   readonly transactions: number;
 }
 
@@ -46,7 +46,7 @@ export interface Overview {
 
 export interface ActorTotal {
   readonly actor: Actor;
-  /** Credits that additions, starts and renewals granted. */
+  /** Credits that additions, cycle starts, renewals and scheduled plans granted. */
   readonly granted: bigint;
   readonly spent: bigint;
   readonly transactions: number;

@@ -69,7 +69,7 @@ export function wasSummaryOf(
   if (isRightAt(first)) return true;
   const isLater = (at: Instant) => at > first && hasEndedBefore(at);
   if (state.holds.some(({ expiresAt: at }) => isLater(at) && isRightAt(at))) return true;
-  // Each renewal can change the balance, because of the credits that roll over. The latest renewals come first.
+  // Each renewal can change the balance, because of the credits that roll over. The latest renewals are checked first.
   return Iterator.from(dueRenewals(state, now)).some(({ createdAt: at }) => isLater(at) && isRightAt(at));
 }
 

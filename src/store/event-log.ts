@@ -54,7 +54,10 @@ export interface EventSettings {
 
 /** The progress of event derivation for an end user. */
 export interface EventState {
-  /** All events up to this instant have been derived, as have the events of all postings that were passed on. */
+  /**
+   * All events up to this instant have been derived, and so have the events of all postings that earlier derivations
+   * received.
+   */
   readonly at: Instant;
   /** The credits of the latest addition, cycle start or renewal; 0 if there was none. */
   readonly latestGrant: Amount;
@@ -69,8 +72,8 @@ export interface DerivationInput {
   /** The postings of whole transactions, oldest first. */
   readonly postings: readonly Posting[];
   /**
-   * The end user has no further postings up to this instant, except for those that time causes; null if no such instant
-   * is known.
+   * The end user has no further postings up to this instant, except for automatic events; null if no such instant is
+   * known.
    */
   readonly until: Instant | null;
   readonly settings: EventSettings;
@@ -118,7 +121,7 @@ export interface EventPageRequest {
 export interface EventPage {
   /** In the order in which they were stored; for one end user, in the order in which they happened. */
   readonly events: readonly LoggedEvent[];
-  /** The position after the last event that was looked at, whether its type was wanted or not. */
+  /** The position after the last event that the store read, even if its type was not requested. */
   readonly position: EventPosition;
   readonly hasMore: boolean;
 }

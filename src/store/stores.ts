@@ -1,4 +1,4 @@
-// What a store opens for a server.
+// The ports that a store opens for a server.
 
 import type { ConsoleStore } from './console-store.ts';
 import type { SummaryKeeper } from './end-user-summaries.ts';

@@ -92,8 +92,8 @@ export class TotalsSum {
   }
 
   /**
-   * Call this after all postings were added and all stored totals were subtracted. It returns one sentence for each
-   * wrong stored total.
+   * Call this after all postings have been added and all stored totals have been subtracted. It returns one sentence
+   * for each wrong stored total.
    */
   faults(): string[] {
     const { daily, expiries } = this.totals();

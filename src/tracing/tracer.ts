@@ -5,11 +5,9 @@ import { type ExporterSettings, SpanExporter } from './span-exporter.ts';
 import { newContext, parentOf, type TraceContext } from './trace-context.ts';
 
 export interface TracingSettings extends ExporterSettings {
-  /**
-   * The fraction of traces to record, from 0 to 1. Does not apply to traces for which the caller decides; see below.
-   */
+  /** The fraction of traces to record, from 0 to 1, unless the caller decides. */
   readonly ratio: number;
-  /** Whether the caller decides if a trace that the caller started is recorded. */
+  /** If true, the header `traceparent` decides whether a request that has it is recorded, instead of `ratio`. */
   readonly followsParent: boolean;
 }
 
@@ -34,7 +32,7 @@ const SERVER_ERROR = 500;
 export class Tracer {
   readonly #exporter: SpanExporter;
   readonly #settings: TracingSettings;
-  /** The span of the batch whose commands are being answered. Requests that end in the meantime link to it. */
+  /** The span of the batch whose commands are being answered. Spans of requests that end meanwhile link to it. */
   #batch: TraceContext | null = null;
 
   /** @param onFailure called with the reason when sending spans starts to fail */

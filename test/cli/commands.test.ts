@@ -114,7 +114,7 @@ describe('command-line errors', { concurrency: COMMANDS_AT_ONCE }, () => {
   }
 
   test('the error for an unreachable PostgreSQL server does not contain the password', () =>
-    assertOneLine(['serve'], { DATABASE_URL: 'postgres://scrip:hunter2@db/scrip' }, /PostgreSQL cannot be used/));
+    assertOneLine(['serve'], { DATABASE_URL: 'postgres://scrip:hunter2@db/scrip' }, /the ledger in PostgreSQL/));
 
   test('every command rejects a file that is not a ledger', async () => {
     const file = temporaryFile();

@@ -102,7 +102,7 @@ describe('scrip demo', options, () => {
     });
   }
 
-  test('scrip demo fails on a ledger that has an API key, in a missing folder and with an invalid seed', async () => {
+  test('scrip demo fails if the ledger has an API key, its folder is missing, or the seed is invalid', async () => {
     const file = temporaryFile();
     await createKey(file);
     await assertOneLine(['demo'], ledgerAt(file), /already holds a ledger/);

@@ -127,7 +127,7 @@ describe('scrip import', { ...options, concurrency: COMMANDS_AT_ONCE }, () => {
     assert.equal(code, 1);
     assert.match(
       stderr,
-      /^Another file, balances\.csv, was imported into Lovelace Ltd at \S+\. Rows .* add --another\.$/m,
+      /^Another file, balances\.csv, was imported into Lovelace Ltd at \S+\. A row .* add --another\.$/m,
     );
     assert.equal((await auditAt(`file:${file}`)).postings, 20);
     const allowed = await scrip([...IMPORT, other, '--another'], ledgerAt(file));
@@ -217,7 +217,7 @@ describe('interrupted imports', options, () => {
       assert.equal(code, 1);
       assert.match(
         stderr,
-        /\nAnother process has continued this import; if no other import is running, run the same command again\.\n$/,
+        /\nAnother process has continued this import; wait until that process has ended, then run the same command again\.\n$/,
       );
     }
     assert.equal((await scrip([...IMPORT, path], ledgerAt(file))).code, 0);

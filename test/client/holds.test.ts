@@ -90,7 +90,7 @@ test('withHold releases the hold when the callback returns a cost of 0', async (
 
 test('withHold releases the hold when the callback throws, and throws the same error', async () => {
   const end_user_id = await userWith(100);
-  const failure = new Error('the model is away');
+  const failure = new Error('the model is unavailable');
   const throwing = [
     () => Promise.reject(failure),
     () => {
@@ -115,8 +115,8 @@ test('if responses are lost, withHold retries with the same idempotency keys, so
   assert.equal(captured.amount, 32);
   assert.deepEqual(await stateOf(end_user_id), [68, 0]);
   const failing = client({ fetch: losing((_, attempt) => attempt === 1) });
-  const work = () => Promise.reject(new Error('the model is away'));
-  await assert.rejects(failing.withHold(end_user_id, 50, work), /the model is away/);
+  const work = () => Promise.reject(new Error('the model is unavailable'));
+  await assert.rejects(failing.withHold(end_user_id, 50, work), /the model is unavailable/);
   assert.deepEqual(await stateOf(end_user_id), [68, 0]);
 });
 
@@ -126,9 +126,9 @@ test('if the callback throws and the release fails too, withHold throws the erro
     if (String(input).endsWith('/release')) throw new TypeError('no network');
     return fetch(input, init);
   };
-  const work = () => Promise.reject(new Error('the model is away'));
+  const work = () => Promise.reject(new Error('the model is unavailable'));
   const failing = client({ fetch: unreachable }).withHold(end_user_id, 50, work, { expires_in_seconds: 60 });
-  await assert.rejects(failing, /the model is away/);
+  await assert.rejects(failing, /the model is unavailable/);
   assert.deepEqual(await stateOf(end_user_id), [50, 50]);
   clock.advance(60_000);
   assert.deepEqual(await stateOf(end_user_id), [100, 0]);

@@ -126,7 +126,7 @@ test('the client refuses a webhook if a header is missing or has two different v
   assert.equal(await refusal(headersOf(signed(now(), 'no JSON'), SECRET), 'no JSON'), 'The body is not JSON.');
 });
 
-test('an invalid secret or a parsed body is a TypeError that does not contain the secret', async () => {
+test('verifying with an invalid secret or a parsed body throws a TypeError that does not contain the secret', async () => {
   const headers = headersOf(signed(), SECRET);
   for (const secret of ['', 'whsec_', SECRET.slice(6), 'whsec_???', [], [SECRET, 'x'], undefined as never])
     await assert.rejects(verifyWebhook(headers, BODY, secret), (error: Error) => {

@@ -12,7 +12,7 @@ import { decode, newOwner, Visitor } from './visitor.ts';
 const END_USER = '5f2b1c9e-3a70-4d2e-9b61-0c8f4e7a1d23';
 const PATH = `/console/end-users/${END_USER}`;
 
-/** Each form: its name, its fields, and the balance after it was sent. */
+/** The tested forms, in the order in which they are sent: name, fields, and the balance of the end user afterwards. */
 const FORMS = [
   ['add', { amount: '100', validity: '31', unit: 'days', note: 'Sent twice' }, '100'],
   ['subtract', { amount: '30', note: 'Sent twice' }, '70'],

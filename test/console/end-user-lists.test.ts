@@ -1,4 +1,5 @@
-// The lists of end users as pages and as CSV, the order of the lists, and the search.
+// Tests the lists of end users, as pages and as CSV files: content, order and filters. Also tests the search for end
+// users.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';

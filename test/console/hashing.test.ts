@@ -96,7 +96,7 @@ test('a password is correct in every Unicode normalization form', async () => {
 
 test('a password is verified against a stored hash with other argon2id parameters', async () => {
   const hasher = new PasswordHasher();
-  // The hash of "password" in the tests of the reference implementation.
+  // From the tests of the argon2 reference implementation: a hash of the password "password".
   const old = '$argon2id$v=19$m=256,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4';
   assert(await hasher.verify('password', old));
   assert(!(await hasher.verify('Password', old)));
@@ -104,7 +104,7 @@ test('a password is verified against a stored hash with other argon2id parameter
   assert(!(await hasher.verify('password', old.replace('argon2id', 'argon2i'))));
 });
 
-test('passwords are hashed outside the main thread, two at a time, and requests that exceed a queue of 100 are refused', async () => {
+test('passwords are hashed outside the main thread, two at a time, and further requests are refused while 100 are queued', async () => {
   const hasher = new PasswordHasher();
   const all = Promise.allSettled(Array.from({ length: 110 }, () => hasher.hash(PASSWORD)));
   const startedAt = performance.now();

@@ -1,5 +1,5 @@
 // Opens every page with sample data in a real browser, in light and dark mode and on a phone. Asserts that axe finds no
-// problem, the browser logs no error, no page is wider than the screen, and pages work with the keyboard.
+// problem, that the browser logs no error, that no page is wider than the screen, and that pages work with a keyboard.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -89,7 +89,7 @@ const WRAPPED = `[...document.querySelectorAll('.table.stack td')].flatMap((cell
   return found;
 })`;
 
-test('at window and tablet widths, no text in a table wraps or is cut off', async () => {
+test('on a desktop and on a tablet, no text in a table wraps or is cut off', async () => {
   const visited = await visit(browser, DESKTOP);
   for (const width of [1280, 768]) {
     await visited.page.setViewportSize({ width, height: 900 });

@@ -265,7 +265,7 @@ onBothStores('Console with an unreachable mail server', (start) => {
 });
 
 onBothStores('Console without a mail server', (start) => {
-  test('without a mail server, there are no pages for mailed links, and the sign-in page refers to the administrator', async () => {
+  test('without a mail server, there are no pages for mailed links, and the sign-in page tells users to ask their administrator to reset a password', async () => {
     const { scrip } = await start();
     const visitor = new Visitor(scrip);
     for (const path of ['forgot-password', 'reset-password/x', 'verify/x'])

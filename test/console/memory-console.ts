@@ -41,7 +41,7 @@ export class MemoryConsole {
   readonly app: FastifyInstance = Fastify();
   readonly keys: (ListedKey & { readonly secret: string })[] = [];
   readonly ledger = new MemoryStore(Date.UTC(2026, 10, 20, 14, 5, 31, 204));
-  /** The next change of credits or API keys fails with this fault. */
+  /** The fault with which the next change of credits or API keys fails; null for none. */
   fault: StoreFault | null = null;
 
   static async start(): Promise<MemoryConsole> {

@@ -1,4 +1,5 @@
-// The account pages of the console: forms, errors at their fields, histories, and isolation of accounts.
+// The account pages of the console: forms, errors at the fields of forms, lists of transactions, and isolation of
+// accounts.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -242,7 +243,7 @@ test('the page of an end user lists renewals that are due but not stored yet', a
   assert.equal((await console.get(PATH)).status, 200);
 });
 
-test('the overview can be filtered by period, and by an API key or a member', async () => {
+test('the overview can be filtered by time span, and by an API key or a member', async () => {
   const console = await MemoryConsole.start();
   await console.post('/console/api-keys', { name: 'Backend', scope: 'write' });
   add(console, 100, { days: 400 });

@@ -59,7 +59,10 @@ function request(visitor: Visitor, name: string): Promise<Reply> {
 
 const WITH_MAIL = { mail: { smtpUrl: 'smtp://127.0.0.1:1', from: 'scrip@example.com' } };
 
-/** Signs up and confirms the address with a token that it stores in the database, because no mail arrives. */
+/**
+ * Signs up a new user and signs in. If the address must be confirmed, stores a known token in the database, because the
+ * test receives no mail.
+ */
 async function signedIn({ scrip, sql }: Started, signUp: (visitor: Visitor, email: string) => Promise<Reply>) {
   const visitor = Object.assign(new Visitor(scrip), { email: someEmail() });
   assert.equal((await signUp(visitor, visitor.email)).status, 303);
@@ -149,7 +152,7 @@ onBothStores('Permissions', (start) => {
       assert.equal((await call(name, secret, { cookie })).status, 401, name);
       assert.notEqual((await call(name, started.scrip.writeKey)).status, 401, name);
       const isRead = TABLE.get(name) === 'read-key';
-      // The test clock and the list of events take no end user.
+      // The test clock and the list of events refuse the field `end_user_id`.
       const admitted = /\/(?:test-clock|get-events)$/.test(name) ? 422 : 200;
       assert.equal((await call(name, started.scrip.readKey)).status, isRead ? admitted : 403, name);
     }

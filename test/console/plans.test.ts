@@ -274,7 +274,7 @@ test('a plan whose amount and rollover exceed the maximum balance shows an error
   assert.doesNotMatch(text, /Schedule change/);
 });
 
-test('if a cycle never renews, its plan can only be changed now', async () => {
+test('if a cycle never renews, a change of its plan can only take effect at once', async () => {
   const console = await MemoryConsole.start();
   console.run({ kind: 'start-cycle', amount: 10, validityDays: VALIDITY_DAYS_MAX, onActive: 'refuse' });
   const { text } = await console.get(PATH);

@@ -56,7 +56,7 @@ onBothStores('Webhooks', (start) => {
     assert(!scrip.log.join('').includes(secret));
   });
 
-  test('a rotation of the secret shows the new secret once, and the page says until when Scrip also signs with the previous secret', async () => {
+  test('a rotation of the secret shows the new secret once, and the page shows the time until which Scrip also signs with the previous secret', async () => {
     const { scrip } = await start();
     const owner = await newOwner(scrip);
     const secret = secretIn(await owner.post(LIST, { url: URL }));

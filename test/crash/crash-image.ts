@@ -53,7 +53,7 @@ export class Known {
   }
 }
 
-/** A control, which has a deliberate bug, counts as caught if `lost` is not empty. */
+/** The test catches a control, which has a deliberate bug, if `lost` is not empty. */
 export interface Faults {
   readonly lost: string[];
   readonly broken: string[];

@@ -13,7 +13,7 @@ import { below, type Random } from './randomness.ts';
 const SECTOR_BYTES = 512;
 
 export const SURVIVES = ['nothing', 'prefix', 'sectors', 'everything'] as const;
-/** The changes in flight that survive a power loss: none, the earliest ones, random sectors, or all. */
+/** Which of the changes that are not synced survive a power loss: none, the earliest ones, random sectors, or all. */
 export type Survives = (typeof SURVIVES)[number];
 
 interface Bytes {
@@ -60,7 +60,7 @@ export class RecordedFile {
     for (const change of this.underWay) {
       if (!written.has(change)) continue;
       this.#forgetDoomed(change);
-      // A new file size is metadata: the journal of the file system makes it durable.
+      // A change of the file size is metadata, so the journal of the file system makes the change durable.
       if (change.kind === 'truncate') this.stable = applied(this.stable, change);
       else this.doomed.push({ offset: change.offset, bytes: change.bytes });
     }

@@ -106,7 +106,7 @@ function* contradictions(all: readonly Entry[], open: ReadonlySet<string>): Gene
     ends.delete(id);
     if (second !== undefined) yield `hold ${id} ended twice: with a ${end} and with a ${second}`;
     if (end === undefined && !open.has(id)) yield `hold ${id} is not open, but no transaction ended it`;
-    // A lapse is not an error: the hold may have lapsed between the two reads.
+    // A lapse is not an error: the hold may lapse after the open holds are read and before the transactions are read.
     if (end !== undefined && end !== 'lapse' && open.has(id)) yield `hold ${id} ended with a ${end}, but is open`;
   }
   for (const [id, kinds] of ends) yield `hold ${id} ended with a ${kinds[0]}, but is not in the history`;

@@ -13,7 +13,7 @@ import { type BreakDisk, FailingServer, type Failure, type Seen, summaryOf } fro
 import { randomFrom } from './randomness.ts';
 
 const LASTS_MS = 250;
-/** The server is killed and restarted after every fourth failure, as soon as it writes again. */
+/** After every fourth failure, the server is killed and restarted as soon as its writes succeed again. */
 const KILLED_EVERY = 4;
 const SHOWN = 5;
 
@@ -131,7 +131,7 @@ async function examine(name: string, failures: readonly Failure[]): Promise<void
   for (const sentence of wrong.slice(0, SHOWN)) say(`        ${sentence}`);
 }
 
-/** The control is caught if it loses acknowledged writes, or if it stops writing because it finds a posting missing. */
+/** The control is caught if it loses acknowledged writes, or if it finds a posting missing and stops writing. */
 async function examineControl(): Promise<void> {
   const failure = failureOf(WRITE_EIO, '1+7', false, 1_000);
   const seen = await withServer('deaf', (server) => server.under(failure, null)).catch((error) => {

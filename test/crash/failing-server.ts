@@ -1,4 +1,4 @@
-// Runs a server under constant load while its disk fails for a while. Checks the responses, and that the server
+// Runs a server under constant load while its disk fails temporarily. Checks the responses, and that the server
 // continues to serve reads, reports the failure at /readyz, recovers without help, and loses no acknowledged write.
 
 import { randomUUID } from 'node:crypto';
@@ -27,7 +27,7 @@ export type BreakDisk = (server: Running) => Promise<() => Promise<void>>;
 export interface Failure {
   readonly name: string;
   readonly breakDisk: BreakDisk;
-  /** The disk is repaired after this time at the earliest. */
+  /** The shortest time after which the disk is repaired. */
   readonly lastsMs: number;
   readonly mustFail: boolean;
 }

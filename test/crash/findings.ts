@@ -11,8 +11,8 @@ export interface Findings {
 }
 
 /**
- * The number of requests with a status below 500 that are repeated: the latest ones that have an idempotency key. All
- * requests that have a key and an unknown outcome are repeated.
+ * How many requests whose response had a status below 500 are repeated: the latest of those that have an idempotency
+ * key. In addition, all requests that have a key and an unknown outcome are repeated.
  */
 const ANSWERED_SENT_AGAIN = 10;
 

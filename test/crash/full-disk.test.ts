@@ -1,5 +1,5 @@
-// Tests a server under load while its disk is full for a while. Only root can fill a small file system, so other users
-// run only the test that limits the size of files.
+// Tests a server under load whose disk is temporarily full. Only root can mount the small file system that one test
+// fills, so other users run only the test that limits the size of files.
 
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
@@ -71,14 +71,14 @@ function assertKept({ answers, lost, wrong, reads }: Seen): void {
   assert.equal(answers.get('none') ?? 0, 0, 'every request has a response');
 }
 
-test('a server whose files reach a size limit loses no acknowledged write, serves reads, and resumes writing once the limit is removed', {
+test('a server whose files reach a size limit loses no acknowledged write, serves reads, and resumes writing after the limit is removed', {
   skip: NO_PRLIMIT,
 }, async (t) => {
   const file = join(temporaryFolder(), 'scrip.db');
   assertKept(await seenUnder(t, file, filesMayNotGrow(file), null));
 });
 
-test('a server on a full disk loses no acknowledged write, serves reads, and resumes writing once there is free space', {
+test('a server on a full disk loses no acknowledged write, serves reads, and resumes writing when there is free space again', {
   skip: NOT_ROOT,
 }, async (t) => {
   const folder = smallDisk(t);

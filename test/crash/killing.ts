@@ -182,7 +182,7 @@ class KilledLedger {
 
   /** Additions are never refused, so either all additions of a batch are stored or none. */
   #compareBatches(times: ReadonlyMap<string, number>, record: string): void {
-    // The kill may have cut off the last line.
+    // The kill may have cut off the last line of the file.
     const lines = readFileSync(record, 'utf8').split('\n').slice(0, -1);
     for (const line of lines) {
       const additions = JSON.parse(line) as number[];

@@ -36,7 +36,7 @@ interface Session {
 
 interface Recording {
   readonly name: string;
-  /** One session for each process. The processes run one after the other, and each kills itself at the end. */
+  /** One session per process. The processes run one after the other, and each process kills itself at the end. */
   readonly sessions: readonly Session[];
   readonly checkpointPages?: number;
   readonly synchronous?: 'NORMAL' | 'OFF';

@@ -65,9 +65,7 @@ test('a link to a missing file, a missing heading or a path outside the reposito
   assert.match(faultOf('docs/README.md', '../../x.md') ?? '', /outside the repository/);
 });
 
-/**
- * Whether the path is a folder for the output of programs. Git ignores such folders, so a clone does not contain them.
- */
+/** Whether Git ignores the folder, because it contains only generated files. A clone does not contain such a folder. */
 function isOutput(path: string): boolean {
   return spawnSync('git', ['check-ignore', '--quiet', `${path}/`], { cwd: REPOSITORY }).status === 0;
 }

@@ -32,7 +32,7 @@ after(() => scrip.stop());
 /** Labels that Prometheus adds when it scrapes. */
 const ADDED = new Set(['instance', 'job']);
 
-/** @returns the number of metrics in the expression */
+/** Asserts that the metrics and labels of an expression exist. @returns the number of metrics in the expression */
 function assertExpression(expression: string): number {
   const metrics = [...expression.matchAll(/\b((?:scrip|process|nodejs)_\w+)(?:\{([^}]*)\})?/g)];
   const grouped = [...expression.matchAll(/\bby \(([^)]*)\)/g)].flatMap(([, list = '']) => list.split(/, */));

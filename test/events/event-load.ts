@@ -9,9 +9,9 @@ const CLIENTS = 6;
 const END_USERS = 40;
 /** With this maximum, clients add about as much as they spend, so that balances stay near the thresholds. */
 const ADDITION_MAX = 400;
-/** Some validities are shorter than the notice period of `credits.expiring`, and some are longer. */
+/** Some values are shorter than the notice period of `credits.expiring`, and some are longer. */
 const VALIDITY_DAYS = [1, 3, 8, 10, 31];
-/** The validities of recurring cycles are short, so that many cycles renew. */
+/** The periods of recurring cycles are short, so that many cycles renew. */
 const CYCLE_DAYS = [1, 2, 8];
 /** The longest pause of a client between two requests. */
 const PAUSE_MS_MAX = 15;
@@ -48,8 +48,8 @@ export class EventLoad {
   }
 
   /**
-   * Stops the load. A last move of the clock completes a move that a kill interrupted, so that everything that is due
-   * has happened.
+   * Stops the load. If a kill interrupted a move of the clock, a last move completes it, so that all due events have
+   * happened.
    */
   async stop(): Promise<void> {
     this.#isStopped = true;

@@ -64,7 +64,7 @@ export async function readLog(url: string, secret: string): Promise<readonly Lis
   return events;
 }
 
-/** @returns a sentence for each end user with different events, and a sentence if IDs are in the log twice */
+/** @returns a sentence for each end user whose events are not the expected ones, and one if the log repeats IDs */
 export function logProblems(log: readonly ListedEvent[], expected: EventsByUser): string[] {
   const problems: string[] = [];
   const ids = new Set(log.map(({ id }) => id));

@@ -24,7 +24,7 @@ const START_MS = 800;
 const RESPONSE_MS_MAX = 8;
 const LOOK_MS = 500;
 /**
- * Scrip stores due renewals and lapses every second, so the log is complete if this many looks in a row find no new
+ * Scrip stores due renewals and lapses every second, so the log is complete if this many checks in a row find no new
  * events.
  */
 const SAME_LOOKS = 5;
@@ -37,7 +37,9 @@ export interface KillOptions extends ServerOptions {
   /** Null for a SQLite file in a new folder. */
   readonly databaseUrl: string | null;
   readonly endpoints: number;
-  /** The time limit for the log to be complete after the load, and the same limit for all deliveries after that. */
+  /**
+   * How long the log may take to become complete after the load, and how long all deliveries may then take.
+   */
   readonly settledWithinMs: number;
 }
 

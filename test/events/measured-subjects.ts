@@ -18,7 +18,7 @@ import { Receiver } from './receiver.ts';
 /** The number of the only account of a seeded ledger. */
 const ACCOUNT_NUMBER = 1;
 const LOOK_MS = 250;
-/** Within this time, the senders of webhooks have found new events. */
+/** The senders of webhooks find new events within this time. */
 const NUDGED_MS = 1_500;
 
 export interface Watched {

@@ -1,6 +1,6 @@
 // `npm run event-storm`: every end user crosses a threshold within a minute, and an endpoint receives the events.
-// Measures how long each event takes to arrive, and compares the writes with the same load on a server without a
-// threshold and an endpoint. `-- --closed-loop` compares `/subtract` with and without an endpoint for all events.
+// Measures how long each event takes to arrive, and compares the writes with the same load on a server without
+// thresholds and endpoints. `-- --closed-loop` compares `/subtract` with and without an endpoint for all events.
 
 import { parseArgs } from 'node:util';
 import { closedLoop } from '../../bench/closed-loop.ts';
@@ -67,7 +67,7 @@ async function storm(): Promise<void> {
   }
 }
 
-/** Sends requests until the server has compiled its code. The balances are the same before and after. */
+/** Sends requests so that the server compiles its code before it is measured. Balances are unchanged afterwards. */
 async function warmUp(subject: Subject): Promise<void> {
   const load = {
     rate: REFILL_RATE,

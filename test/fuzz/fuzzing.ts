@@ -34,7 +34,8 @@ const CLOSES = /\r\nconnection: close/i;
 
 const LINES = 8;
 /**
- * After this many requests about one end user, the fuzzer checks the transactions and continues with another end user.
+ * After this many requests about one end user, the fuzzer checks the transactions of that end user and continues with
+ * another one.
  */
 const REQUESTS_PER_USER = 40;
 const CREDITS = 1_000;

@@ -1,7 +1,6 @@
-// The controls of the fuzzer: a proxy to Scrip that has one of these faults. `coerces` validates requests with
-// Fastify's defaults, which convert text to numbers and remove unknown fields. `changes` refuses a subtraction that
-// Scrip has already executed. `falls silent` does not respond to invalid JSON. `fails` responds to invalid JSON with a
-// 500.
+// The controls of the fuzzer: a proxy in front of Scrip that has one of these faults. `coerces` validates requests with
+// Fastify's defaults, which convert text to numbers and remove unknown fields. `changes` refuses a subtraction after
+// Scrip has executed it. `falls silent` does not respond to invalid JSON. `fails` responds to invalid JSON with a 500.
 
 import type { IncomingMessage } from 'node:http';
 import Fastify, { type FastifyReply } from 'fastify';

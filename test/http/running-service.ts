@@ -150,7 +150,7 @@ export interface Scrip {
 
 export interface ScripOptions {
   readonly clock?: MovableClock;
-  /** The ledger file. By default a new one, which `stop` removes. */
+  /** The ledger file. The default is a new temporary file, which `stop` removes. */
   readonly file?: string;
   readonly database?: Database;
   /** Settings of the console. By default, sign-up is open and there is no mail server. */

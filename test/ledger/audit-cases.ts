@@ -1,4 +1,4 @@
-// The rows of the audit tests: hand-made ledgers, and what the audit reports about them.
+// The cases of the audit tests: ledgers that are written by hand, and the findings that the audit reports for each.
 
 import type { Cycle } from '../../src/ledger/cycle.ts';
 import type { Posting } from '../../src/ledger/posting.ts';

@@ -9,8 +9,8 @@ import { type EventSettings, type EventType, type LedgerEvent, thresholdOf } fro
 import { ADA, MemoryLedger, NOW } from './ledger-builders.ts';
 
 /**
- * Commands with the days on which they are sent, counted from `NOW`. A function makes its command from the ledger after
- * the earlier commands.
+ * Commands with the days on which they are sent, counted from `NOW`. If a command depends on the earlier commands, a
+ * function makes it from the ledger.
  */
 export type EventHistory = readonly (readonly [day: number, command: Command | ((ledger: MemoryLedger) => Command)])[];
 

@@ -40,7 +40,7 @@ export function idAt(at: Instant, sequence = FIRST_SEQUENCE): string {
   return transactionId({ at, sequence, tail: `aaaa${sequence.toString(16).padStart(8, '0')}` });
 }
 
-/** A moment that issues the ids `idAt(now, firstSequence)`, `idAt(now, firstSequence + 1)` and so on. */
+/** Returns a moment whose `nextId` returns `idAt(now, firstSequence)`, `idAt(now, firstSequence + 1)` and so on. */
 export function momentAt(now: Instant, firstSequence = FIRST_SEQUENCE): Moment {
   let sequence = firstSequence;
   return { now, nextId: () => idAt(now, sequence++) };

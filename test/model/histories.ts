@@ -30,7 +30,7 @@ const SECOND = 1_000;
 /** Clock jumps end before this instant, so that a daily cycle never has more than a million periods. */
 const END = BEGIN + 100 * 365 * DAY;
 const who = fc.nat({ max: USERS.length - 1 });
-/** The number of idempotency keys: small, so that some keys are reused by chance. */
+/** The number of idempotency keys. It is small, so that some keys are reused by chance. */
 const KEYS = 60;
 const key = fc.option(fc.nat({ max: KEYS - 1 }), { freq: 2 });
 
@@ -262,7 +262,7 @@ const restart = fc.constant(null).map(
 const crash = fc.constant(null).map(
   () =>
     new Step('crash', async (both) => {
-      // In a crash, a store may lose the last second of the time of the ledger if it wrote nothing in that second. The
+      // If a store wrote nothing in the last second, a crash may set the time of the ledger back by up to a second. The
       // clock must therefore not be earlier than the time of the ledger.
       both.setWall(both.model.peek());
       await both.real.crash();

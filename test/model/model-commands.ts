@@ -160,8 +160,9 @@ function hold(user: EndUser, command: Of<'hold'>, moment: Moment): ModelOutcome 
 }
 
 /**
- * Returns a refusal if the hold would exceed the maximum at the next renewal; otherwise null. Credits that are still
- * held after the end of their period count towards the maximum, in addition to the credits of the next period.
+ * Returns a refusal if, because of the hold, the balance would exceed the maximum at the next renewal; otherwise null.
+ * Credits that are still held after the end of their period count towards the maximum, in addition to the credits of
+ * the next period.
  */
 function withoutRoomForRenewal(user: EndUser, pieces: readonly Piece[], expiresAt: number, now: number) {
   const active = user.active(now);

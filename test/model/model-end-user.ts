@@ -14,8 +14,8 @@ export interface Grant {
   readonly amount: number;
   readonly plan: ModelPlan;
   /**
-   * The plan that begins at the end, and the id of the transaction that scheduled the plan; null if no plan is
-   * scheduled.
+   * The plan that begins when the current period ends, and the id of the transaction that scheduled the plan; null if
+   * no plan is scheduled.
    */
   next: { readonly id: string; readonly plan: ModelPlan } | null;
   /** The instant of the addition, or of the start of the first period. */
@@ -56,7 +56,7 @@ export interface Touched {
   readonly held: number;
 }
 
-/** A renewal or the start of a scheduled plan, for the counts in `sights.ts`. */
+/** A renewal or the start of a scheduled plan. `sights.ts` counts them. */
 export interface Turned {
   readonly isChange: boolean;
   readonly ended: Grant;
@@ -198,7 +198,7 @@ export class EndUser {
   /** The grants that are valid at `now`, in the order in which they are spent: by start, then by creation. */
   valid(now: number): Grant[] {
     const valid = this.grants.filter((grant) => grant.start <= now && now < grant.end);
-    // Sorting is slow, and the grants are usually in order already.
+    // Sort only if needed: sorting is slow, and the grants are usually in order already.
     const areInOrder = valid.every((grant, index) => index === 0 || (valid[index - 1] as Grant).start <= grant.start);
     return areInOrder ? valid : valid.sort((a, b) => a.start - b.start);
   }
@@ -239,7 +239,7 @@ export class EndUser {
     return grant;
   }
 
-  /** Returns `wanted` credits to draw, oldest first. The balance must be at least `wanted`. */
+  /** Returns the pieces from which `wanted` credits would be drawn, oldest first. The balance must be sufficient. */
   pieces(wanted: number, now: number): Piece[] {
     const pieces: Piece[] = [];
     let missing = wanted;
@@ -353,8 +353,9 @@ export function touchedOf({ grant }: Piece, amount: number, held: number): Touch
 }
 
 /**
- * Returns the documented id of an event. It contains the instant, 0 or 1, and the last digits of the id of the cycle,
- * of the transaction that scheduled the plan, or of the hold.
+ * Returns the documented id of a renewal, a change of plan or a lapse. The id consists of the instant, the sequence
+ * number (0 or 1), and the last 12 digits of another id: that of the cycle, of the transaction that scheduled the plan,
+ * or of the hold.
  */
 function idOfTime(at: number, sequence: 0 | 1, of: string): string {
   const time = at.toString(16).padStart(12, '0');

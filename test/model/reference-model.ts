@@ -91,7 +91,7 @@ export class ReferenceLedger {
 
   historyAt(of: ModelUser, now: number): ModelHistoryEntry[] {
     const { happened } = this.#view(of, now);
-    // A copy of the end user has no `spent`, so ask the original.
+    // `#view` may return a copy of the end user. A copy has an empty `spent`, so read `refundable` from the original.
     const refundable = (id: string | null) => this.#find(of)?.user.refundable(id) ?? null;
     return happened.toReversed().map((each) => ({ ...each, refundable: refundable(each.id) }));
   }
@@ -121,7 +121,7 @@ export class ReferenceLedger {
   }
 
   /**
-   * Stores due events, like a round of the renewal job. Without due events, the time of the ledger does not advance.
+   * Stores the events that are due, as the renewal job does. If none is due, the time of the ledger does not advance.
    */
   tick(): void {
     const due = [...this.#users.values()].filter(({ user }) => user.isDue(this.peek()));

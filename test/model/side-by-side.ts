@@ -285,7 +285,10 @@ export interface HistoryStep {
   readonly which: number;
 }
 
-/** Removes the id of the stop of a replaced cycle. In the model this id is null, because no response contains it. */
+/**
+ * If a cycle is replaced, no response contains the id of the transaction that stops it, so this id is null in the
+ * model. The returned function also sets it to null in an entry of the real ledger.
+ */
 function withoutUnknownId(expected: readonly ModelHistoryEntry[]) {
   return (entry: ModelHistoryEntry, index: number) => (expected[index]?.id === null ? { ...entry, id: null } : entry);
 }

@@ -1,6 +1,6 @@
-// Open-loop load: each request is sent at its scheduled time, whether or not earlier requests have a response, on an
-// idle connection or a new one, as independent clients would. A closed loop, in which each connection waits for its
-// response, measures the peak throughput of a server.
+// Open-loop load, like that of independent clients: each request is sent at its scheduled time, even if earlier
+// requests have no response yet. The request uses an idle connection, or a new one if none is idle. A closed loop, in
+// which each connection waits for its response, measures the peak throughput of a server.
 
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';

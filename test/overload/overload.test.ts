@@ -1,6 +1,6 @@
-// Sends more load than a server can handle, with assertions that hold on any machine: requests that the server does not
+// Sends more load than a server can handle. The assertions hold on any machine: requests that the server does not
 // process get 503, no write is lost or applied twice, and clients that send or read nothing do not block other
-// requests. `npm run overload` prints figures.
+// requests. `npm run overload` measures servers and prints the results.
 
 import assert from 'node:assert/strict';
 import { join } from 'node:path';

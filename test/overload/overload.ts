@@ -33,7 +33,7 @@ const SLOW_SERVER = join(import.meta.dirname, 'slow-server.ts');
 const REFUSING_SERVER = join(import.meta.dirname, 'refusing-server.ts');
 /** Requests per second: more than any server on two cores can respond to. */
 const GENERATOR_RATE = 180_000;
-/** The load opens at most this many connections. The server accepts more, so that other requests can connect. */
+/** The maximum number of connections of the load. The server accepts more connections, to leave some for others. */
 const CONNECTIONS_MAX = 2_000;
 const CONNECTIONS_SERVED = 3_100;
 

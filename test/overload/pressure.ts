@@ -200,7 +200,7 @@ export function faultsOf({ answers, peak, done, offered }: UnderOverload, atOnce
   return faults;
 }
 
-/** How many times slower the server may become, because it shares the machine with the load generator. */
+/** The allowed slowdown factor: the server shares the machine with the load generator, so it is slower than alone. */
 const PATIENCE = 3;
 
 export class Crowd {

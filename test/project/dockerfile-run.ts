@@ -1,5 +1,5 @@
-// Builds a Dockerfile without a container engine. Absolute paths in commands are replaced with paths in a folder, so
-// commands must spell out absolute paths.
+// Builds a Dockerfile without a container engine. A folder serves as the root of the image: the build replaces each
+// absolute path in a command with the same path in this folder, so commands must spell out absolute paths.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -138,7 +138,7 @@ function isIncluded(context: string, source: string): boolean {
 
 async function runIn({ root, workingFolder, environment }: Stage, text: string): Promise<void> {
   assert(!text.startsWith('--'), `${text.split(' ')[0]} needs BuildKit`);
-  // Only root may give a file to another user. Without root, `chown` sets the current user instead.
+  // Only root may give a file to another user. If the tests do not run as root, `chown` names the current user instead.
   const isRoot = process.getuid?.() === 0;
   const command = inRoot(isRoot ? text : text.replaceAll(/\bchown \S+/g, 'chown "$(id -u):$(id -g)"'), root);
   const env = { ...baseEnvironment(root), ...environment };

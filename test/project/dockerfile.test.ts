@@ -73,7 +73,7 @@ describe('the Docker image', { timeout: BUILD_MS_MAX }, () => {
     assert.equal(await isHealthy(), false);
   });
 
-  test('the environment variables of the Docker image are valid settings, and the image exposes its port', () => {
+  test('the environment variables of the Docker image are valid settings, and the image exposes the port that PORT names', () => {
     const { PORT = '', DATABASE_URL, SQLITE_TMPDIR } = image.environment;
     assert.equal(readConfig(image.environment).port, Number(PORT));
     assert.equal(image.settings.get('EXPOSE'), PORT);

@@ -1,6 +1,6 @@
-// A sequential specification of the credits of one end user: the response to each call if calls run one at a time. It
-// follows the API documentation and shares no code with the rules under test. It does not model time, so a history must
-// be much shorter than a day, and holds must last longer than the history.
+// A sequential specification of the credits of one end user: it computes the response to each call as if calls ran one
+// at a time. It follows the API documentation and shares no code with the rules under test. It does not model time, so
+// a history must be much shorter than a day, and holds must last longer than the history.
 
 import type { Specification } from './linearizability.ts';
 

@@ -1,5 +1,5 @@
-// The control for the list test: makes a server whose reads show due renewals without waiting for running writes. This
-// module is loaded before all others (`NODE_OPTIONS=--import=…`).
+// The control for lists-across-renewals.test.ts: makes a server whose reads show due renewals without waiting for
+// running writes. This module is loaded before all others (`NODE_OPTIONS=--import=…`).
 
 import { substitute } from '../load/substituted-module.ts';
 

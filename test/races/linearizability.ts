@@ -62,7 +62,7 @@ export function checkLinearizable<State, Input, Output>(
     if (end?.isCall) {
       const { input, output } = end.operation;
       const next = isUnknownsTurn === (output === null) ? step(state, input, output) : null;
-      // Skip an operation with an unknown outcome that does not change the state.
+      // Skip an operation that does not change the state, if its outcome is unknown.
       const isIdle = next !== null && output === null && nameOf(next) === nameOf(state);
       if (next === null || isIdle || !isNew(seen, `${(done | end.bit).toString(36)} ${nameOf(next)}`)) {
         end = end.after;

@@ -18,7 +18,7 @@ import { RecordedClients } from './recorded-clients.ts';
 const TEST_MS_MAX = 120_000;
 /** For a history that is not linearizable, the search must try every order, so the controls have few clients. */
 const CONTROL_SIZE: Size = { endUsers: 4, clients: 5, calls: 100 };
-/** Several rounds, because the fault may happen to change no response in one round. */
+/** The number of rounds. In a single round, the fault may happen to change no response. */
 const HISTORY_ROUNDS = 8;
 const SEED = Number(process.env.SEED ?? Date.now() % 1_000_000);
 

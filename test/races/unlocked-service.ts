@@ -38,7 +38,7 @@ async function answer(request: IncomingMessage, response: ServerResponse): Promi
   }
 }
 
-/** The id of an end user that does not exist. A capture loses the held credits by moving them to this end user. */
+/** The id of an end user that does not exist. A capture spends the held credits by moving them to this end user. */
 const NO_END_USER = '00000000-0000-4000-8000-000000000000';
 
 async function creditsOf(user: string): Promise<number> {

@@ -24,9 +24,7 @@ const USER_BATCH = 500;
 
 /** The cache is so small that the ledger flushes end users as often as a large ledger would. */
 const CACHE = { ...CACHE_LIMITS, endUsersMax: USERS / 2, postingsMax: USERS };
-/**
- * After this many batches, the ledger is in a steady state: each batch flushes as many end users as it makes pending.
- */
+/** After this many batches, the ledger is in a steady state: the number of pending balances no longer grows. */
 const BATCHES_BEFORE = (4 * USERS) / BATCH;
 
 interface Counted extends LogCounts {

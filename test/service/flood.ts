@@ -8,7 +8,7 @@ const [port = '', key = '', connections = '', pipelined = ''] = process.argv.sli
 
 const counts: Record<string, number> = {};
 
-/** By this many responses, all connections are open and have requests in the queue. */
+/** After this many responses, all connections are open and have requests in the queue. */
 const FIRST_RESPONSES = 1_000;
 let responses = 0;
 

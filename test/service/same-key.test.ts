@@ -1,6 +1,6 @@
 // Tests that each idempotency key has one effect and one response, even if a server is killed while clients send
-// thousands of requests with 100 keys: to one server on SQLite, and to two servers on PostgreSQL. The control sends
-// requests without keys.
+// thousands of requests with 100 keys. The requests go to one server on SQLite, and to two servers on PostgreSQL. The
+// control sends requests without keys.
 
 import assert from 'node:assert/strict';
 import { after, before, type TestContext, test } from 'node:test';

@@ -1,5 +1,5 @@
-// A ledger with a test clock answers as a ledger whose machine clock is moved: the same requests at the same instants get
-// the same responses, except for the ids.
+// Tests that a ledger with a test clock answers like a ledger whose machine clock is moved: the same requests at the
+// same instants get the same responses, except for the ids.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -62,7 +62,7 @@ async function answersOf(scrip: Scrip, steps: readonly Step[], advance: (days: n
   return answers.map(withoutIds);
 }
 
-/** Replaces each id by the order of its first appearance, and leaves out what differs in every response. */
+/** Replaces each id with the number of its first appearance, and removes the request ids and timestamps of errors. */
 function withoutIds(text: string): string {
   const seen = new Map<string, number>();
   return text

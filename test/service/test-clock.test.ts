@@ -1,5 +1,6 @@
 // Tests a ledger with a test clock on both stores: the time of the ledger stands still until a request moves the test
-// clock. Credits follow the test clock; API keys and idempotency keys follow the machine's clock.
+// clock. Credits follow the test clock. API keys follow the clock of the machine. Idempotency keys follow the clock of
+// the machine on SQLite, and the clock of the database on PostgreSQL.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -80,7 +81,7 @@ for (const [store, start] of [
       assert.equal(await now(scrip), began + 5 * DAY_MS + 1, 'a refused request does not move the clock');
     });
 
-    test('the test clock never moves backwards or to the end of the year 9999, and a refusal names the field and leaves the clock unchanged', async () => {
+    test('the test clock never moves backwards or to the end of the year 9999, and an invalid move gets an error that names the field and leaves the clock unchanged', async () => {
       const began = await now(scrip);
       assert.equal(
         await move(scrip, { to: iso(began) }),

@@ -1,5 +1,5 @@
-// A webhook from the running service: the client verifies it, its body matches the OpenAPI document, and it is the same
-// text as the event in the list of events.
+// Tests the webhooks of a running service: the client verifies each webhook, and the body matches the OpenAPI document
+// and is the same text as the event in the list of events.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -66,7 +66,7 @@ async function webhooks(count: number): Promise<readonly Received[]> {
   return received;
 }
 
-test('a webhook is verified by the client, matches the OpenAPI document, and is the same text as the listed event', async () => {
+test('the client verifies a webhook, and the body of the webhook matches the OpenAPI document and is the same text as the listed event', async () => {
   const end_user_id = someone();
   await scrip.post('/add', { end_user_id, amount: 5 });
   await scrip.post('/subtract', { end_user_id, amount: 5 });

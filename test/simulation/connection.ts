@@ -34,7 +34,7 @@ export class ArrivingRequest extends EventEmitter {
   readonly #body: Buffer | null;
   readonly #around: (deliver: () => void) => void;
 
-  /** @param around must call `deliver`, which emits the end of the body; the handler runs during that call */
+  /** @param around called at the end of the body; must call `deliver`, which runs the handler before it returns */
   constructor(sent: SentRequest, socket: OpenSocket, around: (deliver: () => void) => void) {
     super();
     this.socket = socket;
@@ -116,7 +116,7 @@ export class DepartingResponse extends EventEmitter {
   writeHead(status: number, headers: Record<string, unknown> = {}): this {
     this.statusCode = status;
     this.headersSent = true;
-    // The server already sets all header names in lower case.
+    // Fastify has already converted all header names to lower case.
     this.#headers = { ...this.#headers, ...(headers as Record<string, string>) };
     for (const name in this.#headers) {
       if (typeof this.#headers[name] !== 'string') this.#headers[name] = String(this.#headers[name]);

@@ -8,8 +8,8 @@ import type { Faults } from './faults.ts';
 import type { VirtualTime } from './virtual-time.ts';
 
 /**
- * The instants at which a simulation may begin. Most are on the last days of a month, so that validities in months pass
- * through shorter months.
+ * The instants at which a simulation may begin. Most are on the last days of a month, so that cycles with a validity in
+ * months pass through shorter months.
  */
 export const BEGINNINGS: readonly Instant[] = [
   Date.UTC(2026, 0, 15, 9, 30, 0, 123),
@@ -28,8 +28,8 @@ const STANDSTILL_MS = 150;
 const MONTH_END_SHARE = 0.4;
 const BOUNDARIES_NEAR = 4;
 /**
- * The share of jumps to a boundary that choose any boundary within `FAR_MS` instead of one of the nearest. If all jumps
- * chose near boundaries, no jump would reach the end of a month while there are daily cycles.
+ * The share of jumps to a boundary that choose any boundary within `FAR_MS`; the others choose one of the nearest. If
+ * all jumps chose near boundaries, no jump would reach the end of a month while there are daily cycles.
  */
 const FAR_SHARE = 0.4;
 const FAR_MS = 32 * DAY_MS;
@@ -38,7 +38,7 @@ export class MachineClock {
   days = 0;
   readonly #time: VirtualTime;
   readonly #onJump: (instant: Instant) => void;
-  /** The difference between this clock and virtual time. */
+  /** The time of this clock minus virtual time, in milliseconds. */
   #offset: number;
   /** The virtual time until which the clock is frozen. */
   #standsUntil = 0;

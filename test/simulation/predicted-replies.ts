@@ -195,8 +195,8 @@ function heldMember(held: number): string {
 }
 
 /**
- * Removes the parts that are not predicted: the cursor, the amounts and validities with which cycles were opened, the
- * expiry of transactions that change no credits, and the id of a stop that is part of a replacement.
+ * Removes the parts that are not predicted: the cursor, the type, starting amount, start and end of cycles, the expiry
+ * of transactions that change no credits, and the ids of transactions that stop a cycle.
  */
 export function comparablePage(text: string): string {
   return text

@@ -75,7 +75,7 @@ export class Process implements Owner {
     this.authenticator.start();
   }
 
-  /** Stops the process in the same way as `stop` of the service that `startService` returns. */
+  /** Stops the parts of the process in the order in which `startService` stops the parts of a service. */
   async stop(): Promise<void> {
     await Promise.all(this.jobs.map((job) => job.stop()));
     await this.commit.drained();

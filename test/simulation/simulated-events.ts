@@ -13,7 +13,7 @@ import type { StoreOptions } from './simulated-store.ts';
 import type { Owner } from './virtual-time.ts';
 
 /**
- * One of this many seeds derives events, because the derivation takes a third of the CPU time of a seed. If the event
+ * One in this many seeds derives events, because the derivation takes a third of the CPU time of a seed. If the event
  * log of a store is broken on purpose, all seeds derive events.
  */
 export const EVENTS_EVERY_SEEDS = 7;
@@ -161,7 +161,7 @@ export class StoresEventsLast extends SimulatedEvents {
   }
 }
 
-/** Lets time pass for an end user although a running write may still be stored with an earlier instant. */
+/** Derives the events that time alone causes, although a running write may still be stored with an earlier instant. */
 export class LetsTimePassTooEarly extends SimulatedEvents {
   protected override async lockRows(): Promise<Lock> {
     return { names: [], owner: this.owner, granted: () => {}, isCommitting: false };

@@ -48,7 +48,7 @@ export interface Witness {
   expired(names: readonly string[], now: Instant, at: number): void;
 }
 
-/** Only the first page of a list is reported to the witness, because later pages continue from it. */
+/** A read that is reported to the auditor. Of a list, only the first page is, because later pages continue from it. */
 export type WitnessedRead =
   | { readonly kind: 'balance' | 'transactions' }
   | { readonly kind: 'history'; readonly request: HistoryRequest }

@@ -39,7 +39,7 @@ const BEGINNING = 0.5;
 const BLOCKS_MAX = 30;
 /** A life with fewer points is not judged. */
 const BLOCKS_MIN = 6;
-/** By chance, one of 44 flat series exceeds this. Far fewer flat series also rise by more than the bound. */
+/** By chance, one in 44 flat series exceeds this. Far fewer exceed this and also rise by more than the bound. */
 const SIGMAS_MAX = 2;
 
 export function judgeFlatness(readings: readonly Reading[], allowance: Allowance): Flatness {

@@ -5,8 +5,8 @@ import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { isMainThread } from 'node:worker_threads';
 
 /**
- * How often each thread reads the file. For this long after a jump, one thread may see the new time and another the
- * old time.
+ * The interval at which each thread reads the file. For this long after a jump, one thread may see the new time and
+ * another the old time.
  */
 const LOOK_MS = 20;
 
@@ -28,7 +28,7 @@ function read(file: string, thread: string): number {
   return aheadMs;
 }
 
-/** Sets how far the clocks of all processes that read `file` are ahead. */
+/** Sets how far the clocks of all processes that read `file` are ahead of the real time. */
 export function setClock(file: string, aheadMs: number): void {
   writeFileSync(`${file}.new`, String(aheadMs));
   renameSync(`${file}.new`, file);

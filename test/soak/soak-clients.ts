@@ -8,7 +8,10 @@ import { type Answer, AnswerReader } from '../load/answer-reader.ts';
 import type { Random } from '../load/random.ts';
 
 const END_USERS = 200;
-/** The number of requests for each end user. The last one stops the cycle; then a new end user replaces the old one. */
+/**
+ * The number of requests for each end user. The last request stops the cycle, and then a new end user replaces the old
+ * one.
+ */
 const REQUESTS_AN_END_USER = 60;
 /** All connections are opened at the start, because connections opened later would look like a leak. */
 const CONNECTIONS = 32;

@@ -59,7 +59,8 @@ const PRELOADS = ['movable-clock.ts', 'leaking-server.ts', 'small-caches.ts'].ma
 const HOUR_MS = 3_600_000;
 const JUMP_HOURS_MAX = 48;
 /**
- * Less than the sum of the forward clock jumps in a long soak test, so that idempotency records expire during the test.
+ * The retention of idempotency records. It is shorter than the sum of the forward clock jumps in a long soak test, so
+ * that records expire during the test.
  */
 const KEEP_KEYS_HOURS = '240';
 const BACK_EVERY = 4;

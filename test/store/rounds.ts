@@ -4,7 +4,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
 export const ROUNDS = 40;
-/** The time between the starts of two rounds. Opening a new ledger takes less time. */
+/** The time between the starts of two rounds. It is long enough to open a new ledger. */
 const ROUND_MS = 120;
 /** The delay before the first round. It is long enough for both processes to get ready. */
 export const FIRST_ROUND_MS = 300;

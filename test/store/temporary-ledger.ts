@@ -195,7 +195,7 @@ export const PEOPLE = {
 
 /**
  * Makes a ledger with cycles, transactions and holds of all kinds, with credits that rolled over, and with the largest
- * amounts and validities. The totals include all postings.
+ * amount and the longest validity. The totals include all postings.
  */
 export async function makeHistory(file: string): Promise<void> {
   let now = NOON;

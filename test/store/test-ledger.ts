@@ -18,7 +18,7 @@ import { type HistoryPage, type HistoryRequest, PAGE_ROWS_MAX } from '../../src/
 import { type Audited, auditOf, EVERYTHING, NOON, type Result, resultOf } from './temporary-ledger.ts';
 
 export interface PluggedLedger {
-  /** May be called again after the ledger was closed. */
+  /** May be called again after the ledger has been closed. */
   open(): Promise<Stores>;
   /** A server may have the ledger open at the same time. */
   openTools(): Promise<LedgerTools>;

@@ -191,7 +191,7 @@ test('the stored position of an endpoint never passes an event whose request is 
   assert.equal(await storesTooEarly(t), false);
 });
 
-test('control: the position test detects a queue that passes events in flight', async (t) => {
+test('control: the test of the stored position detects a queue whose position passes events in flight', async (t) => {
   const { passed } = DeliveryQueue.prototype;
   t.mock.method(DeliveryQueue.prototype, 'passed', function broken(this: DeliveryQueue) {
     return { ...passed.call(this), position: '3' };
@@ -232,7 +232,7 @@ test('a secret that was encrypted with another key causes one log line, and othe
   );
   assert.equal(setting.log.length, 1);
   assert.match(setting.log[0] ?? '', /WEBHOOK_KEY/);
-  // The previous secret stays unreadable, and is left out.
+  // The previous secret stays unreadable, so only the new secret signs.
   await setting.endpoints.rotate(ACCOUNT, 1);
   await until(() => receiver.received.length === 2, job);
 });

@@ -63,7 +63,10 @@ test('a redirect is a failure and is not followed', async (t) => {
   const { kind, error, receiver } = await sendTo(t, (_request, response) => {
     response.writeHead(302, { location: '/other' }).end();
   });
-  assert.deepEqual([kind, error], ['failed', 'The endpoint responded with a redirect (302), which is not followed.']);
+  assert.deepEqual(
+    [kind, error],
+    ['failed', 'The endpoint responded with a redirect (302). Scrip does not follow redirects.'],
+  );
   assert.deepEqual(
     receiver.received.map(({ path }) => path),
     ['/hook?x=1'],
@@ -271,7 +274,7 @@ test('a webhook is sent to the address that was checked, and each new connection
   const receiver = await Receiver.start();
   t.after(() => receiver[Symbol.asyncDispose]());
   let lookups = 0;
-  // The second lookup returns an address that is refused, so the first request would fail if it used two.
+  // The second lookup returns an address that is refused, so the first request would fail if it made two lookups.
   const resolve = () => Promise.resolve(lookups++ === 0 ? ['127.0.0.1'] : ['10.0.0.1']);
   const sender = requests(t, { resolve });
   const url = `http://hooks.localhost:${receiver.port}/`;

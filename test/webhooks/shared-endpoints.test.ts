@@ -59,7 +59,7 @@ test('a process whose lease was not renewed in time stops sending', async (t) =>
   const job = sharingJob(setting);
   await until(async () => (await holders(setting)).length === 1, job);
   await rounds(2, job);
-  // Meanwhile, no round runs, as if the database did not respond.
+  // During this pause, no round runs, as if the database did not respond.
   await setTimeout(LEASES.safeMs + 50);
   setting.events.add('u1', 5);
   job.nudge();

@@ -118,7 +118,7 @@ export interface Setting {
   readonly secrets: SecretBox;
   /** The log lines of the jobs, as JSON. */
   readonly log: string[];
-  /** Creates a job whose rounds the test runs with `until`, `rounds` or `tick`. It stops at the end of the test. */
+  /** Creates a job whose rounds the test runs with `until`, `rounds` or `tick`. The job stops when the test ends. */
   job(options?: Partial<WebhookOptions>): WebhookJob;
 }
 

@@ -142,7 +142,7 @@ export class DemoLedger implements CopySource {
     ];
   }
 
-  /** Reports no problems of the store: the copy is audited instead. */
+  /** Returns only the row counts and no findings, since `copyInto` audits the copy of this ledger. */
   async audit(): Promise<AuditReport> {
     return { ...(await this.counts()), store: [] };
   }

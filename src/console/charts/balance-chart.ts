@@ -100,7 +100,7 @@ function changesOf(points: readonly BalancePoint[]): readonly BalancePoint[] {
   return points.filter(({ balance }, index) => index === points.length - 1 || balance !== points[index - 1]?.balance);
 }
 
-/** The first tick is a multiple of the step before today, so that today always has a tick. */
+/** The first tick is a whole number of steps before today, so that today always has a tick. */
 function dayTicks(from: Instant, end: Instant, now: Instant, { dayTicks: wanted }: PlotSize): Instant[] {
   const today = Math.floor(now / DAY_MS) * DAY_MS;
   const step = Math.max(1, Math.ceil((end - from) / DAY_MS / wanted)) * DAY_MS;

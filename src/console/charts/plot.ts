@@ -52,7 +52,7 @@ const HEADROOM = 10;
 
 export interface CreditPlot {
   readonly size: PlotSize;
-  /** The distance of an amount from the top. */
+  /** The distance between the top of the drawing and an amount. */
   readonly y: (credits: number) => number;
   /** Trusted SVG: horizontal lines, each with its amount on the left. */
   readonly axis: string;

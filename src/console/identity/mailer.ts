@@ -1,5 +1,5 @@
-// The emails of the console, and the connection to the mail server. Links use the configured address of Scrip: an
-// attacker can choose the `Host` header of a request.
+// The emails of the console, and the connection to the mail server. Links use the configured address of Scrip, not
+// the `Host` header of a request, which an attacker can choose.
 
 import { createTransport } from 'nodemailer';
 import type { Mailer } from './outgoing-mail.ts';

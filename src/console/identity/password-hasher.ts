@@ -1,6 +1,6 @@
 // Hashes passwords with argon2id and the parameters of the OWASP Password Storage Cheat Sheet. The stored PHC string
 // contains the parameters, so that older hashes remain valid after the parameters change. Only a few hashes are
-// computed at a time, since each takes 19 MiB and a thread of the thread pool of Node.js.
+// computed at a time, since each takes 19 MiB of memory and one thread of the Node.js thread pool.
 
 import { argon2, randomBytes, timingSafeEqual } from 'node:crypto';
 import { promisify } from 'node:util';

@@ -33,15 +33,15 @@ export type SignUpOffer =
 
 export type Entry =
   /**
-   * @property claimed the existing account that the person takes over as its first owner, and that gets this name; null
-   * to create a new account
+   * @property claimed the existing account of which the person becomes the first owner, and which is renamed to
+   * `accountName`; null to create a new account
    */
   | { readonly by: 'sign-up'; readonly accountName: string; readonly claimed: number | null }
   | { readonly by: 'invitation'; readonly tokenSha256: string };
 
 export type Registration =
   | { readonly result: 'user'; readonly userId: string }
-  /** The email contains a confirmation link. If a user has the address already, the email says that instead. */
+  /** The email contains a confirmation link or, if the address already belongs to a user, says so. */
   | { readonly result: 'mailed' }
   | { readonly result: 'address-taken' }
   /** Sign-up is closed, or the invitation is not valid. */

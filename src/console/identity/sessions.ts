@@ -54,7 +54,7 @@ export class Sessions {
     this.#now = now;
   }
 
-  /** @param browser the description in the list of sessions @returns the token for the cookie */
+  /** @param browser its description, for the list of sessions @returns the token for the cookie */
   async begin(userId: string, browser: string): Promise<string> {
     const token = newToken();
     const now = this.#now();
@@ -121,7 +121,7 @@ export class Sessions {
   /**
    * Ends one or all sessions of the user, except the session of the viewer.
    *
-   * @param id from the list; null for all
+   * @param id of the session to end, from the list of sessions; null for all
    * @param token the session of the viewer
    */
   async endOther(userId: string, id: string | null, token: string): Promise<void> {

@@ -25,7 +25,7 @@ export interface Field {
   readonly isWholeNumber?: boolean;
   readonly charactersMax?: number;
   readonly hasFocus?: boolean;
-  /** A choice of the unit, beside the input. */
+  /** A select element for the unit, beside the input. */
   readonly unit?: Select;
 }
 

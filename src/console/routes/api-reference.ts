@@ -8,7 +8,7 @@ import { sendPage } from '../request-reply.ts';
 /** @param document must not be called before the server has started to listen */
 export function apiReferenceRoutes(on: On, context: ConsoleContext, document: () => OpenApiDocument): void {
   on('GET /docs', async (request, reply) => {
-    // The tables of the console may be unusable; the reference is then shown as to a signed-out user.
+    // If the tables of the console are unusable, show the reference as to a signed-out user.
     const viewer = await context.viewerOf(request).catch(() => null);
     return sendPage(reply, apiReferencePage(document(), context.publicUrlFor(request), viewer));
   });

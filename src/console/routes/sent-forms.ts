@@ -10,7 +10,7 @@ import { formField } from '../request-reply.ts';
 const SENT_FORMS_MAX = 10_000;
 
 export class SentForms {
-  /** Maps each sent form to the promise that it has taken effect. Never contains secrets. */
+  /** Maps each sent form to a promise that resolves when the form has taken effect. Never contains secrets. */
   readonly #sent = new Map<string, Promise<void>>();
 
   /**

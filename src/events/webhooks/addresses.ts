@@ -13,7 +13,7 @@ export interface AddressRules {
 
 export const URL_CHARACTERS_MAX = 2_048;
 const LOOPBACK_NAME = /^(?:.+\.)?localhost\.?$/i;
-/** Other ranges are never allowed, such as link-local addresses, at which cloud providers serve credentials. */
+/** Other special ranges are never allowed, such as link-local addresses, at which cloud providers serve credentials. */
 const PRIVATE_RANGES = new Set(['private', 'uniqueLocal', 'carrierGradeNat']);
 
 /** @returns a sentence that says why webhooks may not be sent to the URL; null if they may */

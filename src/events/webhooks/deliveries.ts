@@ -71,12 +71,12 @@ export async function deliveriesPage(
   return { deliveries, next: rows.length > limit ? (deliveries.at(-1)?.id ?? null) : null };
 }
 
-/** Returns the instant in an ID. Any other text gives 0, for which a page is empty. */
+/** Returns the instant in an ID; 0 for any other text, so that the page is empty. */
 function instantIn(id: string): Instant {
   return Number(new RegExp(`^dlv_(\\d{${INSTANT_DIGITS}})[0-9a-f]{16}$`).exec(id)?.[1] ?? 0);
 }
 
-/** When an event was last delivered to an endpoint, as far as deliveries are kept; null if none was. */
+/** The time of the latest successful delivery to an endpoint; null if no successful delivery is stored. */
 export async function lastDeliveredAt(queries: AccountQueries, endpointId: number): Promise<Instant | null> {
   const row = await queries
     .selectFrom('webhook_deliveries')

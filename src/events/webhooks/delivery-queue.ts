@@ -14,9 +14,9 @@ export interface QueuedEvent {
   readonly id: string;
   readonly type: string;
   readonly endUserId: string;
-  /** When the event happened. For an event loaded from webhook_pending: its first attempt, or null before it. */
+  /** When the event happened; for an event from webhook_pending, when it was first tried, or null if it never was. */
   readonly at: Instant | null;
-  /** Null if the event is stored in webhook_pending, from which the body is then read when it is sent. */
+  /** Null if the event is stored in webhook_pending; the body is then read from there when the event is sent. */
   body: string | null;
   /** The place in webhook_pending; null if the event is not stored there. */
   place: number | null;
@@ -29,7 +29,7 @@ export interface QueuedEvent {
 }
 
 interface LogEntry {
-  /** Null for the end of a page of the event log, after which the page may contain only events of other types. */
+  /** Null for the end of a page of the event log. The last events of a page may have types that are not sent. */
   readonly event: QueuedEvent | null;
   readonly position: EventPosition;
 }
@@ -141,7 +141,7 @@ export class DeliveryQueue {
   }
 
   /**
-   * Finds the position up to which each event is done, or is blocked by a retry.
+   * Finds the position up to which every event is done or blocked; see `#isBlocked`.
    *
    * @returns the position, and the blocked events, which must be stored in webhook_pending together with the position
    */
@@ -159,7 +159,7 @@ export class DeliveryQueue {
   }
 
   /**
-   * Records that events are stored, at consecutive places.
+   * Records that events were stored in webhook_pending, at consecutive places from `firstPlace` on.
    *
    * @returns the places of events that became done in the meantime; the caller must delete their rows
    */

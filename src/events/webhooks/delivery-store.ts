@@ -15,7 +15,7 @@ import {
 import type { QueuedEvent } from './delivery-queue.ts';
 import { addPending } from './pending.ts';
 
-/** When an event in `webhook_pending` is retried. */
+/** The attempts of an event in `webhook_pending`: how many have failed, and when the next one is due. */
 export interface Retry {
   readonly place: number;
   readonly attempts: number;
@@ -28,7 +28,7 @@ export interface EndpointChanges {
   readonly endpointId: number;
   /** Null if the position has not changed. */
   readonly position: EventPosition | null;
-  /** The events to store in `webhook_pending`; `position` is after them. */
+  /** The undelivered events before `position`, which must be stored in `webhook_pending`. */
   readonly passed: readonly QueuedEvent[];
   readonly retries: readonly Retry[];
   /** The places of the rows to delete. */
@@ -43,7 +43,7 @@ export interface EndpointChanges {
 }
 
 /**
- * For each endpoint, the place of its first passed event; 0 if there is no passed event; null if nothing was stored,
+ * For each endpoint, the place of the first event in `passed`; 0 if `passed` is empty; null if nothing was stored,
  * since the endpoint is no longer leased to this process.
  */
 export type StoredChanges = ReadonlyMap<number, number | null>;
@@ -174,7 +174,7 @@ export class DeliveryStore {
     return rows.length === DELETED_MAX;
   }
 
-  /** @returns the place of the first passed event, 0 if there is none; null if the endpoint is no longer leased */
+  /** @returns the place of the first event in `passed`, 0 if it is empty; null if the endpoint is no longer leased */
   async #storeOne(queries: AccountQueries, changes: EndpointChanges, now: Instant): Promise<number | null> {
     const { endpointId, position, passed, retries, finished, deliveries, pausedBecause, isReleased } = changes;
     const { numUpdatedRows } = await queries

@@ -80,7 +80,7 @@ export class EndpointSender {
   /**
    * @param queue the pending events
    * @param start the stored position, and the time of the latest successful delivery
-   * @param mayUse returns whether this process is certain to have the lease still
+   * @param mayUse returns whether this process certainly still has the lease
    */
   constructor(
     endpoint: LeasedEndpoint,
@@ -168,7 +168,7 @@ export class EndpointSender {
     return changes;
   }
 
-  /** @param firstPlace the place of the first passed event */
+  /** @param firstPlace the place of the first event in `passed` */
   stored({ position, passed }: EndpointChanges, firstPlace: number): void {
     this.#storedPosition = position ?? this.#storedPosition;
     this.#finished.push(...this.#queue.stored(passed, firstPlace));

@@ -24,7 +24,7 @@ export interface Endpoint {
   readonly createdAt: Instant;
   readonly createdBy: Actor;
   readonly paused: { readonly at: Instant; readonly because: string } | null;
-  /** The instant until which the previous secret also signs; null if only the current secret signs. */
+  /** Webhooks are signed with both secrets until this instant; null if only the current secret is in use. */
   readonly previousSecretUntil: Instant | null;
 }
 
@@ -58,7 +58,7 @@ const ID_MAX = 2 ** 31 - 1;
 export const RESENT_MAX = 10_000;
 /** On SQLite, a transaction with this many events blocks the main thread for some milliseconds. */
 const RESENT_PER_TRANSACTION = 100;
-/** How long the previous secret also signs after a rotation. */
+/** How long webhooks are signed with both secrets after a rotation. */
 const PREVIOUS_SECRET_MS = 24 * HOUR_MS;
 const TEST_TYPE = 'webhook.test';
 const PAUSED_BY_USER = 'The endpoint was paused by a user.';

@@ -15,7 +15,7 @@ export interface LeaseTerms {
   readonly safeMs: number;
 }
 
-/** The terms for a ledger that several processes can serve. */
+/** The lease durations for a ledger that several processes can serve. */
 export const SHARED_LEASES: LeaseTerms = { leaseMs: 10_000, renewMs: 3_000, safeMs: 8_000 };
 
 /** The state of an endpoint at the beginning of a round of webhook-job.ts. */
@@ -41,8 +41,8 @@ export interface EndpointRow {
 }
 
 /**
- * The share of the free endpoints that a process leases per second, so that processes that start at the same time
- * divide the endpoints.
+ * A process leases this share of the free endpoints per second, so that processes that start at the same time divide
+ * the endpoints.
  */
 const SHARE = 0.25;
 

@@ -17,7 +17,7 @@ interface Range {
 }
 
 /**
- * @param endpoint its account, and the types that it receives; only such events are returned
+ * @param endpoint only events of its account and of the types that it receives are returned
  * @returns the events in the order in which they happened; null if there are more than `max`
  */
 export async function eventsIn(

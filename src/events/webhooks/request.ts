@@ -135,7 +135,7 @@ export class WebhookRequests {
         const isStale = request.reusedSocket && (error.code === 'ECONNRESET' || error.code === 'EPIPE');
         reject(isStale ? new ClosedBeforeUse() : error);
       });
-      // Happens without an error if, for example, the server switches protocols.
+      // The connection can close without an error, for example if the server switches protocols.
       request.once('close', () => {
         if (!isAnswered) reject(new Error('closed without a response'));
       });
@@ -206,7 +206,7 @@ function textOf(bytes: Buffer): string {
 
 function statusError(status: number): string {
   if (status >= 300 && status < 400)
-    return `The endpoint responded with a redirect (${status}), which is not followed.`;
+    return `The endpoint responded with a redirect (${status}). Scrip does not follow redirects.`;
   return `The endpoint responded with status ${status}.`;
 }
 

@@ -1,4 +1,4 @@
-// The schedule on which failed deliveries are retried: for about three days, as Standard Webhooks recommends. Jitter
+// The retry schedule of failed deliveries: Scrip retries for about three days, as Standard Webhooks recommends. Jitter
 // spreads the retries of many events over time.
 
 import { HOUR_MS } from '../../ledger/instant.ts';
@@ -17,7 +17,7 @@ const JITTER = 0.2;
 /**
  * @param failures the number of failed attempts so far, at least 1
  * @param random at least 0 and less than 1
- * @returns the delay until the next attempt; null after the last
+ * @returns the delay until the next attempt; null after the last attempt
  */
 export function retryDelayMs(failures: number, random: number): number | null {
   const delay = RETRY_DELAYS_MS[failures - 1];

@@ -47,7 +47,7 @@ export class SecretBox {
     return Buffer.concat([iv, cipher.update(text, 'utf8'), cipher.final(), cipher.getAuthTag()]).toString('base64');
   }
 
-  /** @throws UnusableSecret if the text was sealed with another key, or changed */
+  /** @throws UnusableSecret if the text was encrypted with another key or was modified */
   open(sealed: string): string {
     try {
       const bytes = Buffer.from(sealed, 'base64');

@@ -11,7 +11,7 @@ export class SendingGate {
   #inside = 0;
   readonly #waiting: (() => void)[] = [];
   #isBusy = false;
-  /** The number of senders that may still enter in this step if the process is busy. */
+  /** The number of senders that may still enter in the current tenth of a second if the process is busy. */
   #left = 0;
   #steps = 0;
   #timer: NodeJS.Timeout | undefined;

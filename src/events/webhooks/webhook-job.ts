@@ -1,5 +1,5 @@
-// Delivers events to webhook endpoints. A round each second looks at the endpoints, makes a sender for each that is
-// leased to this process, and stores what the senders have done.
+// Delivers events to webhook endpoints. Once a second, a round reads the endpoints, creates a sender for each endpoint
+// that is leased to this process, and stores the results of the senders.
 
 import { randomUUID } from 'node:crypto';
 import { setImmediate } from 'node:timers/promises';
@@ -29,7 +29,7 @@ export interface WebhookOptions {
   readonly events: Pick<EventLog, 'page' | 'positionBefore'>;
   readonly secrets: Pick<SecretBox, 'open'>;
   readonly rules: AddressRules;
-  /** The machine's time, not that of a test clock: receivers compare it with their own. */
+  /** The machine's time, even if the ledger has a test clock: receivers compare it with their own clocks. */
   readonly now: () => number;
   readonly logger: WebhookLogger;
   readonly userAgent: string;
@@ -45,7 +45,7 @@ export interface WebhookOptions {
 const CLEANING_STEPS = 10;
 /** The minimum time between two log lines about failures. */
 const TROUBLE_MS = 60_000;
-/** When there are new events, the senders look for them after this time. */
+/** The time from a call of `nudge` until the senders look for new events. */
 const NUDGE_MS = 20;
 /** The number of senders that look for new events in one turn of the event loop. */
 const SENDERS_PER_TURN = 10;
@@ -98,7 +98,7 @@ export class WebhookJob {
     this.#requests.close();
   }
 
-  /** Runs a round now instead of at the next second. */
+  /** Runs a round now, without waiting for the next second. */
   tick(): Promise<void> {
     return this.#job.tick();
   }
@@ -259,7 +259,7 @@ export class WebhookJob {
     }
   }
 
-  /** Whether this process is certain to have the lease still. */
+  /** Whether this process certainly still holds the lease. */
   #isLeased(id: number): boolean {
     const { leases } = this.#options;
     const leasedAt = this.#leasedAt.get(id) ?? Number.NEGATIVE_INFINITY;

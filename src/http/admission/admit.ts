@@ -84,8 +84,8 @@ function isWithinRate(limit: RateLimit, key: number, reply: FastifyReply): boole
 }
 
 /**
- * Whether an account may have one more request in flight. The limit is the fair share of the account, but at most one
- * batch or the number of commands that the store completes in half a second, whichever is more.
+ * Whether an account may have one more request in flight. The limit is the fair share of the account. It is also at
+ * most the number of commands that the store completes in half a second, or one batch if that is more.
  *
  * @param perMs commands that the store completes per millisecond; null if unknown
  */

@@ -25,7 +25,7 @@ export class Connections {
     this.#limits = limits;
   }
 
-  /** Must be called for each server: for `localhost`, Fastify starts a server for each address of the name. */
+  /** Call this for each server: Fastify starts one server for each address that `localhost` resolves to. */
   attach(server: Server, handle: RequestListener): void {
     const { connectionsMax, unreadAnswerMs } = this.#limits;
     const enter: RequestListener = (request, response) => this.#enter({ request, response, handle });
@@ -55,13 +55,13 @@ export class Connections {
     this.#reading.pipeline(connection);
   }
 
-  /** Calls `answer` for malformed bytes, once all earlier requests are answered. */
+  /** Calls `answer`, which responds to malformed bytes, after all earlier requests are answered. */
   endMalformed(connection: Connection, answer: () => void): void {
     if (connection.isClosing || connection.answerMalformed !== null) return;
     connection.answerMalformed = answer;
     if (connection.pipelined.length > 0) return;
     const { begun } = connection;
-    // A request that contains the malformed bytes will never be complete.
+    // A request that contains the malformed bytes never becomes complete, so there is nothing to wait for.
     if (begun === null || begun.writableFinished || !begun.req.complete) answer();
     else this.#whenAnswered(connection);
   }
@@ -139,7 +139,7 @@ export class Connection implements LatestKey, Requester, PausableConnection {
   /** Whether the latest response closes the connection: later requests are not processed (RFC 9112, section 9.6). */
   isClosing = false;
   sentBytes = 0;
-  /** The time since which the client has accepted no bytes; null if no bytes are waiting. */
+  /** The time at which the client stopped accepting bytes; null if no bytes are waiting. */
   unreadSinceMs: number | null = null;
 
   constructor(socket: Socket) {

@@ -10,7 +10,7 @@ const MALFORMED: Readonly<Record<string, PlainProblem>> = {
   HPE_HEADER_OVERFLOW: 'HeadersTooLarge',
 };
 
-/** Answers an error of the HTTP parser, after which Fastify sees no request. */
+/** Answers bytes that the HTTP parser of Node.js rejects: Fastify gets no request for them. */
 export function answerMalformed(
   connections: Connections,
   error: NodeJS.ErrnoException,

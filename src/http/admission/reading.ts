@@ -7,7 +7,7 @@ import type { Socket } from 'node:net';
 import { FairQueue } from '../../batching/fair-queue.ts';
 import { PIPELINED_MAX, PIPELINED_READ_MAX } from '../limits.ts';
 
-/** Processing this many requests takes about 10 ms. Four connections can send them in one turn. */
+/** Four connections can send this many requests in one turn of the event loop. Processing them takes about 10 ms. */
 const TURN_PIPELINED_MAX = 1_024;
 
 export interface PausableConnection {

@@ -4,7 +4,7 @@
 import { isUtf8 } from 'node:buffer';
 import { type FieldError, InvalidRequest, invalidFields, PROBLEMS, pointerTo } from '../problems.ts';
 
-/** Fields without an upper limit. A larger integer than 2^53−1 is read as 2^53−1. */
+/** Fields without an upper limit: an integer above 2^53−1 is read as 2^53−1. */
 const UNBOUNDED_FIELDS: ReadonlySet<string> = new Set(['validity_days']);
 
 /** Matches a number that is not a plain integer of at most 15 digits. */
@@ -36,8 +36,8 @@ function parse(text: string): unknown {
 }
 
 /**
- * Whether the body passes the quick check: it has no escapes, no unusual numbers, and as many colons as members. Nested
- * objects, duplicate members, and strings that contain colons would add colons.
+ * Whether the body passes the quick check: it has no escapes, no unusual numbers, and as many colons as members. A body
+ * with nested objects, duplicate members, or strings that contain colons has more colons than members.
  */
 function isPlain(text: string, value: unknown): boolean {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return true;

@@ -26,7 +26,7 @@ export async function describe(app: FastifyInstance, { version, publicUrl }: Des
       },
       servers: [
         { url: publicUrl ?? '/', description: 'Scrip' },
-        { url: `${publicUrl ?? ''}/v1`, description: 'Scrip, with the version of the API in the path' },
+        { url: `${publicUrl ?? ''}/v1`, description: 'The same API, with its version in the path' },
       ],
       tags: [
         { name: 'Credits', description: 'Add, subtract and refund credits; read balances and transactions.' },

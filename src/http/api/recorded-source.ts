@@ -45,7 +45,10 @@ export function recordedSource(
   };
 }
 
-/** Yields either only lapses, or renewals and changes of plan: lapses are listed only if their kind is requested. */
+/**
+ * Yields either lapses, or renewals and changes of plan, but never both: `kinds` contains all listed kinds, which
+ * exclude lapses, or only the requested kind.
+ */
 function* dueEntries(state: EndUserState, now: Instant, kinds: readonly PostingKind[]): Generator<RecordedEntry> {
   const terms = new Map(state.cycles.map(({ id, type, plan }) => [id, { type, plan }]));
   const entryOf = (postings: readonly [Posting, ...Posting[]]) => ({ ...historyTransactionOf(postings), terms });

@@ -1,6 +1,6 @@
-// Authenticates requests by the header `Authorization: Bearer <API key>`. A lookup is valid for half a second, so a
-// revoked key stops working within a second in every process. The use of a key is stored in the background, at most
-// once a minute.
+// Authenticates requests by the header `Authorization: Bearer <API key>`. The result of a lookup is valid for half a
+// second, so a revoked key stops working within a second in every process. The use of a key is stored in the
+// background, at most once a minute.
 
 import { type ApiKey, hashOf, isWellFormed } from '../../accounts/api-key.ts';
 import { IntervalJob } from '../../batching/interval-job.ts';
@@ -44,7 +44,7 @@ export class Authenticator {
   readonly #known = new Map<string, KnownKey>();
   /** Lookups in progress, by hash: requests with the same key share a lookup. */
   readonly #lookUps = new Map<string, LookUp>();
-  /** The time at which a use of a key was last collected, by the id of the key. */
+  /** The time of the latest use of a key that is or will be stored, by the id of the key. */
   readonly #notedAtMs = new Map<number, number>();
   readonly #used = new Set<number>();
   readonly #storing = new IntervalJob(
@@ -86,7 +86,7 @@ export class Authenticator {
     return this.#noted(known);
   }
 
-  /** Requests with the same key share a lookup unless it has already taken longer than its result would be valid. */
+  /** Requests with the same key share a lookup, unless it has been running for longer than a result is valid. */
   #lookUp(hash: string, nowMs: number): Promise<Caller | null> {
     const underWay = this.#lookUps.get(hash);
     if (underWay !== undefined && nowMs - underWay.startedMs < FRESH_MS) return underWay.caller;

@@ -6,7 +6,7 @@ import type { ReadMetrics } from './read-metrics.ts';
 export interface MeasuredEvents {
   /** The job that derives events. */
   readonly deriving: Pick<PacedJob, 'lateMs'>;
-  /** Null until webhooks are delivered. */
+  /** Null until the delivery of webhooks has started. */
   readonly webhooks: () => MeasuredWebhooks | null;
 }
 

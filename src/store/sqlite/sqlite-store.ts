@@ -21,7 +21,7 @@ import { ThreadedWriter, type WriterEvents, WriterInPlace } from './writer/ledge
 import type { WriterOptions } from './writer/writer.ts';
 
 export interface SqliteStoreOptions extends Partial<WriterOptions> {
-  /** Whether an existing ledger must have a test clock, and a new ledger gets one. */
+  /** Whether the ledger must have a test clock. If true, a new ledger gets one. */
   readonly testClock?: boolean;
 }
 
@@ -52,7 +52,7 @@ export async function openSqliteStore(
     const opening = wall
       ? new WriterInPlace(file, clock, options, events)
       : ThreadedWriter.open(file, clock, options, events);
-    // Meanwhile, the writer's thread reads the same end of the journal.
+    // Meanwhile, the writer's thread reads the same postings for its own cache.
     const pending = pendingPostingsOf(db);
     const writer = await opening;
     const keys = connect(file);

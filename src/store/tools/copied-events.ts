@@ -28,7 +28,7 @@ export class CopiedEvents {
   }
 
   /**
-   * Adds the progress of event derivation to the row that ends each end user. Must be called with all rows, in order.
+   * Adds the progress of event derivation to the last row of each end user. Must be called with all rows, in order.
    */
   follow(rows: readonly LedgerRow[]): readonly CopiedRow[] {
     return rows.map((row) => {
@@ -48,7 +48,7 @@ export class CopiedEvents {
   #end(user: EndUserKey): Derivation {
     let derived = this.#derived(user, this.#until);
     this.#transaction = [];
-    // One derivation passes a limited number of instants.
+    // Repeat the call, since each call of `derive` processes only a limited number of instants.
     while (derived.dueAt !== null && derived.dueAt <= this.#until) {
       this.#from = derived.next;
       derived = this.#derived(user, this.#until);

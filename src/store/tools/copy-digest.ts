@@ -43,7 +43,7 @@ export async function digestOf(source: CopySource, progress: (postings: number) 
   };
 }
 
-/** A digest over accounts and API keys only. */
+/** A digest of the accounts and the API keys only. */
 export function accountsDigest(tableRows: readonly TableRow[]): string {
   const rows = tableRows.filter(({ table }) => table === 'accounts' || table === 'api_keys');
   return hash('sha256', linesOf(rows).join('\n'), 'hex');

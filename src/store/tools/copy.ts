@@ -15,7 +15,7 @@ import { accountsDigest, type CopyDigest, digestOf } from './copy-digest.ts';
 import type { CopyDestination, CopySource } from './ledger-copy.ts';
 import { auditSummary, type ReportProgress } from './ledger-tools.ts';
 
-/** A commit follows a complete end user once at least this many rows are uncommitted. */
+/** After each end user, the copy commits if at least this many rows are uncommitted. */
 const ROWS_PER_COMMIT = 5_000;
 
 /** Thrown if a copy stops before it is complete. The message says why, and what to do. */
@@ -119,8 +119,8 @@ async function copyEndUsers(
 
 /**
  * Text that differs after each change to credits, accounts or API keys: postings are only added, and accounts and keys
- * are in the digest. Idempotency records, imports, thresholds, webhook endpoints and console users do not affect it. Each
- * run copies and compares all of these.
+ * are in the digest. Idempotency records, imports, thresholds, webhook endpoints and console users do not affect it.
+ * Each run copies and compares all of these.
  */
 async function stateOf(source: CopySource): Promise<string> {
   const { endUsers, postings } = await source.counts();

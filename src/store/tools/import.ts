@@ -83,7 +83,7 @@ async function grant(
   );
   for (const row of batch) if (daysLeft(row, now) <= 0) onNotGranted(row, 'expired');
   const refused = valid.filter((_, index) => (outcomes[index] as Outcome).refused !== null);
-  // The only refusal of an addition is a balance that would become too large.
+  // An addition is refused only if the balance would become too large.
   for (const row of refused) onNotGranted(row, 'BalanceTooLarge');
   const granted = valid.length - refused.length;
   return { ...one, done: one.done + batch.length, granted: one.granted + granted };

@@ -15,7 +15,7 @@ export type LedgerRow =
   | { readonly kind: 'posting'; readonly user: EndUserKey; readonly posting: Posting }
   | { readonly kind: 'end-user'; readonly user: EndUserKey };
 
-/** A row for the destination. */
+/** A row as the destination gets it: the last row of an end user contains more than the row from the source. */
 export type CopiedRow =
   | Extract<LedgerRow, { kind: 'posting' }>
   | (Extract<LedgerRow, { kind: 'end-user' }> & {
@@ -95,8 +95,8 @@ export interface CopySource {
   /** The name of the ledger in messages, without a password. */
   readonly name: string;
   /**
-   * Whether the ledger has a test clock. If true, the copy must have one, too; if false, it must not. Null if either is
-   * accepted.
+   * Whether the ledger has a test clock, and the copy therefore must have one. If false, the copy must not have one. If
+   * null, the copy may have one or not.
    */
   readonly hasTestClock: boolean | null;
   /** The latest instant that the ledger has used, and the last sequence number of that instant. */

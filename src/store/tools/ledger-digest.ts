@@ -1,5 +1,5 @@
-// Digests of a ledger: each covers all postings up to some transaction, through the hash chains of all end users. With
-// a digest that an operator keeps outside of the ledger, `scrip verify` can detect changes of these postings.
+// Digests of a ledger: each is a hash over all postings up to a transaction, computed from the hash chains of all end
+// users. With a digest that an operator keeps outside of the ledger, `scrip verify` detects changes of these postings.
 //
 // A digest also covers due renewals and lapses that are not stored yet. This is possible because their ids and instants
 // do not depend on the time at which they are stored.

@@ -1,5 +1,5 @@
-// Imports of files with grants into an account. The transaction of the grants also stores the progress, so that no row
-// is granted twice.
+// An import grants credits to end users of an account, as the rows of a file say. The transaction of the grants also
+// stores the progress, so that no row is granted twice.
 
 import type { Add, Command, Outcome } from '../../ledger/command.ts';
 import type { Instant } from '../../ledger/instant.ts';
@@ -111,7 +111,7 @@ export function moveImport(schema: string): string {
 
 export function importedByAnother(): CannotOpen {
   return new CannotOpen(
-    'Another process has continued this import; if no other import is running, run the same command again.',
+    'Another process has continued this import; wait until that process has ended, then run the same command again.',
   );
 }
 

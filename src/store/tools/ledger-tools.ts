@@ -21,7 +21,7 @@ export type ReportProgress = (progress: Progress) => void;
 export interface AuditReport {
   readonly endUsers: number;
   readonly postings: number;
-  /** The faults of the store itself: pages, indexes, the clock, derived tables. There is one sentence for each. */
+  /** One sentence for each fault of the store itself: in pages, indexes, the clock or derived tables. */
   readonly store: readonly string[];
 }
 
@@ -48,7 +48,7 @@ export interface ToolsOptions {
   readonly testClock?: boolean | null;
 }
 
-/** The parts of one ledger for a command of the operator. `tools.close` closes both. */
+/** The ports of one ledger for a command of the operator. `tools.close` closes both. */
 export interface OperatorStores {
   readonly tools: LedgerTools;
   readonly keys: KeyStore;

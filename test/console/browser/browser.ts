@@ -42,7 +42,7 @@ export async function visit(browser: Browser, options: BrowserContextOptions = {
   page.on('pageerror', (error) => errors.push(`thrown: ${error.message}`));
   page.on('requestfailed', (request) => {
     const reason = request.failure()?.errorText;
-    // If a test leaves a page while it loads, the browser aborts its navigation request. Browsers do not log that.
+    // If a test leaves a page that is still loading, the browser aborts the navigation request without logging it.
     if (!(request.isNavigationRequest() && reason === 'net::ERR_ABORTED'))
       errors.push(`failed: ${request.url()} ${reason}`);
   });

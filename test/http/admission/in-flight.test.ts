@@ -6,7 +6,7 @@ import { postText, RawConnection, sendRaw } from '../raw-connection.ts';
 import { assertProblem, eventually, type Scrip, someone, startScrip } from '../running-service.ts';
 import { stallWrites } from '../stalled-writes.ts';
 
-/** The limit of the process. An account may use half of it while no other account has requests in flight. */
+/** The limit of the process. One account may use half of this limit while no other account has requests in flight. */
 const IN_FLIGHT_MAX = 60;
 const ALONE = IN_FLIGHT_MAX / 2;
 

@@ -75,7 +75,7 @@ test('a request with more than 16 KiB of headers gets HeadersTooLarge, and the c
 const PIPELINED = 3_000;
 
 for (const store of ['a running store', 'a store that stalls for a while']) {
-  test(`${PIPELINED} requests pipelined on one connection all get responses, in bounded memory, if the server has ${store}`, async (t) => {
+  test(`${PIPELINED} requests pipelined on one connection all get responses, and a server with ${store} needs bounded memory`, async (t) => {
     const user = someone();
     const credits = PIPELINED / 3;
     await scrip.post('/add', { end_user_id: user, amount: credits });

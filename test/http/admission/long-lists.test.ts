@@ -16,7 +16,9 @@ import { eventually, type Scrip, someone, startScrip } from '../running-service.
 const PAGES = 5;
 const TRANSACTIONS = (1 + PAGES) * READ_TRANSACTIONS;
 const READERS = 40;
-/** Small batches, because each read of an end user replays the postings of a batch until these postings are flushed. */
+/**
+ * Transactions per batch: few, because each read of an end user replays the postings of a batch until they are flushed.
+ */
 const PER_BATCH = 50;
 
 let scrip: Scrip;

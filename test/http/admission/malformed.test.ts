@@ -97,7 +97,7 @@ test('if invalid bytes follow a valid request, the request does not get the prob
   const user = someone();
   const connection = await RawConnection.open(scrip);
   connection.send(`${postText(scrip, '/add', { end_user_id: user, amount: 5 })}this is no request\r\n\r\n`);
-  // The request may get its own response, or none. A 400 would wrongly say that the request changed nothing.
+  // The valid request may get its own response or none. A 400 would wrongly say that this request changed nothing.
   const reply = await connection.answer();
   await connection.untilClosed();
   const { active_balance } = await scrip.balance(user);

@@ -104,7 +104,7 @@ test('connections that clients have closed do not delay a stop', async (t) => {
   assert(took < SOON_MS, `${took} ms`);
 });
 
-test('a request that has partly arrived when the service stops gets a response once the rest arrives', async () => {
+test('a request that has partly arrived when the service stops gets a response when the rest arrives', async () => {
   const user = someone();
   const connection = await RawConnection.open(scrip);
   const addition = postText(scrip, '/add', { end_user_id: user, amount: 5 });

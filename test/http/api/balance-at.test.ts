@@ -22,7 +22,7 @@ async function balanceAt(user: string, at: number): Promise<readonly [balance: n
   return [body.active_balance, body.held];
 }
 
-test('a past balance includes a write from exactly the millisecond of the write onwards', async () => {
+test('a past balance includes a write if the instant is the millisecond of the write or later', async () => {
   const user = someone();
   const expected: (readonly [at: number, balance: number, held: number | undefined])[] = [];
   const note = async (balance: number, held?: number) => {

@@ -178,7 +178,7 @@ test('the ID of an end user may be a UUID of any version', async () => {
   }
 });
 
-test('an unknown end user has no credits and no transactions, and reading them stores nothing', async () => {
+test('an unknown end user has no credits and no transactions, and requests about an unknown end user store nothing', async () => {
   const user = someone();
   const known = (await scrip.audit()).endUsers;
   for (let time = 0; time < 2; time++) {
@@ -240,7 +240,7 @@ test('credits added within one millisecond are spent in the order in which they 
   assert.deepEqual(left, [0, 1, 3]);
 });
 
-test('a subtraction from several cycles is one transaction, which expires with the cycle that ends last', async () => {
+test('a subtraction from several cycles is one transaction, and its expire_at is the end of the cycle that ends last', async () => {
   const user = someone();
   const start = clock.now;
   for (const days of [10, 30, 20, 40]) {

@@ -47,7 +47,7 @@ test('an addition beyond the maximum balance gets 422 BalanceTooLarge with the c
   assert.equal((await scrip.balance(user)).active_balance, MOST);
 });
 
-test('an addition gets BalanceTooLarge if the next renewal would then exceed the maximum balance', async () => {
+test('an addition gets BalanceTooLarge if the balance after the next renewal would exceed the maximum', async () => {
   const user = someone();
   await scrip.post('/start-cycle', { end_user_id: user, amount: MOST - 10, validity_days: 1 });
   await scrip.post('/subtract', { end_user_id: user, amount: 1_000 });

@@ -39,7 +39,7 @@ async function balanceOf(user: string): Promise<readonly [balance: number, held:
 
 const openHolds = async (user: string) => (await scrip.get('/get-holds', { end_user_id: user })).body.holds;
 
-test('a hold reduces the balance and its cycles, and the balance shows how many credits are held', async () => {
+test('a hold reduces the active balance and the amount of its cycle, and the balance shows how many credits are held', async () => {
   const user = await userWith(100);
   const { body, headers } = await hold(user, 30);
   const { hold_id } = body;

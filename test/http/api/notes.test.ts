@@ -49,7 +49,7 @@ test('every write accepts a note and records it with its transaction', async () 
   }
 });
 
-test('the response to every write contains the ID of its transaction, as in the list of transactions', async () => {
+test('the response to every write contains the transaction ID that the list of transactions shows', async () => {
   const { user, fieldsOf } = await prepared();
   const ids = new Set<unknown>();
   for (const path of WRITES) {

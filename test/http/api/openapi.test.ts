@@ -106,7 +106,7 @@ function* refsIn(value: unknown): Generator<string> {
   }
 }
 
-test('the OpenAPI document has version 3.1 and describes one method for each endpoint, except for the test clock', () => {
+test('the OpenAPI document has version 3.1 and describes one method for each path, and two methods for the test clock', () => {
   assert.match(document.openapi, /^3\.1\.\d+$/);
   assert.equal(document.info.title, 'Scrip');
   assert.match(document.info.version, /^\d+\.\d+\.\d+/);

@@ -114,7 +114,7 @@ test('a canceled cycle is not renewed at its end', async () => {
   assert.equal((await scrip.transactions(other)).length, 4, 'other cycles are renewed');
 });
 
-test('credits that are older than the current period are spent before its credits, and newer credits are spent last', async () => {
+test('credits that are older than the current period are spent before the credits of the period, and newer credits are spent last', async () => {
   const user = someone();
   await startCycle(user, 10, 1);
   clock.advance(HOUR_MS);

@@ -199,7 +199,7 @@ test('the filter by kind lists all transactions of a kind, including transaction
   }
 });
 
-test('the filter by note lists the transactions whose note begins with the given text, in the same case', async () => {
+test('the filter by note is case-sensitive, and lists the transactions whose note begins with the given text', async () => {
   const user = await eventful();
   const notesOf = async (query: Record<string, string>) =>
     (await list(user, { details: 'true', ...query })).map(({ note }) => note);

@@ -39,7 +39,7 @@ const ROWS = new Map<string, Scope | Who>([
   ),
 ]);
 
-/** The status that each kind of key gets on the routes of the API, for an otherwise valid request. */
+/** The statuses that each kind of key gets for an otherwise valid read and for an otherwise valid write. */
 const KINDS: readonly (readonly [kind: string, read: number, write: number])[] = [
   ['none', 401, 401],
   ['malformed', 401, 401],
@@ -149,7 +149,7 @@ async function deviations(): Promise<string[]> {
   return found;
 }
 
-test('each route of the API accepts only keys with its scope', async () => {
+test('each route of the API accepts only keys whose scope allows the request', async () => {
   assert.deepEqual(await deviations(), []);
 });
 

@@ -80,7 +80,7 @@ export function validatorsOf(document: OpenApi): (schema: unknown) => ValidateFu
   return (schema) => ajv.compile({ ...(schema as object), components: { schemas } });
 }
 
-/** Returns schemas that reject members that they do not describe. */
+/** Returns a copy of a schema that rejects all members that the schema does not describe. */
 function closed(schema: unknown): unknown {
   if (typeof schema !== 'object' || schema === null) return schema;
   if (Array.isArray(schema)) return schema.map(closed);

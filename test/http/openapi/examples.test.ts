@@ -25,7 +25,7 @@ after(() => scrip.stop());
 /** The errors of requests that are refused before an operation is chosen. */
 const BEFORE_ANY_OPERATION: readonly ProblemCode[] = ['NotFound', 'MethodNotAllowed', 'ExpectationFailed'];
 
-/** One event each for the addition, the subtraction, the refund, the start and stop of the cycle, and the capture. */
+/** One event for each of these requests: add, subtract, refund, start-cycle, stop-cycle and capture. */
 const EVENTS_OF_STORY = 6;
 
 function assertFits(schema: unknown, example: unknown, what: string): void {
@@ -84,7 +84,7 @@ test('in the OpenAPI document, each operation has an example for each of its err
   }
 });
 
-test('in the OpenAPI document, each error has an example in some operation, except errors that occur before an operation is chosen', () => {
+test('in the OpenAPI document, each error has an example in at least one operation, except errors that occur before an operation is chosen', () => {
   const shown = new Set([...errorsOf(document).keys(), ...BEFORE_ANY_OPERATION]);
   assert.deepEqual([...shown].sort(), Object.keys(PROBLEMS).sort());
 });
@@ -195,7 +195,7 @@ test('a balance history accepts the example parameters in the OpenAPI document w
 test('the servers in the OpenAPI document have descriptions, and absolute URLs if PUBLIC_URL is set', async () => {
   const relative = [
     { url: '/', description: 'Scrip' },
-    { url: '/v1', description: 'Scrip, with the version of the API in the path' },
+    { url: '/v1', description: 'The same API, with its version in the path' },
   ];
   assert.deepEqual(document.servers, relative);
   const published = await startScrip({ console: { publicUrl: 'https://credits.example' } });

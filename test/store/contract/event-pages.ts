@@ -34,8 +34,8 @@ function pages({ it }: Contract): void {
     assert(all.length > 50);
     for (const limit of [1, 2, 7, all.length, all.length + 1]) {
       assert.deepEqual(await logOf(ledger, { limit }), all);
-      // Compare only ids: on a page of some types, an event may have an earlier position, from which a reader scans
-      // events of other types again.
+      // Compare only ids: on a page of some types, the position of an event may be earlier than on a page of all types.
+      // A reader that continues from the earlier position scans some events of other types again, but misses none.
       for (const types of [['credits.added'], ['cycle.started', 'credits.subtracted'], EVENT_TYPES] as const)
         assert.deepEqual(
           (await logOf(ledger, { limit, types })).map(({ id }) => id),

@@ -1,5 +1,5 @@
 // Contract tests for the feed: a consumer gets every posting, the postings of each end user arrive in order, and the
-// totals count each part of the feed once.
+// totals count each posting once.
 
 import assert from 'node:assert/strict';
 import { setImmediate as turn } from 'node:timers/promises';

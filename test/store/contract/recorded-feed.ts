@@ -6,7 +6,7 @@ import type { DeriveEvents } from '../../../src/store/event-log.ts';
 import type { EndUser } from '../temporary-ledger.ts';
 
 export class RecordedFeed {
-  /** The postings of each call. */
+  /** The calls of `derive` with at least one posting. */
   readonly calls: { readonly endUser: string; readonly account: number; readonly postings: readonly Posting[] }[] = [];
   isFailing = false;
 
@@ -21,7 +21,7 @@ export class RecordedFeed {
     return this.calls.flatMap(({ postings }) => postings);
   }
 
-  /** The postings of an end user; those of a repeated step are returned once. */
+  /** Returns the postings of an end user. If a failed step was repeated, returns its postings only once. */
   of({ key }: EndUser): readonly Posting[] {
     const own = this.calls.filter(({ account, endUser }) => account === key.account && endUser === key.endUser);
     const byName = own.flatMap(({ postings }) => postings.map((posting) => [nameOf(posting), posting] as const));

@@ -25,8 +25,8 @@ const MINUTE_MS = 60_000;
 const DAY_SECONDS = DAY_MS / 1_000;
 
 /**
- * Advances the clock by two minutes, with a write in each minute. A store may take this long until it lists an end
- * user as due.
+ * Advances the clock by two minutes, with a write in each minute. A store may take this long to list an end user as
+ * due.
  */
 export async function twoMinutes(ledger: ContractLedger): Promise<void> {
   const beside = new EndUser(ledger.other, 999);

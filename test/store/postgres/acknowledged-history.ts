@@ -12,7 +12,7 @@ import { auditBeside } from './postgres-ledger.ts';
 
 export type Answer = 'acknowledged' | 'refused' | (StoreFault | NotBegun)['code'];
 
-/** For each response, how often the ledger may contain the effect of the write. */
+/** For each response to a write, the numbers of times that the ledger may contain the effect of the write. */
 const TIMES: Readonly<Record<Answer, readonly number[]>> = {
   acknowledged: [1],
   refused: [0],
@@ -106,7 +106,7 @@ export interface Load {
 }
 
 /**
- * Starts writes through group commit and concurrent reads, which run until `stop` is called. Reads may fail only with
+ * Writes through group commit, and reads at the same time, until `stop` is called. Reads may fail only with
  * `StoreUnavailable`.
  */
 export function startLoad(store: LedgerStore, history: History, commit = new GroupCommit(store)): Load {

@@ -136,7 +136,7 @@ describe('the schema of a ledger in PostgreSQL', () => {
 });
 
 test('opening a ledger on a PostgreSQL server that cannot be reached fails with a message about PostgreSQL', async () => {
-  const refusal = cannotOpen(/^PostgreSQL cannot be used \(.*DATABASE_URL/);
+  const refusal = cannotOpen(/^Cannot open the ledger in PostgreSQL \(.*DATABASE_URL/);
   await assert.rejects(open('postgres://postgres@127.0.0.1:1/scrip'), refusal);
 });
 

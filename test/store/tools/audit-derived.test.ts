@@ -89,7 +89,7 @@ for (const [what, sql] of TAMPERED_TOTALS) {
 test('The audit finds a changed amount in an earlier period only if the totals were not rebuilt', async () => {
   const past = `UPDATE postings SET amount = amount + 1 WHERE amount = -30`;
   assert.match(await problemsAfter(past), /^the totals of account 1 \(subtract by key:1 on day \d+\) lack 1 credits/m);
-  // Deletes the snapshots too, because a snapshot would reveal the change, and chance decides whether one is stored.
+  // Also delete the snapshots: a snapshot would reveal the change, and chance decides whether a snapshot is stored.
   const uncounted =
     'DELETE FROM snapshots; DELETE FROM feed_positions; DELETE FROM daily_totals; DELETE FROM expiry_totals; DELETE FROM end_user_summaries; DELETE FROM end_user_counts';
   assert.equal(

@@ -22,7 +22,7 @@ test('The audit of a correct ledger finds nothing wrong, and counts its end user
   assert.deepEqual([audited.endUsers, audited.postings], [endUsers, rows.postings.length]);
 });
 
-/** For each column with plans: the text before the plan if the test adds one. */
+/** The columns that contain plans. If the test adds a plan to an empty column, this text precedes the plan. */
 const PLANS = { plan: '', next: transactionId({ at: NOW, sequence: 9, tail: '0'.repeat(12) }), terms: 'recurring' };
 
 const COLUMNS: Record<Table, readonly string[]> = {
@@ -69,7 +69,7 @@ for (const table of Object.keys(COLUMNS) as Table[]) {
           const changed = Number(row[column]) + difference;
           if (row[column] === null || isApart(row, column, changed)) continue;
           const sql = `UPDATE ${table} SET ${column} = ${changed} WHERE ${where(table, row)}`;
-          // A changed link may skip a posting of an earlier period.
+          // If a changed link skips a posting of an earlier period, the finding may name no end user.
           const isPast = column === 'previous' || (column === 'amount' && isOfPastPeriod(row));
           const orStore = row.type === 'end-user' || isPast;
           if (await ledger.assertNamed(row, sql, { orStore })) changes += 1;
@@ -94,7 +94,7 @@ for (const [table, column, words] of WORDS) {
       for (const word of words) {
         if (row[column] === null || row[column] === word) continue;
         const sql = `UPDATE ${table} SET ${column} = '${word}' WHERE ${where(table, row)}`;
-        // A row of another type may no longer belong to an end user.
+        // If the type of a row changes, the row may no longer belong to an end user.
         if (await ledger.assertNamed(row, sql, { orStore: column === 'type' })) changes += 1;
       }
     }
@@ -179,7 +179,7 @@ test('The audit finds a flipped bit in the time of any transaction_id, and in an
   }
 });
 
-test('The audit finds a renewal with the actor of a request, and a request with the actor of renewals', async () => {
+test('The audit finds a renewal whose actor is an API key, and any other posting whose actor is `renewal`', async () => {
   for (const row of rows.postings) {
     const actor = row.actor === 'renewal' ? 'key:1' : 'renewal';
     await ledger.assertNamed(row, `UPDATE postings SET actor = '${actor}' WHERE ${where('postings', row)}`);
@@ -250,8 +250,8 @@ const isOf = (row: Row, period: number) =>
   `${whereUser(row)} AND cycle_id = ${literal(row.cycle_id)} AND period = ${period}`;
 
 /**
- * Changes to the balances and the postings that agree with each other. `says` is null for a control: a change that the
- * audit cannot find, because the ledger could have made it.
+ * Changes that keep the balances consistent with the postings. `says` is null for a control: a change that the audit
+ * cannot find, because the ledger could have made it.
  */
 const FORGERIES: readonly (readonly [what: string, row: Row, sql: string, says: RegExp | null])[] = [
   ['A forged addition', used, started(used, 'one-time', 5), null],

@@ -93,7 +93,7 @@ function expected(rows: readonly ImportRow[], endUsers: number): string[][] {
 
 for (const [what, newLedger] of STORES) {
   describe(`imports into ${what}`, options, () => {
-    test(`an import into ${what} grants rows in order with their notes and validities, and the import is the actor of the grants`, async () => {
+    test(`an import into ${what} grants the credits of its rows in order, each with its note and validity, and the import is the actor of the grants`, async () => {
       const ledger = await newLedger();
       const rows: ImportRow[] = [
         ...rowsOf(3, { validity: { days: 3 } }),
@@ -111,7 +111,7 @@ for (const [what, newLedger] of STORES) {
           transactions.map(({ amount }) => amount),
           [1, 3, 1, 1, 1],
         );
-        assert.deepEqual(days, [3, 3, 2, 3, 1], 'validities are rounded up to whole days');
+        assert.deepEqual(days, [3, 3, 2, 3, 1], 'each validity is rounded up to whole days');
         assert(transactions.every(({ actor }) => actor === 'import:1'));
         assert.equal(await balanceOf(store, ben), 2);
       });
@@ -286,7 +286,7 @@ test('an interrupted import can be continued in a copy of the ledger', options, 
   assert.deepEqual(await histories(copy, 300), expected(rows, 300));
 });
 
-test('an imported row that expires in an hour is valid for a day, because validities are rounded up', async () => {
+test('an imported row that expires in an hour is valid for a day, because its validity is rounded up to whole days', async () => {
   const ledger = await newFile();
   await run(ledger, rowsOf(1, { validity: { expiresAt: NOON + HOUR_MS } }));
   ledger.wall = NOON + DAY_MS - 1;

@@ -199,5 +199,5 @@ function startField({ adjustment, activeCycle, state }: FieldContext): string {
 function startHint(cycle: Cycle): string {
   const left = `the remaining ${numberText(cycle.remaining)} of ${numberText(cycle.amount)} credits stay usable`;
   if (!renews(cycle)) return `The current cycle stops; ${left}.`;
-  return `The current period ends on ${dayText(cycle.end)}. If the new plan starts now, ${left} until then.`;
+  return `The current period ends on ${dayText(cycle.end)}. If the new plan starts now, ${left} until that date.`;
 }

@@ -112,7 +112,7 @@ export function movedCredits(entry: Pick<HistoryEntry, 'id' | 'kind' | 'amount' 
     case 'capture':
       return html`!${amountLabel(entry)} <br><span class="muted small">hold of !${held}</span>`;
     case 'refund': {
-      // Skip the posting that opens a new cycle: other postings count its credits.
+      // Skip the posting that opens a new cycle: the other postings already include its credits.
       const given = postings.reduce((sum, posting) => sum + (posting.cycleId === id ? 0 : posting.amount), 0);
       const expired = given - amount;
       if (expired === 0) return amountLabel(entry);

@@ -82,7 +82,7 @@ export interface EndpointSecretView {
   readonly id: number;
   readonly url: string;
   readonly secret: string;
-  /** The instant until which the previous secret also signs; null for a new endpoint. */
+  /** Webhooks are signed with both the previous and the new secret until this instant; null for a new endpoint. */
   readonly previousSecretUntil: Instant | null;
 }
 

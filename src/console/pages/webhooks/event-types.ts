@@ -27,7 +27,7 @@ const MEANINGS: Readonly<Record<EventType, string>> = {
   'balance.recovered': 'The balance rose from 0 or from below a threshold',
 };
 
-/** The form value that contains the chosen types, separated by commas. */
+/** The name of the checkboxes, and of the value of a sent form: the chosen types, separated by commas. */
 export const TYPES_FIELD = 'types';
 
 /** @param initial the types in a form that has not been sent; none means all types */

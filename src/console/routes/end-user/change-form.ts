@@ -67,7 +67,7 @@ export function readChange(form: ChangeForm, request: FastifyRequest, subject: S
   return { state, command: commandOf(form, fields, subject) };
 }
 
-/** If no cycle is active, the form does not have this field. */
+/** If no cycle is active, the form does not have the field `on_active`. */
 function onActiveOf(text: string): OnActive {
   return text === 'replace' || text === 'at_period_end' ? text : 'refuse';
 }

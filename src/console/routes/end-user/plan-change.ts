@@ -16,12 +16,12 @@ import { formField, queryField, sendPage } from '../../request-reply.ts';
 import { normalizedUuid } from '../end-users.ts';
 import type { EndUserRequest } from './end-user-request.ts';
 
-/** No confirmation is needed if no cycle was active. */
+/** No confirmation is needed if no cycle was active when the form was loaded. */
 export function needsConfirmation(command: StartCycle, { request }: EndUserRequest): boolean {
   return command.onActive !== 'refuse' && formField(request, CONFIRMED) === '';
 }
 
-/** Sends the page that previews the change. @returns the refusal if the change is refused; nothing is sent then */
+/** Sends the page that previews the change. If the change is refused, sends nothing and returns the refusal. */
 export async function sendPreview(
   { options }: ConsoleContext,
   command: StartCycle,

@@ -1,5 +1,5 @@
-// A request for one endpoint of the viewer's account. The response to the ID of any other endpoint is 404, as if the
-// endpoint did not exist.
+// A request for one endpoint of the viewer's account. A request for any other endpoint gets 404, as if the endpoint did
+// not exist.
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type Endpoint, type Endpoints, endpointIdIn } from '../../../events/webhooks/endpoints.ts';

@@ -21,7 +21,7 @@ export const BalanceQuery = Type.Object(
   {
     end_user_id: EndUserId,
     at: Type.Optional(
-      // No example: the response shows the current balance.
+      // No example: the example response shows the current balance.
       instantField(
         'The instant of the balance, such as 2026-12-01T00:00:00Z. The default is now. For an instant in the future, you get the balance that the end user will have if nothing is written until then.',
       ),
@@ -49,7 +49,7 @@ export const BalanceHistoryQuery = Type.Object(
         type: 'string',
         enum: INTERVALS,
         default: 'day',
-        description: `The time between two points. A request for more than ${POINTS_MAX} points is refused. Days have 24 hours; months are calendar months in UTC.`,
+        description: `The time between consecutive points. A request for more than ${POINTS_MAX} points is refused. Days have 24 hours; months are calendar months in UTC.`,
         examples: [story.HISTORY.interval],
       }),
     ),
@@ -116,5 +116,7 @@ export const getBalanceHistory = {
   summary: 'Get the balance over time',
   description: `The active balance at \`from\`, and then once per interval until \`to\`. Each point is exact to the millisecond. Points in the future assume that nothing more is written: only renewals, and the ends of cycles and holds, change the balance. ${GET_NOTE}`,
   querystring: BalanceHistoryQuery,
-  response: read('BalanceHistory', 'The points; all zero for an unknown end user.', { example: story.BALANCE_HISTORY }),
+  response: read('BalanceHistory', 'The balance at each point; zero for an unknown end user.', {
+    example: story.BALANCE_HISTORY,
+  }),
 };

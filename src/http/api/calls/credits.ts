@@ -26,14 +26,14 @@ export const RefundRequest = Type.Object(
       'The subtraction or capture to refund: the header `Transaction-Id` of its response, or its `transaction_id` in the list of transactions.',
     ),
     amount: Type.Optional(
-      amountOf('How many credits to refund; if absent, all credits that have not been refunded yet.'),
+      amountOf('The number of credits to refund; if absent, all credits that have not been refunded yet.'),
     ),
     validity_days: Type.Optional(
       Type.Unsafe<number | null>({
         type: ['integer', 'null'],
         minimum: 1,
         description:
-          'Refunded credits whose cycle has ended return in a new one-time cycle, which is valid for this number of days of 24 hours. If null or absent, these credits do not return, and the response counts them as `expired`.',
+          'Refunded credits whose cycle has ended return in a new one-time cycle. This field is the validity of the new cycle, in days of 24 hours. If null or absent, these credits do not return, and the response counts them as `expired`.',
       }),
     ),
     note: Note,

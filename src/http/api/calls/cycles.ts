@@ -54,7 +54,7 @@ export type StopCycleRequest = Static<typeof StopCycleRequest>;
 
 export const Status = Type.String({
   enum: ['active', 'canceled'],
-  description: '`canceled` if the cycle was stopped or replaced, and so does not renew.',
+  description: '`canceled` if the cycle was stopped or replaced. A canceled cycle does not renew.',
 });
 
 export const NextCycle = Type.Object(
@@ -68,7 +68,6 @@ export const NextCycle = Type.Object(
   { $id: 'NextCycle' },
 );
 
-/** Each member is absent unless the cycle has a validity in months, rollover, or a scheduled plan, respectively. */
 export const planMembers = {
   validity_months: Type.Optional(
     Type.Integer({ minimum: 1, description: 'Present only if the validity is in months.' }),

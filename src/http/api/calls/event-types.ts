@@ -22,10 +22,12 @@ const CycleId = transactionIdOf('The cycle: the ID of the transaction that start
 const ExpireAt = timestamp('2026-12-04T08:00:00.123Z', 'When the credits expire.');
 const PeriodEnd = timestamp('2026-12-21T08:00:03.123Z', 'The end of the period.');
 
-/** The members of the three types about the balance. */
+/** The members that the three `balance.*` types have in common. */
 const crossing = {
   previous_balance: amountOf('The credits that could be spent before the event.', 0),
-  transaction_id: Type.Optional(transactionIdOf('The transaction that caused the event; absent if time caused it.')),
+  transaction_id: Type.Optional(
+    transactionIdOf('The transaction that caused the event; absent if credits expired without a transaction.'),
+  ),
 };
 const THRESHOLD = 'A number of credits, such as `20`, or a percentage of the latest grant, such as `20%`.';
 
@@ -62,7 +64,7 @@ const DESCRIBED: Readonly<Record<EventType, Described>> = {
     fields: { cycle_id: CycleId, amount: amountOf('The credits that expired.') },
   },
   'credits.expiring': {
-    happened: 'Credits will expire soon: by default in 7 days.',
+    happened: 'Credits will expire in 7 days, or in the number of days that the account has set.',
     fields: {
       cycle_id: CycleId,
       amount: amountOf('The credits that will expire unless they are spent first.'),
@@ -109,7 +111,7 @@ const DESCRIBED: Readonly<Record<EventType, Described>> = {
   },
   'balance.exhausted': { happened: 'The balance fell to 0.', fields: crossing },
   'balance.recovered': {
-    happened: 'The balance is no longer 0, or no longer below a threshold. A first grant is not a recovery.',
+    happened: 'The balance is no longer 0, or no longer below a threshold. A first grant does not cause this event.',
     fields: {
       ...crossing,
       thresholds: Type.Array(Type.String(), {
@@ -119,7 +121,7 @@ const DESCRIBED: Readonly<Record<EventType, Described>> = {
   },
 };
 
-/** What the event of each type means, as one sentence. */
+/** The meaning of an event type, in one sentence. */
 export function meaningOf(type: EventType): string {
   return DESCRIBED[type].happened;
 }
@@ -148,12 +150,12 @@ const mapping = Object.fromEntries(EVENT_TYPES.map((type) => [type, `#/component
 
 export const Event = Type.Unsafe({
   $id: 'Event',
-  description: 'Something that happened to an end user. Later versions may add types, and members of `data`.',
+  description: 'Something that happened to an end user. Later versions may add event types, and fields to `data`.',
   oneOf: EVENT_TYPES.map((type) => Type.Ref(`${componentOf(type)}#`)),
   discriminator: { propertyName: 'type', mapping },
 });
 
-/** Sent to a webhook only when its test is requested. The list of events never contains it. */
+/** Scrip sends this event only when a test of the webhook is requested. The list of events never contains it. */
 export const WebhookTestEvent = Type.Object(
   {
     id: EventId,

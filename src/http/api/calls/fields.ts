@@ -45,7 +45,7 @@ export const ValidityDays = Type.Unsafe<number | null>({
   minimum: 1,
   default: VALIDITY_DAYS_DEFAULT,
   description:
-    'How many days of 24 hours the credits are valid; null or absent means 31. There is no upper limit, but all credits expire by 9999-12-31T23:59:59.999Z.',
+    'The validity of the credits, in days of 24 hours. Null or absent means 31. There is no upper limit, but all credits expire by 9999-12-31T23:59:59.999Z.',
   examples: [31],
 });
 
@@ -55,7 +55,7 @@ export const ValidityMonths = Type.Optional(
     minimum: 1,
     maximum: VALIDITY_MONTHS_MAX,
     description:
-      'How many calendar months, in UTC, the credits are valid. Send either this or `validity_days`. Each period ends on the day of the month on which the first period started, or on the last day of a shorter month.',
+      'The validity of the credits, in calendar months (UTC). Send either this field or `validity_days`. Each period ends on the day of the month on which the first period started, or on the last day of a shorter month.',
   }),
 );
 

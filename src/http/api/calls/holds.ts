@@ -63,8 +63,8 @@ const openHold = {
   expires_at: timestamp('2026-11-20T08:15:05.123Z', 'When the hold lapses, if it is neither captured nor released.'),
   status: Type.String({ enum: ['open'] }),
 };
-const Returned = amountOf('Held credits that can be spent again.', 0);
-const Expired = amountOf('Held credits that cannot be spent again, because their cycle has ended.', 0);
+const Returned = amountOf('Held credits that returned to the balance.', 0);
+const Expired = amountOf('Held credits that expired, because their cycle has ended.', 0);
 
 export const Hold = Type.Object({ end_user_id: EndUserId, ...openHold }, { $id: 'Hold' });
 export const OpenHold = Type.Object(openHold, { $id: 'OpenHold' });

@@ -23,7 +23,7 @@ const EVERY_CALL: readonly ProblemCode[] = [
   'StoreUnavailable',
 ];
 
-export const GET_NOTE = 'Send the fields in the query string, or in a JSON body of the same shape.';
+export const GET_NOTE = 'Send the fields in the query string, or as a JSON object in the body.';
 
 const HEADERS: Readonly<Record<number, Readonly<Record<string, unknown>>>> = {
   429: {
@@ -138,7 +138,7 @@ function writtenHeaders(written: readonly Written[]) {
   };
 }
 
-/** `submit.ts` validates the key instead of the schema, so that the problem names the header. */
+/** The schema does not validate the key. `submit.ts` does, so that the problem names the header. */
 function requestHeaders(written: Written | WrittenOften) {
   const named = () => Object.entries(written as WrittenOften);
   const examples = isOne(written)

@@ -17,8 +17,8 @@ const INVALID_FIELDS = [
 ];
 
 /**
- * The kind of command that is refused with `InsufficientFunds`, by the response component of its operation. For all
- * other components, it is `subtract`.
+ * The kind of the refused command in the example of `InsufficientFunds`, by the response component of the operation.
+ * For all other components, it is `subtract`.
  */
 const SPENDING: Readonly<Record<string, WriteCommand['kind']>> = { Hold: 'hold', Capture: 'capture' };
 

@@ -218,7 +218,7 @@ const TRANSACTIONS = [
 ];
 
 export const PAGE = { limit: 2, from: '2026-11-01T00:00:00Z', to: '2026-12-01T00:00:00Z' };
-/** The example responses: a page for the parameters in `PAGE`, the whole list, and a list with details. */
+/** The example lists of transactions: a page for the parameters in `PAGE`, the whole list, and a list with details. */
 export const LISTS = {
   page: {
     summary: 'With `limit`: a page, and the cursor of the next one',

@@ -34,7 +34,7 @@ export const TestClock = Type.Object(
 );
 
 const ONLY =
-  'This works only on a ledger that was created with `scrip serve --test-clock`; on any other ledger, the response is `NotFound`.';
+  'This call works only on a ledger that was created with `scrip serve --test-clock`; on any other ledger, the response is `NotFound`.';
 
 export const getTestClock = {
   operationId: 'getTestClock',

@@ -74,7 +74,7 @@ export type TransactionListQuery = Static<typeof TransactionListQuery>;
 const Kind = Type.String({
   enum: POSTING_KINDS,
   description:
-    'With `details`: the call that made the transaction; `schedule-plan` for a `/start-cycle` that takes effect at the end of the period. If time caused the transaction: `renew`, `change-plan` (the start of a scheduled plan) or `lapse`.',
+    'With `details`: the call that made the transaction; `schedule-plan` for a `/start-cycle` that takes effect at the end of the period. For automatic events: `renew`, `change-plan` (the start of a scheduled plan) or `lapse`.',
 });
 
 export const TouchedCycle = Type.Object(
@@ -125,12 +125,12 @@ export const Transaction = Type.Object(
     actor: Type.Optional(
       Type.String({
         description:
-          'With `details`: who made the transaction. This is `key:` and the number of an API key, `user:` and the ID of a console user, or `import:` and the number of an import. If time caused the transaction: `renewal`, `change` or `lapse`.',
+          'With `details`: who made the transaction: `key:` and the number of an API key, `user:` and the ID of a console user, or `import:` and the number of an import. For automatic events: `renewal`, `change` or `lapse`.',
       }),
     ),
     reference: Type.Optional(
       transactionIdOf(
-        'With `details`. For a capture, release or lapse: the hold that it closed. For a refund: the transaction that it refunded. For the start of a scheduled plan: the transaction that scheduled it.',
+        'With `details`: for a capture, release or lapse, the hold that it closed; for a refund, the transaction that it refunded; for the start of a scheduled plan, the transaction that scheduled it.',
       ),
     ),
     refundable: Type.Optional(

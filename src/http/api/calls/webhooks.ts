@@ -18,7 +18,7 @@ const HEADERS = [
   header('webhook-timestamp', 'When this attempt was sent, in seconds since 1970.', 'integer', 1_795_161_602),
   header(
     'webhook-signature',
-    'Signatures separated by spaces. Each is `v1,` and the HMAC-SHA256, in Base64, of `webhook-id`, `webhook-timestamp` and the body, joined by `.`. The key is the secret of the webhook without `whsec_`, decoded from Base64. One valid signature is sufficient: for a day after the secret was replaced, there is a signature with each of the two secrets.',
+    'Signatures separated by spaces. Each is `v1,` and the HMAC-SHA256, in Base64, of `webhook-id`, `webhook-timestamp` and the body, joined by `.`. The key is the secret of the endpoint without `whsec_`, decoded from Base64. One valid signature is sufficient: for a day after the secret was replaced, there is a signature with each of the two secrets.',
     'string',
     'v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=',
   ),

@@ -18,12 +18,12 @@ import type { LedgerTables, Part, Placement } from './placement.ts';
 const SEQUENTIAL = setLocal({ 'citus.multi_shard_modify_mode': 'sequential' });
 
 /**
- * Batches that are written at the same time by default. A batch mostly waits for its worker: with two batches at the same
- * time instead of one, two cores processed a third more subtractions, and with four as many as with two.
+ * The default number of batches that are written at the same time. A batch mostly waits for its worker. On two cores,
+ * two batches at the same time processed a third more subtractions than one; four were no faster than two.
  */
 const AT_ONCE = 4;
 
-/** Each lookup for work is a statement on every shard. */
+/** The pause is long because each lookup for work runs a statement on every shard. */
 const QUIET_PAUSE_MS = 10_000;
 
 /** The shard of each bucket. Citus places a row by a hash of its bucket, so buckets share shards without a pattern. */
@@ -54,7 +54,8 @@ export function placementOn(shards: readonly string[]): Placement {
       atOnce: atOnce ?? AT_ONCE,
       of: (user) => laneOfBucket[bucketOf(user)] as number,
     }),
-    // The settings of a plan would not reach the workers, and with generic plans, Citus refuses each INSERT of `insert`.
+    // `BY_KEY` is left out: its planner settings would not reach the workers, and with generic query plans, Citus
+    // refuses each INSERT of `insert`.
     begin: [sql('BEGIN'), ...setLocal(BATCH_TIMEOUTS)],
     byKey: [],
     throughout: SEQUENTIAL,

@@ -67,7 +67,7 @@ export interface Placement {
 /**
  * The parts of some buckets. Begins with a random part, so that several processes rarely work on the same part.
  *
- * @param rows begin with a bucket
+ * @param rows the first column of each row is a bucket
  */
 export function partsIn(rows: readonly TextRow[], { partOfBucket }: Placement): Part[] {
   const parts = [...new Set(rows.map(([bucket]) => partOfBucket(Number(bucket))))];

@@ -51,14 +51,14 @@ for (const code of ['08006', '57014', 'XX000'])
     assert.deepEqual(await cluster.lookUp(), ['shard even']);
   });
 
-test('a lookup that fails for another reason is not run again, and no shard counts as away', async (t) => {
+test('a lookup that fails for another reason is not run again, and no shard counts as unreachable', async (t) => {
   const cluster = clusterOf(t);
   const failing = cluster.reach.lookUp(() => Promise.reject(fromServer('42P01')));
   await assert.rejects(failing, /remote node/);
   assert.deepEqual([cluster.probes, cluster.reach.away()], [0, []]);
 });
 
-test('batches of a shard that is away fail with its name, and those of other shards do not fail', (t) => {
+test('batches of an unreachable shard fail with its name, and those of other shards do not fail', (t) => {
   const { reach } = clusterOf(t);
   const fault = reach.lost(ODD, fromServer('08006'));
   assert.deepEqual([fault.code, fault.isPartial], ['StoreUnavailable', true]);
@@ -67,7 +67,7 @@ test('batches of a shard that is away fail with its name, and those of other sha
   assert.equal(reach.faultOf(EVEN), null);
 });
 
-test('a shard that is away is probed once a second, and is used again after a probe has succeeded', async (t) => {
+test('an unreachable shard is probed once a second, and is used again after a probe has succeeded', async (t) => {
   const cluster = clusterOf(t);
   cluster.down.add('shard odd');
   await cluster.lookUp();

@@ -1,7 +1,7 @@
 // Tracks the shards whose worker cannot be reached. Batches for such a shard fail at once, and lookups for background
 // work leave it out, so that all other shards work as usual. A single database is always considered reachable.
 //
-//   reachable ── the worker of a batch or of a lookup cannot be reached ──▶ away ── a probe succeeds ──▶ reachable
+//   reachable ── the worker of a batch or a lookup cannot be reached ──▶ unreachable ── a probe succeeds ──▶ reachable
 
 import { StoreFault } from '../../store-fault.ts';
 import { sql } from '../pool/connection.ts';
@@ -10,19 +10,19 @@ import { isConnectionLost, isWorkerAway, mayBeWorkerAway } from '../pool/postgre
 import { ROLLBACK, setLocal } from '../pool/transactions.ts';
 import type { Part, Placement } from './placement.ts';
 
-/** Returns SQL to append to a condition, so that a statement on all shards leaves out the shards that are away. */
+/** Returns SQL to append to a condition, so that a statement on all shards leaves out the unreachable shards. */
 export type Reachable = (table: string) => string;
 
-/** A worker that takes longer to answer a probe is considered away. */
+/** A worker that takes longer to answer a probe is considered unreachable. */
 const PROBE_TIMEOUT_MS = 1_000;
 
-/** Pause between two probes of shards that are away. */
+/** Pause between two probes of unreachable shards. */
 const PROBE_PAUSE_MS = 1_000;
 
 export class Reach {
   readonly #pool: Pick<ConnectionPool, 'send'>;
   readonly #parts: readonly Part[];
-  /** The parts that are away, each with the reason. */
+  /** The unreachable parts, each with the reason. */
   readonly #away = new Map<Part, string>();
   #probing: Promise<void> | null = null;
   #probedAtMs = Number.NEGATIVE_INFINITY;
@@ -32,12 +32,12 @@ export class Reach {
     this.#parts = parts.filter(({ isShard }) => isShard);
   }
 
-  /** The parts that are away. */
+  /** The unreachable parts. */
   away(): readonly Part[] {
     return [...this.#away.keys()];
   }
 
-  /** The fault of every batch for a part that is away; null if the part is reachable. */
+  /** The fault of every batch for an unreachable part; null if the part is reachable. */
   faultOf(part: Part): StoreFault | null {
     const reason = this.#away.get(part);
     return reason === undefined ? null : partAway(part, reason);
@@ -55,7 +55,7 @@ export class Reach {
     return partAway(part, error.message);
   }
 
-  /** Finds out in the background which shards are away. */
+  /** Finds out in the background which shards are unreachable. */
   suspect(): void {
     // If the coordinator itself fails, the heartbeat reports it.
     this.#probe(() => this.#probeAll()).catch(() => {});
@@ -63,7 +63,7 @@ export class Reach {
 
   /**
    * Runs a lookup over all shards that can be reached. If it fails because of a worker, finds out which shards are
-   * away, and runs it again.
+   * unreachable, and runs it again.
    */
   async lookUp<Result>(read: (reachable: Reachable) => Promise<Result>): Promise<Result> {
     if (this.#away.size > 0 && performance.now() - this.#probedAtMs >= PROBE_PAUSE_MS)
@@ -101,7 +101,7 @@ export class Reach {
     await Promise.all(this.#parts.filter((part) => !this.#away.has(part)).map((part) => this.#isReached(part)));
   }
 
-  /** Probes one of the parts that are away. If that part is back, probes the others. */
+  /** Probes one of the unreachable parts. If that part is reachable again, probes the others. */
   async #probeAway(): Promise<void> {
     const away = this.away();
     const first = away[Math.floor(Math.random() * away.length)] as Part;
@@ -109,7 +109,7 @@ export class Reach {
     await Promise.all(away.filter((part) => part !== first).map((part) => this.#isReached(part)));
   }
 
-  /** @throws the error, if the coordinator fails */
+  /** @throws the error of the coordinator if the coordinator itself fails */
   async #isReached(part: Part): Promise<boolean> {
     try {
       await this.#pool.send([

@@ -56,7 +56,8 @@ interface Stretch {
 /**
  * Returns, for each instant, the state after the last transaction up to it.
  *
- * @param instants ascending; no batch may still add postings of the end user up to the last instant
+ * @param instants ascending; it must be certain that no batch adds postings of the end user at or before the last
+ * instant
  */
 export async function statesBefore(
   pool: ConnectionPool,

@@ -7,7 +7,7 @@ import { InvalidCursor } from '../../store-fault.ts';
 import type { Part } from '../citus/placement.ts';
 import { exactInteger, type Query, sql, type TextRow } from '../pool/connection.ts';
 
-/** A page looks at no more than this many events, so that a page of rare types takes some 10 ms at most. */
+/** The query for a page reads at most this many events, so that even a page of rare types takes at most about 10 ms. */
 const LOOKED_AT_MAX = 5_000;
 
 /** For each part, in the order of the parts, the number of the last event before the position. */

@@ -94,7 +94,7 @@ export async function deriveSome(
   }
   const taken = await connection.rows(take('events', part, LIMITS));
   const isMore = isFull(taken);
-  // Later batches stay in the feed. Their postings are later than `latest`, except for postings that time causes.
+  // Later batches stay in the feed. Their postings are later than `latest`, except for automatic events.
   const latest = isMore ? Math.max(...taken.map(([, , at]) => exactInteger(at))) : passed.until;
   const postings = await postingsNamed(connection, taken, part);
   const inputs = inputsOf(postings, passed.users, Math.min(latest, passed.until));
@@ -112,8 +112,8 @@ export async function deriveSome(
     await connection.send([ROLLBACK]).catch(() => {});
     throw error;
   });
-  // Wait for a standby, if there is one: otherwise, events with different numbers could replace events that a client
-  // has already read.
+  // Wait for a standby, if there is one: otherwise, after a failover, different events could get the numbers of events
+  // that a client has already read.
   await connection.commit([...writes, ...COMMIT_BATCH]);
   // The postings may have made end users due immediately.
   return isMore || passed.users.length === DUE_MAX || nextDueAt <= passed.until;
@@ -242,7 +242,7 @@ class EventRows {
 }
 
 interface LoadedForEvents {
-  /** One for each end user, by its index. */
+  /** One state for each end user, in the order of the inputs; undefined if none is stored. */
   readonly states: readonly (EventState | undefined)[];
   readonly settings: ReadonlyMap<number, EventSettings>;
   readonly recordedAt: Instant;

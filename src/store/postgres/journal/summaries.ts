@@ -53,7 +53,7 @@ export function markStale(postings: readonly FeedPosting[], part: Part): Query[]
 /**
  * Runs one step, within a transaction that holds the lock of the consumer.
  *
- * @param from the lowest bucket of marked end users to take
+ * @param from the step takes marked end users from this bucket and higher ones
  * @returns whether there may be more
  */
 export async function summarizeSome(

@@ -1,9 +1,9 @@
 // Checks once a second that the server responds, and stores the latest instant of this process, so that no process
 // issues an earlier instant.
 //
-// While a synchronous standby is away, each COMMIT waits in the server and occupies a connection, even after the client
-// has given up. After a COMMIT has got no answer, this process sends no further COMMIT until no COMMIT is waiting in
-// the server. A standby confirms COMMITs in the order of the log, so a new COMMIT would wait as well.
+// While a synchronous standby is unreachable, each COMMIT waits in the server and occupies a connection, even after the
+// client has given up. If a COMMIT gets no answer, this process sends no further COMMIT until the server reports that
+// none is waiting. A standby confirms COMMITs in the order of the log, so a new COMMIT would wait as well.
 
 import { StoreFault } from '../../store-fault.ts';
 import { type Connection, exactInteger, sql } from './connection.ts';
@@ -17,8 +17,8 @@ const INTERVAL_MS = 1_000;
 const ANSWER_MS = 2_000;
 
 /**
- * If a COMMIT waits this long, the standby is away. A running standby confirms it sooner, and this process waits longer
- * than this for the answer to a COMMIT.
+ * If a COMMIT waits this long, the standby is considered unreachable: a running standby confirms a COMMIT sooner. The
+ * time is shorter than `ANSWER_TIMEOUT_MS`, after which this process stops waiting for a COMMIT.
  */
 const STANDBY_MS = 2_000;
 
@@ -67,7 +67,7 @@ export class Heartbeat {
     void this.#beat();
   }
 
-  /** Asks the server only while the standby is suspected to be away. */
+  /** Asks the server only while the standby may be unreachable. */
   async isStandbyAway(connection: Connection): Promise<boolean> {
     if (!this.#isStandbySuspected) return false;
     const [waiting] = await connection.send([WAITING], ANSWER_MS);

@@ -33,7 +33,8 @@ export function openPostgresAccountDatabase(url: string): AccountDatabase {
     clock: '(extract(epoch FROM clock_timestamp()) * 1000)::bigint',
     alone: (work) =>
       queries.transaction().execute(async (transaction) => {
-        // The lock also prevents two accounts from getting the same number.
+        // The lock lets only one such transaction run at a time. It also prevents two accounts from getting the same
+        // number.
         await sql`LOCK TABLE scrip.accounts IN EXCLUSIVE MODE`.execute(transaction);
         return work(transaction);
       }),

@@ -1,5 +1,5 @@
 // The event log in a database that several processes may share. The derivation works on one part after the other, and
-// skips a part while another process is deriving its events.
+// skips a part while another process is deriving the events of that part.
 
 import { randomInt } from 'node:crypto';
 import type { Instant } from '../../../ledger/instant.ts';
@@ -25,7 +25,7 @@ import type { LedgerDatabase } from '../schema/open-ledger.ts';
 /** One step deletes at most this many events, which takes the server about 5 ms. */
 const DELETED_MAX = 1_000;
 
-/** A fault here does not stop writes, unlike a fault of the ledger. */
+/** A fault of the event log does not stop writes, unlike a fault of the ledger. */
 export class PostgresEventLog implements EventLog {
   readonly #database: LedgerDatabase;
 

@@ -60,8 +60,8 @@ const RENEWING = prepared('renewing_cycle', `${CYCLES} AND ${RENEWS}`);
 const LOCK = prepared('lock_shared', `SELECT 1 FROM scrip.end_users WHERE ${OF_END_USER} FOR SHARE`);
 
 /**
- * A batch takes far less time than this timeout, unless it waits for a standby. A reader should not wait for a standby,
- * since it occupies a connection.
+ * A batch takes far less time than this timeout, unless it waits for a standby. A reader should not wait that long,
+ * since a waiting reader occupies a connection.
  */
 const BEGIN_BEHIND = [sql('BEGIN ISOLATION LEVEL READ COMMITTED'), ...setLocal({ lock_timeout: '1s' })];
 
@@ -74,8 +74,8 @@ const REFERENCED = prepared(
 );
 
 /**
- * `due(limit)` picks end users from the `SHARES * limit` oldest renewals and as many lapses. If `limit` is below
- * `BUCKETS`, it considers only the `limit` oldest of each.
+ * `due(limit)` picks end users from the `SHARES * limit` oldest renewals and the `SHARES * limit` oldest lapses. If
+ * `limit` is below `BUCKETS`, it considers only the `limit` oldest renewals and the `limit` oldest lapses.
  */
 const SHARES = 16;
 
@@ -104,7 +104,7 @@ export class PostgresLedgerStore implements LedgerStore {
   readonly close: () => Promise<void>;
   readonly #writer: BatchWriter;
   #trouble: StoreFault | null = null;
-  /** An invariant violation stops all further writes. */
+  /** The invariant violation that a read or a write has found, if any: it stops all further writes. */
   #broken: StoreFault | null = null;
   /**
    * The part whose records are deleted next; the first part is random, so that processes begin with different parts.
@@ -229,9 +229,9 @@ export class PostgresLedgerStore implements LedgerStore {
   }
 
   /**
-   * Reads a page of rows, and the part of the state that determines the due events, in one snapshot: otherwise, a
-   * renewal that is stored between two reads would be shown twice. If an event is due, the state has all live cycles
-   * and all holds, since held credits do not roll over.
+   * Reads a page of rows and the state of the end user in one snapshot: with two snapshots, a renewal that is stored
+   * between them would be shown twice. If an event is due, the state has all live cycles and all holds, since held
+   * credits do not roll over.
    *
    * @param page a query for rows that begin with a transaction id, the latest first
    */
@@ -240,7 +240,7 @@ export class PostgresLedgerStore implements LedgerStore {
     return this.#shown(user, results, [page]);
   }
 
-  /** The statements that load the renewing cycle of an end user, and the time. */
+  /** The statements that load the active recurring cycle of an end user, and the time. */
   #renewing(user: EndUserKey): readonly Query[] {
     return [RENEWING(keyOf(user)), this.database.clock.query];
   }
@@ -267,7 +267,7 @@ export class PostgresLedgerStore implements LedgerStore {
     return this.#readOf(again.slice(locking.length));
   }
 
-  /** The instant is never before anything that was read, even if the database's clock was set back. */
+  /** The returned `now` is never earlier than anything that was read, even if the database's clock was set back. */
   #readOf([found, clocked, page]: readonly QueryResult[]): PageRead {
     const rows = page?.rows ?? [];
     const latestId = rows[0]?.[0];

@@ -13,10 +13,10 @@ import { BEGIN_UNPROMISED, COMMIT, ROLLBACK } from '../pool/transactions.ts';
 import { BUCKETS } from '../rows/key.ts';
 import type { PostgresLedgerStore } from './ledger-store.ts';
 
-/** A lookup reads at most this many end users, which usually include some of every part that has any. */
+/** A lookup reads at most this many end users. Usually, that is enough to find every part with work. */
 const LOOKED_AT_MAX = 256;
 
-/** The buckets of end users to summarize. Look for work first, so that an idle database gets no writes. */
+/** Finds the buckets of end users to summarize. Look for work first, so that an idle database gets no writes. */
 function waiting(now: Instant, reachable: Reachable): Query {
   return sql(
     `SELECT DISTINCT bucket FROM (

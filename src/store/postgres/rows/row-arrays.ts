@@ -1,6 +1,6 @@
 // The rows of a bulk statement as one array per column, which `unnest` converts back to rows. Scrip builds the array
-// literals itself, because the driver would process each element a second time. With batches of 40 commands, this took
-// a tenth of the main thread's time.
+// literals itself, because the driver would process each element a second time. With batches of 40 commands, the second
+// pass took a tenth of the main thread's time.
 
 import assert from 'node:assert/strict';
 import { type PreparedStatement, prepared, type Query, type Value } from '../pool/connection.ts';

@@ -36,7 +36,7 @@ export interface OpeningOptions extends PostgresOptions {
 }
 
 /**
- * Creates or migrates the ledger if needed, and then calls `open`. Closes the pool if either fails.
+ * Creates or migrates the ledger if needed, and then calls `open`. Closes the pool after any error.
  *
  * @throws CannotOpen
  */
@@ -63,7 +63,7 @@ export async function openLedger<Opened>(
     await pool.end();
     if (error instanceof CannotOpen) throw error;
     throw new CannotOpen(
-      `PostgreSQL cannot be used (${(error as Error).message}); check DATABASE_URL, and check that the server is running.`,
+      `Cannot open the ledger in PostgreSQL (${(error as Error).message}); check DATABASE_URL, and check that the server is running.`,
     );
   }
 }

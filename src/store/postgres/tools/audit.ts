@@ -178,7 +178,10 @@ class DatabaseAudit {
   }
 }
 
-/** The first call of the returned function builds the index, because only audits of refunds need it. */
+/**
+ * Returns a function that finds the postings of a transaction. Its first call builds the index, because only audits of
+ * refunds call it.
+ */
 function findIn(postings: readonly Posting[]): (id: TransactionId) => readonly Posting[] {
   let byId: Map<TransactionId, Posting[]> | null = null;
   return (id) => {

@@ -20,7 +20,7 @@ import { holdValues, postingValues } from '../rows/ledger-rows.ts';
 import { type RowArrays, RowsStatement } from '../rows/row-arrays.ts';
 import { batchStatementsOf } from '../writer/batch-statements.ts';
 
-/** These statements insert rows of all parts together, even on Citus. */
+/** Each of these statements can insert rows of several parts, even on Citus. */
 const { insertCycles, insertPostings, insertRecords, insertSnapshots, openHolds } = batchStatementsOf(EVERYTHING);
 const insertEndUsers = new RowsStatement(
   'insert_end_users',

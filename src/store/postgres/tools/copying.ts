@@ -51,7 +51,7 @@ function begin({ placement }: LedgerDatabase): readonly Query[] {
 export function openPostgresSource(options: PostgresOptions): Promise<CopySource> {
   return opened({ ...options, acceptUnsafe: true, create: false }, async (connection, database) => {
     await refuseUnfinishedCopy(database.pool);
-    // On Citus, the clock is the only table here that is not distributed.
+    // On Citus, `clock` is the only one of these tables that is local to the coordinator; it has its own statement.
     const locks = [TABLES.join(', '), 'scrip.clock'].map((tables) => sql(`LOCK TABLE ${tables} IN SHARE MODE`));
     await connection.send([...begin(database), ...locks]);
   });

@@ -13,8 +13,9 @@ import { USER_POSTING_COLUMNS, userPostingOf } from '../rows/ledger-rows.ts';
 import type { LedgerDatabase } from '../schema/open-ledger.ts';
 import { SCANNING } from './ledger-scan.ts';
 
-/** The maximum numbers of batches of the feed, and of postings, that one statement reads. */
+/** One statement reads the postings of at most this many batches of the feed. */
 const BATCHES_MAX = 100;
+/** A rebuild fetches at most this many postings at a time. */
 const FETCHED_ROWS = 2_000;
 
 /** The postings that the totals and summaries do not include yet. */
@@ -61,8 +62,8 @@ export async function totalsFaults(connection: Connection, waiting: Waiting, sum
 export async function rebuildTotals(database: LedgerDatabase): Promise<void> {
   const { pool, placement } = database;
   for (const part of placement.parts) {
-    // Take the lock before the snapshot, so that the snapshot includes the consumer's latest changes. Another
-    // connection holds it, because it must last through several transactions.
+    // Take the lock before the snapshot, so that the snapshot includes the consumer's latest changes. A
+    // separate connection holds the lock, because the rebuild takes several transactions.
     await pool.use(async (holder) => {
       await holder.send([sql('BEGIN'), ...UNLIMITED, lockConsumer('totals', part, '')]);
       await pool.use((connection) => rebuildPart(connection, part));

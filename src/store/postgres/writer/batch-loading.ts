@@ -137,8 +137,8 @@ function referencedIn(
 }
 
 /**
- * Generates ids that sort after all ids of the loaded rows. Cycles that are not loaded have ended, so no batch with the
- * instant `time` or a later one has changed them.
+ * Generates ids that sort after all ids of the loaded rows. Cycles that are not loaded have ended, so no batch at or
+ * after the instant `time` has changed them.
  *
  * @param rows each row begins with a position and `ids_through`, which may be null
  */

@@ -5,7 +5,7 @@
 //    │                      ├── found, and confirmed ──▶ done
 //    │                      ├── not found ──▶ retry
 //    │                      └── unknown within the time limit ──▶ OutcomeUnknown
-//    ├── the worker of the shard cannot be reached, twice ──▶ StoreUnavailable; the shard is away
+//    ├── the worker of the shard cannot be reached, twice ──▶ StoreUnavailable; the shard is unreachable
 //    ├── deadlock, serialization failure, connection lost ──▶ nothing was changed: retry, up to a limit
 //    └── any other error ──▶ StoreUnavailable, or Internal, which stops the ledger
 
@@ -92,7 +92,7 @@ export class BatchWriter {
         if (part.isShard) this.#noteAway(error, part, attempt);
         const stored = await this.#settle(error, part, attempt >= TRIES_MAX || performance.now() > deadline);
         if (stored !== null) return stored;
-        // A retried batch does not share its connection, so that no other batch fails if it fails again.
+        // A retried batch does not share its connection: if the retry fails, no other batch fails with it.
         lane = null;
       }
       await sleep(Math.random() * BACKOFF_MS * attempt);
@@ -159,7 +159,7 @@ export class BatchWriter {
   async #look({ user, transactionId }: Witness, { lock, find }: BatchStatements): Promise<boolean> {
     const connection = await this.#sessions.connect();
     try {
-      // While the standby is away, the COMMIT of this lookup would also wait for it.
+      // While the standby is unreachable, the COMMIT of this lookup would also wait for it.
       if (await this.#heartbeat.isStandbyAway(connection)) throw new Error(STANDBY_AWAY);
       const users = lock.rows();
       users.add(...keyOf(user));
@@ -209,8 +209,8 @@ export class BatchWriter {
 }
 
 /**
- * Inserts a row for each new end user, which batches can lock. Uses a separate transaction, and inserts the rows in the
- * order in which batches take locks.
+ * Inserts a row for each new end user, so that batches can lock it. Uses a separate transaction, and inserts the rows
+ * in the order in which batches take locks.
  */
 async function addEndUsers(
   connection: Connection,

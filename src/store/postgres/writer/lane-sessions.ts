@@ -50,7 +50,7 @@ export class LaneSessions {
     }
   }
 
-  /** If the server cannot be reached, the batch fails at once, and the next batch tries again. */
+  /** If the server cannot be reached, the batch fails at once, and the next batch tries to connect again. */
   async connect(): Promise<Connection> {
     try {
       return await this.#pool.connect();

@@ -28,7 +28,7 @@ export interface CacheLimits {
   readonly cyclesMax: number;
   /** Maximum time for which a generation stays young while there is something to write. */
   readonly ageMaxMs: number;
-  /** Maximum number of pending postings of one end user, which each read applies. */
+  /** Maximum number of pending postings of one end user. Each read of the end user applies all of them. */
   readonly perUserMax: number;
 }
 
@@ -40,7 +40,7 @@ export const CACHE_LIMITS: CacheLimits = {
   perUserMax: 64,
 };
 
-/** A pending balance is flushed at the latest when this number of generations has passed. */
+/** A pending balance is flushed before this many generations have ended. */
 const GENERATIONS = 2;
 
 /** There are many of these objects, so each field costs memory. */
@@ -52,8 +52,8 @@ export interface CachedEndUser {
   /** The latest posting that `stored` includes; null if there is none. */
   storedPosting: number | null;
   /**
-   * The instant of the next event according to `stored`, or `NEVER`. A copy, since `stored` itself is usually not in a
-   * CPU cache.
+   * The instant of the next event according to `stored`, or `NEVER`. Kept separately, since `stored` is usually not in
+   * a CPU cache.
    */
   storedDueAt: Instant;
   /** The current state, with all cycles of `stored`. */
@@ -255,8 +255,8 @@ export class EndUserCache {
   }
 
   /**
-   * Drops the old generation, which must be completely flushed. The stored balances then include every posting from
-   * before the previous young generation began.
+   * Drops the old generation, which must be completely flushed, and makes the young generation the old one. The stored
+   * balances now include all postings from before that generation began.
    */
   #rotate(): void {
     assert(this.#flushing.length === 0, 'a generation is dropped when all of it is flushed');

@@ -64,7 +64,7 @@ export interface Replayed {
   readonly current: Balances;
 }
 
-/** States with this many cycles are cached, since loading 10,000 cycles takes 10 ms. */
+/** States with at least this many cycles are cached, since loading 10,000 cycles takes 10 ms. */
 export const MANY_CYCLES = 256;
 /** Maximum number of cycles in the cache of these states; a cycle takes about 150 bytes. */
 const KEPT_CYCLES_MAX = 200_000;

@@ -5,9 +5,9 @@ import type { EndUserKey } from '../../../ledger/command.ts';
 import { unflushedEndUsers } from './end-user-reader.ts';
 
 /**
- * The pending postings: for each end user whose stored balances may not count all postings yet, the latest posting.
- * Reads follow the links in the journal backwards from this posting. Has two generations, like the writer's cache. When
- * the writer has flushed the old generation, `rotate` drops it, and the young generation becomes the old one.
+ * The latest posting of each end user whose stored balances may not include all postings yet. Reads follow the links in
+ * the journal backwards from this posting. Has two generations, like the writer's cache. When the writer has flushed
+ * the old generation, `rotate` drops it, and the young generation becomes the old one.
  */
 export class PendingPostings {
   #young: PostingsByEndUser = new Map();

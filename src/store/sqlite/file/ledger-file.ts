@@ -204,7 +204,7 @@ export function hasTestClock(db: DatabaseSync): boolean {
 /** `scrip key create` may have created a ledger without postings, so such a ledger can still get a test clock. */
 function settleClock(db: DatabaseSync, file: string, testClock: boolean | null): void {
   if (testClock) db.exec('INSERT OR IGNORE INTO test_clock SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM postings)');
-  // Read even if `testClock` is null: if the page is damaged, `openLedgerFile` reports it.
+  // Read the table even if `testClock` is null: if its page is damaged, `openLedgerFile` reports it.
   const hasOne = hasTestClock(db);
   const refusal = testClock === null ? null : testClockRefusal(file, hasOne, testClock);
   if (refusal !== null) throw new CannotOpen(refusal);
@@ -267,7 +267,7 @@ export function makeFolder(file: string): void {
   }
 }
 
-/** If the disk of a ledger is not mounted, a new ledger would look as if all data were lost. */
+/** A missing folder may be on a disk that is not mounted: a new ledger would look as if all data were lost. */
 function refuseWithoutFolder(file: string): void {
   const folder = dirname(file);
   if (existsSync(folder) && statSync(folder).isDirectory()) return;

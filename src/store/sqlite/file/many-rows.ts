@@ -7,7 +7,7 @@ import { type Parameter, prepare, type Statement } from './statements.ts';
 import { UuidParameter } from './uuid.ts';
 
 const ROWS_MAX = 16;
-/** The numbers of rows of a statement, largest first. */
+/** The numbers of rows that a statement can write, largest first. */
 const SIZES = [ROWS_MAX, 4, 1];
 
 export class ManyRows {

@@ -15,7 +15,7 @@ const RUN_MAX = 131_072;
 /** All hashes are below this number. */
 const HASHES = 2 ** 31;
 
-/** The numbers of hashes in a statement, largest first. */
+/** The numbers of hashes that a statement can look up, largest first. */
 const LOOKED_UP = [16, 4, 1];
 
 /**
@@ -130,7 +130,7 @@ export class RecordIndex {
     return found;
   }
 
-  /** Call this for each batch, after the records of the batch are added. */
+  /** Call this for each batch, after the records of the batch have been added. */
   keepUp(): void {
     const progress = this.#recent.count / this.#runMax;
     if (this.#run !== null) this.#insertUntil(progress >= 1 ? this.#entries.length : this.#entries.length * progress);
@@ -138,7 +138,7 @@ export class RecordIndex {
   }
 
   /**
-   * Call this after `count` expired records with this retention were deleted; the last of them has the number
+   * Call this after `count` expired records with this retention have been deleted; the last of them has the number
    * `through`.
    */
   expire(retention: 'grants' | 'others', through: number, count: number): void {

@@ -21,8 +21,8 @@ import { EVENTS, type EventPart, type NewEvent, type NewEventState, newEventStat
 import { type Attempt, FeedPosition, FeedRows } from './feed.ts';
 
 /**
- * The maximum number of postings of a step, unless a single transaction has more. A step takes about 1 ms in this thread
- * and 1 ms in the writer's; with 256 postings, requests had to wait longer for the writer.
+ * The maximum number of postings of a step, unless a single transaction has more. A step takes about 1 ms in this
+ * thread and 1 ms in the writer's; with 256 postings, requests had to wait longer for the writer.
  */
 const POSTINGS_MAX = 64;
 
@@ -33,8 +33,8 @@ const DUE_MAX = 64;
 const LOADED_MAX = 2_048;
 
 /**
- * A step accepts no further transaction once the states to which it applies transactions have this many cycles in
- * total, counting a state again for each transaction. Applying them takes about 2 ms.
+ * A step accepts nothing more once this sum reaches the limit: for each transaction in the step, the number of cycles
+ * and holds of its end user. Applying the transactions then takes about 2 ms.
  */
 const PASSED_MAX = 32_768;
 

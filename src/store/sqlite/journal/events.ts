@@ -1,5 +1,5 @@
-// Stores events in a ledger file, in parts. Stores each part together with the states of its end users and a position in
-// the journal: the events of all postings up to this position are derived.
+// Stores events in a ledger file, in parts. Stores each part together with the states of its end users and a position
+// in the journal: the events of all postings up to this position are derived.
 
 import type { DatabaseSync } from 'node:sqlite';
 import type { EndUserKey } from '../../../ledger/command.ts';
@@ -23,7 +23,7 @@ export interface NewEventState extends EndUserKey {
   readonly derivedFrom: Instant | null;
   readonly derivedTo: Instant;
   readonly latestGrant: number;
-  /** In the text form of snapshots. */
+  /** Has the text format of snapshots. */
   readonly state: string;
   readonly dueAt: Instant | null;
 }

@@ -1,5 +1,5 @@
 // The feed of a ledger file: the journal in the order of posting numbers. Consumers read the feed; the writer stores
-// each result together with the position.
+// each of their results together with the consumer's new position.
 
 import type { DatabaseSync } from 'node:sqlite';
 import type { FeedPosting } from '../../feed.ts';

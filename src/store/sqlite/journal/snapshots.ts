@@ -9,7 +9,7 @@ import { prepare, type Statement } from '../file/statements.ts';
 import { bytesOf } from '../file/uuid.ts';
 
 export interface Snapshot {
-  /** The last posting that the snapshot counts. */
+  /** The last posting that the snapshot includes. */
   readonly posting: number;
   readonly state: EndUserState;
 }

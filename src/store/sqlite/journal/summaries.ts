@@ -1,5 +1,5 @@
 // Stores the summaries of end users in a ledger file, in parts. Stores each part together with a position in the
-// journal: the summaries count all postings up to this position.
+// journal: the summaries include all postings up to this position.
 
 import type { DatabaseSync } from 'node:sqlite';
 import type { EndUserKey } from '../../../ledger/command.ts';
@@ -13,7 +13,7 @@ export const END_USERS = 'end-users';
 
 export interface NewSummary extends EndUserKey, Summary {
   readonly latestActivity: Instant;
-  /** The latest posting that the summary counts. */
+  /** The latest posting that the summary includes. */
   readonly latestPosting: number;
 }
 

@@ -33,7 +33,7 @@ export class TotalsWriter {
       `SELECT max(posting), count(*) FROM (SELECT posting FROM postings WHERE posting > ?
          ORDER BY posting LIMIT ${POSTINGS_MAX})`,
     );
-    // A transaction counts with its first posting: the one whose predecessor in the journal has a different id. A
+    // Count a transaction at its first posting: the previous posting in the journal belongs to another transaction. A
     // refund to a period that has ended moves no credits; see `movedBy`.
     this.#daily = prepare(
       db,

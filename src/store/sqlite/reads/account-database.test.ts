@@ -1,4 +1,4 @@
-// How the transactions of the console and of the webhooks wait for the writer and for the disk.
+// The transactions of the console and of the webhooks: when they wait for the writer and for the disk.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

@@ -8,8 +8,8 @@ import { connect } from '../file/ledger-file.ts';
 import { beginToWrite, tryToWrite, withWriteLock } from '../file/write-lock.ts';
 
 /**
- * How many times, once a millisecond, a transaction tries to take the write lock before it waits and blocks the thread.
- * Between these attempts, the thread can answer requests while the writer holds the lock and waits for the disk.
+ * A transaction tries this many times, once a millisecond, to take the write lock before it blocks the thread. Between
+ * these attempts, the thread can answer requests while the writer holds the lock and waits for the disk.
  */
 const TRIES = 50;
 

@@ -110,7 +110,7 @@ export class SqliteConsoleStore implements ConsoleStore {
         hour: hour as number,
         credits: BigInt(credits as string),
       }));
-      // Read the clock after the rows, so that `now` is not earlier than any posting that the totals count.
+      // Read the clock after the rows, so that `now` is not earlier than any posting that the totals include.
       const now = this.#ledger.clock.now();
       return overviewOf({ daily, expiries }, { now, asOf }, request);
     });

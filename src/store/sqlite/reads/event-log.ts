@@ -73,7 +73,7 @@ export class SqliteEventLog implements EventLog {
     }
     if (step.isEmpty) return false;
     const isSaved = await this.#ledger.saveEvents(step.derive(derive, until));
-    // After this step, time alone may already cause events for some of its end users.
+    // By now, events that time alone causes may be due, even for end users of this step.
     return step.isMore || !isSaved || this.#steps.hasDue(clock.peek());
   }
 

@@ -88,7 +88,7 @@ export class HistoryPages {
     return within === undefined ? latest : this.#snapshots.postingOf(user, latest, within.last);
   }
 
-  /** A cursor must be the number of the last posting of a transaction of this end user. */
+  /** A valid cursor is the number of a posting of this end user, and this posting is the last of its transaction. */
   #startAt(cursor: string, user: EndUserKey): number {
     const number = POSTING_NUMBER.test(cursor) ? Number(cursor) : 0;
     const [here] = this.#postings.backwards(number, user);

@@ -1,5 +1,5 @@
 // Serves a ledger file: sends writes to the writer, and reads through a separate connection. Tracks the batches in
-// flight and the pending postings, which the stored balances may not count yet.
+// flight and the pending postings, which the stored balances may not include yet.
 
 import assert from 'node:assert/strict';
 import type { DatabaseSync } from 'node:sqlite';
@@ -368,7 +368,7 @@ export class SqliteLedgerStore implements LedgerStore, ImportGranter {
     try {
       this.db.exec('BEGIN');
     } catch {
-      // The reads below then fail, each with its own error.
+      // If BEGIN fails, the reads below fail, each with its own error.
     }
     let cycles = 0;
     let done = 0;

@@ -1,4 +1,4 @@
-// Updates the summaries of end users in a ledger file. It skips postings that a summary already counts, so that a busy
+// Updates the summaries of end users in a ledger file. Skips postings that a summary already includes, so that a busy
 // end user costs little.
 
 import type { EndUserKey } from '../../../ledger/command.ts';
@@ -11,7 +11,7 @@ import { FeedPosition } from '../journal/feed.ts';
 import { END_USERS, type NewSummary, type SummaryPart } from '../journal/summaries.ts';
 import { CYCLES_PER_TURN_MAX, type SqliteLedgerStore } from './ledger-store.ts';
 
-/** The maximum number of postings that one step reads. A step takes 1 to 2 ms if the summaries already count them. */
+/** The maximum number of postings that one step reads. A step takes 1 to 2 ms if summaries already include them. */
 const SCANNED_MAX = 512;
 
 export class SqliteSummaryKeeper implements SummaryKeeper {
@@ -106,7 +106,7 @@ class SomeEndUsers {
   }
 
   /**
-   * @param posting the posting that the summary must count
+   * @param posting the posting that the summary must include
    * @returns false if the step has no room
    */
   add(user: EndUserKey, posting: number): boolean {

@@ -71,7 +71,7 @@ export async function restoreFile(from: string, file: string, report: ReportProg
     syncToDisk(dirname(target));
     return restored;
   } catch (error) {
-    // The lock had to create this empty file.
+    // Taking the lock created this empty file.
     if (!wasThere && existsSync(target) && statSync(target).size === 0) rmSync(target);
     throw explainedFor(from, error, `The backup was not restored, and ${file} was not changed`);
   } finally {

@@ -12,7 +12,7 @@ import { PostingReader } from '../journal/posting-reader.ts';
 
 export interface EndUserPostings {
   readonly user: EndUserKey;
-  /** The latest posting that the stored balances count; null if no balances are stored yet. */
+  /** The latest posting that the stored balances include; null if no balances are stored yet. */
   readonly stored: number | null;
   readonly latest: number;
 }

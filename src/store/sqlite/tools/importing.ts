@@ -1,4 +1,4 @@
-// Imports grants into a ledger file. Without a server on the file, the import locks the file and writes to it.
+// Imports grants into a ledger file. If no server has the file open, the import locks the file and writes to it.
 // Otherwise, it queues one batch at a time for the server.
 
 import type { DatabaseSync } from 'node:sqlite';
@@ -92,8 +92,8 @@ class SqliteImport implements ImportTarget {
   }
 
   /**
-   * The machine's time, even if the ledger has a test clock. By this time, servers recognize batches of imports that
-   * were killed.
+   * The machine's time, even if the ledger has a test clock. A server compares it with the time at which a batch was
+   * queued, and ignores old batches, since their imports were killed.
    */
   async #machineTime(): Promise<Instant> {
     return this.#clock.machineTime(await this.now());
@@ -129,7 +129,7 @@ class SqliteImport implements ImportTarget {
       const part = { ...this.#latest, at: await this.#machineTime() };
       withWriteLock(this.#db, () => new ImportQueue(this.#db).clear(part));
     } catch {
-      // Servers ignore a batch that stays in the queue, and the next import removes it.
+      // If the batch stays in the queue, servers ignore it, and the next import removes it.
     }
   }
 }

@@ -38,7 +38,7 @@ export class SnapshotAudit {
     for (const transactionId of fold.end()) this.#wrong(user, transactionId);
   }
 
-  /** Reports snapshots that belong to no end user. Call this after all end users were checked. */
+  /** Reports snapshots that belong to no end user. Call this after all end users have been checked. */
   end(): void {
     const stored = Number(this.#count.get()?.[0]);
     if (stored !== this.#checked)

@@ -15,7 +15,7 @@ export class SummaryAudit {
   readonly #fault: (sentence: string) => void;
   readonly #summary: Statement;
   readonly #createdAt: Statement;
-  /** The summaries may not count postings after this position yet. */
+  /** The summaries may not include postings after this position yet. */
   readonly #position: number;
   #read = 0;
 
@@ -48,7 +48,8 @@ export class SummaryAudit {
   }
 
   /**
-   * Checks the counts, and reports summaries that belong to no end user. Call this after all end users were checked.
+   * Checks the counts, and reports summaries that belong to no end user. Call this after all end users have been
+   * checked.
    */
   end(): void {
     const stored = Number(prepare(this.#db, 'SELECT count(*) FROM end_user_summaries').get()?.[0]);

@@ -93,7 +93,7 @@ export class ImportQueue {
  * @throws StoreFault if the grants must be rolled back: renewals are due, or the rows have already been imported
  */
 export function advanceImport(db: DatabaseSync, part: ImportPart, outcomes: readonly (Outcome | null)[]): void {
-  // The import stored all due renewals before, but the clock may have jumped since then.
+  // All due renewals were stored just before, but the clock may have jumped since then.
   if (outcomes.includes(null)) throw new StoreFault('StoreUnavailable', 'renewals fell due during an import');
   const granted = outcomes.filter((outcome) => outcome?.refused === null).length;
   const { changes } = db.prepare(MOVE).run(named(stepValues({ ...part, granted })));

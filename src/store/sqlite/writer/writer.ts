@@ -41,7 +41,7 @@ import type { Written } from './written.ts';
  */
 const EVENTS_PER_BATCH_MAX = 1_000;
 
-/** An idle tick flushes this many end users in about 20 ms, which may delay a new write. */
+/** An idle tick flushes up to this many end users. Flushing them takes about 20 ms, which may delay a new write. */
 const FLUSHED_WHEN_IDLE = 2_000;
 const FLUSHED_AT_CLOSE = 10_000;
 

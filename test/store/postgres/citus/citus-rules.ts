@@ -11,7 +11,7 @@ const VOLATILE =
   /\b(clock_timestamp|statement_timestamp|timeofday|random|gen_random_uuid|nextval|public\.test_clock)\b/;
 const WRITES = /^(INSERT INTO|UPDATE|DELETE FROM) scrip\.(\w+)/;
 
-/** SQL for the shard of a bucket in the stand-in, where 16 shards of 4 buckets each follow no simple pattern. */
+/** An SQL expression for the shard of a bucket in the stand-in. Each of 16 shards has 4 buckets, without a pattern. */
 export const SHARD_OF_BUCKET = '102008 + bucket * 37 % 64 / 4';
 
 function shardOf(bucket: number): number {

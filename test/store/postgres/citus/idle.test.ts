@@ -15,10 +15,10 @@ before(async () => {
 });
 after(() => server.remove());
 
-/** The start of the console and the first lookups for work take less time than this. */
+/** Starting the console and looking for work for the first time take less time than this. */
 const BEGIN_MS = 3_000;
 
-/** Twice the pause between two lookups for work. */
+/** Twice the time that an idle process waits before it looks for work again. */
 const IDLE_MS = 20_000;
 
 test('with the SQL for Citus, an idle process sends at most 15 statements a second to the workers', async () => {

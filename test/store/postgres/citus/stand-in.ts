@@ -27,7 +27,7 @@ export const LOGGED = {
   log_line_prefix: '%p ',
 };
 
-/** The process, the name of a prepared statement, and the text of a statement. */
+/** Matches the process id, the name of the prepared statement, if any, and the text of the statement. */
 export const LOG_ENTRY = /^(\d+) LOG: {2}(?:statement|execute (\S+)): (.*)$/s;
 
 export function logOf(server: PostgresServer): readonly string[] {

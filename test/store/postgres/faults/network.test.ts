@@ -106,7 +106,7 @@ describe('Network faults between Scrip and PostgreSQL', { concurrency: true }, (
   }
 
   for (const [sentence, verdict] of LOST_COMMITS) {
-    test(`On PostgreSQL, ${sentence}, and so does the next batch in flight`, LIMIT, (t: TestContext) =>
+    test(`On PostgreSQL, ${sentence}, and the next batch in flight takes effect once`, LIMIT, (t: TestContext) =>
       withNetwork(t, async ({ ledger, proxy, ada }) => {
         const struck = proxy.onNextCommit(verdict);
         const followed = Promise.withResolvers<{ result: unknown; tookMs: number }>();
@@ -129,7 +129,7 @@ describe('Network faults between Scrip and PostgreSQL', { concurrency: true }, (
 
   for (const verdict of ['swallow', 'pass, then swallow'] as const) {
     test(
-      `If a COMMIT to PostgreSQL meets a network fault (${verdict}) and the network then fails, the outcome of the write is unknown`,
+      `If a network fault (${verdict}) hits a COMMIT to PostgreSQL and no data gets through afterwards, the outcome of the write is unknown`,
       LIMIT,
       (t: TestContext) =>
         withNetwork(t, async ({ ledger, proxy, ada }) => {

@@ -40,11 +40,11 @@ async function untilWaiting(outsider: pg.Client): Promise<void> {
 describe('Errors of PostgreSQL', { concurrency: true, timeout: 60_000 }, () => {
   test('A batch is retried if PostgreSQL ends it because of a deadlock with another client', () =>
     withOutsider(server, TWO_LANES, async ({ ledger, outsider, ada, bob }) => {
-      // The store locks the end users in the order of this query. The outsider begins by locking the second end user.
+      // The store locks the end users in the order of this query. The other client first locks the second end user.
       const { rows } = await outsider.query('SELECT end_user FROM scrip.end_users ORDER BY bucket, account, end_user');
       const [first, second] = rows[0].end_user === ada.key.endUser ? [ada, bob] : [bob, ada];
-      // The outsider checks for deadlocks only after a minute, the store after a second. Therefore, PostgreSQL ends the
-      // transaction of the store.
+      // The other client checks for deadlocks only after a minute, the store after a second. Therefore, PostgreSQL ends
+      // the transaction of the store.
       await outsider.query(`SET deadlock_timeout = '1min'; BEGIN; ${lock(second)}`);
       const write = ledger.results([ada.subtract(30), bob.subtract(20)]);
       await untilWaiting(outsider);

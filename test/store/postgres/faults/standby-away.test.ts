@@ -24,7 +24,7 @@ const CONNECTIONS_MAX = POOLED_MAX + LANES;
  */
 const FIRST_MS = 5_000 + 8_000 + 2_000;
 /**
- * How long the test continues after the first failures: twice the wait for a COMMIT, so that the test would see
+ * The test continues for this time after the first failures: twice the wait for a COMMIT, so that the test would see
  * further waits.
  */
 const LATER_MS = 2 * 5_000;
@@ -48,7 +48,7 @@ interface Asked {
   readonly tookMs: number;
 }
 
-/** Adds credits only to new end users, because no earlier write can have locked them. */
+/** Adds credits only to new end users, because no earlier write can hold a lock on their rows. */
 function startNewcomers(commit: GroupCommit): { readonly asked: readonly Asked[]; stop(): Promise<void> } {
   const asked: Asked[] = [];
   let count = 0;

@@ -18,7 +18,7 @@ const SECONDS = Number(process.argv[2] ?? 15);
 /** Far fewer connections than two stores would open without a pooler. */
 const CONNECTIONS = 6;
 const PAUSE_MS = 300;
-/** Longer than the timeout of a connection that was lost when PgBouncer was killed. */
+/** Longer than Scrip waits for a response on a connection that was lost when PgBouncer was killed. */
 const CALM_MS = 10_000;
 
 /** The first version that supports prepared statements in transaction mode. */

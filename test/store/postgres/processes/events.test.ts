@@ -64,7 +64,7 @@ class Reader {
   }
 }
 
-/** Asserts that these are the events of `rounds` calls of `fill`: each once, and in order for each end user. */
+/** Asserts that a list has each event of `rounds` calls of `fill` once, and in order for each end user. */
 function assertFilled(events: readonly LoggedEvent[], users: readonly EndUser[], rounds: number): void {
   assert.equal(new Set(events.map(({ id }) => id)).size, events.length);
   const found = new Map<string, number[]>();

@@ -14,7 +14,7 @@ import { PostgresServer } from '../postgres-server.ts';
 const LIMIT = 256;
 const USERS = 5_000;
 const BATCH = 500;
-/** The number of longest overdue end users from which each query makes a random selection. */
+/** Each query makes a random selection from this many end users: those that have been overdue longest. */
 const SHARED = 16 * LIMIT;
 
 const PAIRS = 20;

@@ -1,4 +1,5 @@
-// Repeats a step of a background job, such as counting totals, until it is stopped. The database may fail at any time.
+// Repeats a step of a background job, such as counting totals, until `stop` is called. The database may fail at any
+// time.
 
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';

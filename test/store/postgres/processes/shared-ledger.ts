@@ -1,4 +1,4 @@
-// Each simulated process is a store in this process, and the stores share only the database server.
+// Simulates several processes on one ledger: each is a store in this process, and the stores share only the database.
 
 import assert from 'node:assert/strict';
 import type { Outcome } from '../../../../src/ledger/command.ts';

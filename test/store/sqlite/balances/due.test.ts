@@ -1,5 +1,5 @@
 // Tests when the ledger file lists an end user as due. Balances are flushed with a delay, but the job that stores
-// renewals and lapses finds the due end users in the file.
+// renewals and lapses reads from the file which end users are due, so a due time in the near future is stored at once.
 
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
@@ -30,7 +30,7 @@ function writerOf(t: TestContext) {
   return { file, clock, writer, dueAt };
 }
 
-test('The expiry of a hold is stored in the ledger file at once if it is within two minutes, and otherwise when the balance is flushed', (t) => {
+test('The expiry of a hold is stored in the ledger file at once if the hold expires within two minutes, and otherwise when the balance is flushed', (t) => {
   const { clock, writer, dueAt } = writerOf(t);
   writer.write([ada.add(100), bob.add(100)]);
   assert.equal(dueAt(), undefined, 'the balance is pending');

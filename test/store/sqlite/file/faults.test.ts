@@ -122,7 +122,7 @@ describe('another program writes to the file', { concurrency: 2 }, () => {
     assert.deepEqual(problemsOf(await ledger.audit()), []);
   });
 
-  test('If another program holds the write lock, a server waits for five seconds at its start, and then fails with advice', async (t) => {
+  test('If another program holds the write lock, a server waits for five seconds at its start, and then fails with an error that says what to do', async (t) => {
     const file = temporaryFile();
     await makeHistory(file);
     const other = new DatabaseSync(file);

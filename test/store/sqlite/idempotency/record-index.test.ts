@@ -1,4 +1,4 @@
-// Idempotency records in a ledger file are found by their keys, also after restarts, crashes and deletions.
+// Tests that idempotency records in a ledger file are found by their keys, even after restarts, crashes and deletions.
 
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';

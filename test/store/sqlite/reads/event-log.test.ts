@@ -30,7 +30,7 @@ test('After a crash between the derivation and the COMMIT, the same events are d
   }
 });
 
-test('Events that time causes are derived only after the postings of all batches in flight for the end user', async (t) => {
+test('Events that time alone causes are derived only after the postings of all batches in flight for the end user', async (t) => {
   const file = temporaryFile();
   const ledger = await openFor(t, file);
   const ada = new EndUser(1, 1);
@@ -49,7 +49,7 @@ test('Events that time causes are derived only after the postings of all batches
   assert.deepEqual(balances, [980]);
 });
 
-test('Events that time causes are stored once, even if several calls derive them at the same time', async (t) => {
+test('Events that time alone causes are stored once, even if several calls derive them at the same time', async (t) => {
   const file = temporaryFile();
   const before = await openInPlace(t, file);
   await before.write([new EndUser(1, 1).add(10, 1), new EndUser(1, 2).add(20, 2)]);

@@ -73,7 +73,7 @@ test('A read during writes includes every write that was acknowledged before the
 
 const SECOND_MS = 1_000;
 
-test('While the writer is busy, no write is inserted into the history before a renewal that a read has already shown', async (t) => {
+test('After a read has shown a renewal, no transaction is inserted before it in the history, even while the writer is busy', async (t) => {
   for (const options of [{}, SMALL]) {
     const file = temporaryFile();
     const users = Array.from({ length: 24 }, (_, index) => new EndUser(1, index));
@@ -112,7 +112,8 @@ test('While the writer is busy, no write is inserted into the history before a r
 });
 
 /**
- * How long this thread is blocked, so that it does not receive the reply. The writer thread commits within this time.
+ * This thread is blocked for this time, so that it does not receive the reply of the writer thread. The writer thread
+ * commits within this time.
  */
 const COMMITTED_MS = 200;
 
