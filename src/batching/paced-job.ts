@@ -19,12 +19,13 @@ const PACES: readonly Pace[] = [
   { lateMs: 0, pause: 4 },
 ];
 /**
- * While the process is busy, the job gets 1% of the time, so that it hardly delays requests; 10% if the work is at least
- * 5 seconds late, and 20% if it is at least 5 minutes late.
+ * While the process is busy, the job gets 1% of the time, so that it hardly delays requests. It gets 5% if the work is at
+ * least half a minute late, 10% from 5 minutes on, and 20% from half an hour on.
  */
 const BUSY_PACES: readonly Pace[] = [
-  { lateMs: 300_000, pause: 4 },
-  { lateMs: 5_000, pause: 9 },
+  { lateMs: 1_800_000, pause: 4 },
+  { lateMs: 300_000, pause: 9 },
+  { lateMs: 30_000, pause: 19 },
   { lateMs: 0, pause: 99 },
 ];
 
