@@ -1,5 +1,5 @@
 // Runs the benchmarks (`npm run bench`): measures one part after another, prints the results as tables, and stores them
-// in bench/results/latest.json. The chart and the documentation are generated from that file.
+// in bench/results/latest.json. The chart and the documentation are generated from latest.json.
 
 import { join } from 'node:path';
 import { writeChart } from './chart.ts';

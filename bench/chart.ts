@@ -1,4 +1,5 @@
-// Draws the chart of the benchmarks: CPU per request of all compared systems, as an SVG for light and dark pages.
+// Draws the chart of the benchmarks as an SVG for light and dark pages. The bars show the CPU time per request of each
+// compared system.
 
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
@@ -27,7 +28,7 @@ export function writeChart(results: Results, file: string): void {
   writeFileSync(file, svg);
 }
 
-/** Returns null if the peers were not measured. */
+/** @returns an SVG document; null if the part `peers-64` has not been measured */
 export function chartOf({ parts, machine }: Results): string | null {
   const part = parts[PART];
   if (part === undefined) return null;

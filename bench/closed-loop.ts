@@ -1,6 +1,6 @@
-// Generates load in a closed loop: each connection sends its next request as soon as it has received a response, so
-// that the server is always busy. The generator is wrk if it is installed, otherwise autocannon. All compared systems
-// get the same generator.
+// Generates load in a closed loop, which keeps the server busy: each connection sends its next request as soon as the
+// previous response has arrived. The generator is wrk if it is installed, otherwise autocannon. All systems are
+// measured with the same generator.
 
 import { execFile } from 'node:child_process';
 import { accessSync, constants } from 'node:fs';
@@ -21,7 +21,7 @@ export interface Answered {
   readonly p50: number;
   readonly p99: number;
   readonly p999: number;
-  /** Requests without a response of status 200. */
+  /** Number of requests that got no response with status 200. */
   readonly failures: number;
 }
 
@@ -30,7 +30,7 @@ export interface LoopSettings {
   readonly seconds: number;
 }
 
-/** autocannon repeats this many generated requests on each connection. */
+/** Number of requests that are generated for each connection. autocannon repeats these requests in order. */
 const REQUESTS_IN_TURN = 500;
 
 const run = promisify(execFile);

@@ -5,13 +5,13 @@ import { readFileSync } from 'node:fs';
 export interface Frame {
   readonly name: string;
   /**
-   * The path and the line of the function. Paths in `src` are relative to `src`; other paths are shortened to their
-   * last two segments. Empty for code that is not JavaScript.
+   * The file and line of the function, such as `ledger/draw.ts:10`; empty for code that is not JavaScript. Paths in
+   * `src` are relative to `src`; other paths are shortened to their last two segments.
    */
   readonly place: string;
-  /** Microseconds in the function, without its callees. */
+  /** Microseconds spent in the function, without its callees. */
   self: number;
-  /** Microseconds in the function, including its callees. */
+  /** Microseconds spent in the function and its callees. */
   total: number;
   readonly children: Frame[];
 }
@@ -24,11 +24,11 @@ interface Profile {
   }[];
   readonly samples: readonly number[];
   readonly timeDeltas: readonly number[];
-  /** In microseconds of the machine's monotonic clock, like all times of the profile. */
+  /** The start of the profile, in microseconds of the machine's monotonic clock. */
   readonly startTime: number;
 }
 
-/** A time range in microseconds of the machine's monotonic clock, which `process.hrtime` also uses. */
+/** A time range, in microseconds of the machine's monotonic clock (the clock of `process.hrtime`). */
 export interface Stretch {
   readonly from: number;
   readonly until: number;
@@ -36,7 +36,7 @@ export interface Stretch {
 
 const IDLE = '(idle)';
 
-/** Returns the root of the call tree for a time range, without idle time. */
+/** Returns the root of the call tree. Counts only the samples in the time range, without idle time. */
 export function readProfile(file: string, { from, until }: Stretch): Frame {
   const { nodes, samples, timeDeltas, startTime } = JSON.parse(readFileSync(file, 'utf8')) as Profile;
   const frames = new Map<number, Frame>();
@@ -71,7 +71,7 @@ export interface FunctionTime {
   readonly micros: number;
 }
 
-/** Returns the time in each function without its callees, summed over all callers, longest first. */
+/** Returns the time spent in each function without its callees, longest first. Adds up the calls from all callers. */
 export function selfTimes(root: Frame): FunctionTime[] {
   const sums = new Map<string, FunctionTime>();
   const visit = ({ name, place, self, children }: Frame): void => {
@@ -83,7 +83,7 @@ export function selfTimes(root: Frame): FunctionTime[] {
   return [...sums.values()].toSorted((a, b) => b.micros - a.micros);
 }
 
-/** Returns the time in each function including its callees, longest first. Recursive calls are not counted twice. */
+/** Returns the time spent in each function and its callees, longest first. Recursive calls are not counted twice. */
 export function totalTimes(root: Frame): FunctionTime[] {
   const sums = new Map<string, FunctionTime>();
   const visit = ({ name, place, total, children }: Frame, above: ReadonlySet<string>): void => {

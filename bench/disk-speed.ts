@@ -1,5 +1,5 @@
-// Measures how fast the disk writes data to stable storage. On a shared machine this speed changes from minute to
-// minute, and every durable write depends on it.
+// Measures how fast the disk writes data to stable storage. Every durable write depends on the speed of the disk, and
+// on a shared machine this speed changes from minute to minute.
 
 import { closeSync, fdatasyncSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';

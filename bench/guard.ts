@@ -19,7 +19,7 @@ interface Kept {
 }
 
 const BASELINE = join(import.meta.dirname, 'baseline.json');
-/** On a busy machine, quick runs of the same commit differ by up to this much. */
+/** On a busy machine, quick runs of the same commit differ by up to 15%. Only larger differences are marked. */
 const WORSE_BY = 0.15;
 
 const SQLITE = 'Scrip on SQLite';

@@ -20,16 +20,16 @@ export interface Contest {
 
 export interface Blocks {
   readonly connections: number;
-  /** The number of blocks of each subject. */
+  /** The number of rounds. In each round, every subject is measured for one block. */
   readonly rounds: number;
   /** The length of a block. */
   readonly seconds: number;
 }
 
-/** A warm-up ends when the CPU per request has stopped falling. */
+/** A warm-up ends when it has sent `requestsMin` requests and the CPU per request has stopped falling. */
 export interface WarmUp {
   readonly requestsMin: number;
-  /** The warm-up ends after this time, even if it has sent fewer than `requestsMin` requests. */
+  /** The warm-up ends after this many seconds, even if it has sent fewer than `requestsMin` requests. */
   readonly secondsMax: number;
 }
 
@@ -40,7 +40,10 @@ interface Round extends Answered {
 
 const MIB = 2 ** 20;
 
-/** A round is dropped if the echo's CPU per request or throughput differs from its median by more than this share. */
+/**
+ * Maximum deviation of the echo from its median, as a share. A round with a larger deviation, in CPU per request or in
+ * throughput, is dropped.
+ */
 const ECHO_OFF_MAX = 0.1;
 
 /** The CPU per request counts as falling if it is lower than in every previous block by more than this share. */
@@ -53,7 +56,6 @@ const IDLE_MICROS = 50_000;
 
 const run = promisify(execFile);
 
-/** @param warmUp null for no warm-up */
 export async function inTurn(
   contests: readonly Contest[],
   { warmUp, ...blocks }: Blocks & { readonly warmUp: WarmUp | null },
@@ -74,7 +76,7 @@ export async function inTurn(
   });
 }
 
-/** Waits until a subject has done the background work that the load has caused. */
+/** Waits until the subject has finished the background work that the warm-up has caused. */
 async function untilIdle({ pids }: Subject): Promise<void> {
   for (let seconds = 0; seconds < IDLE_WITHIN_S; seconds++) {
     const before = costsOf(pids).cpuMicros;
@@ -84,9 +86,8 @@ async function untilIdle({ pids }: Subject): Promise<void> {
 }
 
 /**
- * Warms up in blocks like those that are measured. At the end of each block, the generator closes its connections while
- * requests are in flight. When this happens for the first time, V8 discards optimized code, so the warm-up lasts for
- * several blocks.
+ * Warms up with several blocks. At the end of each block, the generator closes its connections while requests are in
+ * flight. When this happens for the first time, V8 discards optimized code, so one block would not be enough.
  */
 async function settle(contest: Contest, blocks: Blocks, { requestsMin, secondsMax }: WarmUp): Promise<void> {
   let requests = 0;
@@ -102,8 +103,8 @@ async function settle(contest: Contest, blocks: Blocks, { requestsMin, secondsMa
 }
 
 /**
- * Returns the rounds in which the echo was near its median; null if these are at most half of the rounds,
- * since the median is then unreliable.
+ * Returns the indexes of the rounds in which the echo was near its median. Returns null if at most half of the rounds
+ * were near the median, since the median is then unreliable.
  */
 function steadyRounds(echo: readonly Round[]): ReadonlySet<number> | null {
   const usual = { cpu: median(echo.map(({ cpuMicros }) => cpuMicros)), rate: median(echo.map(rateOf)) };
@@ -114,13 +115,13 @@ function steadyRounds(echo: readonly Round[]): ReadonlySet<number> | null {
   return 2 * steady.size > echo.length ? steady : null;
 }
 
-/** A subject that is started for a single block. */
+/** A workload, and a function that starts a new subject for each block. */
 export interface FreshContest {
   readonly workload: Workload;
   readonly start: () => Promise<Subject>;
 }
 
-/** Measures the first block of each new process; the time to start the process is not included. */
+/** Measures each block on a process that was just started. The time to start the process does not count. */
 export async function fromStart(
   contests: readonly FreshContest[],
   blocks: Blocks,

@@ -1,6 +1,6 @@
-// Generates load in an open loop: requests are due at a fixed rate, however fast the server responds, and the latency
-// of each request is measured from its due time. A closed loop would hide delays, since each client waits for a
-// response before it sends its next request (coordinated omission).
+// Generates load in an open loop: requests are due at a fixed rate, however fast the server responds. The latency of a
+// request is measured from its due time. A closed loop would hide delays, since each client waits for a response before
+// it sends its next request (coordinated omission).
 
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
@@ -12,7 +12,7 @@ import { bytesOf, type Request, RequestSource, type Workload } from './workload.
 export interface OpenLoop {
   readonly rate: number;
   readonly seconds: number;
-  /** The generator does not pipeline, so at most this many requests are in flight. */
+  /** The maximum number of requests in flight: the generator does not pipeline requests. */
   readonly connections: number;
 }
 
@@ -20,7 +20,6 @@ export interface OpenLoop {
 const REST_MS = 10_000;
 const OK = 200;
 
-/** Supplies the requests to send, one per call. */
 export interface Source {
   next(): Request;
 }
@@ -45,7 +44,7 @@ class OpenLoopGenerator {
   readonly #source: Source;
   readonly #sockets: Socket[] = [];
   readonly #idle: Connection[] = [];
-  /** Due times of queued requests, oldest first. Requests before the index `#taken` have been sent. */
+  /** Due times of requests that found no idle connection, oldest first. The first `#taken` of them have been sent. */
   readonly #waiting: number[] = [];
   #taken = 0;
   readonly #latencies: Float64Array;

@@ -1,20 +1,16 @@
-// The command line of the benchmarks.
+// Parses the command line of the benchmarks.
 
 import { parseArgs } from 'node:util';
 
 export interface Options {
-  /** Names of parts, or prefixes of their names. Empty for all parts. */
+  /** The parts to measure: names, or prefixes of names. Empty for all parts. */
   readonly only: readonly string[];
   readonly rounds: number;
   readonly seconds: number;
   readonly connections: number | null;
-  /** Measure for a minute, and compare the ratios with the baseline. */
   readonly quick: boolean;
-  /** Store the ratios of a quick run as the new baseline. */
   readonly keep: boolean;
-  /** Draw the chart from stored results, without measuring. */
   readonly chart: boolean;
-  /** Write stored results into the documentation, without measuring. */
   readonly publish: boolean;
 }
 

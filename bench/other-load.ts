@@ -1,5 +1,5 @@
-// Measures the CPU time that other processes use while a part is measured. On a shared machine, a result is only
-// meaningful with this measurement.
+// Measures the CPU time that other processes use while a part is measured. On a shared machine, this CPU time shows
+// whether the results of the part are reliable.
 
 import { readFileSync } from 'node:fs';
 
@@ -20,7 +20,7 @@ export interface OtherLoad {
 
 const TICKS_PER_SECOND = 100;
 
-/** @returns a function that ends the measurement; call this function after all child processes have ended */
+/** @returns a function that ends the measurement; call it after the child processes have ended, so that they count */
 export function watchOthers(): () => OtherLoad {
   const before = ticks();
   return () => {

@@ -1,4 +1,5 @@
-// Node's own HTTP server without a framework. Its cost is the lower bound for any ledger on Node.
+// An echo server on Node's own HTTP module, without a framework. A request to any ledger on Node costs at least as much
+// as a request to this server.
 
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';

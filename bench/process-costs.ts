@@ -1,4 +1,4 @@
-// Reads from Linux's /proc the CPU time, the memory and the written bytes of processes, including all threads and child
+// Reads the CPU time, the memory and the written bytes of processes from Linux's /proc, including all threads and child
 // processes. Without /proc, all costs are 0.
 
 import { readdirSync, readFileSync } from 'node:fs';
@@ -13,7 +13,7 @@ export interface Costs {
   readonly writtenBytes: number;
 }
 
-/** Returns the sums over these processes and all their descendants. */
+/** Returns the total costs of these processes and all their descendants. */
 export function costsOf(roots: readonly number[]): Costs {
   const total = { cpuMicros: 0, residentBytes: 0, writtenBytes: 0 };
   for (const pid of treeOf(roots)) {
@@ -34,7 +34,7 @@ export function threadCosts(pid: number): Map<string, number> {
   return costs;
 }
 
-/** Memory that several processes share, as in PostgreSQL, is divided among them if Linux reports the shares (Pss). */
+/** Prefers Pss, which divides shared memory, such as PostgreSQL's buffers, among the processes that use it. */
 function residentKib(pid: number): number {
   const shared = field(`/proc/${pid}/smaps_rollup`, /^Pss:\s+(\d+)/m);
   return shared > 0 ? shared : field(`/proc/${pid}/status`, /VmRSS:\s+(\d+)/);

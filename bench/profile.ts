@@ -18,7 +18,7 @@ import * as workloads from './workload.ts';
 const RESULTS = join(import.meta.dirname, 'results');
 const WARM_UP_SECONDS = 2;
 const FUNCTIONS_SHOWN = 25;
-/** V8 reports regular expressions as functions with long names. */
+/** Longer function names are cut off: V8 reports regular expressions as functions with long names. */
 const NAME_MAX = 60;
 const OURS = /^(?:ledger|accounts|batching|store|http|tracing|events)\//;
 const GROUP = workloads.CROWD_MEDIUM;
@@ -58,7 +58,7 @@ async function startedWith(flags: readonly string[]): Promise<Subject> {
 async function profile(subject: Subject, workload: workloads.Workload): Promise<void> {
   const [connections, seconds] = [Number(values.connections), Number(values.seconds)];
   const pid = subject.pids[0] as number;
-  // Exclude the start of the server: its cost does not depend on how long the server runs.
+  // Warm up first, so that the measured time does not include the start of the server.
   await closedLoop(subject, workload, { connections, seconds: WARM_UP_SECONDS });
   const [before, threadsBefore] = [costsOf(subject.pids), threadCosts(pid)];
   const from = monotonicMicros();
@@ -75,7 +75,7 @@ async function profile(subject: Subject, workload: workloads.Workload): Promise<
   print(asText({ title: 'CPU by thread name', head: ['thread', 'µs per request'], lines }));
   mkdirSync(RESULTS, { recursive: true });
   for (const file of readdirSync(subjects.folder).filter((name) => name.endsWith('.cpuprofile'))) {
-    // CPU.<day>.<time>.<process>.<thread>.<number>.cpuprofile
+    // File names have the form CPU.<day>.<time>.<process>.<thread>.<number>.cpuprofile.
     const thread = Number(file.split('.')[4]);
     const name = thread === 0 ? 'main' : `thread-${thread}`;
     show(name, readProfile(join(subjects.folder, file), stretch), requests);

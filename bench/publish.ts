@@ -1,5 +1,5 @@
-// Writes the latest results into the documentation: the tables between the marker comments in docs/benchmarks.md, the
-// chart, and the raw results, so that readers can look up every figure.
+// Writes the latest results into the documentation: the tables between the marker comments in docs/benchmarks.md, and
+// the chart. Readers can look up every figure in the raw results, docs/benchmarks.json.
 
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

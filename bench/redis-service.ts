@@ -1,6 +1,6 @@
-// A service that a developer might build on Redis: each end user has a counter, which a script checks and decrements,
-// and all changes are in one stream. The service has no expiry, cycles or idempotency. How much data survives a crash
-// depends on `appendfsync`; the name of the subject includes this setting.
+// A service that a developer might build on Redis: each end user has a counter, which a script checks and decrements.
+// All changes are appended to one stream. The service has no expiry, cycles or idempotency. How much data survives a
+// crash depends on `appendfsync`; the name of the subject includes this setting.
 
 import { createHash, timingSafeEqual } from 'node:crypto';
 import Fastify from 'fastify';

@@ -1,5 +1,5 @@
-// The results of the benchmarks, stored as JSON. Measuring one part replaces only that part's results, so that you can
-// split a long run.
+// The results of the benchmarks, stored as JSON. A run replaces only the results of the parts that it measures, so that
+// you can split a long run.
 
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -7,10 +7,10 @@ import { arch, cpus, platform, release, totalmem } from 'node:os';
 import { dirname } from 'node:path';
 import { GENERATOR } from './closed-loop.ts';
 
-/** The reference system of the ratios "vs. echo". */
+/** The name of the system that the ratios "vs. echo" refer to. */
 export const ECHO = 'Fastify echo';
 
-/** The medians of all rounds of one workload on one subject. */
+/** The results of one workload on one subject: medians over all rounds, unless a field says otherwise. */
 export interface Row {
   readonly workload: string;
   readonly subject: string;
@@ -22,7 +22,7 @@ export interface Row {
   readonly dropped: number;
   /** Responses per second; in an open loop, the requested rate. */
   readonly rate: number;
-  /** CPU per request, in all threads and processes of the subject. */
+  /** CPU microseconds per request, in all threads and processes of the subject. */
   readonly cpuMicros: number;
   /** Latency percentiles in milliseconds. */
   readonly p50: number;
@@ -46,7 +46,7 @@ export interface PartResult {
   readonly measuredAt: string;
   readonly commit: string;
   readonly tookSeconds: number;
-  /** Other load on the machine; absent if it was not measured. */
+  /** Cores that other processes and virtual machines used on average; absent if they were not measured. */
   readonly othersCores?: number;
   readonly stolenCores?: number;
   readonly rows: readonly Row[];
@@ -78,7 +78,7 @@ export function thisMachine(): Machine {
   };
 }
 
-/** Returns the current commit, with a `+` if files have uncommitted changes. */
+/** Returns the short hash of the current commit, with a `+` if src or bench has uncommitted changes. */
 export function thisCommit(): string {
   const git = (...args: string[]) => execFileSync('git', args, { cwd: import.meta.dirname, encoding: 'utf8' }).trim();
   try {

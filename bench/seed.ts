@@ -1,4 +1,4 @@
-// Creates large ledgers quickly, on either store. The ledgers are valid: `scrip verify` finds no problems.
+// Creates large ledgers quickly, on SQLite or PostgreSQL. The ledgers are valid: `scrip verify` finds no problems.
 
 import { randomBytes } from 'node:crypto';
 import { apiKeySecret, hashOf, hintOf, SECRET_BYTES } from '../src/accounts/api-key.ts';
@@ -20,7 +20,7 @@ import { CREDITS, endUserId, type Group } from './workload.ts';
 const ACCOUNT = 1;
 const KEY = 1;
 const ACTOR = `key:${KEY}`;
-/** The longest history, with one transaction per millisecond, fits into this time. */
+/** Histories of one-time cycles begin this long ago. The longest takes 1,000 s: one transaction per millisecond. */
 const HISTORY_MS = 2 * 3_600_000;
 const VALIDITY_DAYS = 31;
 const RENEWING_VALIDITY_DAYS = 1;
@@ -57,7 +57,7 @@ export async function seedLedger(
   let last: EndUserKey | null = null;
   for (const created of inBatches(rowsOf(groups, now, dueAt))) {
     const rows = events.follow(created);
-    // A commit includes only end users whose rows are complete. Load the remaining rows after the commit.
+    // Commit only end users whose rows are complete. Load the rows of an incomplete end user after the commit.
     const complete = rows.findLastIndex(({ kind }) => kind === 'end-user') + 1;
     await destination.load(rows.slice(0, complete));
     last = rows[complete - 1]?.user ?? last;

@@ -19,13 +19,13 @@ interface Setup {
   readonly processes: number;
   /** `DATABASE_LANES` of each process. */
   readonly lanes: number;
-  /** The processors of the server. */
+  /** The number of processors of the database server. */
   readonly cores: number;
-  /** The network round trip between a process and the server. */
+  /** The time of a network round trip between a process and the database server. */
   readonly roundTripMs: number;
-  /** The time to write the log to stable storage, including that of a synchronous standby. */
+  /** The time to write the log to stable storage, on the server and on its synchronous standby if it has one. */
   readonly flushMs: number;
-  /** The number of clients of each process. A client sends its next request after it gets the response. */
+  /** The number of clients of each process. A client sends its next request when the previous one is answered. */
   readonly clients: number;
 }
 
@@ -61,7 +61,7 @@ const SETUPS: readonly Setup[] = [
 interface Measured {
   readonly rate: number;
   readonly commandsPerBatch: number;
-  /** The average number of busy processors of the server. */
+  /** The average number of busy processors of the database server. */
   readonly busyCores: number;
   readonly p50: number;
   readonly p99: number;
@@ -204,7 +204,7 @@ async function simulate(setup: Setup, rate: number | null): Promise<Measured> {
   };
 }
 
-/** The simulation ends at a virtual time, so these loops need no end. */
+/** Never returns: the simulation ends when its virtual time is over. */
 async function repeat(request: () => Promise<void>): Promise<never> {
   for (;;) await request();
 }

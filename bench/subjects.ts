@@ -29,13 +29,13 @@ export interface Subject {
   readonly name: SubjectName;
   readonly url: string;
   readonly secret: string;
-  /** The processes whose CPU time and memory are measured, including their child processes. */
+  /** IDs of the processes whose CPU time and memory are measured. Child processes of these processes count too. */
   readonly pids: readonly number[];
 }
 
 const NO_SECRET = 'none';
 const ENDED_WITHIN_MS = 10_000;
-/** `shared_buffers` is at least as large as the ledger's own cache on SQLite; PostgreSQL's default is 128 MB. */
+/** `shared_buffers` is at least as large as Scrip's own cache on SQLite; PostgreSQL's default is 128 MB. */
 const POSTGRES = { fsync: 'on', synchronous_commit: 'on', shared_buffers: '256MB' };
 const PIPELINED = 1_000;
 

@@ -65,7 +65,7 @@ function ofEcho(row: Row, rows: readonly Row[], of: 'rate' | 'cpuMicros'): strin
   return echo === undefined || echo === row ? '' : ratioOf(row, echo, of).toFixed(2);
 }
 
-/** Formats a number with three significant digits and with commas. */
+/** Rounds to three significant digits, or to a whole number from 100 on, and adds thousands separators. */
 export function figure(value: number): string {
   if (value === 0) return '0';
   const digits = Math.max(0, 2 - Math.floor(Math.log10(Math.abs(value))));

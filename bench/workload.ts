@@ -1,12 +1,12 @@
 // The workloads of the benchmarks as data: the end users, their cycles and transactions, and the mix of requests. This
-// module has no I/O, so that the simulation can use it too. `load.lua` computes the same IDs for wrk.
+// module has no I/O, so that the simulation can use it too. `load.lua` computes the same end user IDs for wrk.
 
 export type Call = 'add' | 'subtract' | 'balance' | 'first-page';
 
 export interface Group {
   readonly first: number;
   readonly users: number;
-  /** The number of open one-time cycles of each end user; `renewing`: one recurring cycle that is due to renew. */
+  /** Open one-time cycles of each end user; `renewing` stands for one recurring cycle that is due to renew. */
   readonly cycles: number | 'renewing';
   /** Transactions of each end user, including the transactions that opened the cycles. */
   readonly transactions: number;
@@ -15,16 +15,16 @@ export interface Group {
 export interface Workload {
   readonly name: string;
   readonly group: Group;
-  /** The number of end users of the group that receive requests. If absent, all end users receive requests. */
+  /** How many end users of the group receive requests; all of them if absent. */
   readonly users?: number;
   readonly shares: Readonly<Partial<Record<Call, number>>>;
   /** Whether each write is sent with a new idempotency key. */
   readonly keyed?: boolean;
 }
 
-/** End users have numbers below this bound, so that their product with `SPREAD` is exact in `load.lua` (53 bits). */
+/** Numbers of end users are below this bound, so that `load.lua` can multiply them by `SPREAD` exactly (53 bits). */
 const NUMBER_MAX = 3_000_000;
-/** 2^32 divided by the golden ratio. Successive numbers give IDs that are far apart, like random IDs. */
+/** 2^32 divided by the golden ratio. This factor gives successive numbers IDs that are far apart, like random IDs. */
 const SPREAD = 2_654_435_761;
 
 /** More credits than a benchmark subtracts. */
@@ -46,7 +46,7 @@ export const SHORT_HISTORY: Group = { first: 2_030_000, users: 1, cycles: 1, tra
 export const LONG_HISTORY: Group = { first: 2_040_000, users: 1, cycles: 1, transactions: 1_000_000 };
 export const RENEWING: Group = { first: 1_000_000, users: 1_000_000, cycles: 'renewing', transactions: 1 };
 
-/** The number of end users in the groups with many cycles. For comparison, other workloads use as many end users. */
+/** The size of each group with many cycles. Workloads that are compared with such a group use as many end users. */
 const FEW = FIFTY_CYCLES.users;
 
 export const subtractOf = (group: Group, name: string): Workload => ({ name, group, shares: { subtract: 100 } });

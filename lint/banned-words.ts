@@ -29,7 +29,7 @@ const GENERATED = /(?:^|\/)(?:package-lock\.json|benchmarks\.json|baseline\.json
 
 interface Exception {
   readonly path: string;
-  /** The exception applies only to lines that contain this text; if absent, to the whole file. */
+  /** The exception applies only to lines that contain this text. Without `contains`, it applies to the whole file. */
   readonly contains?: string;
   readonly reason: string;
 }
@@ -51,7 +51,7 @@ export interface Finding {
   readonly hint: string;
 }
 
-/** The gap between two words of a phrase: spaces, or a line break and a comment or quote marker. */
+/** Matches the gap between two words of a phrase: spaces, or a line break with a comment or quote marker after it. */
 const GAP = '(?:[ \\t]+|[ \\t]*\\r?\\n[ \\t]*(?://|\\*|#|>|--)?[ \\t]*)';
 
 const PATTERNS = BANNED.map(([words, hint]) => ({

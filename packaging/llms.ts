@@ -26,7 +26,7 @@ function textOf(path: string): string {
   return readFileSync(join(REPOSITORY, path), 'utf8');
 }
 
-/** A section is a bold title and a numbered list. */
+/** A section of docs/README.md is a bold title and a numbered list. */
 function sections(): Section[] {
   const parts = textOf(INDEX).split(/^\*\*(.+)\*\*$/m);
   const titles = parts.filter((_, index) => index % 2 === 1);
@@ -48,7 +48,8 @@ function documentsOf({ items }: Section): string[] {
 }
 
 /**
- * @returns a line with the path of the document, then the document, with links relative to the root; code is unchanged
+ * @returns a comment with the path of the document, then its text, with links relative to the root; links in code are
+ * unchanged
  */
 function withRootedLinks(document: string): string {
   const parts = textOf(document).split(/(^```[\s\S]*?^```$)/m);

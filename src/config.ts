@@ -43,7 +43,7 @@ export interface Config {
   readonly metricsPort: number | null;
   /** Maximum number of client connections of this process. */
   readonly maxConnections: number;
-  /** Limit per API key; null if unlimited. */
+  /** The limit on requests per API key; null if unlimited. */
   readonly rateLimit: RateLimitSettings | null;
   /** Null if no traces are sent. */
   readonly tracing: TracingSettings | null;
@@ -51,7 +51,7 @@ export interface Config {
 }
 
 export interface EventsSettings {
-  /** Minimum retention of events. */
+  /** Events are stored for at least this time. */
   readonly retentionMs: number;
   /** Whether webhooks may be sent to addresses that are not public. */
   readonly allowPrivate: boolean;
@@ -72,15 +72,15 @@ export const LANES_MAX = 64;
 /** There are 64 buckets, so further shards would be empty. */
 export const SHARDS_MAX = 64;
 const MAIL_ADDRESS = /^(?:[^<>\s@]+@[^<>\s@]+|[^<>\r\n]+ <[^<>\s@]+@[^<>\s@]+>)$/;
-/** Clients may retry for a day. */
+/** Clients may retry a write for a day, so idempotency records are kept for at least a day. */
 export const IDEMPOTENCY_HOURS_MIN = 24;
 export const IDEMPOTENCY_HOURS_MAX = 8_760;
 /** For grants: ten years. */
 export const IDEMPOTENCY_GRANT_DAYS_MAX = 3_650;
-/** Deliveries are retried for three days. */
+/** Deliveries are retried for three days, so events must be kept for longer. */
 export const EVENT_RETENTION_DAYS_MIN = 4;
 export const EVENT_RETENTION_DAYS_MAX = 365;
-/** One process cannot answer this many requests per second. */
+/** No higher limit makes sense: one process cannot answer this many requests per second. */
 export const RATE_LIMIT_MAX = 1_000_000;
 const CONNECTIONS = String(SERVER_LIMITS.connectionsMax);
 const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'];
@@ -97,7 +97,7 @@ export const SETTING_NAMES = [
   'OTEL_EXPORTER_OTLP_TRACES_PROTOCOL',
 ];
 
-/** Returns names that are one typo away from the name of a setting, without reading their values. */
+/** Returns each variable whose name is one typo away from a setting, with that setting. Does not read any values. */
 export function misspelledSettings(environment: NodeJS.ProcessEnv): (readonly [name: string, setting: string])[] {
   return Object.keys(environment).flatMap((name) => {
     if (SETTING_NAMES.includes(name)) return [];
@@ -149,7 +149,9 @@ function consoleOf(environment: NodeJS.ProcessEnv): ConsoleSettings {
   };
 }
 
-/** With plain HTTP, others on the network could read session cookies. */
+/**
+ * Requires HTTPS, except for a loopback address: with plain HTTP, others on the network could read session cookies.
+ */
 function publicUrlOf(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : null;
   const isSafe = url?.protocol === 'https:' || (url?.protocol === 'http:' && isLoopback(url.host));
@@ -176,7 +178,8 @@ export function databaseOf(environment: NodeJS.ProcessEnv): Database {
 }
 
 /**
- * @param name the variable or option of `text`, for error messages, which must not contain `text`
+ * @param name the variable or option that contains `text`. Error messages contain `name`, but not `text`, since `text`
+ * can contain a password.
  * @throws InvalidSetting
  */
 export function databaseAt(name: string, text: string, environment: NodeJS.ProcessEnv): Database {
@@ -203,7 +206,7 @@ function lanesOf(value = ''): number | null {
   return value === '' ? null : wholeNumber('DATABASE_LANES', value, 1, LANES_MAX);
 }
 
-/** Payment providers retry webhooks for days, so Scrip keeps the records of grants longer. */
+/** Records of grants are kept longer than other records, since payment providers retry webhooks for days. */
 function idempotencyOf(environment: NodeJS.ProcessEnv): IdempotencyRetention {
   const days = environment.IDEMPOTENCY_GRANT_DAYS || '30';
   const hours = environment.IDEMPOTENCY_HOURS || '24';
@@ -212,7 +215,7 @@ function idempotencyOf(environment: NodeJS.ProcessEnv): IdempotencyRetention {
   return { grantsMs: Math.max(grantsMs, othersMs), othersMs };
 }
 
-/** No error message may contain the key. */
+/** No error message may contain `WEBHOOK_KEY`. */
 export function eventsOf(environment: NodeJS.ProcessEnv): EventsSettings {
   const days = environment.EVENT_RETENTION_DAYS || '30';
   const key = environment.WEBHOOK_KEY || null;
@@ -303,7 +306,7 @@ function sampledRatio(sampler: string, argument = '1'): number {
   throw new InvalidSetting(`OTEL_TRACES_SAMPLER_ARG is ${JSON.stringify(argument)}; it must be a number from 0 to 1.`);
 }
 
-/** Parses `name=value,name=value` with percent-encoded values, which can contain a secret. */
+/** Parses `name=value,name=value` with percent-encoded values. Error messages omit the values: they can be secrets. */
 function pairs(name: string, text = ''): Record<string, string> {
   try {
     const entries = text.split(',').filter((pair) => pair.trim() !== '');

@@ -1,6 +1,6 @@
 // Opens the store that the service uses, as selected by DATABASE_URL.
 //
-// SQLite is imported statically, so that its writer thread starts while the rest of the service loads.
+// The SQLite store is imported statically, so that its writer thread starts while the rest of the service loads.
 
 import type { Database } from './config.ts';
 import type { AccountDatabase } from './store/account-database.ts';
@@ -10,7 +10,7 @@ import type { Stores } from './store/stores.ts';
 /**
  * Opens the store for serving. No other process may serve the same SQLite file.
  *
- * @param testClock whether the ledger must have a test clock; a new ledger then gets one
+ * @param testClock if true, the ledger must have a test clock, and a new ledger gets one
  * @param wall replaces the machine's clock, in milliseconds since 1970; for tests, on SQLite only
  * @throws CannotOpen
  */
@@ -21,8 +21,8 @@ export async function openStores(database: Database, testClock = false, wall?: (
 }
 
 /**
- * The account database that the console and the webhooks share; opened at its first use. They share it because, on
- * SQLite, two connections in one thread would wait for each other's transactions.
+ * The account database that the console and the webhooks share; opened when it is first used. On SQLite, two
+ * connections in one thread would wait for each other's transactions.
  */
 export class SharedAccountDatabase {
   readonly #database: Database;
@@ -46,7 +46,7 @@ export class SharedAccountDatabase {
   }
 }
 
-/** Opens connections to the tables of accounts of a ledger that already exists. */
+/** Opens connections to the account tables of an existing ledger. */
 export async function openAccountDatabase(database: Database): Promise<AccountDatabase> {
   if (database.kind === 'file') {
     const { openSqliteAccountDatabase } = await import('./store/sqlite/reads/account-database.ts');

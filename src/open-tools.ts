@@ -11,7 +11,7 @@ import type { ImportTarget } from './store/tools/ledger-import.ts';
 import type { BackupReport, OperatorStores, ReportProgress, ToolsOptions } from './store/tools/ledger-tools.ts';
 
 /**
- * Opens a ledger for a command of the command line. Servers may be using the ledger.
+ * Opens a ledger for a command of the command line. Servers may use the ledger at the same time.
  *
  * @throws CannotOpen
  */
@@ -25,7 +25,7 @@ export async function openTools(database: Database, options: ToolsOptions = { cr
 }
 
 /**
- * Does nothing if the folder exists.
+ * Creates the folder of a ledger file, unless the folder exists. Does nothing for PostgreSQL.
  *
  * @throws CannotOpen
  */
@@ -96,7 +96,7 @@ export async function restoreDatabase(from: string, database: Database, report: 
 }
 
 /**
- * Opens a ledger to import grants, while servers may be running.
+ * Opens a ledger to import grants. Servers may use the ledger at the same time.
  *
  * @throws CannotOpen
  */
@@ -110,7 +110,7 @@ export async function openImport(database: Database): Promise<ImportTarget> {
 }
 
 /**
- * A snapshot of all postings of an account.
+ * Opens a snapshot of all postings of an account.
  *
  * @throws CannotOpen
  */

@@ -42,7 +42,7 @@ export async function startWebhooks(
     database,
     events,
     secrets: {
-      // `openWebhookSecrets` may create the key file, so Scrip calls it only when there is an endpoint.
+      // `openWebhookSecrets` may create the key file, so it is called only when the first secret is needed.
       open(sealed) {
         secrets ??= openWebhookSecrets(config);
         return secrets.open(sealed);

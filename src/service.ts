@@ -31,7 +31,7 @@ export interface Service {
   /** The URL of the metrics if they are served on their own port; otherwise null. */
   readonly metricsUrl: string | null;
   readonly stores: Stores;
-  /** Every route that is served, in the form `GET /healthz`. */
+  /** All routes, each in the form `GET /healthz`. */
   readonly routes: readonly string[];
   /** Stops accepting connections, answers the requests in flight, and closes the ledger. */
   stop(): Promise<void>;

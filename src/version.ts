@@ -1,3 +1,3 @@
-// The version of Scrip, which a test compares with package.json.
+// The version of Scrip. A test checks that package.json contains the same version.
 
 export const VERSION = '0.1.0';

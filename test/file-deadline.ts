@@ -1,8 +1,8 @@
-// This module is loaded before each test file. It exits the process after five minutes, because an open socket could
-// otherwise keep the process alive and hang the whole test run. Exiting right after the tests would be simpler, but
-// would lose results that are still being written.
+// The test runner loads this module before each test file. The module ends the process after five minutes, because an
+// open socket could otherwise keep the process alive and hang the whole test run. Ending the process right after the
+// tests would be simpler, but would lose results that are not yet written.
 
-/** The slowest file takes about a minute on an idle machine. */
+/** The slowest test file takes about a minute on an idle machine. */
 const FILE_MS_MAX = 300_000;
 
 const deadline = setTimeout(() => {

@@ -1,7 +1,7 @@
-// A folder that is shared by all test files of one `npm test` run. A test file that runs on its own has no such folder
-// and creates what it needs.
+// A folder that all test files of one `npm test` run share. A test file that runs on its own has no such folder and
+// creates what it needs.
 
-/** The environment variable with the path of the folder; `npm test` sets it. */
+/** `npm test` sets this environment variable to the path of the folder that the test files share. */
 export const RUN_FOLDER_VARIABLE = 'SCRIP_TEST_RUN_FOLDER';
 
 export const RUN_FOLDER: string | undefined = process.env[RUN_FOLDER_VARIABLE];

@@ -8,7 +8,7 @@ import { type Part, WARM_UP } from './part.ts';
 
 const CONNECTIONS = 64;
 const ROUNDS_MAX = 3;
-/** A short warm-up for a process that is already warm: one block, which fills the caches. */
+/** A warm-up of one block, which fills the caches of a process that has already served requests. */
 const BRIEFLY = { requestsMin: 0, secondsMax: 1 };
 const BESIDE = [
   workloads.TEN_CYCLES,

@@ -11,8 +11,8 @@ const CONNECTIONS = 64;
 const WARM_UP_SECONDS = 10;
 const RATES = [1_000, 2_000, 5_000, 10_000, 20_000];
 /**
- * The maximum rate, as a share of the closed-loop throughput. At higher rates, the queue would grow with the length of
- * the test.
+ * A subject is measured only at rates up to this share of its closed-loop throughput. At higher rates, the queue could
+ * grow until the end of the measurement.
  */
 const SHARE_MAX = 0.8;
 

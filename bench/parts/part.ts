@@ -7,7 +7,7 @@ import type { Subjects } from '../subjects.ts';
 export interface PartSettings {
   readonly rounds: number;
   readonly seconds: number;
-  /** Null for the default of the part. */
+  /** The number of connections; null for the default of the part. */
   readonly connections: number | null;
 }
 
@@ -18,5 +18,5 @@ export interface Part {
   run(subjects: Subjects, settings: PartSettings): Promise<{ rows: readonly Row[]; figures: readonly Figure[] }>;
 }
 
-/** The hand-written service on PostgreSQL reaches `secondsMax` before `requestsMin`. */
+/** The hand-written service on PostgreSQL does not reach `requestsMin` within `secondsMax`. */
 export const WARM_UP: WarmUp = { requestsMin: 300_000, secondsMax: 60 };

@@ -1,4 +1,4 @@
-// Measures subtractions over 100,000 end users on all compared systems.
+// Measures subtractions on all compared systems, with 100,000 end users.
 
 import { diskSpeed } from '../disk-speed.ts';
 import { inTurn } from '../in-turn.ts';

@@ -1,4 +1,5 @@
-// The one-minute measurement for guard.ts: the ratios that a change is most likely to make worse.
+// Measures for a minute the ratios that a change is most likely to make worse. guard.ts compares these ratios with the
+// baseline.
 
 import { inTurn } from '../in-turn.ts';
 import { assertWhole } from '../subjects.ts';

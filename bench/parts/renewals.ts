@@ -1,6 +1,6 @@
 // A million cycles are due to renew at the same instant while other requests continue. Measures how fast the renewals
-// are stored, how much slower the requests become, and whether an end user's balance is correct even before the renewal
-// is stored.
+// are stored, how much slower the other requests become, and whether balances are correct before the renewals are
+// stored.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Answered, closedLoop } from '../closed-loop.ts';
@@ -11,11 +11,11 @@ import { CREDITS, CROWD_SMALL, endUserId, RENEWING, SUBTRACT_SMALL } from '../wo
 import type { Part } from './part.ts';
 
 const RATE = 5_000;
-/** Enough connections that slow requests during the renewals are queued in the server, and not in the generator. */
+/** So many connections that requests queue in the server, and not in the generator, while renewals slow it down. */
 const CONNECTIONS = 256;
 const ALONE_SECONDS = 8;
 const BESIDE_SECONDS = 10;
-/** The approximate time that seeding takes. If seeding is faster, the test waits until the renewals are due. */
+/** The approximate time that seeding takes. If seeding is faster, the benchmark waits until the renewals are due. */
 const SEEDING_SECONDS = 45;
 const READY_SECONDS = 2 * ALONE_SECONDS;
 const PROBE_MS = 100;
@@ -36,7 +36,7 @@ export const renewals: Part = {
     const storm = watchStorm(subject, dueAt);
     const beside = await openLoop(subject, SUBTRACT_SMALL, { ...load, seconds: BESIDE_SECONDS });
     const { seconds, probes, wrong } = await storm;
-    // If seeding took too long, there was no time before the renewals to measure the load alone, so measure it now.
+    // If seeding left no time to measure the load alone before the renewals, measure it after them.
     const quiet = alone ?? (await openLoop(subject, SUBTRACT_SMALL, { ...load, seconds: ALONE_SECONDS }));
     const figures: Figure[] = [
       { name: 'renewals stored', value: RENEWING.users / seconds, unit: 'per second' },
@@ -61,8 +61,8 @@ function latencies(when: string, { p50, p99, p999, failures }: Answered): Figure
 }
 
 /**
- * Until all renewals are stored, reads balances of the end users whose renewals are stored last. Renewals that are due
- * at the same instant are stored in the order of the end users' IDs.
+ * Reads balances until all renewals are stored. Reads only end users with the highest IDs: renewals that are due at the
+ * same instant are stored in the order of these IDs.
  */
 async function watchStorm(subject: Subject, dueAt: number) {
   const last = lastEndUsers();

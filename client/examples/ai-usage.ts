@@ -12,7 +12,7 @@ const scrip = new Scrip({ baseUrl: SCRIP_URL, apiKey: SCRIP_KEY });
 const CREDITS_PER_TOKEN = 2;
 const TOKENS_MAX = 50;
 const CREDITS_MAX = TOKENS_MAX * CREDITS_PER_TOKEN;
-/** Must exceed the time of an answer and a restart, so that the next start can still capture the hold. */
+/** Longer than an answer and a restart together, so that the next start can still capture the hold. */
 const HOLD_SECONDS = 3600;
 
 /** Your own database stores the holds of unfinished answers, and how many tokens of each answer were delivered. */

@@ -10,7 +10,7 @@ const TRIAL = { amount: 100, validity_days: 14 };
 const CREDITS_PER_IMAGE = 40;
 
 async function signUp(): Promise<string> {
-  // Any UUID works. Store it with the user in your own database.
+  // Any UUID works. Store the UUID with the user in your own database.
   const user = crypto.randomUUID();
   // The idempotency key prevents a second trial if the sign-up is retried after an error.
   await scrip.add({ end_user_id: user, ...TRIAL }, { idempotencyKey: 'trial' });

@@ -30,7 +30,7 @@ async function handle(event: WebhookEvent): Promise<void> {
 
 let working = Promise.resolve();
 
-/** Processes the stored events. If this fails, the process ends, so that no event is left out. */
+/** Processes the stored events. If an event fails, the process ends, so that no event is left out. */
 async function work(): Promise<void> {
   for (let row = next.get(); row !== undefined; row = next.get()) {
     await handle(JSON.parse(row.event as string));
@@ -38,7 +38,7 @@ async function work(): Promise<void> {
   }
 }
 
-/** @returns the status of the response */
+/** @returns the HTTP status of the response */
 async function receive(request: IncomingMessage): Promise<number> {
   try {
     const event = await verifyWebhook(request.headers, await buffer(request), WEBHOOK_SECRET);

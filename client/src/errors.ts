@@ -14,7 +14,7 @@ export interface ErrorFacts {
   readonly problem?: Problem;
   /** Set for writes. If you call again with this key, the write is applied only once. */
   readonly idempotencyKey?: string;
-  /** From the `Retry-After` header. */
+  /** The delay from the `Retry-After` header. */
   readonly retryAfterMs?: number;
   readonly cause?: unknown;
 }
@@ -33,7 +33,7 @@ export class ScripError extends Error {
   readonly problem: Problem | undefined;
   /** Set for writes. If you call again with this key, the write is applied only once. */
   readonly idempotencyKey: string | undefined;
-  /** From the `Retry-After` header; undefined if there is no such header. */
+  /** The delay from the `Retry-After` header; undefined if there is no such header. */
   readonly retryAfterMs: number | undefined;
 
   constructor({ status, error, title, detail, problem, idempotencyKey, retryAfterMs, cause }: ErrorFacts) {
@@ -52,8 +52,8 @@ export class ScripError extends Error {
 }
 
 /**
- * The balance does not cover the subtraction or the hold, or the hold and the balance together do not cover the
- * capture. Nothing was changed. If a capture failed, its hold stays open.
+ * The balance does not cover the subtraction or the hold. For a capture: the hold and the balance together do not cover
+ * its cost, and the hold stays open. Nothing was changed.
  */
 export class InsufficientFunds extends ScripError {
   readonly requested: number;
@@ -69,7 +69,7 @@ export class InsufficientFunds extends ScripError {
   }
 }
 
-/** The end user already has an active cycle, which is in `cycle`. Nothing was changed. */
+/** The end user already has an active cycle: `cycle`. Nothing was changed. */
 export class CycleAlreadyActive extends ScripError {
   readonly cycle: Cycle;
 
@@ -122,13 +122,13 @@ export class CycleNotFound extends ScripError {}
 export class HoldNotFound extends ScripError {}
 /** The end user has 1,000 open holds, the maximum. Nothing was held. */
 export class TooManyHolds extends ScripError {}
-/** The end user has no transaction with this id. */
+/** The end user has no transaction with this ID. */
 export class TransactionNotFound extends ScripError {}
 /** The transaction did not spend credits: only subtractions and captures can be refunded. */
 export class NotRefundable extends ScripError {}
 /** The API key is missing, malformed, unknown or revoked. */
 export class Unauthorized extends ScripError {}
-/** The API key has the scope `read`. */
+/** The API key has the scope `read`, but the call is a write. */
 export class Forbidden extends ScripError {}
 /** The idempotency key was used for another request of this end user. */
 export class IdempotencyKeyReused extends ScripError {}
@@ -167,7 +167,7 @@ export class UnexpectedAnswer extends ScripError {}
 
 type ErrorClass = new (facts: ErrorFacts) => ScripError;
 
-/** The errors that the service documents for its operations, and errors that any request can get. */
+/** The names of the errors that the service documents for its operations, and of errors that any request can get. */
 type KnownErrorName =
   | ErrorName
   | 'ExpectationFailed'
@@ -208,7 +208,8 @@ export const ERROR_CLASSES: Readonly<Record<KnownErrorName, ErrorClass>> = {
 };
 
 /**
- * The members of the problem document that a class needs. If such a member is missing, the error is a plain ScripError.
+ * The members of the problem document that an error class requires. If a required member is missing, the error is a
+ * plain ScripError.
  */
 const REQUIRED_MEMBERS: ReadonlyMap<string, readonly (keyof Problem)[]> = new Map([
   ['BalanceTooLarge', ['requested', 'available']],

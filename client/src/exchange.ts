@@ -25,7 +25,7 @@ export interface Call {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Maximum delay before the first retry; it doubles with each retry. The actual delay is 50 to 100% of the maximum. */
+/** Maximum delay before the first retry, doubled for each further retry. The delay is 50 to 100% of the maximum. */
 const BACKOFF_MS = 200;
 const BACKOFF_MS_MAX = 5_000;
 /** If `Retry-After` is longer than this, the client throws the error at once instead of waiting for a retry. */
@@ -50,7 +50,7 @@ export async function exchange<Result>(connection: Connection, call: Call): Prom
   }
 }
 
-/** @returns null if a retry would not help, or if `Retry-After` is too long */
+/** @returns milliseconds; null if a retry would not help, or if `Retry-After` is too long */
 function retryDelayMs(error: ScripError, attempt: number): number | null {
   const hasNoResponse = error instanceof ConnectionFailed || error instanceof TimedOut;
   if (!hasNoResponse && !STATUSES_TO_RETRY.has(error.status)) return null;
@@ -143,7 +143,7 @@ interface Answer extends Partial<Problem> {
   readonly next_cursor?: unknown;
 }
 
-/** Every success has `end_user_id`, except the time of a test clock and a list of events. */
+/** Every successful response has `end_user_id`, except a test clock's time (`now`) and a list of events. */
 function isFromScrip({ end_user_id, now, next_cursor }: Answer): boolean {
   return typeof (end_user_id ?? now ?? next_cursor) === 'string';
 }
@@ -157,7 +157,7 @@ function parseJson(text: string): Answer | null {
   }
 }
 
-/** Parses `Retry-After`: seconds or a date (RFC 9110, section 10.2.3). Returns undefined for any other value. */
+/** Parses `Retry-After`: seconds or a date (RFC 9110, section 10.2.3). @returns milliseconds; undefined if invalid */
 function retryAfterOf(headers: Headers): number | undefined {
   const header = headers.get('retry-after')?.trim() ?? '';
   if (/^\d{1,9}$/.test(header)) return Number(header) * 1000;

@@ -27,22 +27,22 @@ export interface BalanceHistoryQuery extends EndUserQuery {
 export type TransactionKind = NonNullable<Transaction['kind']>;
 
 export interface TransactionsQuery extends EndUserQuery {
-  /** Only transactions at or after this instant. */
+  /** Lists only transactions at or after this instant. */
   readonly from?: Instant;
-  /** Only transactions before this instant. */
+  /** Lists only transactions before this instant. */
   readonly to?: Instant;
   /** Whether to return all recorded details of each transaction. Default: false. */
   readonly details?: boolean;
-  /** Only transactions of this kind. Default: all kinds that add or spend credits. */
+  /** Lists only transactions of this kind. Default: all kinds that add or spend credits. */
   readonly kind?: TransactionKind;
-  /** Only transactions whose note begins with this text. */
+  /** Lists only transactions whose note begins with this text. */
   readonly note?: string;
 }
 
 export interface TransactionPageQuery extends TransactionsQuery {
   /** Transactions per page: 1 to 1000. Without `limit` and `cursor`, the response contains all transactions. */
   readonly limit?: number;
-  /** The `next_cursor` of the previous page. `kind` and `note` must be the same as for that page. */
+  /** The `next_cursor` of the previous page. Use the same `kind` and `note` for all pages of a list. */
   readonly cursor?: string;
 }
 
@@ -62,9 +62,9 @@ export type TransactionPage<Listed extends Transaction = Transaction> = Omit<Tra
 export type EventType = Event['type'];
 
 export interface EventsQuery {
-  /** The `next_cursor` of an earlier response. Default: from the oldest event that Scrip stores. */
+  /** The `next_cursor` of an earlier response. Default: the list begins with the oldest event that Scrip stores. */
   readonly after?: string;
-  /** Only events of these types. Default: all types. */
+  /** Lists only events of these types. Default: all types. */
   readonly types?: readonly EventType[];
 }
 

@@ -1,5 +1,5 @@
-// The client: one method per API call, and an iterator over all transactions. It uses only APIs that all JavaScript
-// runtimes have: fetch, AbortController, crypto, URL and timers. exchange.ts sends the calls.
+// The client: one method per API call, and iterators over all transactions and events. It uses only APIs that all
+// JavaScript runtimes have: fetch, AbortController, crypto, URL and timers. exchange.ts sends the calls.
 
 import { UnexpectedAnswer } from './errors.ts';
 import { type Call, type Connection, exchange } from './exchange.ts';
@@ -81,7 +81,7 @@ export interface ScripOptions {
 }
 
 export interface ReadOptions {
-  /** Aborts the call, which then rejects with the signal's reason. */
+  /** Aborts the call. The promise of the call rejects with the signal's reason. */
   readonly signal?: AbortSignal;
 }
 
@@ -117,7 +117,7 @@ export interface IterationOptions extends ReadOptions {
 }
 
 const TIMEOUT_MS = 10_000;
-/** Timers with a longer delay fire immediately. */
+/** JavaScript timers with a longer delay fire immediately. */
 const TIMEOUT_MS_MAX = 2 ** 31 - 1;
 const RETRIES = 3;
 const RETRIES_MAX = 10;
@@ -304,8 +304,8 @@ export class Scrip {
   }
 
   /**
-   * Returns the events of all end users, oldest first. To get the events that follow, now or later, pass `next_cursor`
-   * as `after`.
+   * Returns the events of all end users, oldest first. To get the next events, pass the response's `next_cursor` as
+   * `after`.
    */
   getEvents(query: EventPageQuery = {}, options: ReadOptions = {}): Promise<EventList> {
     return this.#read('/get-events', query, options);

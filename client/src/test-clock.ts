@@ -8,7 +8,7 @@ import type { Instant } from './queries.ts';
 export type TestClockMove = { readonly days: number } | { readonly to: Instant };
 
 export interface TestClockOptions {
-  /** Aborts the call, which then rejects with the signal's reason. */
+  /** Aborts the call. The promise of the call rejects with the signal's reason. */
   readonly signal?: AbortSignal;
 }
 
@@ -32,8 +32,8 @@ export class ScripTestClock {
   }
 
   /**
-   * Moves the ledger's time forward, and returns the new time. It converts a number of days to an instant before it
-   * sends the request, so that a retry never moves the clock twice.
+   * Moves the ledger's time forward, and returns the new time. The client converts `days` to an instant before it sends
+   * the request, so that a retry never moves the clock twice.
    *
    * @throws {InvalidField} if the instant is before the ledger's time, or after the year 9999
    * @throws {NotFound} if the ledger has no test clock

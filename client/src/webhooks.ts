@@ -3,7 +3,7 @@
 
 import type { Event, WebhookTestEvent } from './generated.ts';
 
-/** An event as a webhook receives it. `webhook.test` is sent only to test a webhook. */
+/** The event in the body of a webhook. Scrip sends `webhook.test` only to test an endpoint. */
 export type WebhookEvent = Event | WebhookTestEvent;
 
 /** The headers of a request: `Headers`, or an object such as `request.headers` of Node. The case does not matter. */
@@ -117,7 +117,7 @@ function keyOf(secret: string): Uint8Array<ArrayBuffer> {
   return key;
 }
 
-/** Signatures of other versions are ignored. */
+/** Ignores signatures of versions other than `v1`. */
 function signatureIn(text: string): Uint8Array<ArrayBuffer>[] {
   const signature = text.startsWith(SIGNATURE_PREFIX) ? bytesInBase64(text.slice(SIGNATURE_PREFIX.length)) : null;
   return signature === null ? [] : [signature];
@@ -134,7 +134,7 @@ function bytesInBase64(text: string): Uint8Array<ArrayBuffer> | null {
 
 function bytesOf(body: string | Uint8Array | ArrayBuffer): Uint8Array {
   if (typeof body === 'string') return new TextEncoder().encode(body);
-  // `instanceof` would be false for bytes from another realm, which some test runners use.
+  // `instanceof` would be false for bytes from another realm: some test runners run tests in a realm of their own.
   if (ArrayBuffer.isView(body)) return new Uint8Array(body.buffer, body.byteOffset, body.byteLength);
   if (Object.prototype.toString.call(body) === '[object ArrayBuffer]') return new Uint8Array(body);
   throw new TypeError('body must be the bytes or the text of the request, not parsed JSON.');

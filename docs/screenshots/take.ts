@@ -56,7 +56,7 @@ async function becomeOwner(browser: Browser, { url }: Scrip, joinPath: string): 
   await visitor.leave();
 }
 
-/** Of the most recently active end users, returns the one with the most cycles. */
+/** Returns the ID of an end user: among the most recently active end users, the one with the most cycles. */
 async function endUserToShow(browser: Browser, scrip: Scrip, key: string): Promise<string> {
   const visitor = await ConsoleVisitor.arrive(browser, scrip.url, DESKTOP);
   await visitor.signIn(OWNER);

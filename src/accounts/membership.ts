@@ -1,6 +1,9 @@
 // Roles of console users in an account, and who may sign up. A user belongs to one account.
 
-/** Owners can also invite and remove members and change roles. An account with members has at least one owner. */
+/**
+ * Owners can do everything that members can do. Only owners can rename the account, invite and remove members, and
+ * change roles. An account with members has at least one owner.
+ */
 export type Role = 'owner' | 'member';
 
 export const ROLES: readonly Role[] = ['owner', 'member'];

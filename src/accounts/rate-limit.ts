@@ -1,5 +1,5 @@
-// Rate limit per API key: a token bucket for each key. The state of a bucket is the time at which the bucket will be
-// full again, so a full bucket needs no state. This is the generic cell rate algorithm (GCRA).
+// Limits the requests of each API key with a token bucket, by the generic cell rate algorithm (GCRA): the only state of
+// a bucket is the time at which it will be full again, so a full bucket needs no state.
 
 import assert from 'node:assert/strict';
 

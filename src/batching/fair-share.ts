@@ -18,7 +18,7 @@ export class FairShare {
     return this.#held.get(account) ?? 0;
   }
 
-  /** Whether the account, after taking `amount`, would leave at least as much free as it uses. */
+  /** Whether the account can take `amount` and still leave at least as much free as it uses. */
   hasRoom(account: number, amount: number): boolean {
     return this.heldBy(account) + amount <= this.max - this.#total - amount;
   }

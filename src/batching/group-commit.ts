@@ -15,7 +15,7 @@ import { FairQueue } from './fair-queue.ts';
 import { QUEUE_LIMITS, type QueueLimits, QueueSpace } from './queue-space.ts';
 import { ThroughputEstimate } from './throughput-estimate.ts';
 
-/** Why a command was not begun. Nothing was changed. */
+/** The command was not begun, so nothing was changed. */
 export class NotBegun extends Error {
   override readonly name = 'NotBegun';
   /** `Overloaded`: the queue is full. `Canceled`: the client has disconnected. */
@@ -35,25 +35,25 @@ export type CommitResult = Outcome | StoreFault | NotBegun;
 export type ResultCallback = (result: CommitResult) => void;
 
 export interface Requester {
-  /** If true, Scrip cancels those commands of this client that it has not begun yet. */
+  /** Whether the client has disconnected. Scrip then cancels the commands of the client that are still queued. */
   readonly isDisconnected: boolean;
 }
 
-/** Larger batches hardly reduce the cost of the fsync per command, and clients wait longer. */
+/** Larger batches would hardly lower the fsync cost per command, but clients would wait longer. */
 export const BATCH_COMMANDS_MAX = 512;
 
-/** With fewer commands in the queue, the clients and not the store limit the throughput. */
+/** Throughput is measured only while this many commands are queued. With fewer, the clients limit the throughput. */
 const ESTIMATED_QUEUE_MIN = BATCH_COMMANDS_MAX;
 
 /** Maximum number of end users that a batch with requests settles: less than a millisecond of work. */
 const SETTLED_BESIDE_REQUESTS_MAX = 24;
 /**
- * Factor by which the maximum number of settled end users grows with each batch without requests. Growth is gradual,
+ * Each batch without requests may settle this many times as many end users as the batch before. The growth is gradual,
  * since a request that arrives must wait for the current batch.
  */
 const SETTLED_GROWTH = 2;
 
-/** A third batch would only wait for the second. */
+/** Maximum number of batches in flight per lane. A third batch would have to wait for the second. */
 const BATCHES_PER_LANE_MAX = 2;
 
 interface Entry {
@@ -105,8 +105,8 @@ export class GroupCommit {
   readonly #whenEmpty: (() => void)[] = [];
 
   /**
-   * @param onHealth called when a batch fails with a different code than the previous batch, and with null when a batch
-   * succeeds again; not called for partial faults
+   * @param onHealth called with the fault when a batch fails, unless the previous batch failed with the same code, and
+   * with null when a batch succeeds after a fault; not called for partial faults
    */
   constructor(
     store: LedgerStore,
@@ -130,7 +130,7 @@ export class GroupCommit {
   }
 
   /**
-   * Calls `answer` exactly once: with the outcome once the command is durable or refused, otherwise with the error.
+   * Calls `answer` exactly once: with the outcome when the command is durable or refused, or with an error.
    *
    * @param requester null if the command must run even if the client disconnects
    */
@@ -154,7 +154,7 @@ export class GroupCommit {
     });
   }
 
-  /** Resolves once every submitted command is answered. */
+  /** Resolves when every submitted command has been answered. */
   async drained(): Promise<void> {
     if (this.queued === 0 && this.#writing === 0) return;
     await new Promise<void>((resolve) => this.#whenEmpty.push(resolve));
@@ -170,8 +170,8 @@ export class GroupCommit {
   }
 
   /**
-   * Whether the lane can begin its next batch now. While the previous batch is not durable, the next batch must be at
-   * least as large: more and smaller batches would cost more than they save.
+   * Whether the lane can begin its next batch now. Until the previous batch is durable, the next batch must be at least
+   * as large as the previous one: more and smaller batches would cost more than they save.
    */
   #isReady({ requests, settlements, batches, last }: Lane): boolean {
     const queued = requests.length + settlements.length;
@@ -202,7 +202,7 @@ export class GroupCommit {
     );
   }
 
-  /** Begins the next batch before the responses to this batch are sent, so that the store does not wait for them. */
+  /** Begins the next batch before answering the commands of this one, so that the store has work in the meantime. */
   #finish(
     lane: Lane,
     entries: readonly Entry[],
@@ -240,7 +240,7 @@ export class GroupCommit {
       this.counts.faults += 1;
       this.counts.faultsByKind[fault.code] += 1;
     }
-    // A partial fault concerns only some end users. Batches for the others succeed, so the health would alternate.
+    // A partial fault concerns only some end users. Batches of other end users succeed, so `onHealth` would alternate.
     if (fault?.isPartial) return;
     if (fault?.code !== this.#trouble?.code) this.#onHealth(fault);
     this.#trouble = fault;

@@ -10,8 +10,8 @@ import { idempotencySweep } from './idempotency-sweep.ts';
 const RETENTION = { grantsMs: 30 * 86_400_000, othersMs: 86_400_000 };
 
 /**
- * @param steps one for each of the first deletions: the returned value (true if more records have expired), or the
- * fault that is thrown; all later deletions return false
+ * @param steps the results of the first deletions: true if more records have expired, or a fault to throw; all later
+ * deletions return false
  */
 function begin(...steps: (boolean | StoreFault)[]) {
   const calls: IdempotencyRetention[] = [];

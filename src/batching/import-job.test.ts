@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { importJob } from './import-job.ts';
 
-/** @param gapMs time between a batch and the queuing of the next batch */
+/** @param gapMs how long after a batch the next batch is queued */
 function importOf(batches: number, gapMs: number) {
   const one = {
     granted: 0,

@@ -1,11 +1,12 @@
-// Measures whether this process is busy. While it is, background work slows down in favor of requests.
+// Measures whether this process is busy. Background work slows down while the process is busy, so that requests are
+// not delayed.
 
 import { performance } from 'node:perf_hooks';
 
-/** At higher loads, requests already wait for each other. */
+/** A process with a higher load counts as busy: its requests already wait for each other. */
 const BUSY = 0.65;
 const SAMPLE_MS = 200;
-/** The measured load falls from 1 to `BUSY` in about a second. */
+/** With this factor per sample, the measured load falls from 1 to `BUSY` in about a second. */
 const DECAY = 0.92;
 /** After this time without a sample, the load is unknown, and counts as `UNKNOWN` until the next sample. */
 const STALE_MS = 1_000;
@@ -17,7 +18,7 @@ export class LoadMeter {
   #loop = performance.eventLoopUtilization();
   #load = 0;
 
-  /** Also true while the load is unknown, so that the first requests after a quiet time are not delayed. */
+  /** True while the load is unknown, so that background work does not delay the first requests after a quiet time. */
   isBusy(): boolean {
     const elapsedMs = performance.now() - this.#sampledAtMs;
     if (elapsedMs >= SAMPLE_MS) this.#sample();

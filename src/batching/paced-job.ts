@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { IntervalJob } from './interval-job.ts';
 import { LOAD } from './load.ts';
 
-/** The pause after a step, as a multiple of the duration of the step, for work that is late by at least `lateMs`. */
+/** If the work is at least `lateMs` late, the job pauses after each step for `pause` times the duration of the step. */
 interface Pace {
   readonly lateMs: number;
   readonly pause: number;
@@ -19,8 +19,8 @@ const PACES: readonly Pace[] = [
   { lateMs: 0, pause: 4 },
 ];
 /**
- * While the process is busy, the job gets 1% of the time, so that it hardly delays requests. It gets 5% if the work is at
- * least half a minute late, 10% from 5 minutes on, and 20% from half an hour on.
+ * While the process is busy, the job gets 1% of the time, so that it hardly delays requests. The job gets 5% if the
+ * work is at least half a minute late, 10% from 5 minutes on, and 20% from half an hour on.
  */
 const BUSY_PACES: readonly Pace[] = [
   { lateMs: 1_800_000, pause: 4 },
@@ -34,13 +34,13 @@ const LOOK_EVERY_MS = 500;
 
 export class PacedJob extends IntervalJob {
   readonly #load: Pick<typeof LOAD, 'isBusy'>;
-  /** When the latest step that left no work began, from `performance.now`; at first, when the job was created. */
+  /** When the job last had no work, from `performance.now`: the start of that step, or the creation of the job. */
   #caughtUpAtMs = performance.now();
 
   /**
    * @param step does some of the work, and returns whether there may be more work
    * @param onTrouble called when a round fails, unless the previous round failed too
-   * @param load replaced by tests
+   * @param load replaced in tests
    */
   constructor(
     step: () => Promise<boolean>,

@@ -1,4 +1,4 @@
-// The free space of the write queue, in commands and in bytes, which accounts share fairly.
+// Limits the write queue in commands and in bytes, and gives each account a fair share of the free space.
 
 import type { Command } from '../ledger/command.ts';
 import { FairShare } from './fair-share.ts';
@@ -9,8 +9,8 @@ export interface QueueLimits {
 }
 
 /**
- * This many commands take a third of a second at 30,000 commands a second. Beyond this, a quick `Overloaded`
- * is better for a client than a longer wait.
+ * At 30,000 commands a second, 10,000 commands take a third of a second. A quick `Overloaded` is better for a client
+ * than a longer wait.
  */
 export const QUEUE_LIMITS: QueueLimits = { commandsMax: 10_000, bytesMax: 16 * 2 ** 20 };
 

@@ -1,4 +1,4 @@
-// Lets background jobs look for work less often while this process writes nothing, for stores in which a lookup is
+// Lets background jobs look for work less often while this process writes nothing. Used for stores in which a lookup is
 // expensive. Each process soon finds the work that its own writes cause. Other work may wait until the pause ends:
 // renewals and other events that time alone causes, and the work of a process that was killed.
 

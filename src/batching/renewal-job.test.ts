@@ -13,7 +13,6 @@ import { RenewalJob } from './renewal-job.ts';
 
 const TICK_MS = 1_000;
 
-/** A store with a list of due end users. */
 class DueStore {
   readonly lanes = ONE_LANE;
   readonly dueUsers = new Map<string, EndUserKey>();

@@ -25,8 +25,8 @@ export class RenewalJob {
   readonly #store: LedgerStore;
   readonly #commit: GroupCommit;
   /**
-   * An interval, because a timer for the next renewal would fire at once if the renewal is more than 2^31 ms away, and
-   * would not notice when the clock jumps.
+   * Runs at an interval. A timer for the next renewal would not notice when the clock jumps, and would fire at once if
+   * the renewal were more than 2^31 ms away.
    */
   readonly #rounds: IntervalJob;
 

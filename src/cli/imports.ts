@@ -68,7 +68,10 @@ function refuseErrors(path: string, kinds: readonly FileErrors[]): void {
   throw new CannotOpen(`${path} has ${counted(count, 'error')}; nothing was imported.`);
 }
 
-/** A corrected or newly exported file usually repeats most rows of the previous file. */
+/**
+ * Without --another, an account accepts no second file: a corrected or newly exported file usually repeats most rows of
+ * the previous file, and these rows would be granted twice.
+ */
 function refuseAnother(account: string, last: LedgerImport | undefined): void {
   if (last === undefined) return;
   const state =

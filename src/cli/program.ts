@@ -1,5 +1,5 @@
-// The command line: assembles the commands, prints errors to standard error and sets exit code 1 after an error. A
-// module that loads slowly is imported only when a command that needs it runs.
+// The command line: assembles the commands, prints errors to standard error and sets exit code 1 after an error.
+// Modules that load slowly are imported only by the commands that need them.
 
 import cluster from 'node:cluster';
 import { Command } from 'commander';

@@ -68,7 +68,7 @@ async function serveFromWorkers(config: Config, count: number, firstKey: boolean
   if (database.kind === 'file') {
     throw new InvalidSetting('--processes requires PostgreSQL: set DATABASE_URL=postgres://…, or omit --processes.');
   }
-  // Workers must not create or migrate the ledger at the same time.
+  // Create or migrate the ledger before the workers start, since they must not do so at the same time.
   await (await openTools(database, { create: true, testClock })).tools.close();
   const started = startProcesses(count, (pid) =>
     process.stderr.write(`Process ${pid} exited; starting a replacement.\n`),

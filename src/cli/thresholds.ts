@@ -1,4 +1,5 @@
-// `scrip threshold` and `scrip expiring-notice`: when the events balance.low and credits.expiring of an account happen.
+// `scrip threshold` and `scrip expiring-notice`: set when the events balance.low and credits.expiring happen for the
+// end users of an account.
 
 import { type Command, InvalidArgumentError } from 'commander';
 import { Thresholds } from '../events/thresholds.ts';

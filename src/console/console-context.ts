@@ -1,6 +1,6 @@
-// What all routes of the console share: settings, the viewer of a request, rate limits, and the identity module. The
-// first request that needs the identity module opens it, so a problem with the tables of the console does not affect
-// the API.
+// The parts that all routes of the console share: settings, the viewer of a request, rate limits, and the identity
+// module. The first request that needs the identity module opens it, so a problem with the tables of the console does
+// not affect the API.
 
 import type { FastifyBaseLogger, FastifyReply, FastifyRequest } from 'fastify';
 import type { SignUpPolicy } from '../accounts/membership.ts';
@@ -20,7 +20,7 @@ import { sendError } from './request-reply.ts';
 import { isLoopback, isLoopbackAddress, readCookie, type SessionCookie, sessionCookie } from './session-cookie.ts';
 
 export interface ConsoleSettings {
-  /** The origin of Scrip for users; null if users reach Scrip at the address that it listens on. */
+  /** The origin at which users reach Scrip; null if it is the address that Scrip listens on. */
   readonly publicUrl: string | null;
   readonly signUp: SignUpPolicy;
   /** Null if no mail server is configured. */
@@ -131,7 +131,7 @@ export class ConsoleContext {
     );
   }
 
-  /** The origin for links. Clients can forge the `Host` header, so only a loopback address in it counts. */
+  /** The origin for links. `Host` counts only if it is a loopback address, since clients can forge this header. */
   publicUrlFor({ headers }: FastifyRequest): string {
     return (
       this.settings.publicUrl ?? (isLoopback(headers.host) ? `http://${headers.host}` : this.options.listeningUrl())
@@ -155,7 +155,7 @@ export class ConsoleContext {
 
   /** The IPv4 address of a client, or its IPv6 /64 network, which usually belongs to one client. */
   #clientOf({ headers, socket }: FastifyRequest): string {
-    // The TLS proxy appends the address of its client to the header, so only the last address is trustworthy.
+    // The TLS proxy appends the address of its client to `X-Forwarded-For`, so only the last address is trustworthy.
     const forwarded = this.settings.publicUrl?.startsWith('https:') ? headers['x-forwarded-for'] : undefined;
     const address = forwarded?.toString().split(',').at(-1)?.trim() || socket.remoteAddress || '';
     return address.includes('.') ? address.replace(/^::ffff:/i, '') : address.split(':').slice(0, 4).join(':');

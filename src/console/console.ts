@@ -66,7 +66,7 @@ export function createConsole(options: ConsoleOptions): Console {
   };
 }
 
-/** For an invalid URL, the router would respond with a JSON error instead of a page. */
+/** Replaces an invalid URL, since the router would respond to it with a JSON error instead of a page. */
 function addressFor(url: string): string {
   const [path = ''] = url.split('?', 1);
   const isParsable = isDecodable(path) && path.split('/').every((part) => part.length <= PATH_PART_CHARACTERS_MAX);

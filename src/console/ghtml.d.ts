@@ -1,5 +1,5 @@
-// Types for ghtml, which ships none. `html` escapes the values of `${}` and inserts the values of `!${}` as trusted
-// HTML.
+// Type declarations for ghtml, which has none of its own. `html` escapes the values of `${}` and inserts the values of
+// `!${}` as trusted HTML.
 
 declare module 'ghtml' {
   export type Fragment = string | number | bigint | null | undefined | readonly string[];

@@ -4,7 +4,7 @@ import { html } from 'ghtml';
 import type { Role } from '../accounts/membership.ts';
 import { ICON, SCRIPT, STYLESHEET } from './assets/asset-files.ts';
 
-/** The signed-in user, who can access only this account. */
+/** The signed-in user, with the account to which the user belongs. */
 export interface Viewer {
   readonly userId: string;
   readonly email: string;
@@ -22,7 +22,7 @@ export interface Page {
   readonly viewer: Pick<Viewer, 'email' | 'accountName' | 'role'> | null;
   readonly current?: (typeof SECTIONS)[number]['key'] | 'account';
   readonly notice?: string | null;
-  /** Trusted HTML. Without an `<h1>`, the page gets one with the title. */
+  /** Trusted HTML. If it contains no `<h1>`, the title is added as the `<h1>`. */
   readonly body: string;
 }
 
@@ -108,7 +108,7 @@ export interface ErrorView {
   readonly title: string;
   /** What went wrong, and what the user can do. */
   readonly detail: string;
-  /** The ID that users can report so that the operator finds the log entry; absent if nothing was logged. */
+  /** The ID of the log entry, which users can report to the operator; absent if nothing was logged. */
   readonly requestId?: string;
 }
 

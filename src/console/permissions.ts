@@ -1,5 +1,5 @@
-// The access that each route of the console requires. A route without a row does not compile. API keys give no access
-// to the console, and sessions give no access to the API.
+// The access that each route of the console requires. A route that is missing here does not compile. API keys give no
+// access to the console, and sessions give no access to the API.
 //
 //   anyone      with or without a session
 //   signed-in   any user, for the user's own settings
@@ -93,7 +93,7 @@ export type Handler<Name extends RouteName> = (
 
 export type On = <Name extends RouteName>(name: Name, handle: Handler<Name>) => void;
 
-/** @param prefix the path prefix of the routes of `app` */
+/** @param prefix the prefix that `app` adds to the path of each route */
 export function routesOf(app: FastifyInstance, prefix: string, context: ConsoleContext): On {
   return (name, handle) => {
     const access: Access = PERMISSIONS[name];

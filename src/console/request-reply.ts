@@ -39,7 +39,7 @@ function textOf(fields: unknown, name: string): string {
   return typeof value === 'string' ? value : '';
 }
 
-/** The status is 200 even for a form with errors, since browsers log an error for every other status. */
+/** The status is 200 even for a form with errors, since browsers log every 4xx response as an error. */
 export function sendPage(reply: FastifyReply, html: string, status = 200): FastifyReply {
   const { headers, testTime, url } = reply.request;
   const page = withTestClock(themed(html, readTheme(headers.cookie)), testTime ?? null, url);
@@ -68,7 +68,7 @@ export function redirectTo(reply: FastifyReply, path: string): FastifyReply {
   return reply.redirect(path, 303);
 }
 
-/** The query string names a notice, and never contains its text. */
+/** The query string contains only the name of a notice, so a link cannot make the console show any other text. */
 export function noticeOf(request: FastifyRequest, notices: Readonly<Record<string, string>>): string | null {
   const result = queryField(request, 'notice');
   return Object.hasOwn(notices, result) ? (notices[result] as string) : null;

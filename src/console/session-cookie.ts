@@ -32,7 +32,7 @@ export function sessionCookie(publicUrl: string | null, host: string | undefined
   return isLoopback(host) ? LOOPBACK : null;
 }
 
-/** Sets no `Max-Age`: the server decides when a session ends, and the browser deletes the cookie when it is closed. */
+/** Sets no `Max-Age`: the server decides when a session ends, and a browser that is closed deletes the cookie. */
 export function setCookie({ name, attributes }: SessionCookie, token: string): string {
   return `${name}=${token}; ${attributes}`;
 }
@@ -45,9 +45,9 @@ const THEME_COOKIE = 'scrip_theme';
 const YEAR_SECONDS = 31_536_000;
 
 /**
- * Signing out keeps this cookie.
+ * Signing out does not clear the theme cookie.
  *
- * @param session the session cookie, whose attributes the theme cookie gets
+ * @param session the theme cookie gets the attributes of this session cookie
  */
 export function setTheme(theme: Theme, session: SessionCookie | null): string {
   const age = theme === 'system' ? 0 : YEAR_SECONDS;

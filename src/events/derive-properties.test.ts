@@ -65,7 +65,7 @@ class Steps {
   }
 }
 
-/** The last instant before the next request among `coming`, without renewals and lapses, which may be stored late. */
+/** The last instant before the next request in `coming`. Renewals and lapses do not count: they may be stored late. */
 function quietUntil(coming: readonly Transaction[], end: Instant): Instant {
   const request = coming.find(([first]) => first !== undefined && !isByTime(first.kind));
   return request?.[0] === undefined ? end : request[0].createdAt - 1;
@@ -196,7 +196,7 @@ test('time alone causes nothing before the instant at which events are due, and 
   assert(due > 1_000, `events are often due, not ${due} times`);
 });
 
-/** Whether all credits of a renewing cycle roll over, so that no reminder is due for it at `at`. */
+/** Whether `credits.expiring` is due at `at` for a cycle whose credits all roll over, and is therefore not sent. */
 function isAllRollingOver({ state }: EventState, at: Instant, { expiringDays }: EventSettings): boolean {
   return state.cycles.some(
     ({ end, remaining, held, plan }) => end - expiringDays * DAY_MS === at && remaining - held <= plan.rolloverMax,

@@ -1,4 +1,4 @@
-// The data of the events of each type, and what the events of a transaction have in common.
+// The data of each type of event, and the data that all events of a transaction have in common.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -41,7 +41,7 @@ const HISTORY: EventHistory = [
 const LEDGER = ledgerAfter(HISTORY);
 const SETTINGS = settingsOf(['60'], 3);
 
-/** Returns the id of a transaction of `HISTORY`. @param number index among the transactions of this kind */
+/** Returns the ID of a transaction in `HISTORY`. @param number counted from 0 among the transactions of this kind */
 function id(kind: string, number = 0): string {
   const ids = LEDGER.postings.filter((posting) => posting.kind === kind).map(({ transactionId }) => transactionId);
   return [...new Set(ids)][number] as string;
@@ -135,7 +135,7 @@ test('the id of an event depends on its cause alone, and differs between end use
 
 const MOVES = ['credits.added', 'credits.subtracted', 'credits.refunded', 'credits.expired', 'hold.lapsed'] as const;
 
-/** Histories, and the events about credits and lapses from day 1 on. */
+/** Each case: a history, and its events about credits and lapses from day 1 on. */
 const CASES: readonly (readonly [title: string, history: EventHistory, ...expected: string[]])[] = [
   [
     'a hold, a release and a scheduled plan make no event',

@@ -1,4 +1,4 @@
-// Derives the events of an end user from its postings and from the passage of time. The result depends only on the
+// Derives the events of an end user from postings and from the passage of time. The result depends only on the
 // postings and the settings, not on when or in how many steps the events are derived.
 //
 // Steps are processed in chronological order. At the same instant, credits expire and cycles renew first, then holds
@@ -44,7 +44,7 @@ export function deriveEvents({ user, from, postings, until, settings }: Derivati
   return endUser.derivation();
 }
 
-/** A transaction, or an instant at which credits expire or `credits.expiring` happens. */
+/** A transaction, or an instant at which credits expire or the event `credits.expiring` happens. */
 interface Step {
   readonly at: Instant;
   /** Identifies the step among all steps of the end user. */
@@ -52,7 +52,7 @@ interface Step {
   /** Absent if time alone causes the step. */
   readonly transactionId?: string;
   readonly after: EndUserState;
-  /** The change of the balance. */
+  /** The difference between the balances after and before the step. */
   readonly change: number;
   /** Whether the step can change the result of `#nextInstant`. */
   readonly changesNext: boolean;
@@ -71,15 +71,15 @@ class EndUserEvents {
   readonly #settings: EventSettings;
   readonly #events: LedgerEvent[] = [];
   #at: Instant;
-  /** Can include cycles that have ended: a search for ended cycles after every posting would cost too much. */
+  /** Can contain cycles that have ended: looking for ended cycles after every posting would take too long. */
   #state: EndUserState;
   #balance: Amount;
   #latestGrant: Amount;
   /** The limit of each threshold in credits; percentages refer to the latest grant. */
   #limits: readonly Amount[];
   /**
-   * The stored result of `#nextInstant`; null if it must be computed again. An end user can have thousands of cycles,
-   * and most postings do not change the result.
+   * The cached result of `#nextInstant`; null if it must be computed. An end user can have thousands of cycles, and
+   * most postings do not change the result.
    */
   #next: Instant | null = null;
 
@@ -112,9 +112,9 @@ class EndUserEvents {
   }
 
   /**
-   * Derives the events that time alone causes up to `until`. Stops before a renewal or a lapse whose posting has not
-   * been recorded yet. Also stops after `STEPS_MAX` steps, so that an end user whose thousands of cycles have ended
-   * does not block the event loop; `dueAt` is then in the past.
+   * Derives the events that time alone causes up to `until`. Stops before the next renewal or lapse, whose posting must
+   * be recorded first. Stops after `STEPS_MAX` steps as well, with a `dueAt` in the past: without this limit, an end
+   * user with thousands of ended cycles would block the event loop.
    */
   wait(until: Instant): void {
     this.#passTo(Math.min(until, nextEventAt(this.#state) - 1), STEPS_MAX);
@@ -122,7 +122,7 @@ class EndUserEvents {
 
   derivation(): Derivation {
     const next = { at: this.#at, latestGrant: this.#latestGrant, state: liveState(this.#state, this.#at) };
-    // The end of a cycle without credits causes no event, so the end user is not due at that instant.
+    // Cycles without credits are ignored: their end causes no event.
     const dueAt = this.#nextInstantOf(next.state.cycles.filter((cycle) => spendable(cycle) > 0));
     return { events: this.#events, next, dueAt: dueAt < nextEventAt(next.state) ? dueAt : null };
   }
@@ -159,7 +159,7 @@ class EndUserEvents {
     return end < INSTANT_MAX && at > start ? at : 0;
   }
 
-  /** @param opening the posting that opens the next period, if one begins at this instant */
+  /** @param opening the posting that opens the next period; null if no period begins at `at` */
   #endOfPeriods(at: Instant, opening: Posting | null): Step {
     const ended = this.#state.cycles.filter(({ end }) => end === at);
     return {
@@ -178,7 +178,7 @@ class EndUserEvents {
       const amount = spendable(cycle) - rollingOver(cycle);
       if (amount === 0) return [];
       const fields = { cycle_id: cycle.id, amount, expire_at: timestamp(cycle.end) };
-      // The instant is part of the cause, since an account can change the number of days before the expiry.
+      // The cause contains the instant: if `expiringDays` changes, the event can happen again at another instant.
       return [{ type: 'credits.expiring' as const, cause: `${periodOf(cycle)}/${at}`, fields }];
     });
   }
@@ -218,7 +218,7 @@ class EndUserEvents {
     }
     if (before.balance > 0 && this.#balance === 0) add('balance.exhausted', '', {});
     const isRefilled = before.balance === 0 && this.#balance > 0;
-    // The first grant of an end user is not a recovery.
+    // The balance of an end user rises from 0 with the first grant, but this is not a recovery.
     if (before.hadGrant && (isRefilled || recovered.length > 0))
       add('balance.recovered', '', { thresholds: recovered });
   }
@@ -230,7 +230,7 @@ class EndUserEvents {
   }
 }
 
-/** Returns `credits.expired` for the end of a period. @param opening the posting that opens the next period, if any */
+/** Returns `credits.expired` for the end of a period. @param opening the posting that opens the next period, or null */
 function expiryOf(cycle: Cycle, opening: Posting | null): Happened[] {
   const kept = opening !== null && renews(cycle) ? rolledOver(opening) : 0;
   const amount = spendable(cycle) - kept;
@@ -247,7 +247,7 @@ function sumOf(cycles: readonly Cycle[]): Amount {
   return cycles.reduce((sum, cycle) => sum + spendable(cycle), 0);
 }
 
-/** Returns the event for the kind of a transaction; empty if there is none. */
+/** Returns the event that reports a transaction; empty for kinds without an event. */
 function happenedIn(postings: Transaction): Happened[] {
   const [first] = postings;
   const { id, kind, amount, expiresAt } = transactionOf(postings as [Posting, ...Posting[]]);
@@ -294,7 +294,7 @@ function happenedIn(postings: Transaction): Happened[] {
   }
 }
 
-/** The credits of a refund that cannot be spent again: their periods have ended, and no new cycle replaces them. */
+/** The refunded credits that have expired: their periods have ended, and the refund opened no new cycle for them. */
 function refundExpired(postings: Transaction): Amount {
   return postings.reduce((sum, posting) => {
     if (isOpening(posting)) return sum - posting.amount;
@@ -311,7 +311,7 @@ function lostIn(postings: Transaction): Happened[] {
   });
 }
 
-/** The credits of a grant; null for other transactions. The first posting of a refund never opens a cycle. */
+/** The credits of a grant; null for other transactions, such as a refund, whose first posting opens no cycle. */
 function grantOf([first]: Transaction): Amount | null {
   return isOpening(first) ? first.amount : null;
 }
@@ -320,7 +320,7 @@ function rolledOver({ amount, terms }: Posting): Amount {
   return amount - (terms?.plan.amount ?? 0);
 }
 
-/** The credits of a cycle that would roll over if the cycle ended now; 0 if it does not renew with the same plan. */
+/** The credits that would roll over if the cycle ended now; 0 if the cycle does not renew with the same plan. */
 function rollingOver(cycle: Cycle): Amount {
   return renews(cycle) && cycle.next === null ? Math.min(cycle.plan.rolloverMax, spendable(cycle)) : 0;
 }

@@ -1,11 +1,11 @@
-// Derives events in the background, and deletes events that are older than their retention.
+// Derives events in the background, and deletes events that are older than the retention time.
 
 import { IntervalJob } from '../batching/interval-job.ts';
 import { PacedJob } from '../batching/paced-job.ts';
 import type { EventLog } from '../store/event-log.ts';
 import { deriveEvents } from './derive.ts';
 
-/** Maximum number of deletions per second, so that the store is free for writes most of the time. */
+/** Maximum number of calls of `deleteExpired` per second, so that the store is free for writes most of the time. */
 const DELETIONS_MAX = 10;
 
 /** @param onEvents called after new events have been stored */

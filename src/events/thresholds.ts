@@ -1,5 +1,5 @@
-// The settings of accounts for their events: the thresholds of `balance.low`, and the number of days between
-// `credits.expiring` and the expiry. A change applies to events that are derived after it.
+// The settings of an account for its events: the thresholds of `balance.low`, and the number of days between
+// `credits.expiring` and the expiry. A changed setting applies to the events that are derived afterwards.
 
 import assert from 'node:assert/strict';
 import type { Instant } from '../ledger/instant.ts';

@@ -3,8 +3,8 @@
 export const BODY_BYTES_MAX = 64 * 1024;
 export const HEADER_BYTES_MAX = 16 * 1024;
 /**
- * Scrip refuses a request with more headers. If Node.js enforced the limit, it would drop the headers beyond it, such
- * as an `Idempotency-Key`.
+ * Scrip refuses a request with more headers. If Node.js enforced this limit, it would silently drop further headers,
+ * such as an `Idempotency-Key`.
  */
 export const HEADERS_MAX = 100;
 /** In characters. */
@@ -15,9 +15,9 @@ export const CONNECTIONS_MAX = 100_000;
 /** Maximum number of connections beyond `MAX_CONNECTIONS` that get an error response; others are closed without one. */
 export const SURPLUS_CONNECTIONS_MAX = 1_000;
 /**
- * Limits on the number of pipelined requests of a process that have not begun; each takes about 2 kB of memory. While
- * there are `PIPELINED_READ_MAX` or more, connections that pipelined stay paused; without this limit, garbage
- * collection stopped the process for 20 ms at a time. While there are `PIPELINED_MAX` or more, all paused connections
+ * Limits on the pipelined requests of a process that have not begun. Each request takes about 2 kB of memory. From
+ * `PIPELINED_READ_MAX` requests on, connections that have sent pipelined requests stay paused. Without this limit,
+ * garbage collection stopped the process for 20 ms at a time. From `PIPELINED_MAX` requests on, all paused connections
  * stay paused.
  */
 export const PIPELINED_READ_MAX = 5_000;
@@ -38,7 +38,7 @@ export const PAGES_AT_ONCE = 4;
 /** Limits that settings or tests can change. */
 export const SERVER_LIMITS = {
   connectionsMax: 2_000,
-  /** The maximum number of requests in flight of all accounts. */
+  /** The maximum number of requests in flight of all accounts together. */
   inFlightMax: 4_096,
   /** The maximum number of bytes in large responses that are not sent yet. */
   unsentBytesMax: 128 * 2 ** 20,
@@ -48,7 +48,7 @@ export const SERVER_LIMITS = {
   connectionsCheckMs: 5_000,
   /**
    * Longer than the idle timeout of common proxies (60 s), so that the proxy closes an idle connection first. If Scrip
-   * closed it first, a request that the proxy sends at this moment would fail.
+   * closed the connection just when the proxy sends a request, the request would fail.
    */
   keepAliveMs: 75_000,
   /** How long a client may stop reading while bytes of a response are waiting for it. */

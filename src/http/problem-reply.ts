@@ -1,4 +1,4 @@
-// Sends problem documents (RFC 9457) with the texts of `problems.ts`.
+// Sends errors as problem documents (RFC 9457). Their texts are in `problems.ts`.
 
 import type { FastifyReply } from 'fastify';
 import { NotBegun } from '../batching/group-commit.ts';
@@ -11,7 +11,7 @@ export const PROBLEM_TYPE = 'application/problem+json';
 /** Seconds after which a client may retry a request that got 503. */
 export const RETRY_AFTER_SECONDS = 1;
 
-/** The status that nginx uses for a disconnected client. It appears only in metrics and logs. */
+/** The status that nginx uses for a disconnected client. Only metrics and logs contain this status. */
 const CANCELED_STATUS = 499;
 
 export interface Particulars {
@@ -31,7 +31,7 @@ export function problemDocument(code: ProblemCode, requestId: string, particular
 }
 
 export function sendProblem(reply: FastifyReply, code: PlainProblem): void;
-/** @param requestId the id of the first request, if its response is replayed */
+/** @param requestId in a replay, the id of the first request; by default, the id of the current request */
 export function sendProblem(reply: FastifyReply, code: ProblemCode, particulars: Particulars, requestId?: string): void;
 export function sendProblem(
   reply: FastifyReply,
@@ -40,7 +40,7 @@ export function sendProblem(
   requestId = reply.request.id,
 ): void {
   const { status } = PROBLEMS[code];
-  // A write without a key may have been applied, and an automatic retry could apply it again.
+  // After `OutcomeUnknown`, an automatic retry without an idempotency key could apply the write twice.
   const isSafe = code !== 'OutcomeUnknown' || reply.request.headers['idempotency-key'] !== undefined;
   if (status === 503 && isSafe) reply.header('retry-after', RETRY_AFTER_SECONDS);
   if (code === 'Unauthorized') reply.header('www-authenticate', 'Bearer realm="scrip"');
@@ -49,11 +49,11 @@ export function sendProblem(
   reply.send(Buffer.from(problemDocument(code, requestId, particulars)));
 }
 
-/** Problems after which the connection remains usable, since the whole body was read. */
+/** Problems after which the connection remains usable, because the whole body was read. */
 const READ_WHOLE: ReadonlySet<ProblemCode> = new Set(['InvalidJson', 'InvalidField']);
 
 export function sendInvalid(reply: FastifyReply, { code, errorCode, message, errors }: InvalidRequest): void {
-  // Fastify closes the connection after any error of a body parser, and pipelined requests would get no response.
+  // Fastify closes the connection after an error in a body parser, so pipelined requests would get no response.
   if (READ_WHOLE.has(code)) reply.removeHeader('connection');
   const named = errorCode === null ? {} : { error_code: errorCode };
   sendProblem(reply, code, { detail: message, ...named, ...(errors.length > 0 ? { errors } : {}) });
@@ -64,17 +64,18 @@ export function sendNotBegun(reply: FastifyReply, { code }: NotBegun): void {
   else sendProblem(reply, code);
 }
 
-/** Logs the error if Scrip or its database failed. */
+/** Sends the response for an error. Logs the error only if Scrip or its database caused it. */
 export function sendError(reply: FastifyReply, error: unknown): void {
   if (error instanceof InvalidRequest) {
     sendInvalid(reply, error);
   } else if (error instanceof NotBegun) {
     sendNotBegun(reply, error);
   } else {
-    // A closed connection is not an error, for example at the end of a shutdown.
+    // If the connection is already closed, for example by a shutdown, a failed request is normal.
     const level = reply.request.raw.socket.destroyed ? 'info' : 'error';
     const code = error instanceof StoreFault ? error.code : 'Internal';
-    // While the database is unavailable, thousands of requests fail for the same reason; a stack trace adds nothing.
+    // While the database is unavailable, thousands of requests fail for the same reason, so the log omits the stack
+    // traces.
     const details = code === 'Internal' ? { err: error } : { fault: code, reason: (error as StoreFault).message };
     reply.log[level]({ ...details, request_id: reply.request.id }, 'a request failed');
     sendProblem(reply, code);

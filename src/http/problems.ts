@@ -1,12 +1,11 @@
-// All problems that a request can cause, with the name, status and texts of each problem. A problem without a status or
-// a text does not compile.
+// All problems that a response can report. The compiler rejects a problem without a status or a text.
 
 import type { Refusal, WriteCommand } from '../ledger/command.ts';
 import { OPEN_HOLDS_MAX } from '../ledger/hold.ts';
 import type { FaultCode } from '../store/store-fault.ts';
 import { BODY_BYTES_MAX, HEADER_BYTES_MAX, HEADERS_MAX } from './limits.ts';
 
-/** Errors of the request itself. */
+/** Problems with the request itself, which Scrip detects before the request reaches the ledger. */
 export type RequestCode =
   | 'BadRequest'
   | 'ExpectationFailed'
@@ -25,7 +24,7 @@ export type RequestCode =
 export type ProblemCode = Refusal['refused'] | FaultCode | 'Overloaded' | RequestCode;
 
 export interface FieldError {
-  /** JSON Pointer to the field, empty for the body as a whole. */
+  /** JSON Pointer to the field; empty if the message is about the whole body. */
   readonly path: string;
   readonly message: string;
 }
@@ -45,13 +44,13 @@ interface Refundable {
 
 interface Problem {
   readonly status: number;
-  /** A short description, the same each time this error occurs. */
+  /** A short description, which does not depend on the request. */
   readonly title: string;
   /** What is wrong with this request, or why it failed; a function if the text depends on the request. */
   readonly detail: string | ((particulars: never) => string);
   /** What a client of the API can do about it. */
   readonly remedy: string;
-  /** The text in forms of the console, if it differs from `detail`. */
+  /** The text that forms of the console show instead of `detail`. */
   readonly inForm?: string;
 }
 
@@ -256,13 +255,13 @@ export const PROBLEMS = {
 export const NO_TEST_CLOCK =
   'This ledger has no test clock. To get one, start Scrip with --test-clock on a new ledger.';
 
-/** Problems whose `error_code` is not their name in capitals. Published clients of this API expect these codes. */
+/** Problems whose `error_code` is not derived from their name. Published clients of this API expect these codes. */
 const ERROR_CODES: Partial<Record<ProblemCode, string>> = {
   CycleAlreadyActive: 'ACTIVE_CYCLE_EXISTS',
   CycleNotFound: 'NO_ACTIVE_CYCLE',
 };
 
-/** The name in capitals, such as `INSUFFICIENT_FUNDS`, with a few exceptions. */
+/** The `error_code` of a problem: its name in capitals, such as `INSUFFICIENT_FUNDS`, except for `ERROR_CODES`. */
 export function errorCodeOf(code: ProblemCode): string {
   return ERROR_CODES[code] ?? code.replaceAll(/(?<=[a-z])(?=[A-Z])/g, '_').toUpperCase();
 }
@@ -270,18 +269,18 @@ export function errorCodeOf(code: ProblemCode): string {
 /** The `error_code` for an amount of 0 or less. */
 export const AMOUNT_NEGATIVE = 'AMOUNT_NEGATIVE';
 
-/** Problems with a constant `detail`. */
+/** Problems whose `detail` does not depend on the request. */
 export type PlainProblem = {
   [Code in ProblemCode]: (typeof PROBLEMS)[Code]['detail'] extends string ? Code : never;
 }[ProblemCode];
 
-/** The text of a problem in a form of the console. */
+/** The text that a form of the console shows for a problem. */
 export function formText(code: PlainProblem): string {
   const problem: Problem = PROBLEMS[code];
   return problem.inForm ?? PROBLEMS[code].detail;
 }
 
-/** @param kind of the refused command */
+/** @param kind the kind of the refused command; the text of `InsufficientFunds` depends on the kind */
 export function refusalDetail(refusal: Refusal, kind: WriteCommand['kind'] = 'subtract'): string {
   switch (refusal.refused) {
     case 'InsufficientFunds': {
@@ -306,11 +305,11 @@ function credits(amount: number): string {
   return `${grouped(amount)} ${amount === 1 ? 'credit' : 'credits'}`;
 }
 
-/** An invalid request, thrown where it is detected. */
+/** Thrown when Scrip detects an invalid request. The error handler sends the problem document. */
 export class InvalidRequest extends Error {
   readonly code: RequestCode;
   readonly errors: readonly FieldError[];
-  /** If null, the response has the `error_code` of `code`. */
+  /** The `error_code` of the response; null for the default of `code`. */
   readonly errorCode: string | null;
 
   constructor(code: RequestCode, detail: string, errors: readonly FieldError[] = [], errorCode: string | null = null) {
@@ -322,7 +321,7 @@ export class InvalidRequest extends Error {
   }
 }
 
-/** @param errorCode null to use the `error_code` of `InvalidField` */
+/** @param errorCode the `error_code` of the response; null for the default of `InvalidField` */
 export function invalidFields(errors: readonly FieldError[], errorCode: string | null = null): InvalidRequest {
   return new InvalidRequest('InvalidField', PROBLEMS.InvalidField.detail(errors), errors, errorCode);
 }

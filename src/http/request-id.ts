@@ -1,6 +1,6 @@
-// Request ids: the time of arrival, the process id and a counter.
+// A request id consists of the time of arrival, the process id and a counter, each in base 36.
 
-/** The middle part differs between processes on the same machine. */
+/** The process id keeps the request ids of processes on the same machine apart. */
 export function requestIds(): () => string {
   const ofProcess = `-${process.pid.toString(36)}-`;
   let count = 0;

@@ -73,9 +73,12 @@ export interface HttpServerOptions {
 /** Pages outside the API, with their own routes, parsers and error handling. */
 export interface OtherPages {
   readonly plugin: (app: FastifyInstance) => Promise<void>;
-  /** The beginning of all URLs of these pages, such as `/console/`. */
+  /** All paths of these pages begin with this text, such as `/console/`. */
   readonly prefix: string;
-  /** Called for each URL with this prefix. Returns another URL if the router cannot decode this one. */
+  /**
+   * Called with each URL that begins with `prefix`. Returns the URL to route: the same URL, or another one if the
+   * router could not decode it.
+   */
   readonly addressFor: (url: string) => string;
 }
 
@@ -91,13 +94,16 @@ export interface HttpServer {
   drain(): Promise<void>;
 }
 
-/** How often idle connections are closed during the drain. */
+/** The interval at which idle connections are closed during a shutdown. */
 const DRAIN_IDLE_MS = 100;
 
 /** A UUID of any version, in upper or lower case. */
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 
-/** Paths that Scrip also answers on connections beyond `MAX_CONNECTIONS`, since a busy process is not a failed one. */
+/**
+ * Scrip answers these paths even on connections beyond `MAX_CONNECTIONS`, so that a busy process does not look like a
+ * failed one.
+ */
 const OPERATOR_PATHS: ReadonlySet<string> = new Set(['/healthz', '/readyz', '/metrics']);
 
 export async function buildServer(options: HttpServerOptions): Promise<HttpServer> {
@@ -109,8 +115,8 @@ export async function buildServer(options: HttpServerOptions): Promise<HttpServe
   const requests = new RequestMetrics(metrics, options.logRequests ? logger : null);
   requests.decorate(app);
   if (options.tracer) traceRequests(app, options.tracer);
-  // The responses are written as text. Without this line, Fastify would compile a serializer for the schema of each
-  // response. The serializers would never be used, and compiling them would take most of the start-up time.
+  // The routes send text, so Fastify needs no serializers. Without this line, Fastify would compile one for each
+  // response schema, which would take most of the start-up time.
   app.setSerializerCompiler(() => JSON.stringify);
   app.setErrorHandler(answerError);
   takeJsonOnly(app);
@@ -118,13 +124,13 @@ export async function buildServer(options: HttpServerOptions): Promise<HttpServe
   refuseMalformed(app, limits);
   const inFlight = new FairShare(limits.inFlightMax);
   app.decorateRequest('isInFlight', false);
-  // One hook for all the work, since calling another hook takes as long as the work itself.
+  // A single hook does all the work, because calling a second hook would take as long as the work itself.
   app.addHook('onSend', (request, reply, _payload, done) => {
     requests.finish(request, reply);
     if (request.isInFlight) inFlight.release(request.caller.account, 1);
     reply.header('x-content-type-options', 'nosniff');
     const connection = connectionOf(request.raw.socket);
-    // During the drain, Fastify would close each connection after its next response, but pipelined requests must be
+    // During a shutdown, Fastify would close each connection after its next response. Pipelined requests must be
     // answered first.
     if (isDraining && connection.pipelined.length > 0) reply.raw.removeHeader('connection');
     else if (isDraining || connection.isSurplus) reply.header('connection', 'close');
@@ -191,7 +197,7 @@ function malformedIn({ httpVersion, headers, rawHeaders }: IncomingMessage): Inv
   if (httpVersion !== '1.1' && httpVersion !== '1.0')
     return new InvalidRequest('BadRequest', 'Send the request as HTTP/1.1 or HTTP/1.0.');
   const { host, expect, 'transfer-encoding': encoding } = headers;
-  // RFC 9112, section 3.2; Node.js joins two Host headers with a comma and a space.
+  // RFC 9112, section 3.2: an HTTP/1.1 request has exactly one Host header. Node.js joins two with a comma and a space.
   if (host === undefined ? httpVersion !== '1.0' : host.includes(', '))
     return new InvalidRequest('BadRequest', 'Send exactly one Host header.');
   if (expect !== undefined && !CONTINUE.test(expect))
@@ -205,7 +211,7 @@ function bareServer({ logger, console }: HttpServerOptions, limits: ServerLimits
   const genReqId = requestIds();
   const connections = new Connections(limits);
   return Fastify({
-    // With its own logger, Fastify would add listeners to every response.
+    // With the option `logger`, Fastify would add listeners to every response.
     childLoggerFactory: () => logger,
     logController: new LogController({ disableRequestLogging: true }),
     serverFactory: (handler) => {
@@ -219,7 +225,7 @@ function bareServer({ logger, console }: HttpServerOptions, limits: ServerLimits
     bodyLimit: BODY_BYTES_MAX,
     exposeHeadRoutes: true,
     forceCloseConnections: 'idle',
-    // Scrip answers requests on open connections during the drain.
+    // During a shutdown, Scrip still answers requests on open connections.
     return503OnClosing: false,
     ajv: {
       customOptions: { coerceTypes: false, removeAdditional: false, useDefaults: false, allErrors: true },
@@ -232,7 +238,7 @@ function bareServer({ logger, console }: HttpServerOptions, limits: ServerLimits
 
 function nodeServer(limits: ServerLimits): Server {
   const server = createServer({
-    // Without a Host header, Node.js would send an empty response instead of a problem.
+    // By default, Node.js would send an empty response to a request without a Host header, instead of a problem.
     requireHostHeader: false,
     // Without this option, Node.js would keep only the first of two `Authorization` or `Host` headers.
     joinDuplicateHeaders: true,
@@ -262,9 +268,9 @@ function takeJsonOnly(app: FastifyInstance): void {
 }
 
 /**
- * For requests that match no route: 405 if the path has other methods, otherwise 404.
+ * Answers requests that match no route: with 405 if the path has other methods, otherwise with 404.
  *
- * @returns the methods of each path, including routes that are added later
+ * @returns the methods of each path; routes that are added later appear in the same map
  */
 function answerUnrouted(app: FastifyInstance): ReadonlyMap<string, ReadonlySet<string>> {
   const methodsOf = new Map<string, Set<string>>();

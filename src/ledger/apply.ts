@@ -1,5 +1,5 @@
-// Applies postings to the state of an end user. Only this file defines the effect of a posting. A posting that the
-// state does not allow violates an invariant.
+// Applies postings to the state of an end user. Only this file defines the effect of a posting. If a posting does not
+// fit the state, the functions throw `InvariantViolation`.
 
 import { isAmount } from './amount.ts';
 import {
@@ -32,8 +32,8 @@ export function applyAll(state: EndUserState, postings: readonly Posting[]): End
 }
 
 /**
- * A state under construction. `cycles` is a private copy. `holds` is shared with the earlier state: a change of a hold
- * assigns a new array.
+ * A state under construction. `cycles` is a copy that can be modified. The earlier state may have the same `holds`
+ * array, so a change of a hold assigns a new array.
  */
 interface Draft {
   readonly cycles: Cycle[];
@@ -93,13 +93,13 @@ function open(cycles: Cycle[], posting: Posting): void {
 
 function supersede(cycles: Cycle[], { createdAt: now }: Posting): void {
   cycles.forEach((cycle, index) => {
-    // A cycle that has ended still counts as active until its renewal is applied.
+    // Until its renewal is applied, a cycle that has ended counts as active.
     assertInvariant(3, !isActiveRecurring(cycle), 'an end user has at most one active recurring cycle');
     if (cycle.status === 'canceled' && !hasEnded(cycle, now)) cycles[index] = { ...cycle, status: 'superseded' };
   });
 }
 
-/** The cycle moves to the end of the burn order. */
+/** A renewed cycle moves to the end of the burn order. */
 function renew(cycles: Cycle[], posting: Posting): void {
   const { period, amount, held, createdAt, expiresAt, terms } = posting;
   const index = indexOf(cycles, posting);
@@ -140,7 +140,7 @@ function firstPeriodOf({ cycleId, period, amount, held, createdAt, expiresAt, te
   return cycle;
 }
 
-/** Sets the plan that begins when the current period ends, in place of any plan that was scheduled before. */
+/** Sets the plan that begins when the current period ends. Replaces a plan that was scheduled before. */
 function schedulePlan(cycles: Cycle[], posting: Posting): void {
   const { transactionId: id, amount, held, terms } = posting;
   const index = runningIndexOf(cycles, { ...posting, terms: null });
@@ -180,13 +180,16 @@ function stop(cycles: Cycle[], posting: Posting): void {
   cycles[index] = { ...cycle, status: 'canceled', next: null };
 }
 
-/** The first posting of a transaction creates the hold; each further posting adds credits of another cycle. */
+/**
+ * The first posting of a transaction creates the hold; each further posting adds credits from another cycle to the
+ * hold.
+ */
 function hold(draft: Draft, posting: Posting): void {
   const { transactionId: id, cycleId, period, amount, held, expiresAt: end, holdExpiresAt } = posting;
   assertInvariant(1, amount === 0 && isAmount(held), 'a hold only sets credits aside');
   assertInvariant(4, holdExpiresAt !== null && holdExpiresAt > posting.createdAt, 'a hold expires after it is created');
-  // The state may omit a cycle that has ended since the hold was created. The audit checks that the cycle was running
-  // at that time.
+  // If the cycle has ended since the hold was created, the state may not contain the cycle. The audit checks that the
+  // cycle was running when the hold was created.
   changeIfRunning(draft.cycles, posting);
   const part = { cycleId, period, amount: held, end };
   const existing = draft.holds.find((each) => each.id === id);
@@ -222,14 +225,14 @@ function closeHold(draft: Draft, posting: Posting): void {
     if (kind === 'lapse')
       assertInvariant(4, posting.transactionId === lapseId(hold), 'the id of a lapse is derived from its hold');
     const parts = hold.parts.filter((each) => each !== part);
-    // The rest of the hold lapses at the same instant, so the hold keeps its position in the list.
+    // The expiry of the hold does not change, so the hold keeps its position in the list.
     draft.holds =
       parts.length === 0
         ? draft.holds.filter((each) => each !== hold)
         : draft.holds.map((each) => (each === hold ? { ...hold, parts } : each));
   }
   if (held === 0) change(draft.cycles, posting, runningIndexOf(draft.cycles, posting));
-  // The state may omit a cycle that has ended.
+  // If the cycle has ended, the state may not contain it.
   else if (!changeIfRunning(draft.cycles, posting) && expiresAt <= createdAt)
     assertInvariant(1, amount >= held, 'a capture spends only held credits of an ended cycle');
 }

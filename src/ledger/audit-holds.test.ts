@@ -1,4 +1,4 @@
-// The audit rules for holds, tested on hand-made ledgers: valid ledgers pass, and each faulty ledger leads to the
+// The audit rules for holds, tested on hand-made ledgers: valid ledgers pass, and each faulty ledger produces the
 // expected messages.
 
 import assert from 'node:assert/strict';

@@ -1,4 +1,4 @@
-// How the audit checks rollover, scheduled plans and changes of plan: the histories that it accepts, and its findings
+// How the audit checks rollover, scheduled plans and changes of plan: which histories it accepts, and what it reports
 // for each wrong field.
 
 import assert from 'node:assert/strict';
@@ -16,7 +16,7 @@ function later(amount: number, change: Partial<StartCycle> = {}): StartCycle {
 }
 
 /**
- * A renewal with rollover, a scheduled plan that a later one replaces, a change of plan, and a scheduled plan that has
+ * Contains a renewal with rollover, a scheduled plan that is replaced, a change of plan, and a scheduled plan that has
  * not begun yet.
  */
 const HISTORY: History = [
@@ -66,10 +66,7 @@ test('the audit finds nothing wrong with a scheduled plan that a stop or a repla
   }
 });
 
-/**
- * A change to one posting, and the invariant that the audit then reports. `said` is part of the first message that the
- * audit reports about the posting.
- */
+/** A change to one posting, the violated invariant, and a part of the first message that the audit reports. */
 type Row = readonly [what: string, posting: Posting, change: Partial<Posting>, invariant: number, said: string];
 
 function planned(posting: Posting, change: Partial<Plan>): Partial<Posting> {
@@ -317,7 +314,7 @@ test('the audit finds a plan that was scheduled on a canceled cycle', () => {
       const stop = postings.findIndex(({ kind }) => kind === 'stop-cycle');
       const [stopping] = postings.splice(stop, 1) as [Posting];
       const [scheduling] = postings.slice(-1) as [Posting];
-      // Swaps the stop and the schedule, so that the stop comes first.
+      // Swaps the two transactions: the cycle is stopped before the plan is scheduled.
       const { transactionId, createdAt } = stopping;
       postings.splice(-1, 1, { ...stopping, transactionId: scheduling.transactionId, createdAt: scheduling.createdAt });
       postings.push({ ...scheduling, transactionId, createdAt });

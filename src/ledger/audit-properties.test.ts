@@ -1,5 +1,4 @@
-// The audit of random histories: it finds nothing wrong in a history that Scrip wrote, and finds any single change to
-// that history.
+// The audit finds nothing wrong in a random history that Scrip wrote, and finds any single change to that history.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -113,8 +112,8 @@ const HOLD_FIELDS: { readonly [Field in keyof Hold]: Other<Hold, Field> } = {
 type PostingField = Exclude<keyof Posting, 'transactionId' | 'actor' | 'note'>;
 
 /**
- * The fields that the audit can check. A change to any other field causes no contradiction, so only the hash chain
- * detects it.
+ * The fields that the audit can check. Only the hash chain detects a change to any other field, because such a change
+ * contradicts nothing.
  */
 const POSTING_FIELDS: { readonly [Field in PostingField]: Other<Posting, Field> } = {
   cycleId: ({ cycleId }, all) => otherId(cycleId, all),
@@ -171,8 +170,8 @@ function isRefundOf({ reference, cycleId, period, expiresAt }: Posting, { postin
 }
 
 /**
- * Whether the audit can check the expiry of a hold. Nothing contradicts a wrong expiry if the hold has a single posting
- * and was captured or released.
+ * Whether the audit can detect a wrong expiry of a hold: not if the hold has only one posting and was captured or
+ * released.
  */
 function isExpiryChecked({ transactionId: id }: Posting, { postings, holds }: Stored): boolean {
   const isOpen = holds.some((hold) => hold.id === id);
@@ -183,7 +182,9 @@ function isExpiryChecked({ transactionId: id }: Posting, { postings, holds }: St
 const written = histories.map(stored).filter(({ postings }) => postings.length > 0);
 const withHolds = written.filter(({ holds }) => holds.length > 0);
 
-/** A random history, and `changed`: a copy of its row at the index `place`, with a different value in `field`. */
+/**
+ * Generates a random history, the index of one of its rows, and a copy of that row with a different value in `field`.
+ */
 function changes<Row extends object>(
   rowsOf: (all: Stored) => readonly Row[],
   field: keyof Row,
@@ -235,8 +236,8 @@ for (const [field, other] of Object.entries(POSTING_FIELDS)) {
 }
 
 /**
- * Whether the audit can detect that a posting is missing. This is possible if the posting moved credits that are still
- * stored, changed a hold, or scheduled a plan that began or can still begin.
+ * Whether the audit can detect that a posting is missing. True if the posting moved credits that are still stored,
+ * changed a hold, or scheduled a plan that began or can still begin.
  */
 function isMissed(posting: Posting, all: Stored): boolean {
   return (isAmountChecked(posting, all) && isPlanChecked(posting, all)) || posting.held !== 0;

@@ -1,4 +1,4 @@
-// The general audit rules, tested on hand-made ledgers: valid ledgers pass, and each faulty ledger leads to the
+// The general audit rules, tested on hand-made ledgers: valid ledgers pass, and each faulty ledger produces the
 // expected messages.
 
 import assert from 'node:assert/strict';

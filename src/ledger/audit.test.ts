@@ -1,6 +1,6 @@
 // The audit finds nothing wrong in a ledger that Scrip wrote, and finds any single change to that ledger. Each row of
-// the tables is one change, which the tests make to every cycle, hold or posting in turn, in a ledger with all kinds of
-// transactions.
+// the tables describes one change. The tests apply the change to every cycle, hold or posting in turn. The ledger
+// contains all kinds of transactions.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -145,7 +145,7 @@ const hasTerms = ({ terms }: Posting) => terms !== null;
 
 const isHold = ({ kind }: Posting) => kind === 'hold';
 
-/** Whether a hold is open or has lapsed: only then can the audit check its expiry. */
+/** Whether a hold is open or has lapsed. The audit cannot check the expiry of other holds. */
 function hasExpiry({ kind, transactionId: id }: Posting, { holds, postings }: Stored): boolean {
   const hasLapsed = postings.some((other) => other.kind === 'lapse' && other.reference === id);
   return kind === 'hold' && (hasLapsed || holds.some((hold) => hold.id === id));

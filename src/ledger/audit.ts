@@ -39,7 +39,7 @@ export interface AuditedEndUser {
   readonly holds: readonly Hold[];
   /** All postings, oldest first. The audit reads each posting once and keeps only refunds in memory. */
   readonly postings: Iterable<Posting>;
-  /** Returns no postings if the transaction does not exist. */
+  /** Returns the postings of a transaction; none if it does not exist. */
   readonly find: (id: TransactionId) => readonly Posting[];
 }
 
@@ -60,8 +60,8 @@ export function* audit(audited: AuditedEndUser, now: Instant): Generator<Finding
 }
 
 /**
- * Above this number of cycles, the audit drops ended cycles. An end user with thousands of ended cycles would otherwise
- * be slow to check.
+ * Above this number of cycles, the audit removes ended cycles from its state. Otherwise, an end user with thousands of
+ * ended cycles would be slow to check.
  */
 const PRUNED_ABOVE = 32;
 
@@ -142,7 +142,7 @@ class AuditFold {
       yield [4, `has the kind ${kind}, but refers to a transaction`];
     if (posting.holdExpiresAt !== null && kind !== 'hold') yield [4, `has the kind ${kind}, but the expiry of a hold`];
     if (kind === 'hold' && !this.#isRunning(posting)) yield [1, 'holds credits of a period that is not running'];
-    // A capture spends held credits before other credits.
+    // A capture spends held credits first, so its first posting must spend some.
     const isFirst = this.#transaction.length === 0;
     if (kind === 'capture' && isFirst && (posting.held === 0 || posting.amount === 0))
       yield [1, 'captures no held credits'];
@@ -218,7 +218,9 @@ const FIELDS: readonly (readonly [field: keyof Cycle, invariant: Invariant])[] =
   ['end', 4],
 ];
 
-/** @param now `held` is not compared in cycles that have ended at `now`, since it is not updated after the end */
+/**
+ * @param now for cycles that have ended at `now`, `held` is not compared: a store does not update `held` after the end
+ */
 function* differences(expected: Cycle, stored: Cycle, now: Instant): Generator<Fault> {
   for (const [field, invariant] of FIELDS) {
     if (field === 'held' && hasEnded(expected, now)) continue;

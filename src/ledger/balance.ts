@@ -8,8 +8,8 @@ import type { Instant } from './instant.ts';
 import type { EndUserState } from './state.ts';
 
 /**
- * The cycles that are running at `now`, in burn order, with all due renewals and lapses. For a future `now`, assumes
- * that no request follows until then.
+ * The cycles that are running at `now`, in burn order, after all due renewals and lapses. If `now` is in the future,
+ * assumes that no request arrives before then.
  */
 export function cyclesAt(state: EndUserState, now: Instant): readonly Cycle[] {
   const returned = lapsedBy(state, now);
@@ -39,7 +39,7 @@ export function atItsEnd(cycle: Cycle, holds: readonly Hold[]): Cycle {
   return { ...cycle, held };
 }
 
-/** The credits that return from holds whose lapse is due at `now`, by period; null if no lapse is due. */
+/** The credits of the holds whose lapse is due at `now`, summed by period; null if no lapse is due. */
 function lapsedBy({ holds }: EndUserState, now: Instant): Map<string, Amount> | null {
   let returned: Map<string, Amount> | null = null;
   for (const { expiresAt, parts } of holds) {

@@ -1,5 +1,5 @@
-// Commands for holds and refunds see the effects of earlier commands in the same batch, and due lapses count towards
-// the event limit of the batch.
+// Commands for holds and refunds see the effects of earlier commands in the same batch. Due lapses count towards the
+// event limit of the batch.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -48,7 +48,7 @@ function decideAll(
   return decideBatch(batchOf(commands), { states, records: NO_RECORDS, referenced }, momentAt(NOW), eventsMax);
 }
 
-/** Each outcome in one word; null for a command that was postponed. */
+/** For each command, `accepted` or the refusal; null if the command was postponed. */
 function outcomes({ outcomes: all }: DecidedBatch): (string | null)[] {
   return all.map((outcome) => (outcome === null ? null : (outcome.refused ?? 'accepted')));
 }

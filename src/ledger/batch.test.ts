@@ -52,7 +52,7 @@ function decideAll(
   return decideBatch(batchOf(commands), loaded, momentAt(NOW), eventsMax);
 }
 
-/** Each outcome in one word; null for a command that was postponed. */
+/** For each command, `accepted` or the refusal; null if the command was postponed. */
 function outcomes(decided: DecidedBatch): (string | null)[] {
   return decided.outcomes.map((outcome) => (outcome === null ? null : (outcome.refused ?? 'accepted')));
 }
@@ -248,7 +248,9 @@ test('any command of an end user with two active recurring cycles violates invar
     assert.throws(() => decideAll([command], [two]), { invariant: 3 });
 });
 
-/** The cycles of an end user after the batch, without their ids, because the ids depend on the rest of the batch. */
+/**
+ * The cycles of an end user after the batch. The ids are blank, because they depend on the other commands of the batch.
+ */
 function cyclesAfter({ changes }: DecidedBatch, user: number): Cycle[] | undefined {
   return changes.find(({ index }) => index === user)?.after.cycles.map((cycle) => ({ ...cycle, id: '' }));
 }

@@ -32,18 +32,18 @@ export interface Batch {
   readonly commands: readonly Command[];
   /** The end users of the commands, without duplicates. */
   readonly users: readonly EndUserKey[];
-  /** The `endUserText` of each end user. */
+  /** The `endUserText` of each element of `users`. */
   readonly names: readonly string[];
   /** For each command, the index of its end user in `users`. */
   readonly userOf: readonly number[];
   /** For each command, the name of its idempotency record; null for a command without a key. */
   readonly recordNames: readonly (string | null)[];
-  /** The transactions that refunds refer to; usually none. */
+  /** The transactions that commands of the batch refund; usually empty. */
   readonly references: readonly Reference[];
 }
 
 export interface Reference {
-  /** The index in `users`. */
+  /** The index of the end user in `users`. */
   readonly user: number;
   readonly transaction: TransactionId;
 }
@@ -58,15 +58,18 @@ export interface UserChange {
 }
 
 export interface DecidedBatch {
-  /** One outcome for each command; null if more events are due for the end user than fit into this batch. */
+  /**
+   * One outcome for each command; null if the command is postponed, because its end user has too many due events for
+   * one batch.
+   */
   readonly outcomes: readonly (Outcome | null)[];
   /** One change for each end user with new postings. */
   readonly changes: readonly UserChange[];
-  /** The records of keys that are used for the first time. */
+  /** The idempotency records of keys that this batch uses for the first time. */
   readonly records: readonly IdempotencyRecord[];
 }
 
-/** Groups the commands by end user. */
+/** Groups the commands by end user, and collects what a store must load for the commands. */
 export function batchOf(commands: readonly Command[]): Batch {
   const users: EndUserKey[] = [];
   const names: string[] = [];
@@ -90,11 +93,11 @@ export function batchOf(commands: readonly Command[]): Batch {
 }
 
 export interface LoadedBatch {
-  /** One state for each of `batch.users`. */
+  /** The states of `batch.users`, in the same order. */
   readonly states: readonly EndUserState[];
-  /** The stored records of the keys in the batch. */
+  /** The stored idempotency records of the keys in the batch. */
   readonly records: IdempotencyRecords;
-  /** The existing transactions of `batch.references`, by `referenceName`. */
+  /** Those transactions of `batch.references` that exist, by `referenceName`. */
   readonly referenced: ReadonlyMap<string, Referenced>;
 }
 
@@ -104,12 +107,12 @@ export function referenceName({ user, transaction }: Reference): string {
   return `${user}/${transaction}`;
 }
 
-/** @param eventsMax the number of postings after which the batch applies no further due events */
+/** @param eventsMax the batch stops applying due events when they have produced this many postings */
 export function decideBatch(batch: Batch, loaded: LoadedBatch, moment: Moment, eventsMax: number): DecidedBatch {
   assert(loaded.states.length === batch.users.length, 'every end user of the batch is loaded');
   const records = new Map<string, IdempotencyRecord>();
   const progress = loaded.states.map((state): Progress => ({ before: state, state, postings: [], isSettled: false }));
-  /** The transaction of a refund with all its refunds, including those that were decided earlier in this batch. */
+  /** The transaction that a command refunds, with its earlier refunds, including those decided in this batch. */
   const referencedBy = ({ transactionId: transaction }: Refund, user: number): Referenced | null => {
     const stored = loaded.referenced.get(referenceName({ user, transaction }));
     if (stored === undefined) return null;
@@ -148,7 +151,7 @@ interface Progress {
   isSettled: boolean;
 }
 
-/** @returns how many postings were applied */
+/** @returns the number of postings of due events that were applied */
 function catchUp(user: Progress, { now }: Moment, eventsMax: number): number {
   if (user.isSettled) return 0;
   const { state, postings, isComplete } = settle(user.state, now, eventsMax);

@@ -1,5 +1,5 @@
-// Plans that are scheduled for the end of the current period, with requests in every order before, at and after that
-// instant.
+// Plans that are scheduled for the end of the current period. The tests send requests in every order, before, at and
+// after that end.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

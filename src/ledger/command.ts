@@ -1,5 +1,5 @@
-// The commands of the ledger and their outcomes. A rule that forbids a command leads to a refusal, which is returned
-// and not thrown.
+// The commands of the ledger and their outcomes. If a rule forbids a command, the outcome is a refusal. Refusals are
+// returned, not thrown.
 
 import type { Amount } from './amount.ts';
 import type { Cycle } from './cycle.ts';
@@ -15,7 +15,7 @@ export interface EndUserKey {
   readonly endUser: string;
 }
 
-/** A unique text for each end user. */
+/** A text that identifies an end user: `<account>/<UUID>`. */
 export function endUserText({ account, endUser }: EndUserKey): string {
   return `${account}/${endUser}`;
 }
@@ -39,12 +39,12 @@ export interface Idempotency {
 
 interface Request extends EndUserKey {
   readonly actor: Actor;
-  /** If null or absent, each repetition of the request takes effect. */
+  /** If null or absent, a repeated request takes effect a second time. */
   readonly idempotency?: Idempotency | null;
   readonly note?: Note | null;
 }
 
-/** A grant of credits; either the days or the months are null. */
+/** A grant of credits that are valid for a number of days or for a number of months; the other number is null. */
 interface Grant extends Request {
   readonly amount: Amount;
   readonly validityDays: number | null;
@@ -68,8 +68,8 @@ export interface StartCycle extends Grant {
 }
 
 /**
- * What to do if a recurring cycle is active: refuse, replace the active cycle at once, or start when the current period
- * ends.
+ * What to do if a recurring cycle is already active: refuse the command, replace the active cycle at once, or start the
+ * new plan when the current period ends.
  */
 export type OnActive = 'refuse' | 'replace' | 'at_period_end';
 
@@ -97,11 +97,13 @@ export interface Release extends Request {
 
 export interface Refund extends Request {
   readonly kind: 'refund';
-  /** The subtraction or capture that is refunded. */
+  /** The subtraction or capture to refund. */
   readonly transactionId: TransactionId;
   /** Null to refund all credits that are not refunded yet. */
   readonly amount: Amount | null;
-  /** The validity of the new cycle for credits whose original cycles have ended; null if such credits do not return. */
+  /**
+   * Credits of ended cycles return in a new cycle that is valid for this number of days. If null, they do not return.
+   */
   readonly validityDays: number | null;
 }
 
@@ -119,13 +121,15 @@ export type Command = WriteCommand | Settle;
 export interface Needs {
   /** The idempotency key; null if there is none. If the key has a record, the record determines the outcome. */
   readonly idempotencyKey: string | null;
-  /** Whether the command can store data for an end user that has none yet. */
+  /** Whether the command can store data for an end user without stored data. */
   readonly canCreate: boolean;
   /**
    * Whether the command needs all open holds. If not, the store may load only the holds that are due, which is faster.
    */
   readonly allHolds: boolean;
-  /** The transaction to load together with its refunds; null for commands other than refunds. */
+  /**
+   * For a refund, the refunded transaction, which the store loads together with its earlier refunds; otherwise null.
+   */
   readonly transaction: TransactionId | null;
 }
 

@@ -121,7 +121,7 @@ test('the formula for missed periods gives the same number as counting the perio
     fc.integer({ min: INSTANT_MAX - 200 * DAY_MS, max: INSTANT_MAX - 2 }),
   );
   const validities = fc.integer({ min: 1, max: 40 });
-  /** The time since the start, in periods; `offsets` adds or subtracts a millisecond. */
+  /** The time since the start, as a number of periods. `offsets` are milliseconds. */
   const periods = fc.oneof(fc.double({ min: 0, max: 60, noNaN: true }), fc.integer({ min: 0, max: 60 }));
   const offsets = fc.constantFrom(-1, 0, 1);
   fc.assert(

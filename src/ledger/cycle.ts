@@ -26,14 +26,15 @@ export type CycleType = 'one-time' | 'recurring';
 
 /**
  * A canceled cycle becomes superseded when another recurring cycle starts. An active cycle becomes superseded when its
- * scheduled plan begins. Responses show a superseded cycle as canceled, but a second stop does not find it.
+ * scheduled plan begins. Responses show a superseded cycle as canceled, but a repeated stop does not return a
+ * superseded cycle.
  */
 export type CycleStatus = 'active' | 'canceled' | 'superseded';
 
 export interface Cycle {
   /** The id of the transaction that started the first period. */
   readonly id: TransactionId;
-  /** The number of the current period, from 0. */
+  /** The number of the current period, counted from 0. */
   readonly period: number;
   readonly type: CycleType;
   readonly status: CycleStatus;
@@ -50,7 +51,7 @@ export interface Cycle {
   readonly next: ScheduledPlan | null;
 }
 
-/** The instant at which `/add` or `/start-cycle` created the cycle. It stays the same in later periods. */
+/** The instant at which `/add` or `/start-cycle` created the cycle. All periods of a cycle share this instant. */
 export function createdAt(cycle: Cycle): Instant {
   return instantOf(cycle.id);
 }
@@ -68,8 +69,8 @@ export function isActiveRecurring({ type, status }: Cycle): boolean {
 }
 
 /**
- * Whether another period follows the current one, either of this cycle or of its scheduled plan. No period follows if
- * the cycle ends at the last instant.
+ * Whether another period follows the current one: a renewal, or the first period of the scheduled plan. Nothing follows
+ * a cycle that ends at `INSTANT_MAX`.
  */
 export function renews(cycle: Cycle): boolean {
   return isActiveRecurring(cycle) && cycle.end < INSTANT_MAX;
@@ -97,9 +98,9 @@ export function periodsMissed(cycle: Cycle, now: Instant): number {
 
 /**
  * The cycle `count` periods later, if no credits are spent until then. Pass `cycle` as it is at the end of its current
- * period. The unused credits of each period roll over to the next one, up to `rolloverMax`, and the rest expire. After
- * k periods, the amount is k times the credits of the plan plus the unused credits, but at most the credits of one plan
- * plus `rolloverMax`.
+ * period. The unused credits of each period roll over to the next one, up to `rolloverMax`, and the rest expire. The
+ * new amount is therefore `count` times the credits of the plan plus the unused credits, but at most the credits of the
+ * plan plus `rolloverMax`.
  */
 export function periodAfter(cycle: Cycle, count: number): Cycle {
   const { plan } = cycle;
@@ -110,12 +111,12 @@ export function periodAfter(cycle: Cycle, count: number): Cycle {
   return { ...cycle, period, amount, remaining: amount, held: 0, start, end };
 }
 
-/** The id is derived, so every process computes the same id. */
+/** The cycle that begins with the scheduled plan. Its id is derived, so every process computes the same id. */
 export function scheduledCycle({ end: start }: Cycle, { id, plan }: ScheduledPlan): Cycle {
   return newCycle(renewalId(id, start), 'recurring', plan);
 }
 
-/** A new cycle in its first period, which starts at the instant in the id. */
+/** A new cycle in its first period. The period starts at the instant that `id` contains. */
 export function newCycle(id: TransactionId, type: CycleType, plan: Plan): Cycle {
   const { amount } = plan;
   const start = instantOf(id);
@@ -125,7 +126,7 @@ export function newCycle(id: TransactionId, type: CycleType, plan: Plan): Cycle 
 
 /**
  * The period that is running at `now`, either of `cycle` or of its scheduled plan. If the current period has ended,
- * pass `cycle` as it was at that end.
+ * pass `cycle` as it was at its end.
  */
 export function periodAt(cycle: Cycle, now: Instant): Cycle {
   if (!renews(cycle) || !hasEnded(cycle, now)) return cycle;
@@ -193,14 +194,14 @@ export function brokenRules(cycle: Cycle): (readonly [invariant: Invariant, sent
   return CYCLE_RULES.filter(([, , holds]) => !holds(cycle)).map(([invariant, sentence]) => [invariant, sentence]);
 }
 
-/** Call this when a cycle or a period is opened. */
+/** Asserts all rules. Call this function when a cycle or a period is opened. */
 export function assertCycle(cycle: Cycle): void {
   for (const [invariant, sentence, holds] of CYCLE_RULES) assertInvariant(invariant, holds(cycle), sentence);
 }
 
 function endsWhenDue(cycle: Cycle): boolean {
   const { period, start, end, plan } = cycle;
-  // Periods of days all have the same length.
+  // If the validity is in days, all periods have the same length.
   const due = plan.validityMonths === null ? endOf(start, plan) : endOf(createdAt(cycle), plan, period + 1);
   return start < end && end === due;
 }

@@ -27,7 +27,7 @@ export function startCycle(state: EndUserState, command: StartCycle, moment: Mom
   return accepted(entry.transactionId, [...stops, opening], { cycle });
 }
 
-/** Schedules a plan to begin when the current period ends, in place of any plan that was scheduled before. */
+/** Schedules a plan to begin when the current period ends. Replaces a plan that was scheduled before. */
 function schedulePlan(state: EndUserState, active: Cycle, command: StartCycle, moment: Moment): Decision {
   const plan = planOf(command);
   const refusal = refuseTooLargePlan(state, active, plan);

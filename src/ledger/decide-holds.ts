@@ -44,8 +44,8 @@ export function hold(state: EndUserState, command: HoldCommand, moment: Moment):
 }
 
 /**
- * If a hold outlasts the current period, its credits count in addition to those of the next period, and together they
- * must not exceed 2^53−1.
+ * A hold can outlast the current period. The credits of the hold and of the next period together must not exceed
+ * 2^53−1.
  */
 function refuseWithoutRoom(state: EndUserState, draws: readonly Draw[], expiresAt: Instant): Refusal | null {
   const renewing = state.cycles.find(renews);

@@ -1,5 +1,5 @@
-// A refund returns at most the spent credits to the cycles that they came from, beginning with the cycle that was spent
-// last.
+// A refund returns at most the credits that were spent. Credits return to the cycles that they came from, first to the
+// cycle that was spent last.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

@@ -9,7 +9,7 @@ import { refuseTooLarge } from './room.ts';
 import type { EndUserState } from './state.ts';
 
 export interface Referenced {
-  /** The postings of the transaction, in the order in which they were written. */
+  /** The postings of the refunded transaction, in the order in which they were written. */
   readonly postings: readonly Posting[];
   /** The postings of all earlier refunds of the transaction, oldest first. */
   readonly refunds: readonly Posting[];
@@ -30,10 +30,14 @@ export function refundableIn(referenced: Referenced, { cycleId, period }: Postin
   return same?.amount ?? 0;
 }
 
-/** The periods that the transaction spent from, the last one first, with the credits that are still refundable. */
+/**
+ * The periods whose credits the transaction spent, each with the credits that can still be refunded; the period that
+ * was spent last comes first.
+ */
 function refundablePeriods({ postings, refunds }: Referenced): readonly Refundable[] {
   const refunded = new Map<string, Amount>();
-  // A cycle that a refund opens is not refundable, since the refunded transaction spent nothing from it.
+  // An earlier refund may have opened a cycle. That cycle is not refundable: the refunded transaction spent nothing
+  // from it.
   for (const { cycleId, period, amount } of refunds) {
     const name = `${cycleId}/${period}`;
     refunded.set(name, (refunded.get(name) ?? 0) + amount);
@@ -49,7 +53,7 @@ function refundablePeriods({ postings, refunds }: Referenced): readonly Refundab
     .reverse();
 }
 
-/** @param referenced null if the end user has no such transaction */
+/** @param referenced the transaction to refund; null if the end user has no such transaction */
 export function refund(state: EndUserState, command: Refund, moment: Moment, referenced: Referenced | null): Decision {
   const kind = referenced?.postings[0]?.kind;
   if (referenced === null || kind === undefined) return refused({ refused: 'TransactionNotFound' });

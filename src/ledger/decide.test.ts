@@ -1,4 +1,4 @@
-// Additions and subtractions. A subtraction spends the oldest credits first, and the full amount or nothing. An
+// Additions and subtractions. A subtraction spends the oldest credits first, and either the full amount or nothing. An
 // addition never raises a balance above 2^53−1.
 
 import assert from 'node:assert/strict';

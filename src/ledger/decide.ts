@@ -1,5 +1,5 @@
-// Decides commands on the settled state of an end user. The outcome and the postings of a decision depend only on the
-// arguments, so every store and every retry makes the same decision.
+// Decides a command from the settled state of its end user. The decision depends only on the arguments, so every store
+// and every retry makes the same decision.
 
 import assert from 'node:assert/strict';
 import { activeBalance } from './balance.ts';
@@ -16,7 +16,7 @@ import type { EndUserState } from './state.ts';
 
 /**
  * @param state the state of the command's end user, settled at `moment.now`
- * @param referenced null unless the command is a refund of an existing transaction
+ * @param referenced for a refund, the transaction to refund if it exists; otherwise null
  */
 export function decide(
   state: EndUserState,

@@ -12,7 +12,7 @@ export interface Draw {
 
 /**
  * @param cycles in burn order; cycles that have ended at `now` are ignored
- * @returns one draw per cycle, or null if the cycles do not cover `wanted`
+ * @returns one draw for each cycle that credits are drawn from; null if the cycles do not cover `wanted`
  */
 export function draw(cycles: readonly Cycle[], wanted: Amount, now: Instant): readonly Draw[] | null {
   assert(wanted >= 1, 'amounts are validated at the API');

@@ -9,13 +9,15 @@ import { type Posting, termsText } from './posting.ts';
 /** A SHA-256 hash in base64url, 43 characters; for an end user without postings, the value of `emptyHashChain`. */
 export type ChainHash = string;
 
-/** Differs between end users, so that moving postings to another end user changes the hashes. */
+/**
+ * The start of the chain. It differs between end users, so that moving postings to another end user changes the hashes.
+ */
 export function emptyHashChain({ account, endUser }: EndUserKey): ChainHash {
   return `scrip ${account} ${endUser}`;
 }
 
 /**
- * @param postings oldest first, the postings of each transaction adjacent and in the order in which they were written
+ * @param postings oldest first; the postings of one transaction are adjacent, in the order in which they were written
  */
 export function extendHashChain(previous: ChainHash, postings: readonly Posting[]): ChainHash {
   let current = previous;
@@ -36,7 +38,7 @@ function linked(previous: ChainHash, transaction: readonly Posting[]): ChainHash
   return hash('sha256', text, 'base64url');
 }
 
-/** Unambiguous: only the last two fields can contain spaces, and the text includes their lengths. */
+/** The text is unambiguous: only its last two fields can contain spaces, and the text includes their lengths. */
 function encoded(posting: Posting): string {
   const { transactionId, cycleId, period, kind, amount, held, createdAt, expiresAt, actor, note, terms } = posting;
   const opens = terms === null ? '-' : termsText(terms);

@@ -1,5 +1,5 @@
-// The balance for a past instant is the balance that a read returned then. The balance for a future instant is the
-// balance that a read will return then if there is no request until then.
+// For a past instant, the history contains the balance that a read returned at that instant. For a future instant, it
+// contains the balance that a read will return if no request arrives before then.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -52,7 +52,7 @@ function future({ state }: MemoryLedger, at: Instant): [balance: number, held: n
   return [balance, held];
 }
 
-/** @param commands each with the day on which it is sent, counted from `NOW` */
+/** @param commands each with the number of days after `NOW` at which it is sent */
 function ledgerOf(...commands: readonly (readonly [day: number, command: (ledger: MemoryLedger) => Command])[]) {
   const ledger = new MemoryLedger();
   for (const [day, command] of commands) {

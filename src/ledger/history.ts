@@ -25,10 +25,9 @@ export function balanceAt(state: EndUserState, at: Instant): BalancePoint {
 }
 
 /**
- * The instants of a history: `from`, then one instant per interval, none of them after `to`. Months are calendar months
- * in UTC.
+ * The instants of a history: `from`, and one more instant per interval up to `to`. Months are calendar months in UTC.
  *
- * @returns null if there are more than `POINTS_MAX`
+ * @returns null if there would be more than `POINTS_MAX` instants
  */
 export function pointsBetween(from: Instant, to: Instant, interval: Interval): readonly Instant[] | null {
   assert(from <= to && to <= INSTANT_MAX, 'a history ends after it begins');

@@ -18,7 +18,7 @@ export const HOLD_SECONDS_MAX = 2_592_000;
 
 export interface HoldPart {
   readonly cycleId: TransactionId;
-  /** The period that the credits come from. They never return to a later period. */
+  /** The period of the cycle that the credits come from. Held credits never return to a later period. */
   readonly period: number;
   readonly amount: Amount;
   /** The end of the period. */
@@ -29,7 +29,7 @@ export interface Hold {
   /** The id of the transaction that created the hold. */
   readonly id: TransactionId;
   readonly expiresAt: Instant;
-  /** In burn order, one for each cycle. */
+  /** One part for each cycle that the credits come from, in burn order. */
   readonly parts: readonly HoldPart[];
 }
 
@@ -39,7 +39,7 @@ export function heldBy({ parts }: Hold): Amount {
   return parts.reduce((sum, { amount }) => sum + amount, 0);
 }
 
-/** The credits that are held at `at`. A hold that has lapsed by then does not count. */
+/** The credits that are held at `at`. A hold that expires at or before `at` does not count. */
 export function heldAt(holds: readonly Hold[], at: Instant): Amount {
   let total = 0;
   for (const hold of holds) if (hold.expiresAt > at) total += heldBy(hold);
@@ -48,16 +48,17 @@ export function heldAt(holds: readonly Hold[], at: Instant): Amount {
 }
 
 /**
- * The id of the transaction in which a hold lapses, derived from the hold, so that every process computes the same id.
+ * The id of the transaction in which a hold lapses. The id is derived from the hold, so every process computes the same
+ * id.
  */
 export function lapseId({ id, expiresAt }: Hold): TransactionId {
   return transactionId({ at: expiresAt, sequence: LAPSE_SEQUENCE, tail: id.slice(24) });
 }
 
-/** The order in which holds lapse. No two holds are equal, since their ids differ in the last digits. */
+/** The order in which holds lapse. No two holds compare as equal, because the last digits of their ids differ. */
 export function lapseOrder(a: Hold, b: Hold): number {
   if (a.expiresAt !== b.expiresAt) return a.expiresAt - b.expiresAt;
-  // At the same instant, the ids of lapses differ only in their tails.
+  // The ids of lapses at the same instant differ only in their tails.
   const [first, second] = [a.id.slice(24), b.id.slice(24)];
   return first < second ? -1 : first > second ? 1 : 0;
 }

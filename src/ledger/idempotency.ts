@@ -28,7 +28,7 @@ export type IdempotencyRecords = ReadonlyMap<string, IdempotencyRecord>;
 export const NO_RECORDS: IdempotencyRecords = new Map();
 
 /**
- * A unique text for an idempotency key of an end user.
+ * The name of an idempotency record, unique for each end user and key.
  *
  * @param user the `endUserText` of the end user
  */
@@ -41,12 +41,12 @@ export function nameOf(record: IdempotencyRecord): string {
 }
 
 /**
- * The text of a command. The end user and the actor are not included: a client may change its API key between two
- * attempts.
+ * The parameters of a command as text, to compare a repeated request with the first one. Leaves out the actor, because
+ * a client may change its API key between two attempts.
  */
 export function requestOf(command: WriteCommand): string {
   const terms = termsOf(command);
-  // A hash, so that the note is not stored twice.
+  // The text contains a hash of the note, so that the note is not stored twice.
   return command.note == null ? terms : `${terms} ${hash('sha256', command.note, 'base64url')}`;
 }
 

@@ -8,7 +8,7 @@ const INSTANT =
 const MINUTE_MS = 60_000;
 
 /**
- * How instants that are more precise than a millisecond are rounded: up for a lower bound, down for an `as of` instant.
+ * How to round an instant that is more precise than a millisecond: up for a lower bound, down for an `as of` instant.
  */
 export type Rounding = 'up' | 'down';
 

@@ -1,6 +1,6 @@
 // The invariants of the ledger, with the numbers that `scrip verify` reports.
 //
-//   1  The postings of a cycle before its end sum to its remaining and its held credits, and
+//   1  Until a cycle ends, its postings sum to its remaining credits and to its held credits, and
 //      0 <= held <= remaining <= amount. Closing a hold reduces `held` by exactly its credits, and no more is
 //      refunded than was spent.
 //   2  The active balance is the sum over the cycles that have not ended, and equals the sum of their postings.

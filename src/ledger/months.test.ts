@@ -13,7 +13,7 @@ import type { Posting } from './posting.ts';
 import { dueCount, dueRenewals, dueTransactions, settle } from './settle.ts';
 import type { EndUserState } from './state.ts';
 
-/** The days of each month in a year that is not a leap year. */
+/** The number of days of each month in a year that is not a leap year. */
 const MONTH_DAYS = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31] as const;
 
 /** Correct for the years 2001 to 2399. */
@@ -22,8 +22,8 @@ function isLeapYear(year: number): boolean {
 }
 
 /**
- * 9:30:00.123 on the given day, or on the last day of a shorter month. Month 0 is January, and month 12 is January of
- * the next year.
+ * 9:30:00.123 on the given day, or on the last day of the month if the month is too short. Month 0 is January, and
+ * month 12 is January of the next year.
  */
 function dayOf(year: number, month: number, day: number): Instant {
   const [inYear, inMonth] = [year + Math.floor(month / 12), month % 12];
@@ -37,7 +37,7 @@ function monthly(start: Instant, validityMonths = 1): Cycle {
 
 const MONTHS = 48;
 
-/** Start months. The 48 months from each of them include a leap day, or February 2100, which has no leap day. */
+/** Start months. The 48 months after each start month include a leap day or February 2100, which has no leap day. */
 const YEARS: readonly (readonly [year: number, month: number])[] = [
   [2026, 0],
   [2027, 11],
@@ -139,7 +139,7 @@ for (const months of [1, 2, 3, 6, 7, 12, 13, 120]) {
   });
 }
 
-/** 9:30:00.123 on the last day of a month: 0 is January 2026, 1 is February 2026. */
+/** 9:30:00.123 on the last day of a month; month 0 is January 2026, and month 1 is February 2026. */
 function dayOfAnyYear(months: number): Instant {
   return Date.UTC(2026, months + 1, 0, 9, 30, 0, 123);
 }

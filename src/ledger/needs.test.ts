@@ -1,4 +1,4 @@
-// What a store must load for a command, and which commands store data for an end user that has none yet.
+// What a store must load for a command, and which commands can store data for an end user without stored data.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

@@ -1,4 +1,5 @@
-// The next event of an end user that needs no request: a renewal, the start of a scheduled plan, or a lapse of a hold.
+// The next event that time alone causes for an end user: a renewal, the start of a scheduled plan, or a lapse of a
+// hold.
 
 import { type Cycle, periodAfter, renews, scheduledCycle } from './cycle.ts';
 import { type Hold, lapseId } from './hold.ts';
@@ -9,7 +10,7 @@ import { CHANGE_ACTOR, LAPSE_ACTOR, openingOf, type Posting, postingOn, RENEWAL_
 import type { EndUserState } from './state.ts';
 import { renewalId } from './transaction-id.ts';
 
-/** Later than every instant: there is no next event. */
+/** Stands for no next event: later than every instant. */
 export const NEVER: Instant = INSTANT_MAX + 1;
 
 /** The instant of the next event; `NEVER` if there is none. */
@@ -35,7 +36,10 @@ export function isSettled(state: EndUserState, now: Instant): boolean {
   return nextEventAt(state) > now;
 }
 
-/** The transaction id is derived, so every process computes the same id. */
+/**
+ * The posting that renews a cycle and opens `period`. Its transaction id is derived, so every process computes the same
+ * id.
+ */
 export function renewalOf(period: Cycle): Posting {
   const transactionId = renewalId(period.id, period.start);
   return openingOf(period, { transactionId, kind: 'renew', actor: RENEWAL_ACTOR, note: null });
@@ -48,7 +52,7 @@ export function changeOf(ended: Cycle, scheduled: ScheduledPlan): Posting {
   return openingOf(cycle, { ...entry, reference: scheduled.id });
 }
 
-/** A lapse returns the credits of the hold; its transaction id is derived from the hold. */
+/** The postings that return the credits of an expired hold. Their transaction id is derived from the hold. */
 export function lapseOf(hold: Hold): readonly [Posting, ...Posting[]] {
   const entry = { transactionId: lapseId(hold), kind: 'lapse', createdAt: hold.expiresAt, actor: LAPSE_ACTOR } as const;
   const postings = hold.parts.map(({ cycleId, period, end, amount }) =>

@@ -1,4 +1,4 @@
-// Plans: their limits, their texts, and the ends of their periods.
+// Plans: their limits, their text form, and the ends of their periods.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

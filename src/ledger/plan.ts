@@ -1,5 +1,5 @@
-// A plan: how many credits each period starts with, how long it lasts, and how many unused credits roll over. A
-// one-time cycle has a plan, too, but only one period.
+// A plan: how many credits each period starts with, how long a period lasts, and how many unused credits roll over.
+// Every cycle has a plan; a one-time cycle has only one period.
 
 import { AMOUNT_MAX, type Amount, isAmount } from './amount.ts';
 import { addMonths, DAY_MS, INSTANT_MAX, type Instant, VALIDITY_DAYS_MAX } from './instant.ts';
@@ -29,8 +29,8 @@ export interface ScheduledPlan {
 }
 
 /**
- * The end of the last of `periods` consecutive periods from `start`. Months are counted from `start`: monthly periods
- * from 31 May end on 30 June and on 31 July.
+ * The instant at which `periods` consecutive periods from `start` have ended. Months are counted from `start`: monthly
+ * periods from 31 May end on 30 June and on 31 July.
  */
 export function endOf(start: Instant, { validityDays, validityMonths }: Validity, periods = 1): Instant {
   const end =
@@ -71,16 +71,16 @@ export function planText({ amount, validityDays, validityMonths, rolloverMax }: 
   return rolloverMax === 0 ? `${amount}/${validity}` : `${amount}/${validity}/${rolloverMax}`;
 }
 
-/** An account has few plans, but many cycles with the same plan. */
+/** A cache of parsed plans: an account has few plans, but many cycles with the same plan. */
 const PARSED = new Map<string, Plan>();
 const PARSED_MAX = 1_000;
 
 const PLAN_TEXT = /^([1-9]\d*)\/([1-9]\d*)([dm])(?:\/([1-9]\d*))?$/;
 
-/** The result for a malformed text. It violates the rules of a plan, so that every check detects it. */
+/** The result for a malformed text: a plan that fails every check of its rules. */
 const UNREADABLE: Plan = { amount: Number.NaN, validityDays: Number.NaN, validityMonths: null, rolloverMax: 0 };
 
-/** The inverse of `planText`; does not check the rules, and returns `UNREADABLE` for another format. */
+/** The inverse of `planText`. Does not check the rules of a plan. Returns `UNREADABLE` for malformed text. */
 export function planOfText(text: string): Plan {
   const known = PARSED.get(text);
   if (known !== undefined) return known;

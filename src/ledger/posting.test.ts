@@ -1,4 +1,4 @@
-// The fields of a posting, and how the postings of a transaction add up to the transaction.
+// The fields of a posting, and how a transaction is computed from its postings.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

@@ -1,5 +1,5 @@
 // A posting: the part of a transaction that touches one cycle. Postings are never changed or deleted. The cycles, holds
-// and balances of a ledger follow from its postings (`apply.ts`).
+// and balances of a ledger are computed from its postings (`apply.ts`).
 
 import type { Cycle, CycleType } from './cycle.ts';
 import type { Instant } from './instant.ts';
@@ -7,9 +7,9 @@ import { type Plan, planOfText, planText } from './plan.ts';
 import type { TransactionId } from './transaction-id.ts';
 
 /**
- * `schedule-plan`, `stop-cycle`, `hold`, `release` and `lapse` neither grant nor spend credits, and are not listed
- * among the transactions. `renew`, `change-plan` and `lapse` are automatic events; `change-plan` starts a scheduled
- * plan. The OpenAPI document lists the kinds in this order.
+ * Postings of the kinds `schedule-plan`, `stop-cycle`, `hold`, `release` and `lapse` neither grant nor spend credits;
+ * the API does not list them among the transactions. `renew`, `change-plan` and `lapse` are automatic events;
+ * `change-plan` starts a scheduled plan. The OpenAPI document lists the kinds in this order.
  */
 export const POSTING_KINDS = [
   'add',
@@ -29,7 +29,7 @@ export type PostingKind = (typeof POSTING_KINDS)[number];
 
 /**
  * What caused a transaction: `key:<id>` for an API key, `user:<id>` for a user of the console, `import:<id>` for an
- * imported file; `renewal`, `change` or `lapse` for time.
+ * imported file; `renewal`, `change` or `lapse` for an automatic event.
  */
 export type Actor = string;
 
@@ -44,8 +44,8 @@ export const CHANGE_ACTOR: Actor = 'change';
 export const LAPSE_ACTOR: Actor = 'lapse';
 
 /**
- * The type and plan of the cycle or period that a posting opens. The other properties of the cycle follow from the
- * posting.
+ * The type and plan of the cycle or period that a posting opens. The other properties of the cycle are computed from
+ * the other fields of the posting.
  */
 export interface CycleTerms {
   readonly type: CycleType;
@@ -63,8 +63,8 @@ export interface Posting {
   readonly held: number;
   readonly createdAt: Instant;
   /**
-   * The end of the period. From then on, the posting does not affect the balance. A posting that closes a hold or
-   * refunds credits may have a later `createdAt`.
+   * The end of the period. From then on, the posting does not affect the balance. `createdAt` may be later than this
+   * end if the posting closes a hold or refunds credits.
    */
   readonly expiresAt: Instant;
   readonly actor: Actor;
@@ -72,13 +72,16 @@ export interface Posting {
   readonly note: Note | null;
   /** Null unless the posting opens a cycle or a period, or schedules a plan. */
   readonly terms: CycleTerms | null;
-  /** The closed hold, the refunded transaction, or the transaction that scheduled the plan; otherwise null. */
+  /**
+   * The id of the closed hold, of the refunded transaction, or of the transaction that scheduled the plan; otherwise
+   * null.
+   */
   readonly reference: TransactionId | null;
   /** The instant at which the hold lapses, if the posting creates a hold; otherwise null. */
   readonly holdExpiresAt: Instant | null;
 }
 
-/** Whether a string is a valid note. Databases cannot store U+0000 or half of a surrogate pair. */
+/** Whether a string is a valid note. Databases cannot store U+0000 or an unpaired surrogate. */
 export function isNote(note: string): boolean {
   // A string has at most two UTF-16 code units for each code point.
   if (note.length === 0 || note.length > 2 * NOTE_LENGTH_MAX) return false;

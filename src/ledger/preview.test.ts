@@ -1,4 +1,4 @@
-// A preview of a start of a cycle shows the effect that the request would have, and changes nothing.
+// A preview of `/start-cycle` shows what the request would change, and changes nothing itself.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -123,7 +123,7 @@ test('a preview changes nothing', () => {
   assert.deepEqual({ state: ledger.state, postings: ledger.postings }, before);
 });
 
-/** Cycles without their new ids, since a preview does not know the ids that the request will create. */
+/** Replaces the ids of new cycles with `new`, because a preview cannot know the ids that the request will create. */
 function withoutIds(cycles: readonly Cycle[], known: ReadonlySet<string>): readonly unknown[] {
   const idOf = (id: string) => (known.has(id) ? id : 'new');
   return cycles.map((cycle) => ({

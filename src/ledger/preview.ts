@@ -17,16 +17,16 @@ export interface Preview {
   /** The cycles right after the request. */
   readonly cycles: readonly Cycle[];
   readonly balance: Amount;
-  /** The balance when the new cycle starts, if nothing is written until then. */
+  /** The balance when the new cycle starts, if nothing is written before then. */
   readonly balanceAtStart: Amount;
   /** Unused credits of the current period that expire when the new cycle starts. */
   readonly expiring: Amount;
 }
 
-/** @param state the state at `now`, which need not be settled */
+/** @param state the stored state; need not be settled at `now` */
 export function previewOf(state: EndUserState, command: StartCycle, now: Instant): Preview | Refusal {
   const settled = { cycles: cyclesAt(state, now), holds: state.holds.filter(({ expiresAt }) => expiresAt > now) };
-  // A request uses at most two ids. The ids of the preview sort after all other ids of this instant.
+  // A preview uses at most two ids, which sort after all other ids of this instant.
   let sequence = SEQUENCE_COUNT - 2;
   const nextId = () => transactionId({ at: now, sequence: sequence++, tail: '0'.repeat(12) });
   const { outcome, postings } = startCycle(settled, command, { now, nextId });

@@ -1,5 +1,5 @@
-// Rollover: unused credits of a period are added to the next one, up to a maximum. One step over any number of missed
-// periods gives the same credits as renewing one period at a time.
+// Rollover adds the unused credits of a period to the next period, up to a maximum. Renewing over several missed
+// periods in one step gives the same credits as renewing one period at a time.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -41,7 +41,7 @@ function naive({ plan, remaining }: Cycle, count: number): number {
   return unused;
 }
 
-/** The credits of the next period, for a plan of 100 credits. */
+/** The credits after `missed` renewals, for a plan of 100 credits. */
 const EXAMPLES: readonly (readonly [rolloverMax: number, remaining: number, missed: number, amount: number])[] = [
   [0, 100, 1, 100],
   [50, 0, 1, 100],

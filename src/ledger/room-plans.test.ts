@@ -1,5 +1,5 @@
-// The limit of 2^53−1 credits with rollover and scheduled plans: other credits leave room for what the next renewal
-// will grant.
+// The limit of 2^53−1 credits with rollover and scheduled plans. A command is refused if it would leave too little room
+// for the next renewal.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

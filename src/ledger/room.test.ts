@@ -67,7 +67,7 @@ test('added credits that outlast a period leave room for the next period and for
   assert.equal(roomOf(long, END), AMOUNT_MAX - 100, 'the new credits end with the period');
 });
 
-/** The next renewal leaves room for 10 credits. */
+/** A ledger in which the next renewal leaves room for 10 more credits. */
 function almostFull(): MemoryLedger {
   const ledger = new MemoryLedger();
   ledger.accept(startCycle(50, { validityDays: 1 }));

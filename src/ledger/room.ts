@@ -1,6 +1,6 @@
 // Keeps the credits of an end user, including held credits, within 2^53−1: now and at the next renewal of the active
-// cycle. Grants must leave room for the renewal, since Scrip cannot refuse it. Later renewals need no check: without
-// further grants, the other credits can only expire.
+// cycle. Grants must leave room for the renewal, since Scrip cannot refuse a renewal. Later renewals need no check:
+// without further grants, the credits of the other cycles cannot increase.
 
 import assert from 'node:assert/strict';
 import { AMOUNT_MAX, type Amount } from './amount.ts';
@@ -30,7 +30,7 @@ export function refuseTooLarge(
   return amount <= available ? null : { refused: 'BalanceTooLarge', requested: amount, available };
 }
 
-/** Like `refuseTooLarge`, but for a plan that begins at the end of the current period of `renewing`. */
+/** Like `refuseTooLarge`, but for a plan that begins when the current period of `renewing` ends. */
 export function refuseTooLargePlan(state: EndUserState, renewing: Cycle, plan: Plan): Refusal | null {
   const { amount: requested, rolloverMax } = plan;
   const available = Math.max(0, AMOUNT_MAX - rolloverMax - creditsAt(state, renewing.end));

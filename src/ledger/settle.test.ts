@@ -180,7 +180,7 @@ interface Loaded {
 
 const offset = fc.constantFrom(-1, 0, 0, 1);
 
-/** A recurring cycle among one-time cycles, at `NOW` or near the last instant. */
+/** A recurring cycle among one-time cycles; it starts at `NOW` or near `INSTANT_MAX`. */
 const anyCycles: fc.Arbitrary<Loaded> = fc
   .record({
     start: fc.oneof(fc.constant(NOW), fc.integer({ min: INSTANT_MAX - 200 * DAY_MS, max: LAST_INSTANT })),

@@ -12,13 +12,13 @@ import type { EndUserState } from './state.ts';
 export interface Settled {
   readonly state: EndUserState;
   readonly postings: readonly Posting[];
-  /** False if events are still due: settle again from `state`. */
+  /** False if more events are due; call `settle` again with `state`. */
   readonly isComplete: boolean;
 }
 
 /**
- * Applies due events, the oldest first, until there are at least `eventsMax` postings. A lapse is never applied in
- * part, so it can exceed `eventsMax`.
+ * Applies due events, the oldest first, until there are at least `eventsMax` postings. The postings of a lapse are
+ * applied together, so their number can exceed `eventsMax`.
  */
 export function settle(state: EndUserState, now: Instant, eventsMax: number): Settled {
   let current = state;
@@ -45,7 +45,7 @@ export function* dueTransactions(state: EndUserState, now: Instant): Generator<T
   for (const posting of dueRenewals(state, now)) yield transactionOf([posting]);
 }
 
-/** The postings of the due renewals and changes of plan, one for each, latest first. */
+/** The postings of the due renewals and changes of plan, one posting for each, latest first. */
 export function* dueRenewals({ cycles, holds }: EndUserState, now: Instant): Generator<Posting> {
   const renewing = cycles.find(renews);
   if (renewing !== undefined) yield* renewalsOf(atItsEnd(renewing, holds), now);

@@ -1,4 +1,4 @@
-// The state of an end user: its cycles and open holds, which follow from the postings.
+// The state of an end user: its cycles and open holds, as computed from its postings.
 
 import { type Cycle, isLive } from './cycle.ts';
 import type { Hold } from './hold.ts';
@@ -32,7 +32,10 @@ export interface CycleChanges {
   readonly changed: readonly { readonly before: Cycle; readonly after: Cycle }[];
 }
 
-/** An unchanged cycle is the same object in both states, usually at the same index, which avoids most lookups. */
+/**
+ * An unchanged cycle is the same object in both states. It usually has the same index in both, and then needs no
+ * lookup.
+ */
 export function cycleChanges({ cycles: before }: EndUserState, { cycles: after }: EndUserState): CycleChanges {
   const opened: Cycle[] = [];
   const changed: { before: Cycle; after: Cycle }[] = [];

@@ -14,7 +14,7 @@ import { INSTANT_MAX, type Instant } from './instant.ts';
 /** 36 lower-case characters. */
 export type TransactionId = string;
 
-/** The number of sequences within one millisecond. */
+/** The number of possible sequences within one millisecond. */
 export const SEQUENCE_COUNT = 2 ** 26;
 
 /** The sequence of every renewal and change of plan, and of no other transaction. */
@@ -28,7 +28,7 @@ const SEQUENCE_LOW_BITS = 14;
 const SEQUENCE_LOW_MASK = 2 ** SEQUENCE_LOW_BITS - 1;
 const VARIANT = 0x8000;
 
-/** @param tail 12 lower-case hexadecimal digits, random for requests, otherwise derived */
+/** @param tail 12 lower-case hexadecimal digits: random for a request, derived for an automatic event */
 export function transactionId({ at, sequence, tail }: { at: Instant; sequence: number; tail: string }): TransactionId {
   assert(sequence >= 0 && sequence < SEQUENCE_COUNT, 'the sequence fits its 26 bits');
   assert(tail.length === 12, 'the tail fills the last group');
@@ -49,8 +49,8 @@ function timeDigits(at: Instant): string {
 }
 
 /**
- * The id of the transaction that renews the cycle `cycleId` at an instant, or that starts the plan which the
- * transaction `cycleId` scheduled. Every process computes the same id.
+ * The id of the transaction that renews the cycle `cycleId` at an instant. For a change of plan, `cycleId` is the id of
+ * the transaction that scheduled the plan. Every process computes the same id.
  */
 export function renewalId(cycleId: TransactionId, at: Instant): TransactionId {
   return transactionId({ at, sequence: RENEWAL_SEQUENCE, tail: cycleId.slice(24) });

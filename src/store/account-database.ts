@@ -56,7 +56,7 @@ export interface AccountTables {
   };
   /** The event log; see `EventLog`. */
   readonly events: {
-    /** Ascends within each bucket. On SQLite, there is only one bucket. */
+    /** Numbers the events of each bucket in ascending order. On SQLite, there is only one bucket. */
     readonly event: Generated<number>;
     readonly account: number;
     readonly id: string;

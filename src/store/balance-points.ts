@@ -8,7 +8,7 @@ import { type EndUserState, sizeOf } from '../ledger/state.ts';
 /** The number of cycles and holds to add up per turn of the event loop; this takes about 0.5 ms. */
 const ADDED_PER_TURN = 5_000;
 
-/** @param states one for each instant */
+/** @param states one state for each of `instants`, in the same order */
 export async function balancePoints(
   instants: readonly Instant[],
   states: readonly EndUserState[],

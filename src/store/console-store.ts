@@ -16,7 +16,7 @@ export interface AccountTransaction extends Transaction {
   readonly endUser: string;
 }
 
-/** The credits of one day in UTC; for the current day, the credits so far. */
+/** The totals of one day in UTC; for the current day, the totals so far. */
 export interface OverviewDay {
   /** The start of the day. */
   readonly day: Instant;
@@ -24,15 +24,15 @@ export interface OverviewDay {
   readonly started: bigint;
   /** Credits that were spent, minus refunds. */
   readonly spent: bigint;
-  /** Credits that were left in cycles at their end. Expiries are counted per hour, once the hour is over. */
+  /** Credits that were left in cycles at their end. They are counted at the end of the hour in which they expire. */
   readonly expired: bigint;
   /** Credits that renewals and scheduled plans granted. */
   readonly renewed: bigint;
-  /** The number of listed transactions: without scheduled plans, stops, holds, releases and lapses. */
+  /** The number of transactions, not counting scheduled plans, stops, holds, releases and lapses. */
   readonly transactions: number;
 }
 
-/** May lack the latest second or two of the ledger, since it is derived from the feed. */
+/** The overview is derived from the feed, so it may be a second or two behind the ledger. */
 export interface Overview {
   /** The overview includes everything up to this instant. */
   readonly asOf: Instant;
@@ -40,7 +40,7 @@ export interface Overview {
   readonly outstanding: bigint;
   /** Oldest first, today last. */
   readonly days: readonly OverviewDay[];
-  /** The totals of each actor over these days, the actor with the most transactions first. */
+  /** The totals of each actor over all of `days`, the actor with the most transactions first. */
   readonly actors: readonly ActorTotal[];
 }
 
@@ -65,7 +65,7 @@ export interface OverviewRequest {
 export interface ConsoleStore {
   /** Null if the account does not exist. */
   nameOf(account: number): Promise<string | null>;
-  /** @throws InvalidCursor (rejects), or StoreFault, like the reads below */
+  /** @throws InvalidCursor (rejects) if the cursor is invalid; StoreFault, like the reads below */
   endUsers(account: number, request: ListRequest): Promise<EndUserPage>;
   endUserCounts(account: number): Promise<EndUserCounts>;
   /** The latest transactions of the most recently active end users, latest first. @param limit 1 to `PAGE_ROWS_MAX` */

@@ -9,7 +9,7 @@ import type { Summary } from './end-user-summaries.ts';
 import type { PageCursor } from './loaded-end-user.ts';
 import { InvalidCursor } from './store-fault.ts';
 
-/** The maximum number of rows of a page. An export also reads its list in pages. */
+/** The maximum number of rows of a page. Exports read their list in pages of this size. */
 export const LISTED_MAX = 1_000;
 
 export interface ListedEndUser extends Summary {
@@ -42,7 +42,7 @@ export interface ListRequest {
 }
 
 export interface EndUserPage {
-  /** The page includes everything up to this instant. */
+  /** The page includes all changes up to this instant. */
   readonly asOf: Instant;
   readonly endUsers: readonly ListedEndUser[];
   /** The cursor for the next page; null if there is none. */
@@ -105,7 +105,7 @@ export function cursorBehind(endUser: ListedEndUser, { by }: EndUserList): PageC
   return SORTINGS[by].columns.map((column) => COLUMNS[column](endUser)).join('.');
 }
 
-/** @param found up to one row more than `limit` */
+/** @param found the rows of the query, up to one more than `limit`; the extra row shows that there is a next page */
 export function pageOf(
   found: readonly ListedEndUser[],
   { list, limit }: ListRequest,
@@ -120,7 +120,7 @@ interface Bound {
   readonly values: readonly Value[];
 }
 
-/** The bounds of a list in its first sort column; null if the list is always empty. */
+/** The bounds of a list in the column by which it is sorted first; null if the list is always empty. */
 function rangeOf(list: EndUserList): { readonly from: Bound | null; readonly to: Bound | null } | null {
   switch (list.by) {
     case 'low-balance':

@@ -26,7 +26,7 @@ export interface SummaryKeeper {
   /**
    * Summarizes some end users with new postings or expired credits.
    *
-   * @returns whether there may be more
+   * @returns whether there may be more such end users
    * @throws StoreFault
    */
   catchUp(): Promise<boolean>;
@@ -46,8 +46,8 @@ export function summaryOf(state: EndUserState, now: Instant): Summary {
 }
 
 /**
- * Whether `stored` was the correct summary at some instant from `since` to `now`. It may lack the expiries, renewals
- * and lapses after that instant.
+ * Whether `stored` was the correct summary at some instant from `since` to `now`. The stored summary may lack the
+ * expiries, renewals and lapses after that instant.
  *
  * @param state the state after the latest posting
  */

@@ -1,6 +1,6 @@
 // The port for events. Events are derived from the feed and from time, never while a write is decided, and are kept in
-// a log for some weeks. `src/events/derive.ts` says which events follow from postings and time; a store reads the next
-// part of the feed, and stores the events together with the position up to which they were derived.
+// a log for some weeks. `src/events/derive.ts` determines which events postings and time cause. A store reads the next
+// part of the feed, and stores the events together with the position up to which it has read the feed.
 
 import type { Amount } from '../ledger/amount.ts';
 import type { EndUserKey } from '../ledger/command.ts';
@@ -31,7 +31,7 @@ export interface LedgerEvent {
   readonly type: EventType;
   /** The instant at which the event happened. The event is stored a moment later. */
   readonly at: Instant;
-  /** The data as the API shows it. */
+  /** The field `data` of the event in the API. */
   readonly data: EventData;
 }
 
@@ -72,8 +72,8 @@ export interface DerivationInput {
   /** The postings of whole transactions, oldest first. */
   readonly postings: readonly Posting[];
   /**
-   * The end user has no further postings up to this instant, except for automatic events; null if no such instant is
-   * known.
+   * Up to this instant, the end user has no postings other than `postings` and automatic events; null if no such
+   * instant is known.
    */
   readonly until: Instant | null;
   readonly settings: EventSettings;
@@ -94,7 +94,7 @@ export interface Derivation {
 export type DeriveEvents = (input: DerivationInput) => Derivation;
 
 /**
- * A position in the events of an account, as text without spaces. Later events never get a position before it. The text
+ * A position in the events of an account, as text without spaces. New events never get an earlier position. The text
  * comes from clients, so the store checks it.
  */
 export type EventPosition = string;
@@ -137,18 +137,18 @@ export interface EventLog {
   /**
    * Derives and stores the events of the next part of the feed, and some of the events that time alone has caused.
    *
-   * @returns whether there may be more
+   * @returns whether there may be more events to derive
    * @throws StoreFault; the next call derives the same part again
    */
   deriveNext(derive: DeriveEvents): Promise<boolean>;
   /** @throws InvalidCursor (rejects) if `after` is not a position of this ledger, or StoreFault */
   page(account: number, request: EventPageRequest): Promise<EventPage>;
-  /** The position after the last event of any account that was recorded before an instant of the machine's time. */
+  /** The position after the last event, of any account, that was recorded before `instant` by the machine's clock. */
   positionBefore(instant: Instant): Promise<EventPosition>;
   /**
    * Deletes some of the events that were stored longer than `retentionMs` ago, in a short step.
    *
-   * @returns whether there may be more
+   * @returns whether there may be more such events
    */
   deleteExpired(retentionMs: number): Promise<boolean>;
 }

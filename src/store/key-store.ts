@@ -39,15 +39,15 @@ export type NewKey = NamedAccount & AccountKey;
 
 export interface KeyStore {
   create(key: NewKey): Promise<ApiKey>;
-  /** Null if the account does not exist. */
+  /** Returns null if the account does not exist. */
   createFor(account: number, key: AccountKey): Promise<ApiKey | null>;
-  /** @param account all accounts if absent */
+  /** @param account the owner of the listed keys; if absent, the keys of all accounts are listed */
   list(account?: number): Promise<readonly ListedKey[]>;
   /**
    * Revoking a key twice is not an error.
    *
-   * @param owner `account` must own the key, and `by` is the console user who revokes it; if absent, the operator
-   * revokes the key, and any account may own it
+   * @param owner if present, `account` must own the key, and `by` is the console user who revokes it; if absent, the
+   * operator revokes the key of any account
    * @returns false if the key does not exist or another account owns it
    */
   revoke(id: number, owner?: { readonly account: number; readonly by: Actor }): Promise<boolean>;

@@ -1,5 +1,5 @@
-// The store as the service uses it: write, load, list, and count totals. All rules are in the ledger,
-// not in the stores. All writes of credits except imports go through group commit to `write`.
+// The port of a store for serving: write, load, list, and count totals. All rules are in `src/ledger`, not in the
+// stores. All writes of credits go through group commit to `write`, except imports.
 
 import type { Command, EndUserKey, Outcome } from '../ledger/command.ts';
 import type { Referenced } from '../ledger/decide-refund.ts';
@@ -23,15 +23,15 @@ export interface PageRequest {
   /** Null for the first page. */
   readonly from: PageCursor | null;
   readonly limit: number;
-  /** The same range for all pages of a list. */
+  /** The range of transaction ids that are listed; it must be the same for all pages of a list. */
   readonly within: IdRange;
 }
 
 export interface StatesAt {
   readonly now: Instant;
   /**
-   * For each instant, the state after the last transaction up to it; for `now` and later, the stored state. The reader
-   * computes the renewals, expiries and lapses that follow.
+   * For each instant before `now`, the state after the last transaction at or before that instant; for `now` and later,
+   * the stored state. The caller computes the renewals, expiries and lapses that follow.
    */
   readonly states: readonly EndUserState[];
 }
@@ -41,13 +41,15 @@ export interface Lanes {
   readonly count: number;
   /** The number of batches that the store takes at the same time, each from a different lane. */
   readonly atOnce: number;
-  /** The lane of all commands of this end user, from 0. */
+  /** The index, from 0, of the lane for all commands of this end user. */
   of(user: EndUserKey): number;
 }
 
 /** The minimum time for which idempotency records are kept. */
 export interface IdempotencyRetention {
-  /** For grants (`add` and `start-cycle`). Payment providers retry their webhooks for days. */
+  /**
+   * For grants (`add` and `start-cycle`). This time is long, because payment providers retry their webhooks for days.
+   */
   readonly grantsMs: number;
   /** For all other writes. */
   readonly othersMs: number;
@@ -87,9 +89,9 @@ export interface LedgerStore {
   /** Some of the end users with due events, the longest overdue first. */
   due(limit: number): Promise<readonly EndUserKey[]>;
   /**
-   * Deletes some expired records, in a short step.
+   * Deletes some expired idempotency records, in a short step.
    *
-   * @returns whether there may be more
+   * @returns whether there may be more expired records
    */
   deleteExpiredRecords(retention: IdempotencyRetention): Promise<boolean>;
   /**
@@ -101,6 +103,6 @@ export interface LedgerStore {
   trouble(): string | null;
   /** Names of the parts of the ledger that cannot be reached, while the store serves all others. */
   unreachable(): readonly string[];
-  /** Waits for the writes in flight. */
+  /** Closes the store, after the writes in flight have finished. */
   close(): Promise<void>;
 }

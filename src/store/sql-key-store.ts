@@ -1,4 +1,4 @@
-// API keys and accounts, in SQL that runs on both stores.
+// Stores API keys and accounts, with SQL that runs on both SQLite and PostgreSQL.
 
 import { type ApiKey, hashOf, hintOf, type Scope } from '../accounts/api-key.ts';
 import type { Instant } from '../ledger/instant.ts';
@@ -16,7 +16,7 @@ export type RunStatement = (sql: string, values: readonly Value[]) => Promise<re
 export interface KeyDatabase {
   readonly schema: string;
   readonly run: RunStatement;
-  /** Runs `work` in one transaction; transactions that assign account or key numbers run one at a time. */
+  /** Runs `work` in one transaction. Such transactions run one at a time, since they assign account and key numbers. */
   transact<Result>(work: (run: RunStatement) => Promise<Result>): Promise<Result>;
   now(): Promise<Instant>;
   recordUses(ids: readonly number[]): Promise<void>;
@@ -105,7 +105,7 @@ export class SqlKeyStore implements KeyStore {
 }
 
 /**
- * Returns the next free number. A separate query, because Citus does not allow a subquery in the VALUES of an INSERT.
+ * Returns the next free number. Uses a separate query, because Citus allows no subquery in the VALUES of an INSERT.
  */
 async function next(column: string, table: string, run: RunStatement): Promise<number> {
   const [row] = await run(`SELECT coalesce(max(${column}), 0) + 1 FROM ${table}`, []);

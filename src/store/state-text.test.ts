@@ -1,4 +1,4 @@
-// Snapshots: the text format of states, and which transactions are followed by a snapshot.
+// Tests the text format of snapshots, and after which transactions a snapshot is stored.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

@@ -1,5 +1,5 @@
-// Snapshots of the states of end users: their text format, and the transactions after which they are stored. A snapshot
-// only reduces the number of postings to apply.
+// The text format of snapshots, and after which transactions they are stored. Snapshots contain no new data: with a
+// snapshot, fewer postings must be applied to compute an end user's state.
 
 import { type Cycle, type CycleStatus, type CycleType, isLive } from '../ledger/cycle.ts';
 import type { Hold, HoldPart } from '../ledger/hold.ts';
@@ -10,35 +10,36 @@ import type { EndUserState } from '../ledger/state.ts';
 
 /**
  * The average number of transactions between two snapshots. Applying the postings of this many transactions takes about
- * 0.2 ms; a snapshot of an end user with two cycles takes 200 bytes.
+ * 0.2 ms. A snapshot of an end user with two cycles has 200 bytes.
  */
 const TRANSACTIONS = 128;
 
 /**
- * With more cycles and holds than this, snapshots become rarer, so that they never take more space than the postings.
+ * If an end user has more cycles and holds than this, snapshots are stored less often, so that they never need more
+ * space than the postings.
  */
 const CYCLES_AT_FULL_RATE = 16;
 
 /**
- * Whether a waypoint is stored after these postings. A waypoint is a snapshot without a state, used to find older
- * postings. A snapshot is due only if a waypoint is due, so call this function first: it nearly always returns false.
+ * Whether to store a waypoint after these postings. A waypoint is a snapshot without a state, which helps to find older
+ * postings. Nearly always returns false, and then no snapshot is due either.
  */
 export function isWaypointDue(postings: readonly Posting[]): boolean {
   return isOneOf(TRANSACTIONS, postings);
 }
 
 /**
- * Whether a snapshot is stored after these postings. Chosen by the random digits of the transaction ids, so that
+ * Whether to store a snapshot after these postings. The random digits of the transaction ids decide, so that
  * transactions need not be counted. Always false after a renewal, a change of plan or a lapse: if such an event is
- * stored late, the state lacks cycles that have ended since then.
+ * stored late, the state lacks cycles that ended after the event.
  */
 export function isSnapshotDue(postings: readonly Posting[], { cycles, holds }: EndUserState): boolean {
   return isOneOf(TRANSACTIONS * Math.ceil((cycles.length + holds.length + 1) / CYCLES_AT_FULL_RATE), postings);
 }
 
 /**
- * Selects 1 in `transactions` by the random digits of the transaction ids; never a renewal, a change of plan or a
- * lapse.
+ * Returns true for 1 in `transactions` transactions, chosen by the random digits of their ids. Always false for a
+ * renewal, a change of plan or a lapse.
  */
 function isOneOf(transactions: number, postings: readonly Posting[]): boolean {
   const latest = postings.at(-1);
@@ -58,7 +59,7 @@ type CycleValues = readonly [
 type PartText = [string, number, number, number];
 type HoldText = [string, number, PartText[]];
 
-/** The values of a cycle in the order of `CYCLE_COLUMNS` in both stores. */
+/** The values of a cycle, in the order of the `CYCLE_COLUMNS` of both stores. */
 export function cycleValues(cycle: Cycle): CycleValues {
   const { id, period, type, status, amount, remaining, held, start, end, plan, next } = cycle;
   return [id, period, type, status, amount, remaining, held, start, end, planText(plan), scheduledText(next)];
@@ -86,7 +87,7 @@ export function stateOfText(text: string): EndUserState {
   return { cycles, holds: open.map(holdOf) };
 }
 
-/** @returns null if there are no holds */
+/** @returns the holds as JSON; null if there are none */
 export function holdsText(holds: readonly Hold[]): string | null {
   return holds.length === 0 ? null : JSON.stringify(holds.map(holdValues));
 }
@@ -105,7 +106,7 @@ function holdOf([id, expiresAt, parts]: HoldText): Hold {
   return { id, expiresAt, parts: parts.map(partOf) };
 }
 
-/** The parts of a hold in the format of `stateText`. */
+/** The parts of a hold as JSON, in the same format as in `stateText`. */
 export function partsText(parts: readonly HoldPart[]): string {
   return JSON.stringify(parts.map(partValues));
 }

@@ -1,4 +1,4 @@
-// The errors of a store, which are thrown, unlike refusals (`ledger/command.ts`).
+// The errors that a store throws. A refusal is not an error: it is returned (`ledger/command.ts`).
 
 /**
  * `StoreUnavailable`: nothing was changed. `OutcomeUnknown`: COMMIT failed, so the write may or may not have happened.
@@ -19,12 +19,12 @@ export class StoreFault extends Error {
   }
 }
 
-/** Thrown if a store cannot be opened. The message says why, and what to do. */
+/** Thrown if a store cannot be opened. The message says why the store cannot be opened, and what to do. */
 export class CannotOpen extends Error {
   override readonly name = 'CannotOpen';
 }
 
-/** Thrown for a cursor that no page has returned, or that belongs to another list. */
+/** Thrown if a client sends a cursor that no page has returned, or a cursor of another list. */
 export class InvalidCursor extends Error {
   override readonly name = 'InvalidCursor';
 

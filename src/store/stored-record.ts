@@ -1,14 +1,14 @@
-// How stores save idempotency records.
+// Converts the outcome in an idempotency record to the two values that a store saves, and back.
 
 import type { Outcome } from '../ledger/command.ts';
 import type { IdempotencyRecord } from '../ledger/idempotency.ts';
 import type { TransactionId } from '../ledger/transaction-id.ts';
 
-/** Most requests are accepted, and their outcome is only a transaction id. */
+/** For most requests, `outcome` is null: they are accepted, and only their transaction id must be stored. */
 export interface StoredOutcome {
-  /** Null if there is no transaction. */
+  /** Null if the request made no transaction. */
   readonly transactionId: TransactionId | null;
-  /** JSON; null if the request was accepted and the outcome has no further data. */
+  /** JSON; null if the request was accepted and the outcome contains only the transaction id. */
   readonly outcome: string | null;
 }
 
@@ -25,7 +25,7 @@ export function outcomeOf({ transactionId, outcome }: StoredOutcome): Outcome {
   return stored.refused === null ? { ...stored, transactionId } : stored;
 }
 
-/** Whether the request was for a grant, whose record is kept longer. */
+/** Whether the request was a grant. The idempotency records of grants are kept longer than others. */
 export function isGrant({ request }: Pick<IdempotencyRecord, 'request'>): boolean {
   return request.startsWith('add ') || request.startsWith('start-cycle ');
 }

@@ -14,7 +14,7 @@ export interface Stores {
   readonly console: ConsoleStore;
   readonly summaries: SummaryKeeper;
   readonly events: EventLog;
-  /** Null if an import in another process writes to the ledger itself. */
+  /** Null if `scrip import` writes to the ledger itself while a server is running, as on PostgreSQL. */
   readonly imports: ImportGranter | null;
   /** Null for a ledger without a test clock. */
   readonly testClock: TestClock | null;

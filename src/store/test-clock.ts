@@ -1,4 +1,5 @@
-// The test clock of a ledger that was created for tests. It stands still until it is moved, and moves only forwards.
+// The test clock of a ledger that was created for tests. A test clock stands still until a request moves it, and never
+// goes back.
 
 import { DAY_MS, type Instant, LAST_INSTANT } from '../ledger/instant.ts';
 
@@ -7,22 +8,22 @@ export type TestClockMove = { readonly days: number } | { readonly to: Instant }
 export interface TestClock {
   now(): Promise<Instant>;
   /**
-   * Resolves with the new instant once it is on stable storage and all later reads and writes use it. Resolves with
-   * null, without moving the clock, if the instant is before the current one or after `LAST_INSTANT`.
+   * Resolves with the new instant when the instant is on stable storage and every later read or write uses it. Resolves
+   * with null, without moving the clock, if the instant is before the current one or after `LAST_INSTANT`.
    *
    * @throws StoreFault
    */
   move(move: TestClockMove): Promise<Instant | null>;
 }
 
-/** The instant to which a test clock moves; null if the clock cannot move there. */
+/** The instant to which a test clock moves; null if it is before `now` or after `LAST_INSTANT`. */
 export function movedTo(now: Instant, move: TestClockMove): Instant | null {
   const to = 'to' in move ? move.to : now + move.days * DAY_MS;
   return to >= now && to <= LAST_INSTANT ? to : null;
 }
 
 /**
- * Returns why a ledger must not be opened; null if it may be opened.
+ * Returns one sentence that says why a ledger cannot be opened; null if it can be opened.
  *
  * @param wanted whether the operator passed --test-clock
  */

@@ -1,11 +1,11 @@
-// Totals of the postings of each account, so that an overview does not have to read all postings. The totals are
-// computed from the feed.
+// Totals of each account's postings, so that the console's overview does not have to read all postings. A job computes
+// the totals from the feed.
 
 import type { EndUserKey } from '../ledger/command.ts';
 import { DAY_MS, HOUR_MS } from '../ledger/instant.ts';
 import { isListed, movedBy, type Posting, type PostingKind } from '../ledger/posting.ts';
 
-/** The total of all transactions of one kind by one actor on one day (UTC). */
+/** The total of all transactions of one kind that one actor made on one day (UTC). */
 export interface DailyTotal {
   readonly account: number;
   /** Days since 1970. */
@@ -16,7 +16,7 @@ export interface DailyTotal {
   transactions: number;
 }
 
-/** The credits that are left in cycles at their end, for all cycles that end in one hour. */
+/** The credits that expire in one hour: the sum of what is left in all cycles that end in this hour. */
 export interface ExpiryTotal {
   readonly account: number;
   /** Hours since 1970. */
@@ -33,7 +33,7 @@ export interface TotalsKeeper {
   /**
    * Adds the next postings of the feed to the totals.
    *
-   * @returns whether there may be more
+   * @returns whether the feed may contain more postings
    * @throws StoreFault
    */
   catchUp(): Promise<boolean>;
@@ -65,7 +65,7 @@ export class TotalsSum {
   #previousUser: EndUserKey | null = null;
   #latestDaily: DailyTotal | null = null;
 
-  /** The postings of a transaction must be added one after the other. */
+  /** Add all postings of a transaction before those of another transaction. */
   add(entry: CountedPosting): void {
     const { user, posting } = entry;
     const { account } = user;
@@ -77,8 +77,8 @@ export class TotalsSum {
     const day = dayOf(posting.createdAt);
     const hour = hourOf(posting.expiresAt);
     this.addDaily({ account, day, kind, actor, credits: BigInt(movedBy(posting)), transactions: isFirst ? 1 : 0 });
-    // Count postings to ended cycles, too: credits that are captured after the end did not expire, and credits that are
-    // refunded after the end did.
+    // Count postings to ended cycles, too. Credits that are captured after the end of their cycle have not expired.
+    // Credits that are refunded after the end of their cycle have expired.
     this.addExpiry({ account, hour, credits: BigInt(posting.amount) });
   }
 
@@ -92,8 +92,8 @@ export class TotalsSum {
   }
 
   /**
-   * Call this after all postings have been added and all stored totals have been subtracted. It returns one sentence
-   * for each wrong stored total.
+   * Returns one sentence for each wrong stored total. First call `add` with all postings, and `subtract` with all
+   * stored totals.
    */
   faults(): string[] {
     const { daily, expiries } = this.totals();

@@ -7,29 +7,28 @@ import { type CycleTerms, type Posting, type PostingKind, type Transaction, tran
 import type { IdRange, TransactionId } from '../ledger/transaction-id.ts';
 import type { LoadedEndUser, PageCursor } from './loaded-end-user.ts';
 
-/** The maximum number of rows of a page. */
 export const PAGE_ROWS_MAX = 100;
 /** The maximum number of postings that are searched for one page. */
 export const HISTORY_POSTINGS_MAX = 5_000;
-/** A transaction can touch thousands of cycles, and a page names only the first ones. */
+/** A page names only the first cycles of a transaction, because a transaction can touch thousands of cycles. */
 export const NAMED_CYCLES_MAX = 10;
 const NAMED_PER_PAGE_MAX = 200;
 
 export interface HistoryTransaction extends Transaction {
   /** The changes to each cycle and period that the transaction touched. */
   readonly postings: readonly Pick<Posting, 'cycleId' | 'period' | 'amount' | 'held'>[];
-  /** The closed hold, the refunded transaction, or the transaction that scheduled the plan. */
+  /** The hold that was closed, the transaction that was refunded, or the transaction that scheduled the plan. */
   readonly reference: TransactionId | null;
-  /** The credits of a subtraction or a capture that can still be refunded; null for all other kinds. */
+  /** How many credits of a subtraction or a capture can still be refunded; null for all other kinds. */
   readonly refundable: Amount | null;
-  /** The plan that the transaction scheduled; null for all other kinds. */
+  /** The plan that a transaction of the kind `schedule-plan` scheduled; null for all other kinds. */
   readonly scheduled: Plan | null;
 }
 
 export interface HistoryFilter {
-  /** All ids if absent. */
+  /** The ids of the transactions; all ids if absent. */
   readonly within?: IdRange;
-  /** All kinds if absent. */
+  /** The kinds of the transactions; all kinds if absent. */
   readonly kinds?: readonly PostingKind[] | undefined;
   /** Only transactions whose notes begin with this text; all transactions if absent. */
   readonly notePrefix?: string | undefined;
@@ -38,13 +37,14 @@ export interface HistoryFilter {
 export interface HistoryRequest extends HistoryFilter {
   /** Null for the first page. A cursor comes from a client, so the store checks it. */
   readonly from: PageCursor | null;
-  /** 1 to `PAGE_ROWS_MAX`. */
+  /** The maximum number of transactions on the page, from 1 to `PAGE_ROWS_MAX`. */
   readonly limit: number;
 }
 
 /**
- * The caller adds the events that are due but not stored yet. For this purpose, the state of the first page has all
- * live cycles and all holds, and the state of a later page has at least the recurring cycle that will be renewed.
+ * A page lacks events, such as renewals, that are due but not stored yet. The caller computes these events from the
+ * state. The state of the first page therefore contains all live cycles and all holds. The state of a later page
+ * contains at least the recurring cycle that will be renewed.
  */
 export interface HistoryPage extends LoadedEndUser {
   /**
@@ -53,7 +53,7 @@ export interface HistoryPage extends LoadedEndUser {
    */
   readonly transactions: readonly HistoryTransaction[];
   readonly next: PageCursor | null;
-  /** The terms with which cycles were opened, by cycle id, for the cycles from `cyclesToName`. */
+  /** By cycle id, the terms with which the cycle was opened, for all cycles that `cyclesToName` returns. */
   readonly terms: ReadonlyMap<TransactionId, CycleTerms>;
 }
 
@@ -70,7 +70,7 @@ export function historyTransactionOf(
   return { ...transactionOf(postings), postings: touched, reference, refundable, scheduled };
 }
 
-/** The change of the held credits, summed over all cycles. */
+/** How much the transaction changed the held credits, as a sum over all cycles. */
 export function heldChange({ postings }: Pick<HistoryTransaction, 'postings'>): number {
   return postings.reduce((sum, { held }) => sum + held, 0);
 }
@@ -84,15 +84,15 @@ export function passes(
   return notePrefix === undefined || (note?.startsWith(notePrefix) ?? false);
 }
 
-/** The cycles that a page names, without duplicates. */
+/** The ids of the cycles that a page with these transactions names, without duplicates. */
 export function cyclesToName(transactions: readonly HistoryTransaction[]): readonly TransactionId[] {
   const ids = transactions.flatMap(({ postings }) => postings.slice(0, NAMED_CYCLES_MAX).map(({ cycleId }) => cycleId));
   return [...new Set(ids)].slice(0, NAMED_PER_PAGE_MAX);
 }
 
 /**
- * @param postings in an order in which the postings of each transaction are adjacent
- * @param idOf returns the id of the transaction of a posting
+ * @param postings in any order in which the postings of the same transaction are adjacent
+ * @param idOf returns the transaction id of a posting
  */
 export function* wholeTransactions<Entry>(
   postings: Iterable<Entry>,

@@ -18,11 +18,11 @@ let offset = pool.length;
 /** The position of the last issued id. */
 export interface IdPosition {
   readonly at: Instant;
-  /** Below `FIRST_SEQUENCE` if no id was issued at `at` yet. */
+  /** Below `FIRST_SEQUENCE` if no id has been issued at `at` yet. */
   readonly sequence: number;
 }
 
-/** An id that sorts after all ids issued up to `position`, and before all later ones. */
+/** Returns an id that sorts after all ids up to `position`, and before all later ids. */
 export function throughPosition({ at, sequence }: IdPosition): TransactionId {
   return transactionId({ at, sequence: Math.max(sequence, LAPSE_SEQUENCE), tail: 'ffffffffffff' });
 }
@@ -32,7 +32,7 @@ export class TransactionIds {
   #sequence: number;
   readonly #nextTail: () => string;
 
-  /** @param tails replaces the random tails of 12 hexadecimal digits, for reproducible tests */
+  /** @param tails returns the last 12 hexadecimal digits of an id; random, except in reproducible tests */
   constructor({ at, sequence }: IdPosition, tails: () => string = nextTail) {
     this.#at = at;
     this.#sequence = sequence;
@@ -43,7 +43,10 @@ export class TransactionIds {
     return { at: this.#at, sequence: this.#sequence };
   }
 
-  /** Whether the ids of this instant run short because the clock does not advance. */
+  /**
+   * Whether at least half of the ids of the current instant have been issued, which happens only if the clock stands
+   * still.
+   */
   get isRunningShort(): boolean {
     return this.#sequence >= SEQUENCE_COUNT / 2;
   }

@@ -1,5 +1,5 @@
-// Sends spans to an OpenTelemetry collector as OTLP/JSON over HTTP, in the background. Spans beyond the bound of the
-// queue, and batches that the collector does not accept, are dropped and counted. Requests never wait for a span. See
+// Sends spans to an OpenTelemetry collector as OTLP/JSON over HTTP, in the background. If the queue is full, or the
+// collector does not accept a batch, the exporter drops and counts the spans. Requests never wait for a span. See
 // https://opentelemetry.io/docs/specs/otlp/.
 
 import type { TraceContext } from './trace-context.ts';
@@ -25,7 +25,7 @@ export interface ExporterSettings {
   readonly resource: Attributes;
 }
 
-/** The defaults of the OpenTelemetry specification for a batch span processor. */
+/** The defaults of the batch span processor and the OTLP exporter in the OpenTelemetry specification. */
 const QUEUE_SPANS_MAX = 2_048;
 const BATCH_SPANS_MAX = 512;
 const FLUSH_INTERVAL_MS = 5_000;
@@ -43,7 +43,7 @@ export class SpanExporter {
   #sending: Promise<void> | null = null;
   #isFailing = false;
 
-  /** @param onFailure called with the reason when sending starts to fail, but not for each further failure */
+  /** @param onFailure called with the reason for the first of consecutive failures */
   constructor(settings: ExporterSettings, onFailure: (reason: string) => void) {
     this.#settings = settings;
     this.#onFailure = onFailure;
@@ -82,7 +82,7 @@ export class SpanExporter {
     }
   }
 
-  /** @returns the reason for a failure, or null */
+  /** @returns why sending failed; null if it succeeded */
   async #send(batch: readonly Span[]): Promise<string | null> {
     const { endpoint, headers, resource } = this.#settings;
     try {
@@ -128,7 +128,7 @@ function otlpSpan(span: Span): unknown {
   };
 }
 
-/** OTLP/JSON encodes 64-bit integers as strings. The clock has microsecond precision. */
+/** OTLP/JSON encodes 64-bit integers as strings. Rounds to microseconds, which is the precision of the clock. */
 function nanosecondsOf(milliseconds: number): string {
   return String(BigInt(Math.round(milliseconds * 1_000)) * 1_000n);
 }

@@ -18,17 +18,19 @@ const SPAN_BYTES = 8;
 const SAMPLED_FLAG = 1;
 const TRACEPARENT = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/;
 
-/** Null if the header is missing, duplicated or malformed; the request then starts a new trace. */
+/**
+ * Returns null if the header `traceparent` is missing, duplicated or malformed; the request then starts a new trace.
+ */
 export function parentOf(header: string | string[] | undefined): ParentContext | null {
   const match = typeof header === 'string' ? TRACEPARENT.exec(header) : null;
   const [, version, traceId = '', spanId = '', flags = '', extra] = match ?? [];
-  // Later versions may append fields after the flags; version 00 has none, and version ff is invalid.
+  // Only versions after 00 may have fields after the flags. Version ff is invalid.
   if (version === undefined || version === 'ff' || (version === '00' && extra !== undefined)) return null;
   if (/^0+$/.test(traceId) || /^0+$/.test(spanId)) return null;
   return { traceId, spanId, isSampled: (Number.parseInt(flags, 16) & SAMPLED_FLAG) === SAMPLED_FLAG };
 }
 
-/** The context of a new span, which belongs to the given trace or to a new trace. */
+/** Returns the context of a new span in the given trace, or by default in a new trace. */
 export function newContext(traceId = randomBytes(TRACE_BYTES).toString('hex')): TraceContext {
   return { traceId, spanId: randomBytes(SPAN_BYTES).toString('hex') };
 }

@@ -1,13 +1,16 @@
-// Creates a span for each request and each batch, and applies sampling. Spans contain no client input except the trace
-// ID.
+// Creates spans for a sample of the requests and batches. Spans contain no text from clients, except the IDs in the
+// header `traceparent`.
 
 import { type ExporterSettings, SpanExporter } from './span-exporter.ts';
 import { newContext, parentOf, type TraceContext } from './trace-context.ts';
 
 export interface TracingSettings extends ExporterSettings {
-  /** The fraction of traces to record, from 0 to 1, unless the caller decides. */
+  /** The fraction of traces to record, from 0 to 1. */
   readonly ratio: number;
-  /** If true, the header `traceparent` decides whether a request that has it is recorded, instead of `ratio`. */
+  /**
+   * If true, the header `traceparent` of a request decides whether the request is recorded. Without the header, `ratio`
+   * applies.
+   */
   readonly followsParent: boolean;
 }
 
@@ -32,7 +35,7 @@ const SERVER_ERROR = 500;
 export class Tracer {
   readonly #exporter: SpanExporter;
   readonly #settings: TracingSettings;
-  /** The span of the batch whose commands are being answered. Spans of requests that end meanwhile link to it. */
+  /** The span of the batch whose commands Scrip is answering now. Spans of requests that end now link to this span. */
   #batch: TraceContext | null = null;
 
   /** @param onFailure called with the reason when sending spans starts to fail */
@@ -49,7 +52,7 @@ export class Tracer {
     return { ...newContext(parent?.traceId), parentSpanId: parent?.spanId ?? null, startedMs: performance.now() };
   }
 
-  /** @param route the pattern of the route; null if none matched */
+  /** @param route the path pattern of the route; null if no route matched */
   endRequest(
     { startedMs, ...context }: RequestTrace,
     { method, route, status, requestId }: { method: string; route: string | null; status: number; requestId: string },
@@ -72,7 +75,7 @@ export class Tracer {
     });
   }
 
-  /** Requests that end from now on link to the span of this batch; null stops linking. */
+  /** Spans of requests that end from now on link to the span of `batch`. If `batch` is null, they link to no batch. */
   answering(batch: TracedBatch | null): void {
     this.#batch = null;
     if (batch === null || !this.#isSampled()) return;

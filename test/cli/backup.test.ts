@@ -96,7 +96,7 @@ describe('backup commands', options, () => {
     assert.deepEqual(problemsOf(await auditBeside(restored)), []);
   });
 
-  test('a backup that is killed creates no file with the name of the backup, and a second backup with that name succeeds', async (t) => {
+  test('if scrip backup is killed, the backup file does not exist, and a second scrip backup to the same file succeeds', async (t) => {
     const file = temporaryFile();
     await makeLarge(t, file);
     const folder = temporaryFolder();
@@ -115,7 +115,7 @@ describe('backup commands', options, () => {
     assert(existsSync(backup));
   });
 
-  test('a backup interrupted by SIGTERM leaves no files', async (t) => {
+  test('if scrip backup gets a SIGTERM, it leaves no files', async (t) => {
     const file = temporaryFile();
     await makeLarge(t, file);
     const backup = join(temporaryFolder(), 'backup.db');

@@ -1,5 +1,5 @@
-// Console access from the command line: the link for the owner that --first-key prints, `scrip invite`,
-// `scrip password reset`, and invalid console settings.
+// Tests access to the console from the command line: `scrip invite`, `scrip password reset`, the owner's link from
+// `scrip serve --first-key`, and invalid console settings.
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
@@ -20,7 +20,7 @@ async function signIn(url: string, email: string, password: string): Promise<str
 }
 
 describe('console access from the command line', { concurrency: 3 }, () => {
-  test('until an owner exists, scrip serve --first-key prints a link with which the owner can join', async (t) => {
+  test('scrip serve --first-key prints a link for joining as the owner only if there is no owner yet', async (t) => {
     const file = temporaryFile();
     const first = await serve(t, file, ['--first-key']);
     await first.says(/^Console: (http:\/\/127\.0\.0\.1:\d+\/console)$/m);
@@ -55,7 +55,7 @@ describe('console access from the command line', { concurrency: 3 }, () => {
     assert.equal(unknown.stderr, 'Account Unknown does not exist; see `scrip key list`.\n');
   });
 
-  test('scrip password reset sets a new password and ends all sessions on a running server', async (t) => {
+  test('while a server is running, scrip password reset sets a new password and ends all sessions of the user', async (t) => {
     const file = temporaryFile();
     const server = await serve(t, file);
     const email = 'ada@example.com';
@@ -75,7 +75,7 @@ describe('console access from the command line', { concurrency: 3 }, () => {
     assert.deepEqual([unknown.code, unknown.stderr], [1, 'No console user has the email address eve@example.com.\n']);
   });
 
-  test('after scrip serve --first-key, the first sign-up from the same machine gets the account of the first API key', async (t) => {
+  test('after scrip serve --first-key, the first person to sign up on the same machine gets the account of the first API key', async (t) => {
     const file = temporaryFile();
     const server = await serve(t, file, ['--first-key']);
     await server.says(/^Console: /m);
@@ -91,7 +91,7 @@ describe('console access from the command line', { concurrency: 3 }, () => {
     assert.equal(second.status, 403, 'SIGN_UP defaults to first');
   });
 
-  test('SIGN_UP=closed rejects sign-up with 403', async (t) => {
+  test('with SIGN_UP=closed, a sign-up gets status 403', async (t) => {
     const server = await serve(t, temporaryFile(), [], { SIGN_UP: 'closed' });
     const reply = await post(`${server.url}/console/sign-up`, {
       email: 'a@b.example',

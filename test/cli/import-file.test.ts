@@ -213,7 +213,7 @@ test('the hash of an import file depends on its rows, not on line endings, the o
     assert.notEqual((await checked(text)).sha256, first.sha256);
 });
 
-test('scrip import counts rows whose expires_at has passed separately from errors', async () => {
+test('if the expires_at of a row has passed, scrip import counts the row as expired, not as an error', async () => {
   const at = (instant: number) => `${ADA},5,${new Date(instant).toISOString()}\n`;
   const { errors, expired } = await checked(`end_user_id,amount,expires_at\n${at(NOON - 1)}${at(NOON)}${at(NOON + 1)}`);
   assert.equal(errors.count, 0);

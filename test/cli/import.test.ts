@@ -1,5 +1,5 @@
-// `scrip import` as a process: its output, its refusals, and continuing an interrupted import. Runs on a ledger file
-// and on PostgreSQL, with and without a running server.
+// `scrip import` as a process: its output, its refusals, and resuming an interrupted import. The tests use a ledger
+// file and PostgreSQL, with and without a running server.
 
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
@@ -109,7 +109,7 @@ describe('scrip import', { ...options, concurrency: COMMANDS_AT_ONCE }, () => {
       assert.equal((await auditAt(`file:${file}`)).postings, 0);
     });
 
-  test('if a file has expires_at, scrip import prints that the credits expire up to 24 hours after that instant', async () => {
+  test('if a file has the column expires_at, scrip import prints that credits expire up to 24 hours after this instant', async () => {
     const file = temporaryFile();
     await createKey(file);
     const path = join(temporaryFolder(), 'balances.csv');
@@ -118,7 +118,7 @@ describe('scrip import', { ...options, concurrency: COMMANDS_AT_ONCE }, () => {
     assert.match(stdout, /\nCredits with an expires_at are valid until then and up to 24 hours longer: .*\n$/);
   });
 
-  test('importing a different file into the same account is refused without --another', async () => {
+  test('without --another, scrip import refuses a second file for the same account', async () => {
     const file = temporaryFile();
     await createKey(file);
     await scrip([...IMPORT, balances(20)], ledgerAt(file));

@@ -76,7 +76,7 @@ describe('API keys on the command line', { concurrency: COMMANDS_AT_ONCE }, () =
     await assertOneLine(args, ledgerAt(file), /Must be at most 100 characters\.$/);
   });
 
-  test('the last use of an API key is stored when the server stops', async (t) => {
+  test('when a server stops, it stores when each API key was last used', async (t) => {
     const file = temporaryFile();
     const server = await serve(t, file);
     const secret = await createKey(file);

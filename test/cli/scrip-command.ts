@@ -1,4 +1,4 @@
-// Runs the `scrip` command as a child process, with its settings in the environment, and captures what it prints.
+// Runs the `scrip` command as a child process and captures its output. Settings are passed as environment variables.
 
 import assert from 'node:assert/strict';
 import { type ChildProcessByStdio, spawn } from 'node:child_process';
@@ -15,7 +15,6 @@ export const COMMANDS_AT_ONCE = 3;
 export const SECRET = /scrip_(?:read|write)_[0-9A-Za-z]{33}_[0-9A-Za-z]{6}/g;
 
 export interface Ended {
-  /** The exit code, or the signal that ended the process. */
   readonly code: number | NodeJS.Signals | null;
   readonly stdout: string;
   readonly stderr: string;
@@ -37,9 +36,6 @@ export async function createKey(file: string, ...args: string[]): Promise<string
   return stdout.trimEnd().split('\n').at(-1) as string;
 }
 
-/**
- * Asserts that a command exits with code 1, prints one line on standard error, and prints nothing on standard output.
- */
 export async function assertOneLine(
   args: readonly string[],
   environment: Environment,
@@ -110,7 +106,6 @@ export interface Server extends Running {
   readonly url: string;
 }
 
-/** Starts `scrip serve` on a free port and waits until it listens. */
 export async function serve(
   t: TestContext,
   file: string,

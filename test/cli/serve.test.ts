@@ -34,7 +34,7 @@ describe('scrip serve', { concurrency: COMMANDS_AT_ONCE }, () => {
     assert.match((await again.ended).stdout, /^Scrip is listening on \S+\nAPI docs: \S+\/docs\n$/);
   });
 
-  test('an API key never appears in the log, no matter where in a request a client sends it', async (t) => {
+  test('scrip serve never logs an API key, no matter which part of a request contains the key', async (t) => {
     const file = temporaryFile();
     const server = await serve(t, file, [], { LOG_LEVEL: 'trace' });
     const { url } = server;

@@ -1,5 +1,5 @@
-// How the command line handles settings that are probably a mistake: a folder that does not exist, and a misspelled
-// environment variable.
+// Tests how the command line handles settings that are probably a mistake: a folder that does not exist, and a
+// misspelled environment variable.
 
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
@@ -24,7 +24,7 @@ describe('settings on the command line', { concurrency: COMMANDS_AT_ONCE }, () =
     });
   }
 
-  test('restore and copy create a folder only with --create', async () => {
+  test('scrip restore and scrip copy create a folder only with --create', async () => {
     const file = temporaryFile();
     const backup = join(dirname(file), 'backup.db');
     for (const args of [['migrate'], ['backup', backup]])
@@ -51,7 +51,7 @@ describe('settings on the command line', { concurrency: COMMANDS_AT_ONCE }, () =
     assert(existsSync(file));
   });
 
-  test('if the name of a variable is a misspelled setting, a command warns, names the setting and then runs', async () => {
+  test('if an environment variable is a misspelled setting, a command prints a warning with the correct name, and runs', async () => {
     const { code, stdout, stderr } = await scrip(['migrate'], { ...ledgerAt(temporaryFile()), RATE_LIMT: '9' });
     assert.deepEqual([code, stdout], [0, 'The ledger schema is up to date.\n']);
     assert.equal(stderr, 'Warning: Scrip does not read the variable RATE_LIMT; did you mean RATE_LIMIT?\n');
@@ -76,7 +76,7 @@ const MISSPELLED: readonly (readonly [name: string, setting: string | null])[] =
   ['', null],
 ];
 
-test('a variable counts as misspelled if it differs from a setting by one extra, missing or wrong character, or by two adjacent characters that are swapped', () => {
+test('a variable counts as a misspelled setting if one character is extra, missing or wrong, or two adjacent characters are swapped', () => {
   for (const [name, setting] of MISSPELLED)
     assert.deepEqual(misspelledSettings({ [name]: 'x' }), setting === null ? [] : [[name, setting]], name);
   assert.deepEqual(misspelledSettings(Object.fromEntries(SETTING_NAMES.map((name) => [name, '']))), []);

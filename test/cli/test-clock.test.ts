@@ -1,5 +1,5 @@
-// `scrip serve --test-clock`: a ledger gets a test clock before its first posting or never, and a move of the test
-// clock survives a kill and reaches every process.
+// Tests `scrip serve --test-clock`. A ledger can get a test clock only before its first posting. A move of the test
+// clock is kept even if the server is killed, and every process uses the new time.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -83,7 +83,7 @@ for (const [store, place] of PLACES) {
     await stopped(await serveTests(t, url));
   });
 
-  test(`a ledger that has only API keys gets a test clock (${store})`, async (t) => {
+  test(`scrip serve --test-clock gives a test clock to a ledger that contains only API keys (${store})`, async (t) => {
     const url = await place();
     const key = await newKey(url);
     const running = await serveTests(t, url);
@@ -92,7 +92,7 @@ for (const [store, place] of PLACES) {
     await assertOneLine(['serve'], environmentAt(url), HAS_CLOCK);
   });
 
-  test(`with --test-clock, scrip serve refuses a ledger with credits that has no test clock, and still serves it without the option (${store})`, async (t) => {
+  test(`scrip serve --test-clock refuses a ledger that has credits and no test clock; without the option, scrip serve accepts this ledger (${store})`, async (t) => {
     const url = await place();
     const key = await newKey(url);
     await grantInRealTime(t, url, key);
@@ -123,7 +123,7 @@ for (const [store, place] of PLACES) {
     assert.match(await run(url, 'verify'), /^Verification passed\./);
   });
 
-  test(`if the server is killed during a move of the test clock, the move is stored or not, and the clock never goes back (${store})`, async (t) => {
+  test(`if the server is killed during a move of the test clock, the move is stored completely or not at all, and the clock never goes back (${store})`, async (t) => {
     const url = await place();
     let running = await serveTests(t, url);
     const key = await newKey(url);
@@ -150,7 +150,7 @@ for (const [store, place] of PLACES) {
   });
 }
 
-test('after a move of the test clock, every process on the database uses the new time for its next request', async (t) => {
+test('after a move of the test clock, every Scrip process on the same database uses the new time for its next request', async (t) => {
   const url = await server.createDatabase();
   const first = await serveTests(t, url);
   const second = await serveTests(t, url);
@@ -175,7 +175,7 @@ test('after a move of the test clock, every process on the database uses the new
   assert.match(await run(url, 'verify'), /^Verification passed\./);
 });
 
-test('a copy of a ledger from SQLite to PostgreSQL, or back, has the same test clock', async (t) => {
+test('if scrip copy copies a ledger from SQLite to PostgreSQL, or back, the copy has the same test clock', async (t) => {
   const [file, database, back] = [`file:${temporaryFile()}`, await server.createDatabase(), `file:${temporaryFile()}`];
   const original = await serveTests(t, file);
   const key = await newKey(file);
@@ -235,7 +235,7 @@ async function freePort(): Promise<number> {
   return port;
 }
 
-test('the commands of docs/testing-subscriptions.md start a server with a test clock, and read and move the clock', async () => {
+test('the commands in docs/testing-subscriptions.md start a server with a test clock, and read and move the clock', async () => {
   const commands = examplesIn('docs/testing-subscriptions.md').map(({ command }) => command);
   const [moving, serving] = ['curl "$SCRIP_URL/test-clock"', 'export DATABASE_URL'].map((beginning) =>
     commands.find((command) => command.startsWith(beginning)),

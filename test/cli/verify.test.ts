@@ -1,5 +1,5 @@
-// `scrip verify` and `scrip digest`: their output and exit codes, including output that is longer than the buffer of a
-// pipe whose reader is slow or closes the pipe.
+// Tests the output and exit codes of `scrip verify` and `scrip digest`. Some output is longer than the buffer of a
+// pipe, and the reader of the pipe is slow or closes the pipe.
 
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
@@ -143,8 +143,8 @@ test('`scrip digest` fails on a ledger whose postings violate the rules of the l
 
 describe('long output', () => {
   /**
-   * `scrip verify` reports at least one problem for each of these end users. Together, the reports are much longer than
-   * the buffer of a pipe.
+   * `scrip verify` reports at least one problem for each of these end users. This is much more text than fits into the
+   * buffer of a pipe.
    */
   const END_USERS = 3_000;
   let broken = '';
@@ -154,7 +154,7 @@ describe('long output', () => {
     byHand(broken, 'UPDATE balances SET remaining = remaining - 1 WHERE remaining > 0');
   });
 
-  /** The variable `$SCRIP` contains the `scrip` command. */
+  /** Runs a shell command in which the variable `$SCRIP` contains the `scrip` command. */
   async function shell(line: string) {
     const main = join(import.meta.dirname, '../../src/main.ts');
     const child = spawn('bash', ['--norc', '-c', `set -o pipefail; ${line}`], {

@@ -1,5 +1,4 @@
-// `scrip webhook`, `scrip threshold` and `scrip expiring-notice`, on SQLite and PostgreSQL, beside a running server. A
-// secret is printed once, alone on the last line.
+// Tests `scrip webhook`, `scrip threshold` and `scrip expiring-notice` on SQLite and PostgreSQL.
 
 import assert from 'node:assert/strict';
 import { existsSync, statSync } from 'node:fs';
@@ -23,7 +22,6 @@ async function postgresLedger(): Promise<Environment> {
   return { DATABASE_URL: await (await server).createDatabase(), WEBHOOK_KEY: KEY };
 }
 
-/** Runs a command that must succeed. @returns what it prints */
 async function run(environment: Environment, ...args: string[]): Promise<string> {
   const { code, stdout, stderr } = await scrip(args, environment);
   assert.deepEqual([code, stderr], [0, ''], args.join(' '));
@@ -106,7 +104,7 @@ for (const [name, ledger] of STORES) {
 }
 
 describe('webhooks on the command line', { concurrency: COMMANDS_AT_ONCE }, () => {
-  test('beside a running server, scrip webhook resend queues the events of a time span', async (t) => {
+  test('while a server is running, scrip webhook resend queues the events of a time span', async (t) => {
     const file = temporaryFile();
     const environment = ledgerAt(file);
     const { url } = await serve(t, file);
@@ -148,7 +146,7 @@ describe('webhooks on the command line', { concurrency: COMMANDS_AT_ONCE }, () =
     assert(!existsSync(`${other.DATABASE_URL?.slice('file:'.length)}.key`), 'WEBHOOK_KEY replaces the file');
   });
 
-  test('after a mistake, the commands for webhooks and events print one sentence that says what to correct', async () => {
+  test('if their arguments are wrong, the commands for webhooks and events print one sentence that says what to correct', async () => {
     const environment = await withAccount(ledgerAt(temporaryFile()));
     const add = (...args: string[]) => ['webhook', 'add', '--account', 'acme', ...args];
     const threshold = (...args: string[]) => ['threshold', 'add', ...args];

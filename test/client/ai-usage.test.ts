@@ -58,7 +58,7 @@ async function text(stream: Readable): Promise<string> {
   return whole;
 }
 
-/** @returns the text that the user has seen */
+/** @returns the text that the user saw before the example was killed */
 async function killInTheMiddle(jobs: string): Promise<string> {
   const program = start(jobs);
   let seen = '';

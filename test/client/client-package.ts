@@ -16,20 +16,20 @@ const TIMEOUT_MS = 60_000;
 
 interface RunOptions {
   readonly cwd: string;
-  /** Variables to add to a copy of the environment of this process. */
+  /** Environment variables for the program, in addition to those of this process. */
   readonly env?: Readonly<Record<string, string>>;
 }
 
 /**
- * Returns the PATH without node_modules. With it, `node` runs the Node that is installed on the machine, which may be
- * older.
+ * Returns PATH without the folders in node_modules. With this PATH, `node` is the Node that is installed on the
+ * machine, which may be older than the Node of the project.
  */
 export function pathWithoutNodeModules(): string {
   const path = (process.env.PATH ?? '').split(delimiter).filter((part) => !part.includes('node_modules'));
   return path.join(delimiter);
 }
 
-/** @returns the standard output; if the program fails, the test fails with its output */
+/** @returns the standard output; if the program fails, the error contains the program's output */
 export async function runNode(folder: RunOptions | string, ...args: readonly string[]): Promise<string> {
   const { cwd, env = {} } = typeof folder === 'string' ? { cwd: folder } : folder;
   const options = { cwd, env: { ...process.env, ...env }, timeout: TIMEOUT_MS };

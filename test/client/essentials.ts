@@ -7,11 +7,11 @@ export interface Servers {
   /** The URL of a real Scrip, and an API key with the scope `write`. */
   readonly url: string;
   readonly key: string;
-  /** Drops the connection of the first request after applying the write. */
+  /** The URL of a server that applies the first write and then drops the connection. */
   readonly dropping: string;
-  /** Redirects every request. */
+  /** The URL of a server that redirects every request. */
   readonly redirecting: string;
-  /** Sends response headers, but never a body. */
+  /** The URL of a server that sends response headers, but never a body. */
   readonly silent: string;
 }
 

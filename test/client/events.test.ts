@@ -52,7 +52,7 @@ test('the events iterator returns all events up to now, for every page size, and
   assert.deepEqual(await collected(scrip.events({ types: ['hold.lapsed'] })), []);
 });
 
-test('the events iterator sends the types with each request, and rejects a page without a valid cursor', async () => {
+test('the events iterator sends the selected event types with each request, and rejects a page without a valid cursor', async () => {
   const client = new Scrip({ apiKey: 'scrip_read_canary', baseUrl: hostile.url, retries: 0 });
   const page = (body: object) => sends(200, JSON.stringify(body), { 'content-type': 'application/json' });
   hostile.behave(

@@ -33,7 +33,9 @@ function client(options: Partial<ScripOptions> = {}): Scrip {
   return new Scrip({ apiKey: service.writeKey, baseUrl: service.url, retries: 1, ...options });
 }
 
-/** Returns a `fetch` that sends every request, but throws instead of returning the response if `isLost` is true. */
+/**
+ * Returns a `fetch` that sends every request, but throws instead of returning the response if `isLost` returns true.
+ */
 function losing(isLost: (path: string, attempt: number) => boolean): typeof fetch {
   const attempts = new Map<string, number>();
   return async (input, init) => {
@@ -108,7 +110,7 @@ test('withHold does not call the callback if the credits cannot be held', async 
   await assert.rejects(scrip.withHold(end_user_id, 50, work), InsufficientFunds);
 });
 
-test('if responses are lost, withHold retries with the same idempotency keys, so it holds, captures and releases only once', async () => {
+test('if responses are lost, withHold retries with the same idempotency keys, so credits are held, captured and released only once', async () => {
   const end_user_id = await userWith(100);
   const lossy = client({ fetch: losing((_, attempt) => attempt === 1) });
   const captured = await lossy.withHold(end_user_id, 50, () => 32);
@@ -120,7 +122,7 @@ test('if responses are lost, withHold retries with the same idempotency keys, so
   assert.deepEqual(await stateOf(end_user_id), [68, 0]);
 });
 
-test('if the callback throws and the release fails too, withHold throws the error from the callback, and the hold lapses', async () => {
+test('if the callback throws and the release fails, withHold throws the error from the callback, and the hold lapses', async () => {
   const end_user_id = await userWith(100);
   const unreachable: typeof fetch = async (input, init) => {
     if (String(input).endsWith('/release')) throw new TypeError('no network');
@@ -185,7 +187,7 @@ test('if the hold lapses while the callback runs, withHold throws HoldNotFound a
   assert.deepEqual(await stateOf(end_user_id), [100, 0]);
 });
 
-test('withHold creates no hold if its signal is already aborted, and still captures if the signal is aborted during the callback', async () => {
+test('withHold creates no hold if its signal is already aborted, and captures the cost even if the signal is aborted during the callback', async () => {
   const end_user_id = await userWith(100);
   const controller = new AbortController();
   const { signal } = controller;
@@ -204,7 +206,7 @@ test('withHold creates no hold if its signal is already aborted, and still captu
   assert.deepEqual(await stateOf(end_user_id), [68, 0]);
 });
 
-test('the client creates, lists and releases holds and refunds subtractions, and each write returns the ID of its transaction', async () => {
+test('the client creates, lists and releases holds, and refunds subtractions; each write returns the ID of its transaction', async () => {
   const end_user_id = await userWith(100);
   const hold = await scrip.hold({ end_user_id, amount: 30, expires_in_seconds: null });
   const { holds } = await scrip.getHolds({ end_user_id });
@@ -240,7 +242,7 @@ test('each reason for refusing a refund has its own error class', async () => {
   await assert.rejects(refund({ transaction_id: someone() }), TransactionNotFound);
 });
 
-test('the client reads past and future balances at an instant, and the balance history of a period', async () => {
+test('the client reads the balance at a past or future instant, and the balance history of a time span', async () => {
   const end_user_id = await userWith(100);
   const added = new Date(clock.now);
   clock.advance(3_600_000);

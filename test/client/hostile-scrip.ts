@@ -1,4 +1,4 @@
-// A server that imitates a Scrip that fails, or that is behind proxies or an unreliable network. The server applies a
+// A server that imitates a failing Scrip, or a Scrip behind a proxy or an unreliable network. The server applies a
 // write once per idempotency key and records the requests.
 
 import { once } from 'node:events';
@@ -15,7 +15,7 @@ export interface Received {
   readonly canceled: Promise<boolean>;
 }
 
-/** Called after the server has applied the request, if the request is a write. */
+/** Responds to a request. If the request is a write, the server has already applied it. */
 export type Behavior = (response: ServerResponse, fields: Readonly<Record<string, unknown>>) => void;
 
 export const END_USER = '5f2b1c9e-3a70-4d2e-9b61-0c8f4e7a1d23';
@@ -71,7 +71,7 @@ export class HostileScrip {
     return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
   }
 
-  /** Each request gets the next behavior. Further requests get the last behavior. */
+  /** Uses one behavior for each request, in order, and the last behavior for all further requests. */
   behave(...behaviors: readonly Behavior[]): void {
     this.#behaviors = behaviors;
     this.received.length = 0;

@@ -1,5 +1,5 @@
-// The transactions iterator of the client on pages that the tests create: when the iterator requests pages, when it
-// stops, and which pages it rejects.
+// The client's transactions iterator with pages from a test server: when the iterator requests pages, when it stops,
+// and which pages it rejects.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';

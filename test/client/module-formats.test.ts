@@ -1,6 +1,6 @@
-// Compiles programs that use the packed client to ES modules and CommonJS, with each TypeScript module resolution and
-// without Node's types. Runs them on the Node that is installed on the machine, which may be older, and on the Node of
-// the project.
+// Compiles programs that use the packed client, as ES modules and as CommonJS, with each TypeScript module resolution
+// and without Node's types. Runs the programs with the Node of the project and the Node of the machine, which may be
+// older.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -50,7 +50,6 @@ void run();
 interface Mode {
   readonly compiler: string;
   readonly options: string;
-  /** The `type` in package.json, which sets the module format of the program. */
   readonly type: 'module' | 'commonjs';
 }
 

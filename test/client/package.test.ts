@@ -1,5 +1,4 @@
-// The client as a package: compiled, packed, and unpacked into an empty folder. The package uses only features that
-// every JavaScript runtime has. module-formats.test.ts compiles programs that use the package.
+// Tests that the packed client has no dependencies, and uses only features that every JavaScript runtime has.
 
 import assert from 'node:assert/strict';
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
@@ -11,7 +10,7 @@ import { CLIENT, runNode } from './client-package.ts';
 import { unpackClient } from './unpacked-client.ts';
 import { VECTOR, VECTOR_HEADERS } from './webhook-vector.ts';
 
-/** Loads the modules of the package in a context with only the globals listed here. */
+/** A program that loads the modules of the client in a context with only the globals that the program lists. */
 const BARE = `
 import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';

@@ -42,7 +42,7 @@ test('the transactions iterator returns the same list for every page size', asyn
   assert.deepEqual(await all(scrip.transactions({ end_user_id: someone() })), []);
 });
 
-test('transactions made during an iteration do not shift its remaining pages', async () => {
+test('if transactions are made during an iteration, the transactions iterator does not return them, and neither skips nor repeats others', async () => {
   const end_user_id = await endUserWithTransactions();
   const amounts: number[] = [];
   for await (const { amount } of scrip.transactions({ end_user_id }, { pageSize: 2 })) {
@@ -52,7 +52,7 @@ test('transactions made during an iteration do not shift its remaining pages', a
   assert.deepEqual(amounts, [10, 9, 8, 7, 6, 5, 4, 3, 2, 1]);
 });
 
-test('next_cursor is null on the last page, a string on all other pages, and absent from a request without limit and cursor', async () => {
+test('next_cursor is null on the last page, a string on all other pages, and absent if a request has neither limit nor cursor', async () => {
   const end_user_id = await endUserWithTransactions();
   const first = await scrip.getAllUserTransactions({ end_user_id, limit: 6 });
   assert.equal(first.transactions.length, 6);

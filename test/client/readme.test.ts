@@ -1,5 +1,5 @@
-// The programs in the README of the client are the files in `client/examples`. The
-// programs compile, and print the expected lines when they run against the real service.
+// The README of the client shows the programs in `client/examples`. The programs compile, and print the expected lines
+// when they run against the real service.
 
 import assert from 'node:assert/strict';
 import { globSync, readFileSync } from 'node:fs';
@@ -18,7 +18,7 @@ before(async () => {
 });
 after(() => scrip.stop());
 
-/** Programs that docs/subscriptions.md shows; stories.test.ts tests them. */
+/** Examples that docs/subscriptions.md shows instead of the README; stories.test.ts tests them. */
 const STORIES = ['monthly-rollover.ts', 'plan-changes.ts', 'trial-to-plan.ts'];
 
 test('the README of the client shows each example verbatim, except the stories that use the test clock', () => {

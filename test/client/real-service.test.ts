@@ -1,4 +1,4 @@
-// The client against the real service: calls, and errors with their properties. No error reveals the API key.
+// The client against the real service: what calls return, and which errors they throw. No error reveals the API key.
 
 import assert from 'node:assert/strict';
 import { after, before, mock, test } from 'node:test';
@@ -121,7 +121,7 @@ test('the client accepts unknown members in responses, in lists and in problem d
   }
 });
 
-test('a refused call throws the error class of the refusal, with the members of the problem document', async () => {
+test('a refused call throws an error with the class of the refusal and the members of the problem document', async () => {
   const end_user_id = someone();
   const { transactionId: _, ...cycle } = await scrip.startCycle({ end_user_id, amount: 100 });
   const poor = await errorFrom(scrip.subtract({ end_user_id, amount: 130 }), InsufficientFunds);
@@ -169,7 +169,7 @@ test('a call with an unknown API key throws Unauthorized, and a write with a rea
   assert.equal((await reader.getActiveBalance({ end_user_id })).active_balance, 0);
 });
 
-test('if the store fails, a call throws the error class of the fault, with the idempotency key', async () => {
+test('if the store fails, a call throws an error with the class of the fault and the idempotency key', async () => {
   const faults = { StoreUnavailable, OutcomeUnknown, Internal } satisfies Record<FaultCode, unknown>;
   for (const [code, Class] of Object.entries(faults)) {
     mock.method(service.service.stores.ledger, 'write', () =>
@@ -193,7 +193,7 @@ test('the client retries a call until a temporary fault is over', async () => {
   assert.equal((await scrip.getActiveBalance({ end_user_id })).active_balance, 7);
 });
 
-test('a problem document with an unknown error name, or without the members of a known error, throws a ScripError with the name', async () => {
+test('if a problem document has an unknown error name, or lacks members of a known error, a call throws a ScripError with the name', async () => {
   const hostile = await HostileScrip.start();
   try {
     const client = new Scrip({ apiKey: 'scrip_write_canary', baseUrl: hostile.url });
@@ -208,7 +208,7 @@ test('a problem document with an unknown error name, or without the members of a
   }
 });
 
-test('the API key appears neither in errors nor in a client that is printed', async () => {
+test('the API key appears neither in errors nor in the output of printing a client', async () => {
   const secret = 'CANARYCANARYCANARY';
   const apiKey = `scrip_write_${secret}`;
   const shown: unknown[] = [];

@@ -1,5 +1,5 @@
 // Retries after dropped connections, timeouts, overload and responses from proxies. The client retries a write if the
-// failure may be temporary, with the same idempotency key in every attempt.
+// failure may be temporary, and sends the same idempotency key in every attempt.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -116,7 +116,7 @@ const PERMANENT_FAILURES: readonly (readonly [
 ];
 
 for (const [failure, behavior, Class] of PERMANENT_FAILURES) {
-  test(`${failure} is not retried`, async () => {
+  test(`the client does not retry after ${failure}`, async () => {
     hostile.behave(behavior, responds);
     await assert.rejects(client().add(ADDITION), Class);
     assert.equal(hostile.received.length, 1);
@@ -211,7 +211,7 @@ test('the client waits longer before each retry than before the previous one', a
   assert(waitedMs >= 700, `waited ${waitedMs} ms instead of at least half of 200, 400 and 800 ms`);
 });
 
-test('if its signal is aborted, during an attempt or between attempts, a call rejects with the abort reason', async () => {
+test('if the signal of a call is aborted during an attempt or between attempts, the call rejects with the abort reason', async () => {
   for (const behavior of [staysSilent, refuses(503, 'Overloaded', {}, { 'retry-after': '20' })]) {
     hostile.behave(behavior);
     const controller = new AbortController();

@@ -1,5 +1,5 @@
-// One run of essentials.ts in a JavaScript runtime: the servers that the program uses, the program itself, and checks
-// of what the servers received.
+// Prepares a run of essentials.ts in a JavaScript runtime: starts the servers that the program uses, writes the
+// program, and checks the requests that the servers received.
 
 import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';

@@ -13,8 +13,8 @@ import { RuntimeRun } from './runtime-run.ts';
 import { unpackClient } from './unpacked-client.ts';
 
 /**
- * The arguments of each runtime, by npm package. The latest releases of Bun and Deno reveal problems with new versions.
- * Deno gets no permission except network access to 127.0.0.1.
+ * The arguments of each runtime, by the name and version of its npm package. The script runs the latest releases of Bun
+ * and Deno, to find problems with new versions. Deno gets no permission except network access to 127.0.0.1.
  */
 const RUNTIMES: Readonly<Record<string, readonly string[]>> = {
   'bun@latest': ['run'],

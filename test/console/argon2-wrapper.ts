@@ -1,5 +1,5 @@
-// Wraps Node's argon2 to count the computed hashes. A test that signs in many times can make each hash a thousand times
-// cheaper, unless it tests hashing itself.
+// Wraps Node's argon2 to count the computed hashes. Tests that sign in many times can make each hash a thousand times
+// cheaper.
 
 import crypto from 'node:crypto';
 import { syncBuiltinESMExports } from 'node:module';
@@ -16,7 +16,7 @@ crypto.argon2 = (algorithm, parameters, callback) => {
 };
 syncBuiltinESMExports();
 
-/** The encoded hashes still contain the full parameters, so no other process can verify these hashes. */
+/** A cheap hash is encoded with the full parameters, so only this process can verify it. */
 export function makeHashesCheap(): void {
   isCheap = true;
 }

@@ -1,4 +1,4 @@
-// The console refuses a form that another website sends: the rules by which a request counts as cross-origin.
+// Tests that the console refuses forms that other websites send, and which requests count as cross-origin.
 
 import assert from 'node:assert/strict';
 import type { IncomingHttpHeaders } from 'node:http';

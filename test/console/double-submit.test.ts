@@ -39,7 +39,7 @@ async function load(visitor: Visitor, form: string): Promise<LoadedForm> {
   return { path, idempotencyKey };
 }
 
-/** The default API key belongs to the account of the first owner. */
+/** @param key by default, the API key of the first owner's account */
 async function holdFor(form: string, scrip: Scrip, key = scrip.writeKey): Promise<void> {
   if (form !== 'release') return;
   const { status } = await scrip.post('/hold', { end_user_id: END_USER, amount: 40 }, { key });

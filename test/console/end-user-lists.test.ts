@@ -14,7 +14,7 @@ function add(console: MemoryConsole, amount: number, { account = 1, endUser = US
   console.ledger.submit({ kind: 'add', account, endUser, actor: 'key:1', amount, validityDays: days });
 }
 
-test('a search for a UUID opens the page of the end user, a search for a prefix lists the matches, and other text is an error', async () => {
+test('a search for a UUID opens the page of the end user, a search for a prefix lists the matches, and a search for other text shows an error', async () => {
   const console = await MemoryConsole.start();
   add(console, 5);
   add(console, 5, { endUser: '91c4f0aa-7d52-4b0e-8a3d-2f6b1e9c5d70' });

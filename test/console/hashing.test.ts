@@ -1,6 +1,6 @@
-// Password hashing: the parameters, and how many hashes each request computes. Most of the time of a request is spent
-// on hashing. If all requests compute the same number of hashes, response times do not reveal which addresses have
-// accounts.
+// Password hashing: the parameters, and how many hashes each request computes. A request that hashes a password spends
+// most of its time on hashing. If all requests compute the same number of hashes, response times do not reveal which
+// addresses have accounts.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -89,12 +89,12 @@ test('a password hash is salted argon2id with the parameters that OWASP recommen
   assert(!(await hasher.verify(OTHER_PASSWORD, one)));
 });
 
-test('a password is correct in every Unicode normalization form', async () => {
+test('a password is accepted in every Unicode normalization form', async () => {
   const hasher = new PasswordHasher();
   assert(await hasher.verify('\u00e9'.repeat(15), await hasher.hash('e\u0301'.repeat(15))));
 });
 
-test('a password is verified against a stored hash with other argon2id parameters', async () => {
+test('a password can be verified against a stored hash that has other argon2id parameters', async () => {
   const hasher = new PasswordHasher();
   // From the tests of the argon2 reference implementation: a hash of the password "password".
   const old = '$argon2id$v=19$m=256,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4';

@@ -17,7 +17,7 @@ interface TwoAccounts {
   readonly keyId: string;
   readonly memberId: string;
   readonly secret: string;
-  /** The path of a paused endpoint that has a pending event and a delivery. */
+  /** The path of the page for a paused webhook endpoint with a pending event and a delivery. */
   readonly endpoint: string;
 }
 
@@ -44,7 +44,7 @@ async function twoAccounts({ scrip, sql }: Started): Promise<TwoAccounts> {
   return { owner, eve, endUser, keyId, memberId: String(row.id), secret, endpoint };
 }
 
-/** Adds a webhook endpoint and a threshold to the victim's account. */
+/** @returns the path of the endpoint's page */
 async function victimEndpoint(owner: Visitor, sql: Started['sql']): Promise<string> {
   const added = await owner.post('/console/webhooks', { url: 'https://victim.example/hooks' });
   const endpoint = linkIn(added, /href="(\/console\/webhooks\/\d+)"/);

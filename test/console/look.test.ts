@@ -36,7 +36,7 @@ for (const [display, options, rules] of DISPLAYS) {
     const visited = await visit(browser, options);
     for (const name of Object.keys(SAMPLE_PAGES)) {
       await open(visited, name);
-      // Open all collapsed sections, so that axe checks their content too.
+      // Open all collapsed sections, so that axe checks their content.
       await visited.page.evaluate(
         "document.querySelectorAll('details').forEach((one) => { one.removeAttribute('name'); one.open = true; })",
       );
@@ -132,7 +132,7 @@ test('every page has one h1, unique IDs, and a field for every label', () => {
   }
 });
 
-test('pages work with the keyboard: the first Tab stop skips the navigation, focus is visible, and forms open', async () => {
+test('pages work with the keyboard: the first Tab stop is a link that skips the navigation, focus is visible, and forms open', async () => {
   const visited = await visit(browser, DESKTOP);
   const { page } = visited;
   await open(visited, 'end-user');

@@ -1,4 +1,5 @@
-// Mail: confirming addresses, resetting passwords, and sending information that a response must not reveal.
+// Tests the mails of the console: they confirm addresses, reset passwords, and tell users what a response must not
+// reveal.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';

@@ -69,7 +69,7 @@ test('a form with invalid input changes nothing and is shown again with the inpu
     note: 'Why "not"',
     idempotency_key: 'a',
   });
-  // The response to a form with errors has status 200, because browsers log error statuses in their console.
+  // The response to a form with errors has status 200, because the browser's console would log an error status.
   assert.equal(status, 200);
   assert.match(text, /value="1,000"[^>]*aria-invalid="true"/);
   assert.match(text, /id="add-amount-error">Enter digits only, without separators: 1000\.</);
@@ -281,7 +281,7 @@ test('the console never shows text from the notice parameter of a URL', async ()
   }
 });
 
-test('users of another account see no data of the account and cannot revoke its keys', async () => {
+test('a user of one account sees no data of another account and cannot revoke its API keys', async () => {
   const console = await MemoryConsole.start();
   add(console, 4_242);
   await console.post('/console/api-keys', { name: 'Victim', scope: 'write' });

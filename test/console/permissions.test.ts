@@ -1,4 +1,5 @@
-// The permissions of all routes: compares a table with the routes of the server, and tests every row of the table.
+// Tests the permissions of all routes: compares a table with the routes of the server, and tests every row of the
+// table.
 
 import assert from 'node:assert/strict';
 import { hash, randomUUID } from 'node:crypto';

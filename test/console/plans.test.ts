@@ -68,7 +68,7 @@ test('a form starts a cycle that renews every 2 months with rollover, and the pa
   assert.match(text, /2-month cycle of 1,000, period 1/);
 });
 
-test('for a plan without rollover, the page says that unused credits expire and that the cycle renews to the amount of the plan', async () => {
+test('for a plan without rollover, the page says that unused credits expire, and how many credits the cycle has after its renewal', async () => {
   const console = await MemoryConsole.start();
   console.run({ kind: 'start-cycle', amount: 100, validityDays: 31, onActive: 'refuse' });
   const text = await textAt(console);
@@ -134,7 +134,7 @@ test('a change of plan at the end of the period is previewed, scheduled after a 
   assert.match(begun, /Renews to 200 plus up to 50 unused credits on 20 Jan 2027/);
 });
 
-test('the start of a scheduled plan is listed as a change of plan by Scrip, even before it is stored, with a link to the transaction that scheduled the plan', async () => {
+test('the page lists the start of a scheduled plan even before it is stored, and links to the transaction that scheduled the plan', async () => {
   const console = await MemoryConsole.start();
   start(console, 1_000);
   const id = schedule(console, 200);
@@ -177,7 +177,7 @@ test('the list of transactions can be filtered by the kind schedule-plan, on the
   ]);
 });
 
-test('a change of plan that starts now stops the current cycle, and the preview says that its credits can still be spent', async () => {
+test('a change of plan that starts now stops the current cycle, and the preview says that the credits of the stopped cycle can still be spent', async () => {
   const console = await MemoryConsole.start();
   start(console, 1_000);
   console.run({ kind: 'subtract', amount: 400 });
@@ -221,7 +221,7 @@ test('the form to stop a cycle says that stopping also cancels a scheduled chang
   assert.match(await textAt(console), /Current balance 0 credits/);
 });
 
-test('the form to change the plan starts with the interval and the rollover of the current plan', async () => {
+test('the form to change the plan initially contains the interval and the rollover of the current plan', async () => {
   const console = await MemoryConsole.start();
   console.run({
     kind: 'start-cycle',
@@ -289,7 +289,7 @@ test('if a cycle never renews, a change of its plan can only take effect at once
   assert.match(textOf(await confirm(console, page)), /Current balance 15 credits/);
 });
 
-test('if the outcome of starting a cycle is unknown, the form is shown again with only the fields that were sent, so that it can be resubmitted unchanged', async () => {
+test('if the outcome of starting a cycle is unknown, the form is shown again with only the fields that were sent, so that the user can send the same form again', async () => {
   const console = await MemoryConsole.start();
   console.fault = new StoreFault('OutcomeUnknown', 'secret reason');
   const form = { amount: '77', idempotency_key: 'a' };

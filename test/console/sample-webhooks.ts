@@ -100,7 +100,6 @@ export function endpointView(change: Partial<EndpointView> = {}): EndpointView {
   };
 }
 
-/** A paused endpoint with a long URL and a rotated secret. */
 export const PAUSED_ENDPOINT: EndpointView = endpointView({
   endpoint: {
     ...endpointView().endpoint,

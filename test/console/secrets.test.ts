@@ -1,5 +1,5 @@
-// Secrets are never logged, even if the database fails, and are shown only once. The API works even if the tables of
-// the console fail.
+// Secrets are never logged, even if the database fails, and are shown only once. The API works even if a table of the
+// console is missing.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

@@ -87,7 +87,7 @@ onBothStores('Sign-in', (start) => {
     assertGoesTo(await new Visitor(scrip).signIn(email), '/console/overview');
   });
 
-  test('signing in resets the count of failed sign-ins with the address', async () => {
+  test('a successful sign-in resets the count of failed sign-ins with the same address', async () => {
     const { scrip } = await start();
     const { email } = await newOwner(scrip);
     for (let round = 0; round < 2; round++) {
@@ -96,7 +96,7 @@ onBothStores('Sign-in', (start) => {
     }
   });
 
-  test('failed sign-ins from one client are limited, even if each uses a different address', async () => {
+  test('failed sign-ins from one client are limited, even if each uses a different email address', async () => {
     const { scrip } = await start({ publicUrl: 'https://scrip.example' });
     const client = new Visitor(scrip, { 'x-forwarded-for': '10.9.9.9, 192.0.2.7' });
     const statuses = new Set<number>();

@@ -43,7 +43,7 @@ onBothStores('Sign-up', (start) => {
     assertGoesTo(await new Visitor(scrip).signIn(email), OVERVIEW);
   });
 
-  test('with SIGN_UP=first, sign-up is refused if the request comes through a proxy or if PUBLIC_URL names another address', async () => {
+  test('with SIGN_UP=first, sign-up is refused if the request comes through a proxy or PUBLIC_URL is set', async () => {
     for (const [settings, headers] of [
       [{ signUp: 'first' }, BY_PROXY],
       [{ signUp: 'first' }, { forwarded: 'for=192.0.2.7' }],
@@ -242,7 +242,7 @@ onBothStores('Joining an account', (start) => {
     assert.equal((await new Visitor(scrip).get(link)).status, 404);
   });
 
-  test('withdrawing an invitation leaves the others valid, and an owner of another account cannot withdraw the invitation', async () => {
+  test('withdrawing an invitation leaves other invitations valid, and an owner of another account cannot withdraw an invitation', async () => {
     const { scrip } = await start();
     const [owner, other] = [await newOwner(scrip, 'One'), await newOwner(scrip, 'Other')];
     const links = [await invite(owner, 'member'), await invite(owner, 'owner')] as const;

@@ -1,4 +1,5 @@
-// The console of a ledger with a test clock: a banner on every page, and forms that move the clock without JavaScript.
+// Tests the console of a ledger with a test clock: every page has a banner, and forms move the clock without
+// JavaScript.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -63,7 +64,7 @@ for (const [store, start] of [
       assert(!signedOut.text.includes('/console/test-clock'), 'only members can move the clock');
     });
 
-    test('the form in the banner moves the clock by days and redirects to the current page, and a form that is sent twice moves the clock once', async () => {
+    test('the form in the banner moves the test clock by a number of days, redirects to the current page, and takes effect only once if it is sent twice', async () => {
       const path = '/console/end-users?list=low-balance&at_most=7';
       const page = await visitor.get(path);
       const [, from = ''] = /name="from" value="(\d+)"/.exec(page.text) ?? [];
@@ -76,7 +77,7 @@ for (const [store, start] of [
       assert.equal(bannerOf(await visitor.get(path)), iso(began + 31 * DAY_MS));
     });
 
-    test('the form on the page of the test clock moves the clock to an instant', async () => {
+    test('the form on the test clock page moves the clock to the entered date and time', async () => {
       const began = await now(scrip);
       const to = iso(began + 40 * DAY_MS).slice(0, 16);
       const path = '/console/test-clock?notice=moved';
@@ -85,7 +86,7 @@ for (const [store, start] of [
       assert.match((await visitor.get(path)).text, /Test clock moved\./);
     });
 
-    test('an invalid move of the test clock shows an error at the field and does not move the clock', async () => {
+    test('if the entered days or time are invalid, the form shows an error at the field and does not move the test clock', async () => {
       const began = await now(scrip);
       for (const [fields, reason] of [
         [{ days: '' }, 'Enter a whole number of days'],
@@ -124,7 +125,7 @@ for (const [store, start] of [
       assert.equal(await now(scrip), began + DAY_MS);
     });
 
-    test('balances, lists and the overview follow the test clock, and sessions and invitations do not', async () => {
+    test('balances, lists and the overview use the time of the test clock, and sessions and invitations use the real time', async () => {
       await scrip.post('/test-clock', { advance_days: 3_000 });
       assert(await visitor.isSignedIn());
       await newMember(scrip, visitor);

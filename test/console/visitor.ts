@@ -1,4 +1,5 @@
-// A client that stores cookies and sends forms like a browser, and a function that defines tests on both stores.
+// A client of the console that stores cookies and sends forms like a browser, and a function that defines tests for
+// SQLite and PostgreSQL.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -37,7 +38,7 @@ export class Visitor {
     return this.postBody(path, String(new URLSearchParams(fields)), headers);
   }
 
-  /** @param body the form, which may repeat fields */
+  /** @param body the URL-encoded form; a field may occur several times */
   postBody(path: string, body: string, headers: Headers = {}): Promise<Reply> {
     const form = { 'content-type': 'application/x-www-form-urlencoded' };
     return this.#send('POST', path, body, { ...form, ...headers });
@@ -80,7 +81,7 @@ export function someEmail(): string {
   return `${randomUUID()}@example.com`;
 }
 
-/** The first owner gets the account that already exists. */
+/** Signs up an owner. The first owner gets the account that the test server already has. */
 export async function newOwner(scrip: Scrip, name = 'Lovelace Ltd'): Promise<Visitor & { readonly email: string }> {
   const visitor = Object.assign(new Visitor(scrip), { email: someEmail() });
   assertGoesTo(await visitor.signUp({ email: visitor.email, name }), '/console/overview');
@@ -117,13 +118,13 @@ export function decode(text: string): string {
 export interface Started {
   readonly scrip: Scrip;
   readonly clock: MovableClock;
-  /** Runs SQL with unqualified table names, which work on both stores. */
+  /** Runs SQL. Table names without a schema work on both SQLite and PostgreSQL. */
   sql(text: string): Promise<readonly Record<string, unknown>[]>;
 }
 
 export type Start = (settings?: Partial<ConsoleSettings>) => Promise<Started>;
 
-/** One server for all tests of a file. The server does not need fsync, because no test crashes it. */
+/** One PostgreSQL server for all tests of a file. The server does not need fsync, because no test crashes it. */
 let server: Promise<PostgresServer> | null = null;
 function postgres(): Promise<PostgresServer> {
   server ??= PostgresServer.start({ fsync: 'off' });
@@ -133,7 +134,6 @@ after(async () => {
   await (await server)?.remove();
 });
 
-/** Defines the same tests for SQLite and for PostgreSQL. */
 export function onBothStores(name: string, define: (start: Start) => void): void {
   makeHashesCheap();
   const started: Scrip[] = [];

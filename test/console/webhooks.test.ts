@@ -1,5 +1,5 @@
-// The webhook pages, on which users manage endpoints and their secrets, view deliveries and resend events. Also tests
-// the page of thresholds. Tests that need pending events pause the endpoint.
+// Tests the webhook pages and the threshold page. On the webhook pages, users manage endpoints and their secrets, view
+// deliveries and resend events. The tests pause an endpoint to keep its events pending.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -22,7 +22,7 @@ function textOf({ text }: Reply): string {
   return decode(text.replaceAll(/<[^>]*>/g, ' ')).replaceAll(/\s+/g, ' ');
 }
 
-/** Adds an endpoint and pauses it. @returns the path of its page */
+/** Adds an endpoint and pauses it. @returns the path of the endpoint's page */
 async function pausedEndpoint(visitor: Visitor, fields: Record<string, string> = {}): Promise<string> {
   const added = await visitor.post(LIST, { url: URL, ...fields });
   const path = /href="(\/console\/webhooks\/\d+)"/.exec(added.text)?.[1];
@@ -31,7 +31,7 @@ async function pausedEndpoint(visitor: Visitor, fields: Record<string, string> =
   return path;
 }
 
-/** Stores a failed delivery, as the process that delivers events does. */
+/** Stores a failed delivery directly in the database, as the webhook job does. */
 async function storeDelivery({ sql, clock }: Started, path: string, id: string, body: string): Promise<void> {
   const endpoint = path.split('/').at(-1);
   const values = `'${id}', ${endpoint}, 'evt_${'0'.repeat(32)}', 'balance.low', '${body}', 1, ${clock.now}, 87`;
@@ -56,7 +56,7 @@ onBothStores('Webhooks', (start) => {
     assert(!scrip.log.join('').includes(secret));
   });
 
-  test('a rotation of the secret shows the new secret once, and the page shows the time until which Scrip also signs with the previous secret', async () => {
+  test('after the secret is rotated, the page shows the new secret once, and says until when Scrip signs with both secrets', async () => {
     const { scrip } = await start();
     const owner = await newOwner(scrip);
     const secret = secretIn(await owner.post(LIST, { url: URL }));
@@ -98,7 +98,7 @@ onBothStores('Webhooks', (start) => {
     secretIn(await owner.post(LIST, { url: URL }));
   });
 
-  test('the types of events are chosen when an endpoint is added, and a member can change them', async () => {
+  test('a user chooses the event types of a new endpoint, and a member can change the event types later', async () => {
     const { scrip } = await start();
     const owner = await newOwner(scrip);
     const member = await newMember(scrip, owner);
@@ -145,7 +145,7 @@ onBothStores('Webhooks', (start) => {
     assert.equal((await started.sql('SELECT * FROM webhook_deliveries')).length, 0);
   });
 
-  test('the page of a delivery shows the response and the request without its signature, and a form sends the event again', async () => {
+  test('the page of a delivery shows the request without its signature, shows the response, and has a form that sends the event again', async () => {
     const started = await start();
     const owner = await newOwner(started.scrip);
     const path = await pausedEndpoint(owner);
@@ -216,7 +216,7 @@ onBothStores('Webhooks', (start) => {
     }
   });
 
-  test('a GET request to the URL that a form for endpoints or thresholds posts to redirects to the page of the form', async () => {
+  test('a GET request to the action URL of an endpoint or threshold form redirects to the page with the form', async () => {
     const { scrip } = await start();
     const owner = await newOwner(scrip);
     const path = await pausedEndpoint(owner);

@@ -1,5 +1,6 @@
-// Compares a ledger after a crash with the recorded journal of its commands: every acknowledged write is stored, each
-// batch is stored completely or not at all, no batch before a stored batch is missing, and the audit finds no problem.
+// Opens a ledger after a crash and compares it with the recorded journal of its commands. Every acknowledged write must
+// be stored, each batch must be stored completely or not at all, no batch before a stored batch may be missing, and the
+// audit must find no problem.
 
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -39,8 +40,8 @@ export class Known {
   }
 
   /**
-   * Returns how many times the ledger may contain the transaction of a command. If the command got no response, or if
-   * its outcome is unknown, both 0 and 1 are correct.
+   * Returns how many transactions of a command the ledger may contain: 0, 1, or both if the command got no response or
+   * its outcome is unknown.
    */
   timesOf(serial: number): readonly number[] {
     const answer = this.answers.get(serial);
@@ -53,7 +54,7 @@ export class Known {
   }
 }
 
-/** The test catches a control, which has a deliberate bug, if `lost` is not empty. */
+/** Lists problems as sentences: missing acknowledged writes in `lost`, and all other problems in `broken`. */
 export interface Faults {
   readonly lost: string[];
   readonly broken: string[];
@@ -102,7 +103,8 @@ async function effectsOf(ledger: LedgerStore): Promise<Effects> {
       const { transactions, next } = await ledger.history(key, { from, limit: PAGE_ROWS_MAX });
       for (const { id, kind, note } of transactions) {
         const serial = Number(note);
-        // Renewals and lapses have no note. If a start replaces a cycle, the stop has the same note as the start.
+        // Skip renewals and lapses, which have no note. Skip the stop of a replaced cycle, which has the same note as
+        // the start.
         const requested = kind === 'schedule-plan' ? 'start-cycle' : kind;
         if (note === null || kindOf(serial) !== requested) continue;
         times.set(serial, (times.get(serial) ?? 0) + 1);
@@ -153,7 +155,7 @@ function batchFaults({ batches, answers }: Known, times: ReadonlyMap<number, num
   return faults;
 }
 
-/** A repeated command has an effect only if the effect of the first attempt is not stored. */
+/** Repeats the latest commands. A repeated command may take effect only if the first attempt is not stored. */
 async function sendAgain(
   ledger: LedgerStore,
   known: Known,

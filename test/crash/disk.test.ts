@@ -64,7 +64,7 @@ test('on the simulated disk, bytes whose fsync failed are durable only after the
   assert.deepEqual(outcomes(disk), new Set(['onetwo']));
 });
 
-test('on the simulated disk, an fsync makes all bytes durable that were written before the fsync began', () => {
+test('on the simulated disk, bytes that were written before an fsync began are durable after the fsync', () => {
   const { disk, file } = diskWithFile();
   write(disk, file, 0, 'one');
   const written = file.written();
@@ -73,7 +73,7 @@ test('on the simulated disk, an fsync makes all bytes durable that were written 
   assert(outcomes(disk, ['nothing']).has('one'));
 });
 
-test('on the simulated disk, some sectors or the first bytes of an unsynced write may survive', () => {
+test('on the simulated disk, some sectors or the first bytes of an unsynced write may survive a power loss', () => {
   const { disk, file } = diskWithFile();
   write(disk, file, 0, 'a'.repeat(512) + 'b'.repeat(512));
   assert(outcomes(disk, ['sectors']).has(`${'\0'.repeat(512)}${'b'.repeat(512)}`), 'only the second sector survives');

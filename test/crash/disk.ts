@@ -13,7 +13,7 @@ import { below, type Random } from './randomness.ts';
 const SECTOR_BYTES = 512;
 
 export const SURVIVES = ['nothing', 'prefix', 'sectors', 'everything'] as const;
-/** Which of the changes that are not synced survive a power loss: none, the earliest ones, random sectors, or all. */
+/** Which unsynced changes survive a power loss: none, the earliest ones, random sectors, or all. */
 export type Survives = (typeof SURVIVES)[number];
 
 interface Bytes {
@@ -60,7 +60,7 @@ export class RecordedFile {
     for (const change of this.underWay) {
       if (!written.has(change)) continue;
       this.#forgetDoomed(change);
-      // A change of the file size is metadata, so the journal of the file system makes the change durable.
+      // The file size is metadata. The journal of the file system makes a new size durable even if fsync fails.
       if (change.kind === 'truncate') this.stable = applied(this.stable, change);
       else this.doomed.push({ offset: change.offset, bytes: change.bytes });
     }
@@ -188,7 +188,7 @@ function sectorsApplied(content: Buffer, { offset, bytes }: Bytes, share: number
   return result;
 }
 
-/** Changes `content` in place if it is long enough, so callers must pass a copy. */
+/** May change `content` in place, so callers must pass a copy. */
 function withBytes(content: Buffer, { offset, bytes }: Bytes): Buffer {
   assert(offset >= 0, 'the offset is not negative');
   const end = offset + bytes.length;

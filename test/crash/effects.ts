@@ -1,5 +1,5 @@
-// Reads a ledger over HTTP to find out which writes of the clients are stored. The note of a transaction is the number
-// of its write.
+// Reads a ledger over HTTP to find out which writes of the clients are stored. Clients number their writes, and a
+// transaction has the number of its write as its note.
 
 import type { Kind, Sent } from './requests.ts';
 
@@ -7,16 +7,18 @@ export interface Effects {
   readonly times: ReadonlyMap<string, number>;
   readonly ids: ReadonlySet<string>;
   /**
-   * The milliseconds from the creation of each lapsed hold to its lapse, by the number of the write that made the hold.
+   * For each lapsed hold, the milliseconds from its creation to its lapse. The keys are the numbers of the hold
+   * requests.
    */
   readonly lapses: ReadonlyMap<number, number>;
-  /** The errors of failed reads, by end user: a server refuses to read an end user with corrupt rows. */
+  /** The errors of failed reads, by end user. A server refuses to read an end user with corrupt rows. */
   readonly unread: ReadonlyMap<string, string>;
   readonly wrong: readonly string[];
 }
 
 /**
- * A write of the kind `start-cycle` that takes effect at the end of the current period is stored as `schedule-plan`.
+ * Names a write by its kind and number. A `start-cycle` that takes effect at the end of the period is stored as
+ * `schedule-plan`.
  */
 export function nameOf({ kind, number }: { readonly kind: Kind | string; readonly number: number | string }): string {
   return `${kind === 'schedule-plan' ? 'start-cycle' : kind} ${number}`;
@@ -79,7 +81,7 @@ export async function effectsOf(
 
 class Unread extends Error {}
 
-/** Renewals, plan changes and lapses have no note, so no write is counted for them. */
+/** Does not count renewals, plan changes and lapses as writes: they have no note, because no client requested them. */
 function add(
   { times, ids, lapses }: { times: Map<string, number>; ids: Set<string>; lapses: Map<number, number> },
   { transaction_id: id, kind, note, reference, created_at }: Entry,
@@ -106,7 +108,7 @@ function* contradictions(all: readonly Entry[], open: ReadonlySet<string>): Gene
     ends.delete(id);
     if (second !== undefined) yield `hold ${id} ended twice: with a ${end} and with a ${second}`;
     if (end === undefined && !open.has(id)) yield `hold ${id} is not open, but no transaction ended it`;
-    // A lapse is not an error: the hold may lapse after the open holds are read and before the transactions are read.
+    // A lapse is not an error: a hold may lapse between the read of the open holds and the read of the transactions.
     if (end !== undefined && end !== 'lapse' && open.has(id)) yield `hold ${id} ended with a ${end}, but is open`;
   }
   for (const [id, kinds] of ends) yield `hold ${id} ended with a ${kinds[0]}, but is not in the history`;

@@ -1,7 +1,7 @@
 // `npm run failing-disk -- --times 12 --seed 1`: tests a server under load while its disk is slow or fails. strace
-// injects the errors: EIO for fsyncs, or EIO or ENOSPC for writes, once, intermittently, or until the disk is repaired.
-// The test must also catch a control, a writer that treats a failed COMMIT as a success. Needs Linux and strace
-// (Debian: `apt-get install strace`).
+// injects the errors: fsyncs fail with EIO, and writes fail with EIO or ENOSPC. The errors occur once, intermittently,
+// or until the disk is repaired. The control is a writer that treats a failed COMMIT as a success. The test must catch
+// the control. Needs Linux and strace (Debian: `apt-get install strace`).
 
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -13,13 +13,13 @@ import { type BreakDisk, FailingServer, type Failure, type Seen, summaryOf } fro
 import { randomFrom } from './randomness.ts';
 
 const LASTS_MS = 250;
-/** After every fourth failure, the server is killed and restarted as soon as its writes succeed again. */
+/** After every fourth disk failure, the test kills and restarts the server as soon as writes succeed again. */
 const KILLED_EVERY = 4;
 const SHOWN = 5;
 
 /**
- * The responses that are allowed while a disk fails. `Internal` is not allowed, because a failing disk violates no
- * invariant.
+ * The statuses and errors that the server may return while its disk fails. `Internal` is not allowed, because a failing
+ * disk violates no invariant.
  */
 const HONEST = new Set([
   '200',

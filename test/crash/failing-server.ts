@@ -15,19 +15,19 @@ const WEAKENED = new URL('./weakened-writer.ts', import.meta.url).href;
 const CLIENTS = 6;
 const END_USERS = 12;
 /**
- * The time limit for a write to fail after the disk breaks, and for the server to recover after the disk is repaired.
- * Both take far less.
+ * The time limit for each wait: until a write fails after the disk breaks, and until the server recovers after the
+ * repair. Both normally take far less time.
  */
 const PATIENCE_MS = 30_000;
 const LOOK_EVERY_MS = 10;
 
-/** @returns a function that repairs the disk */
+/** Breaks the disk of a server. @returns a function that repairs the disk */
 export type BreakDisk = (server: Running) => Promise<() => Promise<void>>;
 
 export interface Failure {
   readonly name: string;
   readonly breakDisk: BreakDisk;
-  /** The shortest time after which the disk is repaired. */
+  /** The disk stays broken for at least this time. */
   readonly lastsMs: number;
   readonly mustFail: boolean;
 }
@@ -77,7 +77,7 @@ export class FailingServer {
   /**
    * Lets clients write before, during and after a failure, then compares all responses with the ledger.
    *
-   * @param restart the signal that stops the server, which is then restarted before the comparison; null for no restart
+   * @param restart the signal that stops the server before it is restarted for the comparison; null for no restart
    */
   async under(failure: Failure, restart: NodeJS.Signals | null): Promise<Seen> {
     const server = this.#server;
@@ -110,7 +110,7 @@ export class FailingServer {
     return { answers: answersOf(sent()), ...during, lost: findings.lost, wrong, backMs };
   }
 
-  /** The clients send no writes for this end user. */
+  /** @returns a new end user, for whom the clients send no writes */
   async #idleEndUser(): Promise<string> {
     const endUser = randomUUID();
     const headers = { authorization: `Bearer ${this.#secret}`, 'content-type': 'application/json' };
@@ -121,9 +121,9 @@ export class FailingServer {
   }
 
   /**
-   * Reads balances and /readyz for as long as the failure lasts. A read of the busy end user may get a 503: while the
-   * outcome of a write is unknown, Scrip refuses reads of that end user if a renewal or a lapse is due. Reads of the
-   * idle end user must succeed.
+   * Reads balances and /readyz repeatedly until the failure ends. A read of the busy end user may get a 503: Scrip
+   * refuses the read if the outcome of a write is unknown and a renewal or a lapse is due. Reads of the idle end user
+   * must succeed.
    */
   async #watch(
     [idle, busy]: readonly [idle: string, busy: string],

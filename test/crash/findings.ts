@@ -1,4 +1,4 @@
-// Compares the content of a server, read over HTTP, with the responses that clients got before.
+// Reads the ledger of a server over HTTP and compares it with the responses that clients have got.
 
 import { type Address, sendAgain } from './clients.ts';
 import { type Effects, effectsOf, lapsedInTime, nameOf } from './effects.ts';
@@ -11,15 +11,15 @@ export interface Findings {
 }
 
 /**
- * How many requests whose response had a status below 500 are repeated: the latest of those that have an idempotency
- * key. In addition, all requests that have a key and an unknown outcome are repeated.
+ * The test repeats the latest requests that have an idempotency key and got a status below 500, up to this number. It
+ * also repeats all requests that have a key and an unknown outcome.
  */
 const ANSWERED_SENT_AGAIN = 10;
 
 /**
  * Compares the responses with the ledger, then repeats some of the requests that have an idempotency key.
  *
- * @param sent all requests about `endUsers`
+ * @param sent all requests that clients sent for `endUsers`
  */
 export async function findingsOf(
   address: Address,
@@ -44,7 +44,8 @@ export function compared(effects: Effects, sent: readonly Sent[]): Findings {
 }
 
 /**
- * Returns the names of the transactions that a request may make: a start that replaces a cycle also stops that cycle.
+ * Returns the names of the transactions that a request may make. A start that replaces a cycle makes two: it also stops
+ * the old cycle.
  */
 function namesOf({ kind, number }: Sent): string[] {
   return kind === 'start-cycle'
@@ -53,8 +54,8 @@ function namesOf({ kind, number }: Sent): string[] {
 }
 
 /**
- * Returns how many times the ledger must contain the transaction of an acknowledged request: once, or 0 times if the
- * request made no transaction, such as a second stop of the same cycle.
+ * Returns how many transactions an acknowledged request must have in the ledger: 1, or 0 if the request changed
+ * nothing, such as a second stop of the same cycle.
  */
 function timesOf({ transactionId }: Answered): number {
   return transactionId === null ? 0 : 1;
@@ -91,7 +92,10 @@ function compare(one: Sent, effects: Effects, findings: Findings): void {
   if (!lapsedInTime(one, effects)) findings.wrong.push(`${name} did not lapse exactly when its request said`);
 }
 
-/** Each response must match the ledger, and a request that got a response before must get the same response again. */
+/**
+ * Repeats requests. Each response must match the ledger. A request that got a status below 500 before must get the same
+ * response again.
+ */
 async function repeat(
   address: Address,
   endUsers: readonly string[],
@@ -100,7 +104,7 @@ async function repeat(
   { wrong }: Findings,
 ): Promise<void> {
   const keyed = sent.filter(({ key }) => key !== null);
-  // A request that got a 5xx has no idempotency record, so a repeated request would be executed.
+  // A request that got a 5xx may have no idempotency record. Scrip then executes the repeated request.
   const decided = keyed.filter((one) => one.answer !== null && one.answer.status < 500).slice(-ANSWERED_SENT_AGAIN);
   const open = keyed.filter(isUnknown);
   const again = [...decided, ...open];

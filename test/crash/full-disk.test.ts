@@ -1,5 +1,5 @@
-// Tests a server under load whose disk is temporarily full. Only root can mount the small file system that one test
-// fills, so other users run only the test that limits the size of files.
+// Tests a server under load whose disk is temporarily full. One test fills a small file system, which only root can
+// mount. For other users, that test is skipped, and the other tests limit the size of files instead.
 
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
@@ -90,7 +90,7 @@ test('control: the full-disk test catches a writer that treats a failed COMMIT a
 }, async (t) => {
   const file = join(temporaryFolder(), 'scrip.db');
   const failure = { ...filesMayNotGrow(file), mustFail: false };
-  // The control is also caught if it finds a posting missing and stops writing for good.
+  // The test catches the control if the control loses a write, or finds a posting missing and stops writing for good.
   const isCaught = await seenUnder(t, file, failure, 'deaf').then(
     ({ lost }) => lost > 0,
     (error) => /^writes work again/.test(error.message),

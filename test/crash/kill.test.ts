@@ -1,5 +1,5 @@
 // Kills a server under load 20 times; `npm run kill` kills it 200 times. The controls are writers that are broken on
-// purpose, which the test must catch.
+// purpose. The test must catch the controls.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

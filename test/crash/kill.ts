@@ -1,5 +1,5 @@
 // `npm run kill -- --kills 200 --seed 1`: kills a server at random moments under load and checks that it loses no
-// acknowledged write. The test must also catch writers that are broken on purpose.
+// acknowledged write. The controls are writers that are broken on purpose. The test must catch the controls.
 
 import { parseArgs } from 'node:util';
 import { type Kills, killRepeatedly, summaryOf } from './killing.ts';

@@ -19,7 +19,7 @@ const STOPPED_STATUS = 500;
 const CLIENTS = 8;
 const END_USERS = 16;
 const LOAD_MS_MAX = 150;
-/** The share of kills after which the first restart of the server is also killed, at a random moment. */
+/** The share of kills after which the server is killed a second time, at a random moment while it restarts. */
 const STARTS_KILLED = 0.1;
 const START_MS = 600;
 /** After this many kills, the test begins a new ledger, because each audit reads the whole ledger. */
@@ -182,7 +182,7 @@ class KilledLedger {
 
   /** Additions are never refused, so either all additions of a batch are stored or none. */
   #compareBatches(times: ReadonlyMap<string, number>, record: string): void {
-    // The kill may have cut off the last line of the file.
+    // The kill may have left an incomplete last line in the record of batches.
     const lines = readFileSync(record, 'utf8').split('\n').slice(0, -1);
     for (const line of lines) {
       const additions = JSON.parse(line) as number[];

@@ -1,7 +1,7 @@
 // `npm run power-loss -- --images 2000 --seed 1`: records all writes and fsyncs of a process that uses a ledger, and
-// simulates power losses at random moments. After each power loss, the real store opens an image: files that the
-// disk might contain. The controls must lose writes: their database syncs less, they trust a log after a failed fsync,
-// or their disk ignores fsync. Needs Linux and strace (Debian: `apt-get install strace`).
+// simulates power losses at random moments. After each power loss, the SQLite store of Scrip opens an image: the files
+// that the disk might contain. The controls must lose writes: their database syncs less, they trust a log after a
+// failed fsync, or their disk ignores fsync. Needs Linux and strace (Debian: `apt-get install strace`).
 
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
@@ -18,7 +18,7 @@ import { readTrace, TRACED, TRACED_BYTES_MAX, type TracePart } from './strace.ts
 const RECORDER = join(import.meta.dirname, 'recorded-load.ts');
 const WEAKENED = join(import.meta.dirname, 'weakened-sqlite.ts');
 
-/** Small enough that the log is checkpointed and restarted many times in one recording. */
+/** This low limit makes SQLite checkpoint and restart the log many times in one recording. */
 const CHECKPOINT_PAGES = 60;
 const TURNS = 60;
 const SERIALS_A_SESSION = 5_000;
@@ -101,7 +101,8 @@ const EXAMINED = RECORDINGS.filter(({ isControl }) => !isControl).length;
 const IMAGES_A_RECORDING = 250;
 const CONTROL_IMAGES = 100;
 /**
- * A recording of a control may lose nothing, because its fault may happen at a moment when no power loss can do harm.
+ * The test records a control up to this many times until a write is lost. In a single recording, the fault of the
+ * control may do no harm.
  */
 const CONTROL_RECORDINGS_MAX = 10;
 

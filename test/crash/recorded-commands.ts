@@ -1,4 +1,5 @@
-// Makes commands from serial numbers. The note of a command is its serial number, which identifies its transaction.
+// Makes commands from serial numbers. Each command has its serial number as its note, so that its transaction can be
+// found.
 
 import type { OnActive, WriteCommand } from '../../src/ledger/command.ts';
 import type { TransactionId } from '../../src/ledger/transaction-id.ts';
@@ -8,10 +9,10 @@ import { someKind } from './requests.ts';
 
 export const END_USERS = 8;
 
-/** Large enough that subtractions and holds rarely fail. */
+/** The credits of an addition or a cycle: enough that subtractions and holds rarely fail. */
 const ADDITION = 1_000_000;
 const AMOUNT_MAX = 1_000;
-/** Some of these holds lapse during the recording, others before the ledger is opened again. */
+/** Holds of 1 or 5 seconds lapse during the recording, or later while the ledger is closed. */
 const HOLD_SECONDS = [1, 1, 5, 3_600];
 const NAMED_BACK_MAX = 80;
 const UNKNOWN_ID: TransactionId = '019bc0de-0000-4000-8000-000000000000';

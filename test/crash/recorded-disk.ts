@@ -1,15 +1,15 @@
-// Replays the system calls of a process on a simulated `Disk`. The replay fails if a call that it does not support
-// affects the folder, so that no change is silently left out.
+// Replays the system calls of a process on a simulated `Disk`. The replay fails if an unsupported call affects the
+// folder, so that no change is silently left out.
 
 import assert from 'node:assert/strict';
 import { basename, dirname } from 'node:path';
 import { Disk, RecordedFile, type Unfinished } from './disk.ts';
 import type { Call, TracePart } from './strace.ts';
 
-/** SQLite's shared-memory file. A power loss erases this file, and SQLite creates it again. */
+/** SQLite's shared-memory file. The replay ignores this file, because SQLite creates a new one after a power loss. */
 const SHARED_MEMORY = /-shm$/;
 
-/** A file descriptor among the arguments, such as `17</ledger/scrip.db>`. */
+/** A file descriptor in the arguments of a call, such as `17</ledger/scrip.db>`. */
 const DESCRIPTOR = /^(-?\d+)(?:<([^>]*)>)?/;
 
 export class RecordedDisk {
@@ -28,7 +28,7 @@ export class RecordedDisk {
     this.#isFsyncIgnored = isFsyncIgnored;
   }
 
-  /** @returns whether the call is about the folder or a file in it */
+  /** Replays a call on the folder or on a file in the folder. @returns false for other calls, which are ignored */
   follow(part: TracePart): boolean {
     const { call } = part;
     const concerned = pathsOf(call).filter((path) => path.startsWith(this.#folder) && !SHARED_MEMORY.test(path));
@@ -42,9 +42,9 @@ export class RecordedDisk {
   }
 
   /**
-   * The files that the process left behind show which unfinished calls took effect, and whether the replay is correct.
+   * Compares the replay with the files after the end of the process. The files show which unfinished calls took effect.
    *
-   * @param found the files that the process left behind, by name
+   * @param found the contents of the files, by name
    */
   processEnded(found: ReadonlyMap<string, Buffer>): void {
     for (const [name, file] of this.disk.names) {
@@ -154,7 +154,7 @@ export class RecordedDisk {
   }
 }
 
-/** A disk that ignores fsync still performs this many fsyncs at first, so that there is a ledger to open. */
+/** The disk that ignores fsync performs the first fsyncs up to this number, so that the ledger can be created. */
 const FSYNCS_HEEDED = 12;
 
 function pathsOf({ args, strings, name }: Call): string[] {

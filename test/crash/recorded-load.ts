@@ -1,6 +1,6 @@
-// The process whose system calls are recorded: `node recorded-load.ts LEDGER JOURNAL SEED TURNS FIRST`. It writes to a
-// ledger file through group commit, and appends a line of JSON to JOURNAL for each batch that it begins and each
-// outcome that it gets.
+// The process whose system calls are recorded: `node recorded-load.ts LEDGER JOURNAL SEED TURNS FIRST`. The process
+// writes to the file LEDGER through group commit. It appends a line of JSON to JOURNAL for each batch that begins and
+// for each outcome.
 
 import { openSync, writeSync } from 'node:fs';
 import { type CommitResult, GroupCommit } from '../../src/batching/group-commit.ts';
@@ -16,7 +16,7 @@ const COMMANDS_A_TURN_MAX = 12;
 const TURNS_PER_FEED_PART = 13;
 /** After this many faults, the process assumes that the disk will not recover, and kills itself. */
 const FAULTS_MAX = 8;
-/** Small enough that balances are flushed and idempotency records are indexed all the time. */
+/** With these small limits, Scrip flushes balances and indexes idempotency records all the time. */
 const SMALL_LIMITS = {
   cache: { endUsersMax: 4, postingsMax: 40, cyclesMax: 40, perUserMax: 16, ageMaxMs: 60_000 },
   indexRunMax: 20,
@@ -38,7 +38,8 @@ const commit = new GroupCommit(noting(ledger));
 for (let turn = 0; turn < Number(turns) && faults < FAULTS_MAX; turn++) {
   const count = 1 + below(COMMANDS_A_TURN_MAX, random);
   const answers = Array.from({ length: count }, () => submit(serial++));
-  // In half of the turns, the next commands arrive while commands of this turn are still being written.
+  // In half of the turns, the next turn begins after the first outcome, while other commands of this turn are in
+  // progress.
   if (random() < 0.5) await Promise.all(answers);
   else await Promise.race(answers);
   if (turn % TURNS_PER_FEED_PART === 0) await ledger.totals.catchUp().catch(() => {});

@@ -1,5 +1,5 @@
-// Makes the writes of all kinds that clients send in crash and soak tests. The note of each write is its number, which
-// later identifies its transaction.
+// Makes random writes of all kinds for crash and soak tests. Each write has its number as its note, so that the test
+// can find the transaction of the write.
 
 import type { Random } from './randomness.ts';
 
@@ -36,10 +36,10 @@ export function requestText({ number, kind, endUser, fields, key }: Sent, secret
   return `POST /${kind} HTTP/1.1\r\nHost: scrip\r\nAuthorization: Bearer ${secret}\r\n${header}Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
 }
 
-/** Large enough that subtractions and holds rarely fail. */
+/** The credits of an addition or a cycle: enough that subtractions and holds rarely fail. */
 const ADDITION = 1_000_000;
 const AMOUNT_MAX = 1_000;
-/** Some of these holds lapse while a test runs. */
+/** Holds of 1 or 5 seconds lapse while a test runs. */
 const HOLD_SECONDS = [1, 1, 5, 3_600];
 const REMEMBERED = 8;
 
@@ -58,7 +58,10 @@ export class KnownTransactions {
     if (kind === 'subtract' || kind === 'capture') known.spent.push(answer.transactionId);
   }
 
-  /** If the wanted write needs a hold or transaction and none is known, makes a write that creates one instead. */
+  /**
+   * Makes a write of the kind `wanted`. If this kind needs a hold or a transaction and none is known, makes a `hold` or
+   * a `subtract` instead.
+   */
   draw(wanted: Kind, endUser: string, random: Random): Pick<Sent, 'kind' | 'fields'> {
     const { holds, spent } = this.#of(endUser);
     const amount = 1 + Math.floor(random() * AMOUNT_MAX);

@@ -34,9 +34,7 @@ const RESUMED = /^<\.\.\. (\w+) resumed>(.*)$/s;
 const WHOLE = /^(\w+)\((.*)\) += (-?\d+)(.*)$/s;
 const BEGUN = /^(\w+)\((.*?) ?<unfinished \.\.\.>$/s;
 
-/**
- * Yields each call twice: when it begins and when it ends. A call that is interrupted by a kill is yielded only once.
- */
+/** Yields each call twice: when it begins and when it ends. Yields a call that a kill interrupted only once. */
 export async function* readTrace(file: string): AsyncGenerator<TracePart> {
   const begun = new Map<string, { call: Call; text: string }>();
   for await (const line of createInterface({ input: createReadStream(file), crlfDelay: Number.POSITIVE_INFINITY })) {

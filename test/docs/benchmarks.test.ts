@@ -1,4 +1,5 @@
-// The table at the top of docs/benchmarks.md is written by hand. Its figures must match docs/benchmarks.json.
+// The table at the top of docs/benchmarks.md is written by hand. The figures of the table must match
+// docs/benchmarks.json.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

@@ -1,5 +1,5 @@
-// The index of the decisions lists every decision with its title, a superseded decision links to its successor, and the
-// decision about dependencies matches package.json.
+// Tests the documents in docs/decisions: the index lists every decision with its title, a superseded decision links to
+// its successor, and the decision about dependencies matches package.json.
 
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';

@@ -1,4 +1,4 @@
-// Helpers for the tests of the documents: they list the documents and their shell examples.
+// Lists the documents and their shell examples, for the tests of the documentation.
 
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';

@@ -1,5 +1,5 @@
-// Runs the shell blocks of each document with API calls, in order, against a running Scrip, and compares each output
-// with the output that the document shows. Times, IDs and keys may differ.
+// Runs the shell examples of the documents with API calls, in order, against a running server. Each example must print
+// the output that the document shows; times, IDs and keys may differ.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -26,9 +26,9 @@ const IDS: readonly (readonly [pattern: RegExp, mask: string])[] = [
 let folder: string;
 before(async () => {
   folder = await mkdtemp(join(tmpdir(), 'scrip-docs-'));
-  // Some examples run programs of the client by their paths in the repository.
+  // Some examples run programs in the folder `client` of the repository.
   for (const name of ['client', 'node_modules']) await symlink(join(REPOSITORY, name), join(folder, name));
-  // Write the status to standard error, so that standard output contains only the response.
+  // Make curl write the status to standard error, so that standard output contains only the response.
   await writeFile(join(folder, '.curlrc'), 'silent\nwrite-out = "%{stderr}%{http_code}"\n');
 });
 after(() => rm(folder, { recursive: true, force: true }));
@@ -43,7 +43,7 @@ async function assertRunsAsShown({ command, shown, document }: Example, scrip: S
   const options = { cwd: folder, env, timeout: 30_000 };
   const run = () => promisify(execFile)('bash', ['-euo', 'pipefail', '-c', command], options);
   let { stdout, stderr } = await run();
-  // Events are derived shortly after the requests that cause them.
+  // Scrip derives events shortly after the requests that cause them, so repeat the command until the events appear.
   for (
     let tries = 40;
     tries > 0 && command.includes('/get-events') && normalized(stdout) !== normalized(shown);
@@ -87,7 +87,7 @@ test('docs/api.md lists exactly the errors of Scrip, with their statuses', () =>
   assert.deepEqual(listed.toSorted(), defined.toSorted());
 });
 
-test('docs/api.md lists every error_code that differs from the name of its error in upper snake case', () => {
+test('docs/api.md lists every error_code that is not the name of the error in upper snake case', () => {
   const capitals = (error: string) => error.replaceAll(/\B[A-Z]/g, (letter) => `_${letter}`).toUpperCase();
   const differing = Object.keys(PROBLEMS).filter((error) => errorCodeOf(error as ProblemCode) !== capitals(error));
   assert(differing.length > 0);

@@ -1,4 +1,4 @@
-// Each number in the tables of docs/operating/limits.md is equal to the source constant in the same row.
+// Each number in the tables of docs/operating/limits.md must equal the constant that the same row names.
 
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
@@ -28,7 +28,7 @@ const MODULES = [
   'store/transaction-history',
 ];
 
-/** The modules whose constants must all be in the tables. */
+/** All constants of these modules must be in the tables. */
 const COMPLETE = ['http/limits'];
 
 interface Row {

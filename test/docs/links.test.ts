@@ -65,7 +65,7 @@ test('a link to a missing file, a missing heading or a path outside the reposito
   assert.match(faultOf('docs/README.md', '../../x.md') ?? '', /outside the repository/);
 });
 
-/** Whether Git ignores the folder, because it contains only generated files. A clone does not contain such a folder. */
+/** Whether Git ignores the folder. Ignored folders contain generated files, and are missing in a fresh clone. */
 function isOutput(path: string): boolean {
   return spawnSync('git', ['check-ignore', '--quiet', `${path}/`], { cwd: REPOSITORY }).status === 0;
 }

@@ -1,5 +1,5 @@
 // Runs the commands for operators in the documents, with temporary folders. Each command must print the output shown
-// below it; paths, numbers and times may differ.
+// below the command; paths, numbers and times may differ.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -12,10 +12,10 @@ import { promisify } from 'node:util';
 import { type Scrip, someone, startScrip } from '../http/running-service.ts';
 import { documents, type Example, examplesIn, masked, REPOSITORY, textOf } from './documents.ts';
 
-/** The documents with examples of API calls; examples-run.test.ts runs these examples. */
+/** The examples in these documents are API calls. examples-run.test.ts runs them. */
 const OF_CALLS = ['README.md', 'docs/api.md', 'docs/recipes.md', 'docs/other-languages.md'];
 
-/** The beginnings of the commands that are not run here, each with the reason. */
+/** Commands with these beginnings are not run by this test. The values are the reasons. */
 const NOT_RUN: Readonly<Record<string, string>> = {
   'npm start -- --test-clock': 'it serves until it is stopped; test/cli/test-clock.test.ts runs it',
   'curl "$SCRIP_URL/test-clock"': 'it needs a ledger with a test clock; test/cli/test-clock.test.ts runs it',
@@ -115,8 +115,8 @@ function headerOf(table: string): string | undefined {
 }
 
 /**
- * The number of progress lines depends on how long the command takes, so the document only has to contain each progress
- * line that the command prints.
+ * The number of progress lines depends on how long the command takes. The document may therefore contain progress lines
+ * that the command does not print.
  */
 function assertPrintsAsShown(
   { document, command, shown }: Example,
@@ -146,7 +146,7 @@ test('each command in the documentation prints the output shown below it, or is 
       skipped.add(reason);
       continue;
     }
-    // The example names a nightly backup after the current date, and fails if this file exists.
+    // An example writes a nightly backup to a file named after the current date, and fails if the file exists.
     const today = join(backups, `scrip-${new Date().toISOString().slice(0, 10)}.db`);
     if (example.command.includes('$(date')) await rm(today, { force: true });
     if (example.command.includes('latest.db') && !existsSync(latest)) await run('scrip backup /backups/latest.db');

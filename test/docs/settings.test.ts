@@ -23,7 +23,7 @@ test('each setting that Scrip reads has exactly one row in the tables of setting
   assert.deepEqual(named.toSorted(), settings.toSorted());
 });
 
-test('Scrip detects misspellings of the name of every setting', () => {
+test('Scrip detects misspelled names of all settings', () => {
   assert.deepEqual(SETTING_NAMES.toSorted(), settings.toSorted());
 });
 

@@ -1,5 +1,5 @@
-// Replaces the delivery queue of an endpoint with a queue that is broken on purpose: the position that it returns is
-// after all events that were read, even if some of these events are not delivered yet.
+// Replaces the delivery queue of an endpoint with a queue that is broken on purpose: the queue returns a position after
+// all events that were read, even if some of these events are not delivered yet.
 
 import { DeliveryQueue as ShippedQueue } from '../../src/events/webhooks/delivery-queue.ts';
 import type { EventPosition } from '../../src/store/event-log.ts';

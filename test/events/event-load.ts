@@ -18,7 +18,7 @@ const PAUSE_MS_MAX = 15;
 /** The longest pause between two moves of the clock. */
 const MOVE_PAUSE_MS_MAX = 600;
 const MOVE_MS_MAX = 12 * 3_600_000;
-/** The share of moves by at most `SMALL_MOVE_MS_MAX`. */
+/** The share of clock moves that are at most `SMALL_MOVE_MS_MAX` long. */
 const SMALL_MOVES = 0.3;
 const SMALL_MOVE_MS_MAX = 2_000;
 
@@ -48,8 +48,8 @@ export class EventLoad {
   }
 
   /**
-   * Stops the load. If a kill interrupted a move of the clock, a last move completes it, so that all due events have
-   * happened.
+   * Stops the load. A kill may have interrupted a move of the clock, so a last move makes sure that all due renewals
+   * and lapses happen.
    */
   async stop(): Promise<void> {
     this.#isStopped = true;
@@ -113,7 +113,7 @@ export class EventLoad {
   }
 }
 
-/** The time of the test clock. */
+/** Returns the time of the test clock, in milliseconds since 1970. */
 export async function clockOf(url: string, secret: string): Promise<number> {
   const response = await fetch(`${url}/test-clock`, { headers: { authorization: `Bearer ${secret}` } });
   const { now } = (await response.json()) as { now: string };

@@ -14,13 +14,12 @@ import { freePort } from '../store/postgres/postgres-server.ts';
 import type { Weakness } from './weakened-events.ts';
 
 export const ACCOUNT = 'Acme';
-/** The number of the only account. */
+/** The number of the ledger's only account. */
 const ACCOUNT_NUMBER = 1;
 
 const WEAKENED = new URL('./weakened-events.ts', import.meta.url).href;
 
 export interface ServerOptions {
-  /** How many processes serve the ledger. */
   readonly processes: number;
   readonly hasShortRetries: boolean;
   readonly weakness: Weakness | null;
@@ -65,7 +64,7 @@ export class EventServers {
     await this.begin(index).says(/^Scrip is listening on (\S+)$/m);
   }
 
-  /** Starts a server without waiting for it. */
+  /** Starts a server without waiting until it listens. */
   begin(index: number): Running {
     const PORT = String(this.#ports[index]);
     const server = new Running(['serve', '--test-clock'], { ...this.#environment, PORT });
@@ -83,14 +82,14 @@ export class EventServers {
     await Promise.all(this.#running.map((_, index) => this.kill(index)));
   }
 
-  /** Stops the servers as an operator does. @returns what they wrote to standard error */
+  /** Stops the servers with SIGTERM, as an operator does. @returns what the servers wrote to standard error */
   async stop(): Promise<string> {
     for (const server of this.#running) server?.kill('SIGTERM');
     const ended = await Promise.all(this.#running.map((server) => server?.ended));
     return ended.map((each) => each?.stderr ?? '').join('');
   }
 
-  /** Sets up the account of a new ledger. @returns its API key */
+  /** Creates the account of a new ledger, with its thresholds and endpoints. @returns an API key of the account */
   async setUp(settings: EventSettings, endpointUrls: readonly string[]): Promise<string> {
     const { DATABASE_URL } = this.#environment;
     const secret = await newKey(DATABASE_URL as string, ACCOUNT);
@@ -105,7 +104,7 @@ export class EventServers {
     return secret;
   }
 
-  /** The number of pending events of all endpoints. */
+  /** Returns the total number of pending events of all endpoints. */
   async pending(): Promise<number> {
     await using database = await openAccountDatabase(this.database);
     const { pending } = await database.queries

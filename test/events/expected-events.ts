@@ -10,10 +10,10 @@ import { openAccountPostings } from '../../src/open-tools.ts';
 import { type EventSettings, eventBody } from '../../src/store/event-log.ts';
 import type { Arrival } from './receiver.ts';
 
-/** The bodies of events in order, by end user. */
+/** The bodies of the events of each end user, in order. The keys are the UUIDs of the end users. */
 export type EventsByUser = ReadonlyMap<string, readonly string[]>;
 
-/** An item of `GET /get-events`. */
+/** An event in the response to `GET /get-events`. */
 export interface ListedEvent {
   readonly id: string;
   readonly type: string;
@@ -47,7 +47,6 @@ export async function expectedEvents(
   );
 }
 
-/** Reads the whole log. */
 export async function readLog(url: string, secret: string): Promise<readonly ListedEvent[]> {
   const events: ListedEvent[] = [];
   for (let after = '', hasMore = true; hasMore; ) {
@@ -64,7 +63,10 @@ export async function readLog(url: string, secret: string): Promise<readonly Lis
   return events;
 }
 
-/** @returns a sentence for each end user whose events are not the expected ones, and one if the log repeats IDs */
+/**
+ * @returns one sentence for each end user whose events in the log are not as expected, and one if the log contains an
+ *   ID twice
+ */
 export function logProblems(log: readonly ListedEvent[], expected: EventsByUser): string[] {
   const problems: string[] = [];
   const ids = new Set(log.map(({ id }) => id));
@@ -86,9 +88,9 @@ export function logProblems(log: readonly ListedEvent[], expected: EventsByUser)
 }
 
 /**
- * @param arrivals of one endpoint, in order
- * @returns a sentence for each event that did not arrive, is not the same in the log, or arrived before an earlier
- * event of the same end user
+ * @param arrivals the requests to one endpoint, in order
+ * @returns one sentence for each event that did not arrive, differs from the log, or arrived before an earlier event of
+ *   the same end user
  */
 export function arrivalProblems(log: readonly ListedEvent[], arrivals: readonly Arrival[]): string[] {
   const problems: string[] = [];

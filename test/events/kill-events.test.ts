@@ -1,5 +1,5 @@
-// Kills the processes that derive, deliver and receive events a few times; `npm run kill-events` kills them 100 times.
-// The control is a server that is broken on purpose, which the test must catch.
+// A short version of `npm run kill-events`: kills the processes that derive, deliver and receive events 4 times instead
+// of 100 times. The control is a server that is broken on purpose. The test must catch the control.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -10,7 +10,7 @@ const SEED = Number(process.env.SEED ?? Date.now() % 1_000_000);
 
 const OPTIONS: KillOptions = {
   kills: 4,
-  // Events are derived every half second.
+  // Scrip derives events every half second, so each kill comes after at least one derivation.
   loadMsMin: 600,
   loadMsMax: 1_000,
   databaseUrl: null,

@@ -31,7 +31,7 @@ const SQLITE: KillOptions = {
   endpoints: 1,
   hasShortRetries: retries === 'short',
   weakness: null,
-  // The second retry of an event is made up to six minutes after the first retry.
+  // In Scrip's retry schedule, up to six minutes pass between the first and the second retry of a delivery.
   settledWithinMs: retries === 'short' ? 120_000 : 900_000,
 };
 

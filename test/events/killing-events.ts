@@ -18,7 +18,7 @@ const SETTINGS: EventSettings = {
   expiringDays: 7,
   thresholds: [{ credits: 100 }, { percent: 50 }, { credits: 500 }],
 };
-/** The share of server kills after which the first restart is also killed, at a random moment. */
+/** The share of server kills after which the server is killed a second time, at a random moment while it restarts. */
 const STARTS_KILLED = 0.1;
 const START_MS = 800;
 const RESPONSE_MS_MAX = 8;
@@ -38,7 +38,8 @@ export interface KillOptions extends ServerOptions {
   readonly databaseUrl: string | null;
   readonly endpoints: number;
   /**
-   * How long the log may take to become complete after the load, and how long all deliveries may then take.
+   * After the load, the test waits at most this long until the log is complete, and then at most this long until all
+   * events are delivered.
    */
   readonly settledWithinMs: number;
 }
@@ -49,14 +50,12 @@ export interface EventKills {
   startsKilled: number;
   acknowledged: number;
   clockMoves: number;
-  /** The milliseconds from the end of the load until everything was delivered. */
+  /** The milliseconds from the end of the load until all events were delivered. */
   settledMs: number;
-  /** The number of events in the log. */
   events: number;
   readonly types: Record<string, number>;
-  /** The number of requests that the receiver got. */
   arrivals: number;
-  /** How many events the receiver got more than once. */
+  /** The number of events that the receiver got more than once. */
   twice: number;
   /** One sentence for each problem. */
   readonly problems: string[];
@@ -179,7 +178,9 @@ class KilledEvents {
     if (said !== '') found.problems.push(`the servers wrote: ${said}`);
   }
 
-  /** Returns the log when it has the expected events, or the incomplete log after the time limit. */
+  /**
+   * Waits until the log has the expected events, and returns the log. After the time limit, returns the incomplete log.
+   */
   async #completeLog(): Promise<readonly ListedEvent[]> {
     const deadline = performance.now() + this.#options.settledWithinMs;
     const [url = ''] = this.#servers.urls;
@@ -212,7 +213,6 @@ class KilledEvents {
   }
 }
 
-/** Returns a summary in one line. */
 export function summaryOf(found: EventKills): string {
   const types = Object.entries(found.types).map(([type, count]) => `${count} ${type}`);
   return (

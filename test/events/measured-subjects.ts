@@ -1,5 +1,5 @@
-// The two servers that the event benchmarks compare: one whose account has thresholds and an endpoint, and one whose
-// account has neither. Both derive events.
+// The two servers that the event benchmarks compare: one with an endpoint and optional thresholds, and one with
+// neither. Both derive events.
 
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -15,10 +15,10 @@ import type { EventType, Threshold } from '../../src/store/event-log.ts';
 import { freePort } from '../store/postgres/postgres-server.ts';
 import { Receiver } from './receiver.ts';
 
-/** The number of the only account of a seeded ledger. */
+/** The number of the only account in a seeded ledger. */
 const ACCOUNT_NUMBER = 1;
 const LOOK_MS = 250;
-/** The senders of webhooks find new events within this time. */
+/** The webhook job finds new events within this time. */
 const NUDGED_MS = 1_500;
 
 export interface Watched {
@@ -83,7 +83,7 @@ export async function delivered(subject: Subject): Promise<void> {
   while ((await metric(subject.url, 'scrip_webhook_oldest_event_seconds')) > 0) await sleep(LOOK_MS);
 }
 
-/** Samples the lag of the derivation until `stop` is called, which returns the greatest lag in seconds. */
+/** Measures how far the derivation of events lags behind the writes. `stop` returns the greatest lag in seconds. */
 export function watchLag({ url }: Subject): { stop(): Promise<number> } {
   let isStopped = false;
   let greatest = 0;
@@ -102,7 +102,7 @@ export function watchLag({ url }: Subject): { stop(): Promise<number> } {
   };
 }
 
-/** Makes one request for each end user. */
+/** For each end user, makes one request that adds or subtracts one credit. */
 export class EachUser implements Source {
   readonly #path: string;
   #next = 0;

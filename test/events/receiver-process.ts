@@ -1,16 +1,18 @@
-// A receiver of webhooks in its own process: `node receiver-process.ts PORT FILE`. Appends each request to FILE as a line
-// of JSON before it responds, so that FILE contains at least what the sender believes to be delivered.
+// A receiver of webhooks in its own process: `node receiver-process.ts PORT FILE`. Appends each request to FILE as a
+// line of JSON before it responds, so that FILE contains all requests that the sender counts as delivered.
 
 import { openSync, writeSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { Arrival } from './receiver.ts';
 
-/** The response takes up to this long, so that some kills come between the arrival and the response. */
+/**
+ * The receiver waits up to this long before it responds, so that some kills come between a request and its response.
+ */
 const RESPONSE_MS_MAX = Number(process.env.RESPONSE_MS_MAX ?? 0);
 
 const [port, file = ''] = process.argv.slice(2);
 const descriptor = openSync(file, 'a');
-// A kill may have cut off the last line.
+// A kill may have left an incomplete last line.
 writeSync(descriptor, '\n');
 
 const server = createServer(async (request, response) => {
@@ -23,6 +25,6 @@ const server = createServer(async (request, response) => {
   if (RESPONSE_MS_MAX === 0) respond();
   else setTimeout(respond, Math.random() * RESPONSE_MS_MAX);
 });
-// Longer than the sender keeps an idle connection.
+// The sender closes idle connections before this timeout.
 server.keepAliveTimeout = 10_000;
 server.listen(Number(port), '127.0.0.1', () => process.stdout.write('ready\n'));

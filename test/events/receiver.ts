@@ -1,4 +1,4 @@
-// Starts, kills and reads the receiver of webhooks in receiver-process.ts.
+// Starts and kills the webhook receiver in receiver-process.ts, and reads the requests that the receiver has recorded.
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -27,7 +27,7 @@ export class Receiver {
   #readTo = 0;
   #rest = '';
 
-  /** @param responseMsMax the longest time between an arrival and its response */
+  /** @param responseMsMax the longest time between a request and its response */
   constructor(port: number, file: string, responseMsMax = 0) {
     this.#port = port;
     this.#file = file;
@@ -58,7 +58,7 @@ export class Receiver {
     await ended;
   }
 
-  /** All arrivals so far, in order. */
+  /** Returns all recorded requests, in order of arrival. */
   read(): readonly Arrival[] {
     const descriptor = openSync(this.#file, 'r');
     const bytes = Buffer.alloc(READ_BYTES);
@@ -74,7 +74,7 @@ export class Receiver {
     return this.#arrivals;
   }
 
-  /** Ignores a line that a kill has cut off: the receiver did not respond to this request. */
+  /** Ignores an incomplete line: the receiver was killed before it responded to that request. */
   #add(line: string): void {
     if (line.endsWith('}')) this.#arrivals.push(JSON.parse(Buffer.from(line, 'latin1').toString('utf8')));
   }

@@ -1,4 +1,4 @@
-// Replaces the schedule of retries: a failed delivery is tried again in the next round of the webhook job.
+// Replaces the retry schedule of Scrip: the next round of the webhook job retries a failed delivery.
 
 export function retryDelayMs(): number {
   return 200;

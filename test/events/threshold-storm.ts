@@ -1,6 +1,7 @@
 // `npm run event-storm`: every end user crosses a threshold within a minute, and an endpoint receives the events.
-// Measures how long each event takes to arrive, and compares the writes with the same load on a server without
-// thresholds and endpoints. `-- --closed-loop` compares `/subtract` with and without an endpoint for all events.
+// Measures how long each event takes to arrive. Compares the speed of the writes with a server without thresholds and
+// endpoints. With `-- --closed-loop`, compares the speed of `/subtract` with and without an endpoint that receives all
+// events.
 
 import { parseArgs } from 'node:util';
 import { closedLoop } from '../../bench/closed-loop.ts';
@@ -14,7 +15,7 @@ import { delivered, derived, EachUser, type MeasuredSubjects, startSubjects, wat
 
 const OPEN_CONNECTIONS = 64;
 const CLOSED_CONNECTIONS = 64;
-/** Requests per second while credits are added before a round, and during the warm-up. */
+/** Requests per second during the warm-up, and while credits are added between the rounds. */
 const REFILL_RATE = 2_000;
 const WARM_UP_USERS = 5_000;
 const SHOWN = 10;
@@ -67,7 +68,10 @@ async function storm(): Promise<void> {
   }
 }
 
-/** Sends requests so that the server compiles its code before it is measured. Balances are unchanged afterwards. */
+/**
+ * Sends requests so that V8 compiles the code of the server before the measurement. The warm-up leaves the balances
+ * unchanged.
+ */
 async function warmUp(subject: Subject): Promise<void> {
   const load = {
     rate: REFILL_RATE,
@@ -78,7 +82,9 @@ async function warmUp(subject: Subject): Promise<void> {
   await openLoopFrom(subject, new EachUser('/subtract'), load);
 }
 
-/** Measures both servers in one round. Every second round measures the other server first. */
+/**
+ * Measures both servers. Even rounds begin with the server that has an endpoint, and odd rounds with the other server.
+ */
 async function inTurn(round: number, onWatched: () => Promise<Round>, onPlain: () => Promise<Round>): Promise<Pair> {
   if (round % 2 === 0) return { watched: await onWatched(), plain: await onPlain() };
   const plain = await onPlain();

@@ -33,7 +33,7 @@ const BODY_BYTES_MAX = 65_536;
 const AMOUNT_MAX = 2n ** 53n - 1n;
 const HOLD_SECONDS_MAX = 2_592_000n;
 const MONTHS_MAX = 120n;
-/** Valid bodies are not nested, so values nested deeper than this are not parsed. */
+/** The parser refuses values that are nested deeper than this. Valid bodies are not nested. */
 const DEPTH_MAX = 100;
 
 const UUID = /^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$/;
@@ -88,14 +88,16 @@ function isValid(name: string, value: Json): boolean {
   }
 }
 
-/** Whether the text has 1 to 500 code points, none of which is U+0000 or half of a surrogate pair. */
+/** Whether the text has 1 to 500 code points, and contains neither U+0000 nor a lone surrogate. */
 function isNote(text: string): boolean {
   const points = [...text].map((character) => character.codePointAt(0) as number);
   const isText = points.every((point) => point !== 0 && !(point >= 0xd800 && point <= 0xdfff));
   return isText && points.length >= 1 && points.length <= 500;
 }
 
-/** Whether a JSON number is, before rounding, an integer from 1 to `max`. `1.0` and `1e2` are integers. */
+/**
+ * Whether a JSON number is exactly an integer from 1 to `max`; null for no maximum. `1.0` and `1e2` count as integers.
+ */
 function isWithin(source: string, max: bigint | null): boolean {
   const [, whole = '', fraction = '', exponent = '0'] = DECIMAL.exec(source) ?? [];
   let digits = BigInt(whole + fraction);

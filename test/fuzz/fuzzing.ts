@@ -34,8 +34,8 @@ const CLOSES = /\r\nconnection: close/i;
 
 const LINES = 8;
 /**
- * After this many requests about one end user, the fuzzer checks the transactions of that end user and continues with
- * another one.
+ * After this many requests about one end user, the fuzzer checks the transactions of that end user and continues with a
+ * new end user.
  */
 const REQUESTS_PER_USER = 40;
 const CREDITS = 1_000;
@@ -136,7 +136,8 @@ class Subject {
     // A broken request may get several error responses.
     if (extra.some(({ status }) => !isOdd || status < 400))
       fault(`${answers.length} responses to ${batch.length} requests`);
-    // After a response that closes the connection, further requests get no response and must have no effect.
+    // After a response that closes the connection, later requests on that connection get no response and must have no
+    // effect.
     const closing = answers.findIndex(({ head }) => CLOSES.test(head));
     for (const [index, request] of batch.entries()) {
       if (closing !== -1 && index > closing) break;
@@ -213,8 +214,8 @@ class Subject {
       const isDone = answers[0]?.status === 303;
       if (!isDone && this.#balanceText !== before)
         fault(`a form that returned ${answers[0]?.status} changed the credits`);
-      // Read the effect of a form from the balance: forms have their own parsers, so their effects cannot be predicted
-      // here.
+      // Forms have their own parsers, so the fuzzer cannot predict the effect of a form. The fuzzer accepts the new
+      // balance.
       if (this.#balanceText !== before && batch[0]?.operation !== 'stop-cycle') this.#transactions += 1;
       this.#credits = now;
       return;
@@ -271,7 +272,7 @@ function wrongProblem({ head, body, status }: Answer): string | null {
 
 type End = 'open' | 'closed' | 'silent';
 
-/** Longer than any response takes, and shorter than the timeouts of the server. */
+/** How long to wait for a response: longer than any response takes, and shorter than the timeouts of the server. */
 const SILENCE_MS = 5_000;
 /** How long to wait for further bytes, such as a second response to a broken request. */
 const SETTLED_MS = 2;

@@ -1,5 +1,5 @@
-// Makes hostile and erroneous request bodies: with values at and beyond each bound in the OpenAPI document, and with
-// text that JSON parsers read differently.
+// Makes hostile and erroneous request bodies. Some have values at and beyond the bounds in the OpenAPI document, and
+// some have text that JSON parsers interpret in different ways.
 
 import { gzipSync } from 'node:zlib';
 import type { Random } from '../load/random.ts';
@@ -168,8 +168,8 @@ export class HostileBodies {
   }
 
   /**
-   * Returns a valid value, except that some notes are invalid. A body with both `validity_days` and `validity_months`
-   * is invalid.
+   * Returns a valid value for a field, except that some notes are invalid. A body with both `validity_days` and
+   * `validity_months` is still invalid.
    */
   #valueOf(name: string): string {
     const random = this.#random;
@@ -298,7 +298,7 @@ export function schemasOf(document: {
   const schemas = new Map<Operation, FieldSchema[]>();
   for (const [path, item] of Object.entries(document.paths)) {
     const schema = item.post?.requestBody?.content?.['application/json']?.schema;
-    // The test clock is not fuzzed: a request to it would move the time of all other requests.
+    // Leave out `/test-clock`: such a request would move the clock for all other requests.
     if (schema === undefined || path === '/test-clock') continue;
     const fields = Object.entries(schema.properties as Record<string, Record<string, unknown>>);
     schemas.set(

@@ -1,5 +1,5 @@
-// Makes whole requests as bytes, each with the expected response. Errors in the HTTP syntax come from fixed lists and
-// are never random bytes, because otherwise the expected response would be unknown.
+// Makes whole requests as bytes, each with the expected response. HTTP syntax errors come from fixed lists, because the
+// expected response to random bytes would be unknown.
 
 import type { Random } from '../load/random.ts';
 import { type Fields, type Operation, validFields } from './contract.ts';
@@ -13,7 +13,7 @@ export interface HostileRequest {
   /** The fields of the body if the request may be accepted, otherwise null. */
   readonly fields: Fields | null;
   /**
-   * Whether the request lacks its last byte, so that the client must close its side of the connection to get a
+   * Whether the last byte of the request is missing. The client must then close its side of the connection to get a
    * response.
    */
   readonly isCutShort: boolean;
@@ -49,7 +49,7 @@ export class HostileRequests {
     this.#cookie = secrets.cookie;
   }
 
-  /** Makes one or more requests that are sent together. Only the last of them may be broken. */
+  /** Makes one or more requests that are sent together. Only the last request may be broken. */
   batch(user: string): HostileRequest[] {
     const random = this.#random;
     if (random.chance(0.04)) return [this.#form(user)];
@@ -235,8 +235,8 @@ export class HostileRequests {
   }
 
   /**
-   * Changes the request to bytes that two parsers could read as different sequences of requests. The server must
-   * process none of these requests.
+   * Makes a request-smuggling attempt: HTTP parsers could disagree on where the first request ends. The server must
+   * process none of the requests in these bytes.
    */
   #smuggle(draft: Draft, user: string): void {
     const length = String(draft.body.length);
@@ -317,7 +317,7 @@ export class HostileRequests {
     const [validity, rollover_max] = [random.pick(FORM_NUMBERS), random.pick(FORM_NUMBERS)];
     const unit = random.pick(['days', 'months', '', 'x']);
     const on_active = random.pick(['', 'replace', 'at_period_end']);
-    // Preview a plan change at the end of the period, but never confirm it: a scheduled plan changes the balance
+    // Never confirm a plan change at the end of the period, only preview it. A scheduled plan would change the balance
     // response without adding a transaction to the default list.
     const confirmed = on_active === 'at_period_end' ? '' : random.pick(['', 'yes']);
     const note = random.pick(['', 'a note', '\u0000', '\ud800', 'x'.repeat(5_000), '<script>', '%']);
@@ -343,7 +343,7 @@ export class HostileRequests {
   }
 }
 
-/** Whether the request may have an idempotency key. A preview writes nothing, so it ignores the key. */
+/** Whether the request may have an idempotency key. A preview writes nothing, so Scrip ignores the key. */
 function takesKey({ method, target }: Draft): boolean {
   return method === 'POST' && !target.includes(PATHS['preview-change']);
 }

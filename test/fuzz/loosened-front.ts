@@ -38,8 +38,8 @@ export async function loosenedFront(scrip: Scrip, fault: Fault): Promise<{ port:
     }
   });
   for (const [path, schema] of Object.entries(BODIES)) {
-    // With the `coerces` fault, Fastify's validation changes the body in place. The proxy forwards even a body that
-    // this validation refuses.
+    // With the `coerces` fault, Fastify's validation changes the body in place. The proxy forwards the body even if the
+    // validation fails.
     const options = { attachValidation: true, ...(fault === 'coerces' ? { schema: { body: schema } } : {}) };
     app.post(path, options, async (request, reply) => {
       const text = (request.raw as Raw)[TEXT] ?? '';

@@ -19,7 +19,7 @@ export const READS: readonly string[] = [
   '/get-all-user-transactions',
 ];
 
-/** The paths of reads that are about the whole account, so they have no `end_user_id`. */
+/** The paths of reads that have no `end_user_id`, because they return data of the whole account. */
 export const ACCOUNT_READS: readonly string[] = ['/get-events'];
 
 /** The paths of POST requests that write nothing. */
@@ -37,7 +37,9 @@ const REQUIRED: Readonly<Record<string, () => Readonly<Record<string, unknown>>>
   '/release': () => ({ hold_id: randomUUID() }),
 };
 
-/** Returns valid fields for a request. A hold or a transaction that they refer to does not exist. */
+/**
+ * Returns valid fields for a request. A hold or transaction ID in the fields is random, so nothing with this ID exists.
+ */
 export function fieldsOf(path: string, endUser: string): Readonly<Record<string, unknown>> {
   return { end_user_id: endUser, ...REQUIRED[path.replace(/^\/v1/, '')]?.() };
 }

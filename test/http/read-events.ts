@@ -20,7 +20,7 @@ export interface EventListBody {
 const WAIT_MS = 10_000;
 const POLL_MS = 20;
 
-/** Returns all events of an account, once there are at least `count`. */
+/** Waits until the account has at least `count` events, and returns all its events. */
 export async function eventsOf(scrip: Scrip, count: number, key = scrip.writeKey): Promise<readonly EventBody[]> {
   const events: EventBody[] = [];
   for (let deadline = performance.now() + WAIT_MS, after = ''; events.length < count; ) {

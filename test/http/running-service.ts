@@ -16,7 +16,7 @@ import { type Service, startService } from '../../src/service.ts';
 import { createApiKey } from '../../src/store/key-store.ts';
 import { type Audited, auditOf, problemsOf } from '../store/temporary-ledger.ts';
 
-/** The members of all kinds of responses. Each test asserts which members its response has. */
+/** All members that occur in any response body. Each test asserts which of them its response has. */
 export interface Body {
   readonly end_user_id: string;
   readonly amount: number;
@@ -93,14 +93,14 @@ export interface Reply {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
   readonly text: string;
-  /** The parsed text; an empty object if the text is not JSON. */
+  /** `text` parsed as JSON; an empty object if `text` is not JSON. */
   readonly body: Body;
 }
 
 export interface Call {
-  /** Sent unchanged if it is text or bytes, otherwise as JSON. */
+  /** Text and bytes are sent unchanged; any other value is sent as JSON. */
   readonly body?: unknown;
-  /** The API key; null sends no `Authorization`. Defaults to the key with the scope `write`. */
+  /** The API key, by default the one with the scope `write`; null sends no `Authorization` header. */
   readonly key?: string | null;
   readonly headers?: Readonly<Record<string, string | string[]>>;
 }
@@ -142,7 +142,7 @@ export interface Scrip {
   /** Audits the ledger as `scrip verify` does, while the service is running. */
   audit(): Promise<Audited>;
   assertConsistent(): Promise<void>;
-  /** Calls `release` when the service stops, so that open connections of a failed test do not delay the stop. */
+  /** Calls `release` when the service stops. A failed test can leave connections open, which would delay the stop. */
   atStop(release: () => void): void;
   /** Stopping twice is not an error. */
   stop(): Promise<void>;
@@ -167,7 +167,7 @@ export async function startScrip(options: ScripOptions = {}): Promise<Scrip> {
   const ledger = database ?? ({ kind: 'file', path: file ?? join(folder, 'ledger.db') } as const);
   const service = await startService(
     {
-      // Without this key, services on PostgreSQL would create a file in the working directory.
+      // Without WEBHOOK_KEY, a service on PostgreSQL would create a key file in the working directory.
       ...readConfig({ WEBHOOK_KEY: '0'.repeat(64) }),
       port: 0,
       database: ledger,

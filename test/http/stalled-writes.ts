@@ -8,7 +8,7 @@ export interface StalledWrites {
   waiting(count: number): Promise<void>;
 }
 
-/** The writes are resumed when the test ends. */
+/** Makes all writes wait until `resume` is called or the test ends. */
 export function stallWrites(test: TestContext, scrip: Scrip): StalledWrites {
   const { ledger: store } = scrip.service.stores;
   const write = store.write.bind(store);

@@ -1,4 +1,4 @@
-// The cases of the audit tests: ledgers that are written by hand, and the findings that the audit reports for each.
+// The cases of the audit tests: handwritten ledgers, each with the findings that the audit must report.
 
 import type { Cycle } from '../../src/ledger/cycle.ts';
 import type { Posting } from '../../src/ledger/posting.ts';

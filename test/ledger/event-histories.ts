@@ -1,4 +1,4 @@
-// Short histories for the event tests: runs commands on given days, and formats each resulting event as one line.
+// Helpers for the event tests: they run commands on given days, and format each resulting event as one line.
 
 import assert from 'node:assert/strict';
 import { deriveEvents } from '../../src/events/derive.ts';
@@ -9,8 +9,8 @@ import { type EventSettings, type EventType, type LedgerEvent, thresholdOf } fro
 import { ADA, MemoryLedger, NOW } from './ledger-builders.ts';
 
 /**
- * Commands with the days on which they are sent, counted from `NOW`. If a command depends on the earlier commands, a
- * function makes it from the ledger.
+ * Commands, each with the day on which it is sent, counted from `NOW`. A command that depends on earlier commands is a
+ * function of the ledger.
  */
 export type EventHistory = readonly (readonly [day: number, command: Command | ((ledger: MemoryLedger) => Command)])[];
 
@@ -32,7 +32,6 @@ export function dayAt(day: number): Instant {
   return NOW + Math.round(day * DAY_MS);
 }
 
-/** The id of the latest transaction of the given kind. */
 export function latestOf({ postings }: MemoryLedger, kind: PostingKind): string {
   const id = postings.findLast((posting) => posting.kind === kind)?.transactionId;
   assert(id !== undefined, `the history has a posting of kind ${kind}`);
@@ -48,7 +47,7 @@ export function ledgerAfter(history: EventHistory): MemoryLedger {
   return ledger;
 }
 
-/** Derives all events of a history at once, until the given day; by default until the day of the last command. */
+/** Derives all events of a history in one step, up to the day `until`, by default the day of the last command. */
 export function eventsOf(
   history: EventHistory,
   { until = history.at(-1)?.[0] ?? 0, settings = settingsOf() }: { until?: number; settings?: EventSettings } = {},
@@ -57,7 +56,7 @@ export function eventsOf(
   return deriveEvents({ user: ADA, from: null, postings, until: dayAt(until), settings }).events;
 }
 
-/** The events about the balance, such as `3: balance.low 20 (25 to 15)`. */
+/** Formats the events whose types begin with `balance.`, such as `3: balance.low 20 (25 to 15)`. */
 export function balanceLines(events: readonly LedgerEvent[]): readonly string[] {
   return events
     .filter(({ type }) => type.startsWith('balance.'))
@@ -68,7 +67,7 @@ export function balanceLines(events: readonly LedgerEvent[]): readonly string[] 
     );
 }
 
-/** The events of the given types, such as `3: credits.expired 10`. */
+/** Formats the events of the given types, such as `3: credits.expired 10`. */
 export function linesOf(events: readonly LedgerEvent[], ...types: readonly EventType[]): readonly string[] {
   return events
     .filter(({ type }) => types.includes(type))

@@ -52,7 +52,7 @@ export function daysAgo(days: number): Instant {
 
 export type CycleChange = Partial<Cycle & Omit<Plan, 'amount'>>;
 
-/** An active, unspent cycle in its first period: by default 100 credits for 31 days from `NOW`. */
+/** An active cycle in its first period, with all its credits left: by default, 100 credits for 31 days from `NOW`. */
 export function recurring(change: CycleChange = {}, sequence = FIRST_SEQUENCE): Cycle {
   const { validityMonths = null, validityDays = validityMonths === null ? 31 : null, rolloverMax = 0, ...own } = change;
   const { start = NOW, amount = 100 } = own;
@@ -115,7 +115,7 @@ export function holding(cycle: Cycle, amount: number, when: When & { readonly un
   return Object.freeze({ ...posting, held: amount });
 }
 
-/** All postings must have the same transaction id. */
+/** The hold that `postings` open. All postings must have the same transaction id. */
 export function holdOf(...postings: readonly [Posting, ...Posting[]]): Hold {
   const [{ transactionId: id, holdExpiresAt }] = postings;
   assert(holdExpiresAt !== null);
@@ -123,7 +123,7 @@ export function holdOf(...postings: readonly [Posting, ...Posting[]]): Hold {
   return { id, expiresAt: holdExpiresAt, parts };
 }
 
-/** The posting that captures `spent` credits of the hold posting `held`; by default all held credits. */
+/** The posting that captures `spent` credits of the hold posting `held`; by default, all its held credits. */
 export function capturing(
   held: Posting,
   spent = held.held,
@@ -202,7 +202,7 @@ export interface StoredEndUser {
   readonly holds?: readonly Hold[];
   /** Oldest first. */
   readonly postings: readonly Posting[];
-  /** The latest instant that the store has used. */
+  /** The instant of the latest read or write of the ledger. */
   readonly now: Instant;
 }
 
@@ -212,21 +212,21 @@ export function findingsOf({ cycles, holds = [], postings, now }: StoredEndUser)
 }
 
 /**
- * Whether the audit can check the amount of a posting. If the period of the posting is no longer stored, or ended
- * before the posting, only the hash chain covers the amount.
+ * Whether the audit can check the amount of a posting. If the period of the posting ended before the posting, or is no
+ * longer stored, only the hash chain covers the amount.
  */
 export function isAmountChecked(posting: Posting, { cycles, postings }: StoredEndUser): boolean {
   const { transactionId, kind, cycleId, period, createdAt, expiresAt, terms } = posting;
   if ((kind !== 'subtract' && kind !== 'capture' && kind !== 'refund') || terms !== null) return true;
   const hadEnded = expiresAt <= createdAt;
   if (!hadEnded) return cycles.some((cycle) => cycle.id === cycleId && cycle.period === period);
-  // If the refund opened a new cycle, the credits of the new cycle show how much was refunded to ended cycles.
+  // If a refund opens a new cycle, the credits of that cycle show how much was refunded to ended cycles.
   return postings.some((other) => other.transactionId === transactionId && other.terms !== null);
 }
 
 /**
- * Whether the audit can check the plan of a posting that schedules a plan. The audit cannot check a plan that a stop or
- * a later plan canceled before it began.
+ * Whether the audit can check the plan that a posting schedules. It cannot if the plan was canceled before it began, by
+ * a stop or by a later plan.
  */
 export function isPlanChecked({ kind, transactionId: id }: Posting, { cycles, postings }: StoredEndUser): boolean {
   if (kind !== 'schedule-plan') return true;
@@ -236,7 +236,7 @@ export function isPlanChecked({ kind, transactionId: id }: Posting, { cycles, po
   );
 }
 
-/** Keeps all postings, but only the latest period of each cycle. */
+/** A ledger of one end user in memory. It keeps all postings, but only the latest period of each cycle. */
 export class MemoryLedger {
   now: Instant;
   /** All cycles, including ended ones, in the order in which they were opened. */
@@ -264,7 +264,7 @@ export class MemoryLedger {
     return outcome;
   }
 
-  /** @returns the id of the transaction */
+  /** Runs a command that must create a transaction. @returns the id of the transaction */
   transact(command: Command): string {
     const { transactionId } = this.accept(command);
     assert(transactionId !== null, 'the command creates a transaction');
@@ -291,7 +291,7 @@ export class MemoryLedger {
       this.cycles = this.cycles.map((cycle) => changedTo.get(cycle.id) ?? cycle).concat(opened);
       for (const posting of postings) this.postings.push(Object.freeze(posting));
     }
-    // A command uses at most two ids: replacing a cycle stops the old one and starts a new one.
+    // A command uses at most two ids. To replace a cycle, it needs one id for the stop and one for the start.
     this.#sequence += 2;
     assert(outcomes[0], 'every command of a history is decided');
     return outcomes[0];

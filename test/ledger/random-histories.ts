@@ -104,7 +104,7 @@ function untilNextEvent({ state, now }: MemoryLedger, offset: number): number {
   return at === NEVER ? 0 : Math.max(0, at + offset - now);
 }
 
-/** The clock also advances after the last command, so renewals may be due at the end. */
+/** The clock advances even after the last command, so renewals may be due when the history ends. */
 export function historiesOf(amounts: fc.Arbitrary<number>): fc.Arbitrary<MemoryLedger> {
   return fc.array(fc.tuple(commandsOf(amounts), pauses), { minLength: 1, maxLength: 30, size: 'max' }).map((steps) => {
     const ledger = new MemoryLedger();
@@ -118,7 +118,7 @@ export function historiesOf(amounts: fc.Arbitrary<number>): fc.Arbitrary<MemoryL
 
 const amounts = fc.integer({ min: 1, max: 40 });
 
-/** Histories whose amounts often, but not always, exceed the balance. */
+/** Histories in which the amounts of commands often exceed the balance. */
 export const histories = historiesOf(amounts);
 
 export const starts = startsOf(amounts);

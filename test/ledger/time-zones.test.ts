@@ -1,4 +1,4 @@
-// Calendar months do not depend on the time zone of the machine.
+// Tests that calendar months do not depend on the time zone of the machine.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

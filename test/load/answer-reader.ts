@@ -5,7 +5,7 @@ export interface Answer {
   readonly status: number;
   /** The status line and the headers. */
   readonly head: string;
-  /** The bytes of the body as Latin-1. */
+  /** The body, with each byte as one Latin-1 character. */
   readonly body: string;
 }
 
@@ -14,7 +14,7 @@ const CHUNKED = /\r\ntransfer-encoding: *chunked/i;
 const STATUS_LINE = /^HTTP\/1\.1 \d{3} /;
 
 export class AnswerReader {
-  /** Why the bytes are not a sequence of responses; null as long as they are valid. */
+  /** Describes the first invalid response; null if all responses so far are valid. */
   wrong: string | null = null;
   #rest = '';
   readonly #onAnswer: (answer: Answer) => void;

@@ -1,4 +1,4 @@
-// Runs a real server with its ledger in a separate process, for tests that load, kill and measure the server.
+// Runs a real server with its ledger in a separate process, for tests that load, kill or measure the server.
 
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
@@ -20,7 +20,7 @@ export class ServerProcess {
   readonly #child: ChildProcess;
   readonly #log: string[];
 
-  /** @param script a program to run instead of `scrip serve`; it must print the URL on which it listens */
+  /** @param script the path of a server to run, which must print its URL; null runs `scrip serve` */
   static async start(
     databaseUrl: string,
     environment: Readonly<Record<string, string>> = {},
@@ -85,7 +85,7 @@ export class ServerProcess {
   }
 }
 
-/** Creates an API key with the scope `write`, and the ledger if it does not exist. */
+/** Creates an API key with the scope `write`. If the ledger does not exist, creates the ledger first. */
 export async function newKey(databaseUrl: string, accountName = 'Acme'): Promise<string> {
   const { tools, keys } = await openTools(databaseOf({ DATABASE_URL: databaseUrl }));
   const secret = await createApiKey(keys, { accountName, scope: 'write' });

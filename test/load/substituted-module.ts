@@ -1,14 +1,14 @@
-// Replaces a module of Scrip with a module of a test, for controls that must break a process. The files that call
-// `substitute` are loaded before all other modules of the process and its threads (`NODE_OPTIONS=--import=…`).
+// Replaces a module of Scrip with another module, so that a control can break a server on purpose. A file that calls
+// `substitute` must be loaded before all other modules, in every thread of the server (`NODE_OPTIONS=--import=…`).
 
 import { registerHooks } from 'node:module';
 
 export interface Substitution {
-  /** The end of the path of the importing file. Other files get the original module. */
+  /** How the path of the importing file ends. All other files get the original module. */
   readonly importer: string;
-  /** The end of the replaced module's specifier in the importing file, such as `/writer.ts`. */
+  /** How the import specifier of the replaced module ends, such as `/writer.ts`. */
   readonly specifier: string;
-  /** The module that the importing file gets instead. */
+  /** The module that the importing file gets instead of the original. */
   readonly replacement: URL;
 }
 

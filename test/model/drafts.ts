@@ -1,5 +1,5 @@
-// Drafts of commands, which the generator of random histories makes. A draft can contain a placeholder, for example for
-// the whole balance or for an open hold.
+// Drafts of the commands in random histories. A draft can contain placeholders, such as the whole balance or an open
+// hold.
 
 import { MOST } from './model-end-user.ts';
 import type { ModelCommand, ModelUser, ModelValidity } from './model-types.ts';
@@ -11,7 +11,7 @@ export type Wanted = number | { readonly what: Limit; readonly more: 0 | 1 };
 type Limit = 'balance' | 'room' | 'available' | 'held' | 'held and balance' | 'refundable';
 
 /**
- * Selects a hold or a transaction. A number below `FITTING` selects a hold or transaction for which the command can
+ * Selects the hold or the transaction of a command. A number below `FITTING` selects one for which the command can
  * succeed, if there is one.
  */
 export type Which = number;

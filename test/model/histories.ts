@@ -27,7 +27,7 @@ import { saw } from './sights.ts';
 const COMMANDS_MAX = 200;
 
 const SECOND = 1_000;
-/** Clock jumps end before this instant, so that a daily cycle never has more than a million periods. */
+/** Clock jumps end before this instant, because a daily cycle needs a renewal for each day. */
 const END = BEGIN + 100 * 365 * DAY;
 const who = fc.nat({ max: USERS.length - 1 });
 /** The number of idempotency keys. It is small, so that some keys are reused by chance. */
@@ -262,8 +262,8 @@ const restart = fc.constant(null).map(
 const crash = fc.constant(null).map(
   () =>
     new Step('crash', async (both) => {
-      // If a store wrote nothing in the last second, a crash may set the time of the ledger back by up to a second. The
-      // clock must therefore not be earlier than the time of the ledger.
+      // First set the clock to the time of the ledger. If the store wrote nothing in the last second, a crash may set
+      // the time of the ledger back by up to a second.
       both.setWall(both.model.peek());
       await both.real.crash();
       both.model.lookAtClock();
@@ -274,8 +274,8 @@ const consume = who.map(
   (who) =>
     new Step('totals catch up', async (both) => {
       await both.real.ledger.consumeFeed();
-      // Not every store advances the time of the ledger when it reads the feed, but every store does when it reads a
-      // balance.
+      // In every store, reading a balance advances the time of the ledger. Reading the feed does so only in some
+      // stores.
       await both.compareBalance(USERS[who] as ModelUser);
     }),
 );

@@ -65,7 +65,7 @@ export function newMemoryLedger(Store: typeof SimulatedStore = SimulatedStore): 
 
 function diskOf(wall: () => Instant): Disk {
   let tail = 0;
-  // These digits make ids of the same instant unique. Their order is not the order of creation.
+  // The last 12 digits distinguish ids of the same instant. They do not ascend in the order of creation.
   return new Disk(wall, () => ((++tail * 0x9e3779b1) % 2 ** 32).toString(16).padStart(12, '0'));
 }
 

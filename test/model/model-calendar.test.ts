@@ -1,4 +1,4 @@
-// The calendar of the reference model, compared with the calendar of the runtime and with known dates.
+// Compares the calendar of the reference model with the calendar of the runtime and with known dates.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -21,7 +21,7 @@ test('In the reference model, years that are divisible by 4 have a leap day, exc
   assert.deepEqual(lengths, [28, 29, 29, 28, 29, 29]);
 });
 
-test('In the reference model, a number of months later is the same day of the month, or the last day of a shorter month', () => {
+test('In the reference model, adding months keeps the day of the month, or gives the last day if the month is shorter', () => {
   const time = 9 * 3_600_000 + 123;
   const after = (count: number) => new Date(monthsAfter(Date.UTC(2027, 11, 31) + time, count)).toISOString();
   assert.equal(after(0), '2027-12-31T09:00:00.123Z');

@@ -84,11 +84,11 @@ function startCycle(user: EndUser, command: Of<'start-cycle'>, moment: Moment): 
   const plan = { amount, validityDays, validityMonths, rolloverMax };
   const { now, id } = moment;
   const active = user.active(now);
-  // A cycle that ends at the last instant never renews, so no plan can begin at its end.
+  // A cycle that ends at `LAST_INSTANT` never renews, so no plan can begin when the cycle ends.
   if (active && onActive === 'at_period_end' && active.end < LAST_INSTANT)
     return schedule(user, active, plan, command, moment);
   if (active && onActive !== 'replace') return { refused: 'CycleAlreadyActive', cycle: cycleOf(user, active) };
-  // The command stops an active cycle, so the renewal of that cycle does not count towards the maximum.
+  // The new cycle replaces the active one, whose next renewal therefore does not count towards the maximum.
   const rooms = [MOST - user.total(now)];
   if (rolloverMax > 0) rooms.push(user.roomWithoutCycle(now, endOf(plan, now, now, 0)) - rolloverMax);
   const available = Math.max(Math.min(...rooms), 0);
@@ -101,7 +101,7 @@ function startCycle(user: EndUser, command: Of<'start-cycle'>, moment: Moment): 
   return { refused: null, transactionId: id, cycle: cycleOf(user, grant) };
 }
 
-/** The plan replaces any plan that was scheduled earlier. */
+/** Schedules a plan in place of any plan that was scheduled earlier. */
 function schedule(user: EndUser, active: Grant, plan: ModelPlan, command: ModelCommand, moment: Moment): ModelOutcome {
   const { now, id } = moment;
   const available = Math.max(user.roomWithoutCycle(now, active.end) - plan.rolloverMax, 0);
@@ -113,7 +113,7 @@ function schedule(user: EndUser, active: Grant, plan: ModelPlan, command: ModelC
   return { refused: null, transactionId: id, cycle: cycleOf(user, active) };
 }
 
-/** A second stop returns the same cycle, unless another cycle was started in between. */
+/** A second stop returns the cycle that the first stop canceled, unless a cycle was started in between. */
 function stopCycle(user: EndUser, command: Of<'stop-cycle'>, moment: Moment): ModelOutcome {
   const { now, id } = moment;
   const active = user.active(now);
@@ -160,9 +160,9 @@ function hold(user: EndUser, command: Of<'hold'>, moment: Moment): ModelOutcome 
 }
 
 /**
- * Returns a refusal if, because of the hold, the balance would exceed the maximum at the next renewal; otherwise null.
- * Credits that are still held after the end of their period count towards the maximum, in addition to the credits of
- * the next period.
+ * Returns a refusal if the hold would make the balance exceed the maximum at the next renewal; otherwise null. Credits
+ * that are held beyond the end of their period count towards the maximum, in addition to the credits of the next
+ * period.
  */
 function withoutRoomForRenewal(user: EndUser, pieces: readonly Piece[], expiresAt: number, now: number) {
   const active = user.active(now);
@@ -211,7 +211,7 @@ function closed(
   return { id, createdAt, expiresAt, status, amount: sumOf(pieces), ...change };
 }
 
-/** Refunds the spent credits in the reverse order of spending. */
+/** Returns credits in the reverse of the order in which they were spent. */
 function refund(user: EndUser, command: Of<'refund'>, moment: Moment): ModelOutcome {
   const { transactionId, validityDays } = command;
   const { now, id } = moment;

@@ -1,4 +1,4 @@
-// An end user of the reference model: a list of grants of credits, a list of holds and a list of transactions.
+// An end user of the reference model, with lists of the end user's grants of credits, holds and transactions.
 // `passTime` applies the due renewals and lapses one after the other.
 
 import { DAY, monthsAfter } from './model-calendar.ts';
@@ -10,7 +10,7 @@ export const LAST_INSTANT = Date.UTC(9999, 11, 31, 23, 59, 59, 999);
 /** Credits that are valid from one instant to another: an addition, or one period of a recurring cycle. */
 export interface Grant {
   readonly type: 'one-time' | 'recurring';
-  /** The credits at the start, including those that rolled over. */
+  /** The credits at the start, including credits that rolled over from the previous period. */
   readonly amount: number;
   readonly plan: ModelPlan;
   /**
@@ -18,15 +18,15 @@ export interface Grant {
    * no plan is scheduled.
    */
   next: { readonly id: string; readonly plan: ModelPlan } | null;
-  /** The instant of the addition, or of the start of the first period. */
+  /** The instant of the addition, or the start of the first period. */
   readonly createdAt: number;
   readonly start: number;
   readonly end: number;
-  /** The credits that can be spent, which excludes held credits. */
+  /** The credits that can be spent; held credits are not included. */
   left: number;
   canceled: boolean;
   followed: boolean;
-  /** The position of the recurring cycle among those of the end user, counted from 1; 0 for one-time cycles. */
+  /** The number of the recurring cycle: 1 for the end user's first recurring cycle; 0 for a one-time cycle. */
   readonly started: number;
   readonly cycle: string;
   readonly period: number;
@@ -170,7 +170,7 @@ export class EndUser {
     return begun;
   }
 
-  /** No credits of the ended cycle roll over. */
+  /** Begins the scheduled plan. No credits of the ended cycle roll over. */
   #change({ end: start }: Grant, { id: scheduledBy, plan }: NonNullable<Grant['next']>): Grant {
     this.starts += 1;
     const cycle = idOfTime(start, 0, scheduledBy);
@@ -207,7 +207,7 @@ export class EndUser {
     let sum = 0;
     for (const grant of this.valid(now)) {
       sum += grant.left;
-      // Checked after each addition, because a much larger sum would be rounded.
+      // Check the sum after each grant, because a much larger sum would be rounded.
       if (sum > MOST) throw new Error(`the model has a balance of ${sum}`);
     }
     return sum;
@@ -239,7 +239,7 @@ export class EndUser {
     return grant;
   }
 
-  /** Returns the pieces from which `wanted` credits would be drawn, oldest first. The balance must be sufficient. */
+  /** Returns the pieces that `wanted` credits would be drawn from, oldest first. The balance must cover `wanted`. */
   pieces(wanted: number, now: number): Piece[] {
     const pieces: Piece[] = [];
     let missing = wanted;
@@ -278,8 +278,8 @@ export class EndUser {
   }
 
   /**
-   * Records which credits a transaction spent, with one entry for each grant, in the order in which the grants were
-   * first drawn.
+   * Records which credits a transaction spent: one entry for each grant, in the order in which the transaction first
+   * drew from the grants.
    */
   spend(id: string, pieces: readonly Piece[]): Spent[] {
     const spent: Spent[] = [];
@@ -292,13 +292,13 @@ export class EndUser {
     return spent;
   }
 
-  /** The credits of a transaction that can still be refunded; null if the transaction spent none. */
+  /** How many credits of a transaction can still be refunded; null if the transaction spent no credits. */
   refundable(id: string | null): number | null {
     const spent = id === null ? undefined : this.spent.get(id);
     return spent === undefined ? null : spent.reduce((sum, { amount, refunded }) => sum + amount - refunded, 0);
   }
 
-  /** How many credits that expire at `end` can be added without exceeding the maximum now or at the next renewal. */
+  /** The largest addition, expiring at `end`, that keeps the balance within the maximum, even at the next renewal. */
   room(now: number, end: number): number {
     const room = MOST - this.total(now);
     const active = this.active(now);
@@ -307,8 +307,8 @@ export class EndUser {
   }
 
   /**
-   * How many more credits the end user could have at `then`, the end of the current period, if as many credits as
-   * possible roll over into the next period.
+   * How many credits could be added at `then`, the end of the current period, if as many credits as possible roll
+   * over into the next period.
    */
   roomAt(then: number): number {
     const user = this.copy({ withHistory: false });
@@ -318,7 +318,7 @@ export class EndUser {
     return MOST - user.total(then);
   }
 
-  /** How many more credits the end user could have at a future instant if the active cycle were stopped now. */
+  /** How many credits could be added at the future instant `then` if the active cycle were stopped now. */
   roomWithoutCycle(now: number, then: number): number {
     const user = this.copy({ withHistory: false });
     const active = user.active(now);
@@ -348,14 +348,14 @@ export function latestEnd(pieces: readonly Piece[]): number {
 }
 
 export function touchedOf({ grant }: Piece, amount: number, held: number): Touched {
-  // Turns -0 into 0, because `assert.deepEqual` distinguishes them.
+  // `|| 0` turns -0 into 0, because `assert.deepEqual` distinguishes them.
   return { cycle: grant.cycle, period: grant.period, amount: amount || 0, held: held || 0 };
 }
 
 /**
- * Returns the documented id of a renewal, a change of plan or a lapse. The id consists of the instant, the sequence
- * number (0 or 1), and the last 12 digits of another id: that of the cycle, of the transaction that scheduled the plan,
- * or of the hold.
+ * Returns the id of a renewal, a change of plan or a lapse, as documented: the instant, the sequence number (0 or 1),
+ * and the last 12 digits of `of`. `of` is the id of the cycle, of the transaction that scheduled the plan, or of the
+ * hold.
  */
 function idOfTime(at: number, sequence: 0 | 1, of: string): string {
   const time = at.toString(16).padStart(12, '0');

@@ -1,4 +1,4 @@
-// The model-based tests of a store, together with group commit and the background jobs. The environment variables
+// Tests a store, with group commit and the background jobs, against the reference model. The environment variables
 // `SEED` and `RUNS` select the random histories. A failed test prints the command that repeats it.
 
 import assert from 'node:assert/strict';
@@ -12,11 +12,11 @@ import { Stack } from './stack.ts';
 
 const SEED = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 31));
 /**
- * The minimum number of runs for which the mean length of a history is checked. Lengths have a mean of 100 and a
- * standard deviation of 58, so the mean of 150 lengths is below 80 in only one of 100,000 cases.
+ * With fewer runs, the mean length of the histories is not checked. Lengths have a mean of 100 and a standard deviation
+ * of 58, so the mean of 150 lengths is below 80 in only one of 100,000 cases.
  */
 export const RUNS_JUDGED = 150;
-/** Short histories find hardly any bugs. With the default `size` of fast-check, the mean would be 5. */
+/** Short histories find hardly any bugs. With fast-check's default `size`, the mean length would be 5. */
 const COMMANDS_MEAN_MIN = 80;
 const SHRINK_MS_MAX = 60_000;
 
@@ -30,14 +30,14 @@ export interface ModelledStore extends ComparedStore {
   readonly file: string;
   readonly runs: number;
   readonly runMsMax: number;
-  /** Cases that cannot occur with this store. */
+  /** Cases of `sights.ts` that cannot occur with this store. */
   readonly unseen?: readonly string[];
 }
 
 export function modelTests(name: string, store: ModelledStore): void {
   test(`A ledger on ${name} has the same outcomes as the reference model`, (t) => runHistories(t, store));
 
-  test(`Expired credits on ${name} stay expired if the clock jumps back during a restart, even if every later write was refused`, async () => {
+  test(`Expired credits on ${name} stay expired if the clock jumps back during a restart, even if the store has accepted no write since they expired`, async () => {
     const both = await SideBySide.open(store);
     const [user] = USERS as [ModelUser];
     try {
@@ -54,7 +54,7 @@ export function modelTests(name: string, store: ModelledStore): void {
     }
   });
 
-  test(`A ledger on ${name} and the reference model have the same last monthly periods in the year 9999`, async () => {
+  test(`A ledger on ${name} has the same last monthly periods in the year 9999 as the reference model`, async () => {
     const both = await SideBySide.open(store);
     const [user] = USERS as [ModelUser];
     const month = { validityDays: null, validityMonths: 1, rolloverMax: 3, note: null };
@@ -70,7 +70,7 @@ export function modelTests(name: string, store: ModelledStore): void {
       await both.decide([[0, { ...start, amount: 7 }, null]]);
       both.setWall(Date.UTC(9999, 11, 31, 12));
       await both.comparePreview(user, start);
-      // This cycle ends at the last instant of the year 9999, so no plan can begin at its end.
+      // The cycle ends at the last instant of the year 9999, so no plan can begin after the cycle.
       await both.decide([
         [0, start, null],
         [0, { ...start, onActive: 'replace' }, null],
@@ -103,7 +103,7 @@ export function modelTests(name: string, store: ModelledStore): void {
 const CONTROL_RUNS_MAX = 300;
 
 export function modelControl(fault: string, store: ComparedStore): void {
-  test(`control: the histories catch a store that ${fault}`, async (t) => {
+  test(`control: the random histories catch a store that ${fault}`, async (t) => {
     let runs = 0;
     const history = fc.asyncProperty(histories, async (steps) => {
       runs += 1;
@@ -150,7 +150,7 @@ async function runHistories(t: TestContext, store: ModelledStore): Promise<void>
   const seconds = (performance.now() - started) / SECOND;
   t.diagnostic(`${runs} runs of ${mean.toFixed(1)} commands on average in ${seconds.toFixed(1)} s; ${repeat}`);
   for (const [sight, count] of sights) t.diagnostic(`${count} × ${sight}`);
-  // With fewer runs, the mean and the cases depend too much on chance.
+  // With fewer runs, the mean length and the cases that occur depend too much on chance.
   if (runs < RUNS_JUDGED) return;
   assert(mean >= COMMANDS_MEAN_MIN, `a run has ${mean} commands on average; repeat it with: ${repeat}`);
   for (const [sight, count] of sights)

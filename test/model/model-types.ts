@@ -90,7 +90,7 @@ export type ModelRefused =
 
 export type ModelOutcome = ModelAccepted | ModelRefused;
 
-/** A transaction with the credits that can still be refunded; `refundable` is null if the transaction spent none. */
+/** A transaction. `refundable` is the number of credits that can still be refunded; null if it spent no credits. */
 export interface ModelHistoryEntry extends Happened {
   readonly refundable: number | null;
 }

@@ -5,8 +5,8 @@ import { type Draft, type Wanted, WHICH_MAX } from './drafts.ts';
 import { MOST } from './model-end-user.ts';
 
 /**
- * Two numbers of days: the shortest validity with which a cycle that starts at `BEGIN` ends after the year 9999, and
- * the maximum.
+ * Two values of `validityDays`: the smallest with which a cycle that starts at `BEGIN` would end after the year 9999,
+ * and the maximum.
  */
 const DAYS_BEYOND_9999 = [2_912_384, 2_932_897] as const;
 
@@ -101,7 +101,7 @@ export const draft: fc.Arbitrary<Draft> = fc.oneof(
   ...[add, subtract, startCycle, stopCycle, hold, capture, release, refund],
 );
 
-/** Adds as many credits as the maximum balance allows. The credits are still valid after the next renewal. */
+/** Fills the balance to the maximum, with credits that remain valid after the next renewal. */
 export const fill = fc
   .record({ kind: fc.constant('add' as const), amount: limitOf('room'), note })
   .map((draft) => ({ ...draft, validityDays: 4_000, validityMonths: null }));

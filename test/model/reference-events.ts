@@ -1,6 +1,6 @@
 // A second implementation of the events that follow from the balance, for comparison with `src/events/derive.ts`. It
-// compares the balances before and after every instant at which a period ends or a posting was made, and keeps all
-// cycles. It is slow, because it always begins with the first posting instead of a stored state.
+// compares the balance before and after every posting and every end of a period, and keeps all cycles. It is slow,
+// because it always begins with the first posting instead of a stored state.
 
 import assert from 'node:assert/strict';
 import { applyAll } from '../../src/ledger/apply.ts';
@@ -87,12 +87,12 @@ function instantsOf(postings: readonly Posting[], last: Instant): readonly Insta
   return [...new Set([...made, ...ends])].sort((a, b) => a - b);
 }
 
-/** The credits that can be spent at `at`, if no renewal and no lapse is due. */
+/** The credits that can be spent at `at`, if no renewal or lapse is due. */
 function running({ cycles }: EndUserState, at: Instant): number {
   return cycles.reduce((sum, cycle) => (cycle.end > at ? sum + spendable(cycle) : sum), 0);
 }
 
-/** The credits of a cycle that expire if its period ends at `at`. */
+/** The credits of a cycle that expire at `at`; 0 if its period does not end at `at`. */
 function lostAtEnd(cycle: Cycle, at: Instant, after: EndUserState): number {
   if (cycle.end !== at) return 0;
   const next = after.cycles.find(({ id, period }) => id === cycle.id && period === cycle.period + 1);
@@ -100,7 +100,7 @@ function lostAtEnd(cycle: Cycle, at: Instant, after: EndUserState): number {
   return spendable(cycle) - (next === undefined ? 0 : Math.min(spendable(cycle), next.amount - next.plan.amount));
 }
 
-/** The held credits that a posting returns to a period that has ended. */
+/** The credits that expire because a posting returns them from a hold to a period that has ended. */
 function lostHold({ cycleId, period, amount, held, createdAt, reference }: Posting, { holds }: EndUserState): number {
   if (held >= 0) return 0;
   const hold = holds.find(({ id }) => id === reference);

@@ -17,17 +17,17 @@ export type StartCommand = Extract<ModelCommand, { kind: 'start-cycle' }>;
 
 interface Known {
   readonly user: EndUser;
-  /** Copies of the end user, each taken after a command that changed the end user. */
+  /** A copy of the end user after each command that changed the end user, oldest first. */
   readonly past: { readonly at: number; readonly user: EndUser }[];
 }
 
 export class ReferenceLedger {
   /** The clock of the machine; it may jump in both directions. */
   wall: number;
-  /** The latest instant of any write or read. The time of the ledger never goes back before this instant. */
+  /** The instant of the latest read or write. The time of the ledger is never earlier than this instant. */
   #latest = 0;
   readonly #users = new Map<string, Known>();
-  /** Caches the end user of the last call, because the next call is usually for the same end user. */
+  /** The end user of the latest call, cached because the next call is usually for the same end user. */
   #latestUser: { readonly of: ModelUser; readonly known: Known } | null = null;
   readonly #ids = new Set<string>();
 
@@ -113,7 +113,7 @@ export class ReferenceLedger {
     return this.#view(of, now).listed().reverse();
   }
 
-  /** The instant of the latest event that is due at `now` and not stored; 0 if there is none. */
+  /** The instant of the latest renewal or lapse that is due at `now`; 0 if none is due. */
   latestDue(of: ModelUser, now: number): number {
     const known = this.#find(of);
     if (known === undefined || !known.user.isDue(now)) return 0;
@@ -121,7 +121,7 @@ export class ReferenceLedger {
   }
 
   /**
-   * Stores the events that are due, as the renewal job does. If none is due, the time of the ledger does not advance.
+   * Stores all due renewals and lapses, as the renewal job does. If none is due, the time of the ledger stays the same.
    */
   tick(): void {
     const due = [...this.#users.values()].filter(({ user }) => user.isDue(this.peek()));
@@ -162,7 +162,7 @@ export class ReferenceLedger {
     return this.#view(of, this.peek()).renewing()?.end ?? null;
   }
 
-  /** The future instants at which cycles of any end user end or holds lapse, soonest first. */
+  /** The future instants, soonest first, at which a period ends or a hold lapses, for all end users. */
   boundaries(): number[] {
     const now = this.peek();
     const instants = [...this.#users.values()].flatMap(({ user }) => {
@@ -192,7 +192,7 @@ export class ReferenceLedger {
     return known;
   }
 
-  /** The end user at `at`, in the past, present or future. The caller must not change the returned object. */
+  /** The end user as of `at`, which may be past or future. The caller must not change the returned object. */
   #view(of: ModelUser, at: number): EndUser {
     const known = this.#find(of);
     if (known === undefined) return new EndUser();

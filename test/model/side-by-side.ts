@@ -1,4 +1,4 @@
-// Gives the real ledger and the reference model the same commands, and compares every outcome.
+// Sends the same commands to the real ledger and to the reference model, and compares every outcome.
 
 import assert from 'node:assert/strict';
 import { isDeepStrictEqual } from 'node:util';
@@ -20,14 +20,14 @@ const POINTS_MAX = 1_000;
 
 const UUID_VERSION_4 = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
-/** The same UUID in two accounts, and another UUID in the first account. */
+/** Three end users: the same UUID in two accounts, and another UUID in the first account. */
 export const USERS: readonly ModelUser[] = [
   { account: 1, endUser: '5f0c6f7e-0000-4000-8000-000000000001' },
   { account: 2, endUser: '5f0c6f7e-0000-4000-8000-000000000001' },
   { account: 1, endUser: '5f0c6f7e-0000-4000-8000-000000000002' },
 ];
 
-/** The index of the end user, the command, and the number of the idempotency key; null for no key. */
+/** The index of the end user in `USERS`, the draft of the command, and the number of the idempotency key or null. */
 export type DraftRequest = readonly [who: number, draft: Draft, key: number | null];
 
 interface Kept extends Idempotency {
@@ -39,8 +39,8 @@ interface Kept extends Idempotency {
 export interface ComparedStore {
   readonly newLedger: NewLedger;
   /**
-   * Whether the renewal job may miss a due event for a while, because the store writes balances back later. A round of
-   * the job that finds no due event does not advance the time of the ledger.
+   * Whether the renewal job may find a due event late, because the store writes balances back later. A run of the job
+   * that finds no due event does not advance the time of the ledger.
    */
   readonly isDueFoundLate?: boolean;
 }
@@ -109,7 +109,8 @@ export class SideBySide {
   }
 
   /**
-   * A request that repeats an earlier request with the same key has the outcome of the first request.
+   * Predicts a response. A request that repeats an earlier request with the same idempotency key gets the outcome of
+   * the first request.
    *
    * @param response the response of the real ledger; only its transaction id is used
    */
@@ -141,7 +142,7 @@ export class SideBySide {
     if (outcome.refused !== null || outcome.transactionId === null) return outcome;
     this.#drafts.accepted(outcome.transactionId);
     if (outcome.hold !== undefined) this.#lapses.set(outcome.hold.id, outcome.hold.expiresAt);
-    // A balance that was read earlier at this instant is out of date, because the transaction has the same instant.
+    // The transaction may change a balance that was read earlier at the same instant, so forget that balance.
     this.#answered.get(user)?.delete(before.now);
     return outcome;
   }
@@ -172,8 +173,8 @@ export class SideBySide {
   }
 
   /**
-   * Checks that past and future balances are the same as in the model, and that past balances have not changed since
-   * they were read.
+   * Checks that past and future balances are the same as in the model, and that past balances are the same as when they
+   * were first read.
    */
   async compareBalancesAt(user: ModelUser, points: readonly Point[]): Promise<void> {
     const instants = new Set(points.map((point) => this.#instantOf(user, point)));
@@ -286,8 +287,8 @@ export interface HistoryStep {
 }
 
 /**
- * If a cycle is replaced, no response contains the id of the transaction that stops it, so this id is null in the
- * model. The returned function also sets it to null in an entry of the real ledger.
+ * No response contains the id of the transaction that stops a replaced cycle, so this id is null in the model. The
+ * returned function sets the id to null in the same entry of the real ledger.
  */
 function withoutUnknownId(expected: readonly ModelHistoryEntry[]) {
   return (entry: ModelHistoryEntry, index: number) => (expected[index]?.id === null ? { ...entry, id: null } : entry);

@@ -67,7 +67,7 @@ export class Stack {
     this.#begin();
   }
 
-  /** Simulates a crash: anything that the old process still writes to its ledger is discarded. */
+  /** Simulates a crash: anything that the old process writes after the crash is discarded. */
   async crash(): Promise<void> {
     await this.ledger.crash(() => this.#end());
     this.#begin();
@@ -79,7 +79,7 @@ export class Stack {
     await this.ledger.remove();
   }
 
-  /** Submits all commands at once. They form one batch, unless an end user has too many due events for one batch. */
+  /** Submits all commands at once, as one batch unless an end user has too many due events for one batch. */
   async run(commands: readonly ModelRequest[]): Promise<ModelResponse[]> {
     return (await Promise.all(commands.map((command) => this.#submit(command)))).map(responseOf);
   }
@@ -90,7 +90,7 @@ export class Stack {
       Promise.allSettled(commands.map((command) => this.#submit(command))),
     );
     for (const [index, result] of results.entries()) {
-      // A refusal or a second stop stores nothing, so no COMMIT can fail.
+      // A refusal or a second stop stores nothing, so it needs no COMMIT that could fail.
       if (result.status === 'fulfilled')
         assert(result.value.refused !== null || commands[index]?.kind === 'stop-cycle', 'nothing was committed');
       else
@@ -99,7 +99,7 @@ export class Stack {
           `a failed COMMIT is reported as a StoreFault, not as ${result.reason}`,
         );
     }
-    // This write reopens the store.
+    // The first write after a failed COMMIT reopens the store.
     await this.ledger.write([{ kind: 'settle', account: 404, endUser: '00000000-0000-4000-8000-000000000404' }]);
   }
 
@@ -212,7 +212,7 @@ function balanceOf(state: EndUserState, at: Instant): ModelBalance {
 
 function cycleOf(cycle: Cycle): ModelCycle {
   const { id, type, status, amount, held, start, end, plan } = cycle;
-  // A superseded cycle is shown as canceled.
+  // The API shows a superseded cycle as canceled.
   const shown = status === 'superseded' ? 'canceled' : status;
   const { validityMonths, rolloverMax } = plan;
   const next = cycle.next === null ? null : { ...cycle.next.plan, startsAt: end };
@@ -220,7 +220,7 @@ function cycleOf(cycle: Cycle): ModelCycle {
   return { type, status: shown, ...credits, createdAt: instantIn(id), start, end, validityMonths, rolloverMax, next };
 }
 
-/** The `expiresAt` of these kinds has no meaning, because they change no credits. */
+/** Transactions of these kinds change no credits, so their `expiresAt` has no meaning. */
 const WITHOUT_END = ['schedule-plan', 'hold', 'release', 'lapse', 'stop-cycle'];
 
 function historyEntryOf(transaction: HistoryTransaction): ModelHistoryEntry {

@@ -1,5 +1,5 @@
-// For each alert, a history of metrics, an instant at which the alert does not fire yet, and an instant at which it
-// fires. The notation is that of `promtool test rules`: `0x8` is nine zeros, and `0+5x8` is nine samples that grow by
+// For each alert: a history of metrics, a time at which the alert does not fire yet, and a time at which it fires. The
+// histories are in the notation of `promtool test rules`: `0x8` is nine zeros, and `0+5x8` is nine samples that grow by
 // five. There is a sample every 15 seconds.
 
 export interface AlertCase {
@@ -115,7 +115,7 @@ export const ALERT_CASES: readonly AlertCase[] = [
   },
 ];
 
-/** The file is JSON, which is valid YAML. */
+/** Returns a test file for `promtool` as JSON, which is valid YAML. */
 export function alertTests(rulesFile: string): string {
   const tests = ALERT_CASES.map(({ alert, series, quietAt, firingAt }) => {
     const isUpGiven = Object.keys(series).some((name) => name.startsWith('up{'));

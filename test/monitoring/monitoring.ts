@@ -20,9 +20,9 @@ import { ALERT_CASES, alertTests } from './alert-cases.ts';
 const DOCUMENTS = join(import.meta.dirname, '..', '..', 'docs', 'operating');
 const RULES = join(DOCUMENTS, 'alerts.yaml');
 const PORT_OF_EXAMPLE = '127.0.0.1:8080';
-/** Long enough for three scrapes; a rate needs two. */
+/** Long enough for three scrapes; `rate` needs two samples. */
 const SCRAPED_MS = 50_000;
-/** Covers the `for` of ScripDown and the scrapes and evaluations before and after it. */
+/** ScripDown must fire within this time: its `for` duration, and the scrapes and evaluations before and after. */
 const ALERT_MS_MAX = 150_000;
 const POLL_MS = 1_000;
 

@@ -1,4 +1,4 @@
-// Measures how fast other requests get responses while clients read long lists. The other requests are single requests,
+// Measures the response times of other requests while clients read long lists. The other requests are single requests,
 // each on a new connection, and subtractions in a closed loop.
 
 import { setTimeout as sleep } from 'node:timers/promises';

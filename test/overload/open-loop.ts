@@ -1,6 +1,6 @@
 // Open-loop load, like that of independent clients: each request is sent at its scheduled time, even if earlier
-// requests have no response yet. The request uses an idle connection, or a new one if none is idle. A closed loop, in
-// which each connection waits for its response, measures the peak throughput of a server.
+// requests have no response yet. A request uses an idle connection, or a new one if none is idle. The peak throughput
+// of a server is measured with a closed loop, in which each connection waits for a response before its next request.
 
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
@@ -15,12 +15,12 @@ export interface LoadTarget {
 export interface Outcome {
   readonly seconds: number;
   readonly sent: number;
-  /** Requests that were due while no connection was free. They show the limit of the generator, not of the server. */
+  /** How many requests were not sent, for lack of a free connection: a limit of the generator, not of the server. */
   readonly unsent: number;
   readonly doneInTime: number;
   /** The number of responses by status; 0 stands for a connection that ended without a response. */
   readonly answers: ReadonlyMap<number, number>;
-  /** For each status, the milliseconds from the scheduled time of each request to its response, in ascending order. */
+  /** By status: the response times in milliseconds from the scheduled time, in ascending order. */
   readonly latencies: ReadonlyMap<number, readonly number[]>;
 }
 
@@ -33,8 +33,9 @@ interface Line {
 const REST_MS_MAX = 15_000;
 const OPENING_MAX = 512;
 /**
- * The kernel opens connections before the server accepts them. libuv accepts one connection per turn of the event loop
- * (https://github.com/libuv/libuv/pull/3696), so under load the last connections would wait for seconds.
+ * How long to wait until the server has accepted all connections, which the kernel opens earlier. libuv accepts one
+ * connection per turn of the event loop (https://github.com/libuv/libuv/pull/3696), so under load the last connections
+ * would wait for seconds.
  */
 const ACCEPTING_MS = 500;
 

@@ -11,7 +11,7 @@ import { temporaryFile } from '../store/temporary-ledger.ts';
 import { Crowd, faultsOf, fund, type Loaded, othersWait, overload, readOf, sendAll } from './pressure.ts';
 
 const TEST_MS_MAX = 120_000;
-/** How many requests in flight an account may have while no other account has any. */
+/** The maximum number of requests in flight of an account, if no other account has requests in flight. */
 const AT_ONCE_MAX = SERVER_LIMITS.inFlightMax / 2;
 const STORM = { times: 10, seconds: 2, connections: 1_024, connectionsMax: 2_000 };
 const MAX_CONNECTIONS = '3000';
@@ -65,7 +65,7 @@ test('a server processes requests while 2,000 connections are idle and 500 never
   const idle = await Crowd.of(under.server, 2_000);
   const slow = await Crowd.of(under.server, 500);
   t.after(() => [idle, slow].map((crowd) => crowd.leave()));
-  // The server also closes connections that never send a request, so each idle connection first sends one.
+  // The server closes connections that never send a request, so each idle connection sends one first.
   for (const socket of idle.sockets)
     socket.write(readOf(under.key, '/get-active-balance', under.endUsers[0] as string));
   slow.every(1_000, (socket) => socket.write('X'));

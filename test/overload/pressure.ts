@@ -98,22 +98,22 @@ export function watchMemory(server: ServerProcess): () => { most: number; bySeco
 
 export interface UnderOverload {
   /**
-   * Subtractions per second: in a closed loop before the overload, during the overload, and in a closed loop
-   * afterwards.
+   * `peak`, `goodput` and `afterwards` are subtractions per second: in a closed loop before the overload, during the
+   * overload, and in a closed loop after the overload.
    */
   readonly peak: number;
   readonly goodput: number;
   readonly afterwards: number;
   readonly done200: number;
-  /** Requests per second: planned, and actually sent. */
+  /** `meant` and `offered` are the requests per second that were planned and that were sent. */
   readonly meant: number;
   readonly offered: number;
   readonly answers: Readonly<Record<string, number>>;
-  /** The milliseconds to a 503: median, 99th percentile and maximum. */
+  /** Milliseconds until a 503 response: median, 99th percentile and maximum. */
   readonly turnedAway: readonly [half: number, most: number, all: number];
   readonly done: readonly [half: number, most: number, all: number];
   readonly memory: { readonly before: number; readonly most: number; readonly bySecond: readonly number[] };
-  /** The milliseconds from the end of the load until a request gets a response within 50 ms again. */
+  /** Milliseconds from the end of the load until the first request that gets a response within 50 ms. */
   readonly recoveredMs: number;
 }
 
@@ -182,7 +182,7 @@ async function recovery({ server, key, endUsers }: Loaded): Promise<number> {
 }
 
 /**
- * Returns what the server did wrong under overload, by criteria that do not depend on the speed of the machine.
+ * Returns a description of each error of the server. The criteria do not depend on the speed of the machine.
  *
  * @param atOnceMax how many requests the server may have in flight
  */
@@ -200,7 +200,7 @@ export function faultsOf({ answers, peak, done, offered }: UnderOverload, atOnce
   return faults;
 }
 
-/** The allowed slowdown factor: the server shares the machine with the load generator, so it is slower than alone. */
+/** The factor by which requests may be slower, because the server shares the machine with the load generator. */
 const PATIENCE = 3;
 
 export class Crowd {
@@ -213,7 +213,7 @@ export class Crowd {
     while (crowd.sockets.length < count) {
       const some = Array.from({ length: Math.min(500, count - crowd.sockets.length) }, async () => {
         const socket = connect(server.port, '127.0.0.1');
-        // Without reading, the socket would not notice that the server closes the connection.
+        // Read from the socket; otherwise, the socket would not notice that the server closes the connection.
         socket.on('error', () => {}).resume();
         await once(socket, 'connect');
         socket.on('close', () => {
@@ -239,8 +239,8 @@ export class Crowd {
 }
 
 /**
- * Sends `count` subtractions during the load, one after the other; returns the times to their responses in
- * milliseconds, ascending.
+ * Sends `count` subtractions during the load, one after the other. Returns their response times in milliseconds, in
+ * ascending order.
  */
 export async function othersWait({ server, key, endUsers }: Loaded, count: number): Promise<readonly number[]> {
   const request = requestOf(key, '/subtract', { end_user_id: endUsers[0], amount: 1 });

@@ -15,8 +15,8 @@ const IS_GENERATED = /(?:^|\/)generated\.ts$/;
 const LINES_MAX = 400;
 
 /**
- * The layers, the lowest first. A file may import from its own folder, the folders within it, and lower layers. A path
- * belongs to the first layer that matches it.
+ * The layers, from lowest to highest. A file may import from its own folder, its subfolders, and lower layers. A path
+ * belongs to the first layer whose pattern matches it.
  */
 const LAYERS: readonly RegExp[] = [
   /^(ledger|accounts)\//,

@@ -50,9 +50,9 @@ export function instructionsOf(dockerfile: string): readonly (readonly [name: st
 }
 
 /**
- * @param context the build context; only files that .dockerignore does not exclude may be copied from it
- * @param folder an empty folder
- * @returns the last stage
+ * @param context the folder of the build context, from which only files that .dockerignore includes may be copied
+ * @param folder an empty folder for the stages
+ * @returns the image of the last stage
  */
 export async function buildDockerfile(context: string, folder: string): Promise<Image> {
   const stages: Stage[] = [];
@@ -129,7 +129,7 @@ function copy(
   }
 }
 
-/** The `.dockerignore` file excludes everything except the names that it lists. */
+/** The `.dockerignore` file begins with `*`, and then lists the names to include. */
 function isIncluded(context: string, source: string): boolean {
   const [first, ...names] = readFileSync(join(context, '.dockerignore'), 'utf8').trim().split('\n');
   assert.equal(first, '*');
@@ -138,7 +138,7 @@ function isIncluded(context: string, source: string): boolean {
 
 async function runIn({ root, workingFolder, environment }: Stage, text: string): Promise<void> {
   assert(!text.startsWith('--'), `${text.split(' ')[0]} needs BuildKit`);
-  // Only root may give a file to another user. If the tests do not run as root, `chown` names the current user instead.
+  // Only root may change the owner of a file. Without root, `chown` gets the current user instead of the image's user.
   const isRoot = process.getuid?.() === 0;
   const command = inRoot(isRoot ? text : text.replaceAll(/\bchown \S+/g, 'chown "$(id -u):$(id -g)"'), root);
   const env = { ...baseEnvironment(root), ...environment };

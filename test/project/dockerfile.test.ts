@@ -32,7 +32,7 @@ before(
 );
 after(() => rmSync(folder, { recursive: true, force: true }));
 
-/** Returns the command of an instruction, which must use the exec form. */
+/** Returns the command of an instruction such as `ENTRYPOINT`, which must be in the exec form. */
 function commandOf(instruction: string): string[] {
   const text = image.settings.get(instruction) ?? assert.fail(`no ${instruction}`);
   const words: string[] = JSON.parse(/\[.*\]$/.exec(text)?.[0] ?? assert.fail(`${instruction} is not JSON: ${text}`));

@@ -78,7 +78,7 @@ function ended(child: Child): Promise<number | null> {
 async function outputOf(child: Child, expected: RegExp): Promise<string> {
   let text = '';
   return new Promise((resolve, reject) => {
-    // Put standard error before standard output, so that one expression can match both.
+    // Put standard error before standard output, so that one regular expression can match text in both.
     let log = '';
     const look = () => expected.test(log + text) && resolve(log + text);
     child.stderr.setEncoding('utf8').on('data', (chunk) => {

@@ -27,7 +27,7 @@ export interface HeldCycle {
   readonly left: number;
 }
 
-/** Credits of one cycle that are held or that a transaction spent. `place` is the index of the cycle. */
+/** Credits that a hold or a transaction drew from one cycle. `place` is the index of the cycle. */
 interface Part {
   readonly place: number;
   readonly amount: number;
@@ -183,7 +183,7 @@ function draw({ cycles }: State, amount: number): Part[] {
   });
 }
 
-/** @param sign −1 if the credits return to their cycles */
+/** @param sign 1 takes the credits from their cycles, -1 returns them to their cycles */
 function taken(state: State, parts: readonly Part[], sign: 1 | -1 = 1): State {
   const cycles = state.cycles.slice();
   for (const { place, amount } of parts) {
@@ -200,8 +200,8 @@ function closed(state: State, hold: string): State {
 }
 
 /**
- * Records the credits that a transaction spent: one entry for each cycle, in the order in which the cycles were first
- * drawn from.
+ * Records the credits that a transaction spent: one entry for each cycle, in the order in which the transaction first
+ * drew from the cycles.
  */
 function spent(state: State, id: string, drawn: readonly Part[]): State {
   const amounts = new Map<number, number>();

@@ -1,4 +1,4 @@
-// The control for lists-across-renewals.test.ts: makes a server whose reads show due renewals without waiting for
+// The control for lists-across-renewals.test.ts: makes the reads of a server show due renewals without waiting for
 // running writes. This module is loaded before all others (`NODE_OPTIONS=--import=…`).
 
 import { substitute } from '../load/substituted-module.ts';

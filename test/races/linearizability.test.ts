@@ -163,7 +163,7 @@ for (const [name, isLinearizable, rows] of HISTORIES) {
   });
 }
 
-test('the linearizability checker returns the operation that no order of the operations explains', () => {
+test('the linearizability checker returns the operation whose output no order of the operations explains', () => {
   const history = [
     { calledAt: 0, returnedAt: 1, input: w(1), output: 1 },
     { calledAt: 2, returnedAt: 3, input: 'read' as const, output: 0 },
@@ -227,7 +227,7 @@ function outputOf(state: State, input: CreditsInput): readonly [State, CreditsOu
   throw new Error(`the specification allows no output for ${JSON.stringify(input)}`);
 }
 
-/** Derives ids from the number of the call. A call may refer to a hold or transaction that does not exist. */
+/** Ids are derived from the number of the call. The call may refer to a hold or transaction that does not exist. */
 function someInput(random: Random, number: number): CreditsInput {
   const amount = 1 + random.below(20);
   const id = `${number}`;
@@ -265,7 +265,7 @@ test('control: the linearizability checker rejects random histories with one wro
     const index = history.findLastIndex(({ output }) => output?.answer === 'insufficient');
     const { output } = history[index] ?? {};
     if (output?.answer !== 'insufficient') continue;
-    // No balance in this history is that large.
+    // This balance is larger than any balance in the history.
     history[index] = { ...history[index], output: { ...output, available: 100_000 } } as (typeof history)[number];
     spoilt += 1;
     assert(!checkLinearizable(CREDITS, history).isLinearizable, `seed ${seed}`);

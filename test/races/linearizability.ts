@@ -1,7 +1,7 @@
 // Checks whether a history of concurrent operations is linearizable: whether some sequential order explains all
-// outputs. The order must keep two operations in sequence if the first returned before the second was called. Uses the
-// search by Wing and Gong with the cache by Lowe, as Porcupine does. An operation with an unknown outcome may have
-// taken effect at any time after its call, or never.
+// outputs. In this order, an operation must precede all operations that were called after it returned. Uses the search
+// by Wing and Gong with the cache by Lowe, as Porcupine does. An operation with an unknown outcome may have taken
+// effect at any time after its call, or never.
 //
 // https://www.cs.ox.ac.uk/people/gavin.lowe/LinearizabiltyTesting/paper.pdf
 
@@ -17,8 +17,8 @@ export interface Operation<Input, Output> {
 export interface Specification<State, Input, Output> {
   readonly initial: State;
   /**
-   * @param output null if any output is possible
-   * @returns null if the operation cannot have this output in this state
+   * @param output null if the output is unknown
+   * @returns the state after the operation; null if the operation cannot have this output in `state`
    */
   step(state: State, input: Input, output: Output | null): State | null;
   /** Returns the same text for two states if and only if they are equal. */
@@ -42,7 +42,7 @@ interface End<Input, Output> {
 
 const STEPS_MAX = 5_000_000;
 
-/** @throws if the search takes too long */
+/** @throws if the search takes more than `STEPS_MAX` steps */
 export function checkLinearizable<State, Input, Output>(
   { initial, step, nameOf }: Specification<State, Input, Output>,
   history: readonly Operation<Input, Output>[],
@@ -62,7 +62,7 @@ export function checkLinearizable<State, Input, Output>(
     if (end?.isCall) {
       const { input, output } = end.operation;
       const next = isUnknownsTurn === (output === null) ? step(state, input, output) : null;
-      // Skip an operation that does not change the state, if its outcome is unknown.
+      // Skip an operation with an unknown outcome if the operation does not change the state.
       const isIdle = next !== null && output === null && nameOf(next) === nameOf(state);
       if (next === null || isIdle || !isNew(seen, `${(done | end.bit).toString(36)} ${nameOf(next)}`)) {
         end = end.after;
@@ -112,8 +112,8 @@ function listOf<Input, Output>(history: readonly Operation<Input, Output>[]): En
     }
     ends.push({ at: operation.calledAt, end: { operation, bit, matching, isCall: true, ...links } });
   });
-  // Sort calls before returns of the same instant: an operation that is called when another returns then counts as
-  // concurrent with it, which avoids false alarms.
+  // At the same instant, sort calls before returns. If one operation is called when another returns, the two then count
+  // as concurrent, which avoids false alarms.
   ends.sort((a, b) => a.at - b.at || Number(b.end.isCall) - Number(a.end.isCall));
   const none = { input: null, output: null, calledAt: 0, returnedAt: 0 } as unknown as Operation<Input, Output>;
   const head: End<Input, Output> = {

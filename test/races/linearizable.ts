@@ -1,5 +1,5 @@
-// Records histories of concurrent clients of a real service, and checks whether they are linearizable. With PostgreSQL,
-// the service is three processes, and random processes and database connections are killed.
+// Records histories of concurrent clients of a real service, and checks whether they are linearizable.
+// On PostgreSQL, the service consists of three processes, and random processes and database connections are killed.
 
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -54,7 +54,7 @@ const PROCESSES = 3;
 const ENVIRONMENT = { DATABASE_ACCEPT_UNSAFE: 'yes' };
 const FAULT_PAUSE_MS_MAX = 120;
 /**
- * On average, one in this many faults kills a process, which takes half a second to restart. The others kill a
+ * On average, one in this many faults kills a process, which takes half a second to restart. The other faults kill a
  * connection.
  */
 const PROCESS_KILLED_ONE_IN = 4;

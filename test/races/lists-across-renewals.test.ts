@@ -40,7 +40,7 @@ test('a listed transaction keeps its position while cycles renew during writes',
   assert(lists > JUMPS, 'enough lists were compared');
 });
 
-test('control: the list test catches a server whose reads show renewals without waiting for pending writes', {
+test('control: the list test catches a server whose reads show renewals without waiting for running writes', {
   timeout: TEST_MS_MAX,
 }, async (t) => {
   const { faults } = await run(t, ['impatient-server.ts'], JUMPS_TO_CATCH);

@@ -9,7 +9,7 @@ const END_USERS = 8;
 const WRITERS_AN_END_USER = 3;
 const JUMP_MS = 43_200_000;
 const JUMP_EVERY_MS = 60;
-/** The maximum length of a list. */
+/** The `limit` of each request for a list. */
 const LISTED = 500;
 
 export interface Renewing {

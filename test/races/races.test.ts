@@ -18,13 +18,13 @@ import { RecordedClients } from './recorded-clients.ts';
 const TEST_MS_MAX = 120_000;
 /** For a history that is not linearizable, the search must try every order, so the controls have few clients. */
 const CONTROL_SIZE: Size = { endUsers: 4, clients: 5, calls: 100 };
-/** The number of rounds. In a single round, the fault may happen to change no response. */
+/** The number of rounds: in a single round, the fault of a control may change no response by chance. */
 const HISTORY_ROUNDS = 8;
 const SEED = Number(process.env.SEED ?? Date.now() % 1_000_000);
 
 let postgres: PostgresServer;
 before(async () => {
-  // The machine does not crash, so writes survive without fsync, which would only slow down the test.
+  // The tests kill processes, not the machine, so writes survive without fsync, which would slow down the tests.
   postgres = await PostgresServer.start({ fsync: 'off' });
 });
 after(() => postgres.remove());
@@ -69,7 +69,7 @@ async function faultsWith(
 }
 
 describe('Controls for the linearizability test', () => {
-  test('histories of concurrent clients on an unchanged store are linearizable', async (t) => {
+  test('histories of concurrent clients on an unmodified store are linearizable', async (t) => {
     assert.deepEqual(await faultsWith(t, () => ({})), []);
   });
 

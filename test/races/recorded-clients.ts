@@ -1,6 +1,6 @@
 // Clients that send concurrent calls for a few end users over HTTP, and record the time and the response of each call.
 // Half of the clients send their writes with idempotency keys and retry them, on any process, until the outcome is
-// known. The other clients send no keys: at the end, the outcomes of their calls without a response are looked up in
+// known. The other clients send no keys. If one of their calls gets no response, its outcome is looked up at the end in
 // the list of transactions, where every amount is unique.
 
 import assert from 'node:assert/strict';
@@ -55,7 +55,7 @@ export class RecordedClients {
     this.#run = run;
   }
 
-  /** Calls without a response, or with the response `OutcomeUnknown`. */
+  /** The number of calls without a response or with the response `OutcomeUnknown`. */
   unknown = 0;
 
   get operations(): number {
@@ -93,7 +93,7 @@ export class RecordedClients {
       return;
     }
     const output = reply === null || reply.body.error === 'OutcomeUnknown' ? null : outputOf(input, reply);
-    // A read without a response adds no information.
+    // A read without a response adds no information to the history.
     if (output === null && input.call === 'balance') return;
     if (output === null) this.unknown += 1;
     const known = output === null ? input : { ...input, ...('id' in input ? { id: reply?.transactionId ?? '' } : {}) };
@@ -142,14 +142,14 @@ export class RecordedClients {
     return amount;
   }
 
-  /** Looks up unknown outcomes in the list of transactions, and removes the calls without effect from the history. */
+  /** Looks up unknown outcomes in the list of transactions. Removes calls that had no effect from the history. */
   async #settle(user: string): Promise<void> {
     const history = this.histories.get(user) as History;
     const happened = [...(await this.#listOf(user, '')), ...(await this.#listOf(user, '&kind=hold'))];
     const returnedAt = performance.now();
     const settled = history.flatMap((operation): History => {
       const { input, output } = operation;
-      // The outcome of a release or a stop without a response stays unknown.
+      // A release or a stop has no amount to look up, so its unknown outcome stays unknown.
       if (output !== null || !('amount' in input)) return [operation];
       const { call, amount } = input;
       const kind = call === 'start' ? 'start-cycle' : call;
@@ -225,7 +225,7 @@ export class RecordedClients {
   }
 }
 
-/** Each entry is chosen with the same probability. */
+/** A client chooses each entry with the same probability. */
 const CALLS = [
   ...(['add', 'add', 'subtract', 'subtract', 'subtract', 'start', 'stop'] as const),
   ...(['hold', 'hold', 'capture', 'capture', 'release', 'refund', 'refund'] as const),

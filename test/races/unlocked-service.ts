@@ -1,5 +1,5 @@
-// The control for the double-spending test: a service that stores credits in PostgreSQL the naive way. It takes no
-// lock, so concurrent requests can spend credits twice, close a hold twice, and refund credits twice.
+// The control for the double-spending test: a service that stores credits in PostgreSQL but takes no locks. Concurrent
+// requests can therefore spend credits twice, close a hold twice, and refund credits twice.
 
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import pg from 'pg';

@@ -21,11 +21,11 @@ const ROUND_TRIPS = 2;
  * postings. Two remove the timeout and commit.
  */
 const STATEMENTS = 2 + 3 + 1 + 2;
-/** A batch that stores a snapshot needs one more statement. On average, one of 128 transactions causes a snapshot. */
+/** A batch that stores a snapshot needs one more statement. On average, one in 128 transactions causes a snapshot. */
 const SNAPSHOT_STATEMENTS = 1;
 /**
- * The bytes of log for one subtraction with `full_page_writes` off. With the setting on, the count would depend on the
- * time of the last checkpoint.
+ * The maximum bytes of write-ahead log for one subtraction. `full_page_writes` is off; with it on, the count would
+ * depend on the time of the last checkpoint.
  */
 const LOG_BYTES_MAX = 670;
 
@@ -152,7 +152,6 @@ describe('what holds cost on PostgreSQL', () => {
       assert.equal((await ledger.load(holding.key)).state.holds.length, OPEN_HOLDS);
       const [without, beside] = [await costsOf(free.subtract(1)), await costsOf(holding.subtract(1))];
       t.diagnostic(`${JSON.stringify(without)} without holds, ${JSON.stringify(beside)} with ${OPEN_HOLDS} holds`);
-      // Each batch may also store a snapshot.
       for (const { pieces, statements } of [without, beside])
         assert(pieces === ROUND_TRIPS && statements <= STATEMENTS + SNAPSHOT_STATEMENTS);
       assert(beside.answered < without.answered + 100, `${beside.answered} bytes`);
@@ -190,7 +189,7 @@ describe('a database that was never analyzed', () => {
 
 /**
  * Returns the number of index scans (`found`) and sequential scans (`read`) of the tables that a batch uses. Waits
- * until all connections are closed, because PostgreSQL may add the counts of a connection only when the connection
+ * until all connections are closed, because PostgreSQL may count the scans of a connection only when the connection
  * closes.
  */
 async function tableScans(url: string): Promise<{ found: number; read: number }> {
@@ -205,7 +204,10 @@ async function tableScans(url: string): Promise<{ found: number; read: number }>
   return { found: Number(rows[0].found), read: Number(rows[0].read) };
 }
 
-/** A transaction id begins with the instant of its batch, and no two batches have the same instant. */
+/**
+ * Returns the number of batches that stored a snapshot. A transaction id begins with the instant of its batch, and no
+ * two batches have the same instant.
+ */
 async function batchesWithSnapshots(url: string): Promise<number> {
   const { rows } = await server.query(
     'SELECT count(DISTINCT left(transaction_id::text, 13)) AS batches FROM scrip.snapshots',

@@ -22,7 +22,7 @@ const BATCH = 64;
 const BATCHES = 16;
 const USER_BATCH = 500;
 
-/** The cache is so small that the ledger flushes end users as often as a large ledger would. */
+/** The cache is so small that Scrip flushes end users as often as in a large ledger. */
 const CACHE = { ...CACHE_LIMITS, endUsersMax: USERS / 2, postingsMax: USERS };
 /** After this many batches, the ledger is in a steady state: the number of pending balances no longer grows. */
 const BATCHES_BEFORE = (4 * USERS) / BATCH;

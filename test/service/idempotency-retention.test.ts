@@ -14,7 +14,7 @@ async function moveTo(scrip: Scrip, clock: MovableClock, instant: number): Promi
   sweep.mock.restore();
 }
 
-test('by default, a request that repeats an idempotency key is replayed for 30 days if it is a grant, and for 24 hours if it is another write', async (t) => {
+test('by default, the idempotency record of a grant is kept for 30 days, and that of any other write for 24 hours', async (t) => {
   assert.deepEqual(readConfig({}).idempotency, { grantsMs: 30 * DAY_MS, othersMs: 24 * HOUR_MS });
   const clock = new MovableClock('2026-02-27T22:30:00Z');
   const start = clock.now;

@@ -26,7 +26,7 @@ after(() => postgres.remove());
 interface Service {
   readonly secret: string;
   readonly users: readonly string[];
-  /** A new server replaces a killed one. */
+  /** The running servers. A new server replaces a killed one. */
   servers: Server[];
   start(): Promise<Server>;
 }
@@ -44,7 +44,7 @@ async function serviceOn(t: TestContext, database: string, count: number): Promi
 
 interface Sent {
   readonly index: number;
-  /** The status and body; null if there was no response, or if the status was 500 or more. */
+  /** The status and body of the response; null if there was no response or if the status was 500 or more. */
   readonly answer: string | null;
 }
 
@@ -67,7 +67,7 @@ async function send({ servers, secret, users }: Service, index: number, keyed: b
   }
 }
 
-/** After half of the requests, kills a server and starts another. */
+/** Sends all requests. After half of the requests, kills a server and starts another. */
 async function sendAll(service: Service): Promise<Sent[]> {
   const sent: Sent[] = [];
   let next = 0;

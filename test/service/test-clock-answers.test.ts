@@ -62,7 +62,7 @@ async function answersOf(scrip: Scrip, steps: readonly Step[], advance: (days: n
   return answers.map(withoutIds);
 }
 
-/** Replaces each id with the number of its first appearance, and removes the request ids and timestamps of errors. */
+/** Numbers the ids in the order in which they first appear, and masks the request ids and timestamps of errors. */
 function withoutIds(text: string): string {
   const seen = new Map<string, number>();
   return text
@@ -70,7 +70,7 @@ function withoutIds(text: string): string {
     .replaceAll(UUID, (id) => `#${seen.get(id) ?? seen.set(id, seen.size).get(id)}`);
 }
 
-test(`a ledger whose test clock is moved answers like a ledger whose machine clock is moved (SEED=${SEED})`, async () => {
+test(`a ledger whose test clock is moved gives the same responses as a ledger whose machine clock is moved (SEED=${SEED})`, async () => {
   const steps = someSteps(new Random(SEED));
   const [machine, real] = [new MovableClock(BEGIN), new MovableClock(BEGIN)];
   const tested = await startScrip({ clock: machine, testClock: true });

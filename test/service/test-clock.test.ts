@@ -117,7 +117,7 @@ for (const [store, start] of [
       assert.equal(await now(scrip), began + 10 * DAY_MS);
     });
 
-    test('after a move of the test clock, reads immediately show the renewals, the expiries and the lapses of holds', async () => {
+    test('after a move of the test clock, reads immediately show renewals, expired credits and lapsed holds', async () => {
       const end_user_id = someone();
       const began = await now(scrip);
       await scrip.post('/add', { end_user_id, amount: 100, validity_days: 10 });

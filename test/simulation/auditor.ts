@@ -1,5 +1,5 @@
-// Checks every response of a simulation. The auditor runs the committed commands on the reference model, in the order
-// of their commits, to predict every response.
+// Checks every response of a simulation. To predict the responses, the auditor runs the committed commands on the
+// reference model, in the order of their commits.
 
 import assert from 'node:assert/strict';
 import { isDeepStrictEqual } from 'node:util';
@@ -20,7 +20,7 @@ import { comparableFor, predictedBy, type Read, UNPREDICTED } from './predicted-
 import { bodyOfSuccess, type KnownTexts, problemOf, transactionTexts } from './predicted-replies.ts';
 import type { Witness, WitnessedRead } from './simulated-store.ts';
 
-/** One request of an operation: an operation may need several requests, and the network may duplicate a request. */
+/** One request of an operation. A client may send several, and the network may duplicate a request. */
 export interface Attempt {
   readonly operation: Operation;
   readonly watched: Watched;

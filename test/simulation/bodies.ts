@@ -70,7 +70,7 @@ export const INVALID_BODIES: readonly ((endUser: string) => string)[] = [
   () => JSON.stringify({ amount: 5 }),
 ];
 
-/** Two requests with the same idempotency key are the same request if their texts are equal. */
+/** Two requests with the same idempotency key count as the same request if their texts are equal. */
 export function requestText(command: ModelCommand): string {
   const { kind, note = null } = command;
   const onActive = kind === 'start-cycle' ? command.onActive : '';

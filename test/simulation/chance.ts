@@ -2,8 +2,8 @@
 
 export class Chance {
   /**
-   * Converted to a signed 32-bit integer, like the other fields: V8 stores a field as a double if it ever held a larger
-   * number.
+   * The initial value is converted to a signed 32-bit integer, like the other fields: V8 stores a field as a double if
+   * the field ever held a larger number.
    */
   #a = 0x9e3779b9 | 0;
   #b = 0x243f6a88;

@@ -18,10 +18,10 @@ export interface ClientPorts {
 }
 
 const THINK_MS = 60;
-/** The mean of the first backoff. The mean doubles with each retry, up to the maximum. */
+/** The mean of the first backoff. The mean doubles with each retry, up to `BACKOFF_MS_MAX`. */
 const BACKOFF_MS = 150;
 const BACKOFF_MS_MAX = 2_400;
-/** The mean of a random extra delay, so that clients with the same `Retry-After` do not all retry at the same time. */
+/** The mean of a random delay after `Retry-After`, so that clients do not all retry at the same time. */
 const RETURN_SPREAD_MS = 250;
 const PATIENCE_MS = 4_000;
 

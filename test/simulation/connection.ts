@@ -18,7 +18,7 @@ export interface Reply {
   readonly body: string;
 }
 
-/** Replaces a socket that stays open for the next request of the same client. */
+/** Stands for a socket that stays open for the next request of the same client. */
 export type OpenSocket = EventEmitter;
 
 export class ArrivingRequest extends EventEmitter {
@@ -34,7 +34,7 @@ export class ArrivingRequest extends EventEmitter {
   readonly #body: Buffer | null;
   readonly #around: (deliver: () => void) => void;
 
-  /** @param around called at the end of the body; must call `deliver`, which runs the handler before it returns */
+  /** @param around called at the end of the body; must call `deliver`, which runs the request handler synchronously */
   constructor(sent: SentRequest, socket: OpenSocket, around: (deliver: () => void) => void) {
     super();
     this.socket = socket;

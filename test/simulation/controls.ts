@@ -86,8 +86,8 @@ class StoresRecordsApart extends SimulatedStore {
 }
 
 /**
- * Trusts the machine's clock instead of the latest stored instant, so that a clock that jumps back revives expired
- * credits.
+ * Trusts the machine's clock instead of the latest stored instant, so expired credits become valid again when the clock
+ * jumps back.
  */
 class BelievesTheWallClock extends SimulatedStore {
   protected override tick(): Instant {
@@ -141,7 +141,7 @@ class SpendsExpiredCredits extends SimulatedStore {
   }
 }
 
-/** Lets two batches read the same rows and both write their results. */
+/** Takes no locks, so two batches can read the same rows and both write their results. */
 class WritesWithoutLocks extends SimulatedStore {
   protected override async lock(names: readonly string[]): Promise<Lock> {
     return { names, owner: this.owner, granted: () => {}, isCommitting: false };
@@ -179,7 +179,7 @@ class CountsTwice extends SimulatedStore {
   }
 }
 
-/** A store with a broken event log. */
+/** Returns a store with the event log `Events`, which is broken on purpose. */
 function storeWith(Events: typeof SimulatedEvents): typeof SimulatedStore {
   return class extends SimulatedStore {
     static override readonly needsEvents = true;

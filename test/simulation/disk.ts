@@ -22,7 +22,7 @@ import type { Owner } from './virtual-time.ts';
 export interface UserRows {
   readonly user: EndUserKey;
   cycles: Cycle[];
-  /** The cycles that were live at `liveAt`, so that a load need not scan all ended cycles. */
+  /** Caches the cycles that were live at `liveAt`, so that a load need not scan all ended cycles. */
   live: Cycle[];
   liveAt: Instant;
   holds: readonly Hold[];
@@ -34,7 +34,7 @@ export interface Lock {
   readonly owner: Owner;
   readonly granted: (lock: Lock) => void;
   /**
-   * Whether COMMIT was sent. After that, the server completes the commit before it releases the lock, even if the
+   * Whether COMMIT was sent. After COMMIT, the server completes the commit before it releases the lock, even if the
    * client disconnects.
    */
   isCommitting: boolean;
@@ -52,7 +52,7 @@ export class Disk {
   /** The clock of the machine, which may jump. */
   readonly wall: () => number;
   #latest: Instant = 0;
-  /** No idempotency record is older than this, so a sweep need not scan all records each second. */
+  /** No idempotency record is older than this instant. A sweep therefore need not scan all records each second. */
   #recordedFrom: Instant = 0;
   readonly #held = new Map<string, Lock>();
   #waiting: Lock[] = [];
@@ -190,7 +190,7 @@ export class Disk {
     return [...instants].sort((a, b) => a - b);
   }
 
-  /** Locks all names at once, as soon as all are free and no earlier request waits for any of them. */
+  /** Waits until all names are free and no earlier request waits for any of them, and then locks all at once. */
   lock(names: readonly string[], owner: Owner): Promise<Lock> {
     if (this.#waiting.length === 0 && names.every((name) => !this.#held.has(name))) {
       const lock = { names, owner, granted: atOnce, isCommitting: false };

@@ -1,5 +1,4 @@
-// Compares the events that a simulation stored, despite its faults, with the events that are derived from all postings
-// in one step.
+// Checks that a simulation, with all its faults, stored the same events as a derivation from all postings in one step.
 
 import { deriveEvents } from '../../src/events/derive.ts';
 import { endUserText } from '../../src/ledger/command.ts';

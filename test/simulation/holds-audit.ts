@@ -1,6 +1,5 @@
-// Checks the holds and refunds among the postings on the disk of a simulation, without using the rules: transactions
-// spend and hold only existing credits, each hold ends once and lapses at its instant, and refunds never exceed what
-// was spent.
+// Checks the holds and refunds in the postings of a simulation, without the rules of the ledger: transactions spend and
+// hold only existing credits, each hold ends once and lapses at its instant, and refunds never exceed what was spent.
 
 import type { Posting } from '../../src/ledger/posting.ts';
 import type { ModelHistoryEntry } from '../model/model-types.ts';
@@ -53,7 +52,7 @@ export function* faultsOfHolds({ postings, holds }: UserRows, now: number): Gene
 
 const BY_TIME = ['renew', 'change-plan', 'lapse'];
 
-/** The background job stores lapses about once a second, but the simulated clock may stop for a while. */
+/** How late a lapse may be stored. The job that stores lapses runs about once a second, but the clock may stop. */
 const LATE_MS_MAX = 60_000;
 
 function spentOf(spent: Map<string, Map<string, number>>, id: string): Map<string, number> {
@@ -67,8 +66,8 @@ function periodOf({ cycleId, period }: Posting): string {
 }
 
 /**
- * Compares all stored transactions with the reference model. Events that are due may be missing from the stored
- * transactions.
+ * Compares all stored transactions with the reference model. Renewals, changes of plan and lapses that are due may be
+ * missing from the stored transactions.
  *
  * @param history the transactions of the model, newest first
  * @returns a description of the first difference, or null if there is none

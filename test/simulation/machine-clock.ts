@@ -8,7 +8,7 @@ import type { Faults } from './faults.ts';
 import type { VirtualTime } from './virtual-time.ts';
 
 /**
- * The instants at which a simulation may begin. Most are on the last days of a month, so that cycles with a validity in
+ * The instants at which a simulation may begin. Most are near the end of a month, so that cycles with a validity in
  * months pass through shorter months.
  */
 export const BEGINNINGS: readonly Instant[] = [
@@ -20,16 +20,17 @@ export const BEGINNINGS: readonly Instant[] = [
   Date.UTC(2028, 1, 28, 23, 59, 50),
 ];
 /**
- * The clock stops jumping forward when the sum of its forward jumps exceeds this many days. The sum is limited because
- * a daily cycle renews once for each day.
+ * The clock stops jumping forward when the sum of its forward jumps exceeds this many days. The limit bounds the number
+ * of renewals of a daily cycle.
  */
 const DAYS_MAX = 130;
 const STANDSTILL_MS = 150;
 const MONTH_END_SHARE = 0.4;
 const BOUNDARIES_NEAR = 4;
 /**
- * The share of jumps to a boundary that choose any boundary within `FAR_MS`; the others choose one of the nearest. If
- * all jumps chose near boundaries, no jump would reach the end of a month while there are daily cycles.
+ * A boundary is the end of a period or the lapse of a hold. This share of the jumps to a boundary choose any boundary
+ * within `FAR_MS`; the others choose one of the nearest. If all chose near boundaries, no jump would reach the end of a
+ * month while there are daily cycles.
  */
 const FAR_SHARE = 0.4;
 const FAR_MS = 32 * DAY_MS;
@@ -49,7 +50,7 @@ export class MachineClock {
     this.#onJump = onJump;
   }
 
-  /** The time of the clock, not always in whole milliseconds. */
+  /** The time of the clock in milliseconds since 1970, possibly with a fraction. */
   now(): number {
     return this.#offset + Math.max(this.#time.now, this.#standsUntil);
   }

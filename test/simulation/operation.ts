@@ -82,7 +82,7 @@ export interface Operation {
   readonly number: number;
   readonly kind: Kind;
   readonly user: ModelUser;
-  /** Null for reads, and for writes that never reach the ledger. */
+  /** The command of a write; null for reads, and for writes that never reach the ledger. */
   readonly command: ModelCommand | null;
   readonly sent: SentRequest;
   readonly instants?: readonly number[];
@@ -324,7 +324,7 @@ export class Operations {
     return this.#pickId(open, user);
   }
 
-  /** Usually picks one of `fitting`. Sometimes picks an unknown id, or another id of this or another end user. */
+  /** Usually picks an id from `fitting`. Otherwise, picks an unknown id or an id of this or another end user. */
   #pickId(fitting: readonly string[], user: ModelUser): string {
     const { happens, pick } = bound(this.#chance);
     if (fitting.length > 0 && happens(0.85)) return pick(fitting.slice(-REMEMBERED));

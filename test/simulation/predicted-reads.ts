@@ -1,4 +1,4 @@
-// Predicts the results of reads from the reference model, and prepares results and responses for comparison.
+// Predicts the results of reads with the reference model, and prepares results and responses for comparison.
 
 import { isDeepStrictEqual } from 'node:util';
 import type { ModelBalance, ModelHistoryEntry, ModelPreview, ModelRefused, ModelUser } from '../model/model-types.ts';
@@ -45,8 +45,8 @@ export function predictedBy({ kind, user, instants, filter, previewed }: Operati
 }
 
 /**
- * Returns a function that removes the members of a body that are not compared. Except in the final reads, `refundable`
- * is not compared, because refunds may happen between two pages of a list.
+ * Returns a function that removes members from a body that should not be compared. `refundable` is compared only in the
+ * final reads, because other reads may have refunds between two pages of a list.
  */
 export function comparableFor({ number, filter, previewed }: Operation): (body: string) => string {
   if (previewed !== undefined) return comparablePreview;
@@ -65,8 +65,7 @@ export const UNPREDICTED: readonly string[] = [
 ];
 
 /**
- * Removes the members of a problem document that are not predicted, and sorts the others. Returns other bodies
- * unchanged.
+ * Removes unpredicted members from a problem document, and sorts its other members. Returns any other body unchanged.
  */
 function comparablePreview(body: string): string {
   const document: Record<string, unknown> = JSON.parse(body);

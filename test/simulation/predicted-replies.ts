@@ -195,8 +195,8 @@ function heldMember(held: number): string {
 }
 
 /**
- * Removes the parts that are not predicted: the cursor, the type, starting amount, start and end of cycles, the expiry
- * of transactions that change no credits, and the ids of transactions that stop a cycle.
+ * Removes the values that are not predicted: the cursor; the type, starting amount, start and end of each cycle; the
+ * expiry of transactions that change no credits; and the ids of transactions that stop a cycle.
  */
 export function comparablePage(text: string): string {
   return text
@@ -233,7 +233,7 @@ const SECONDS_KNOWN = 4_096;
 /** The keys are in seconds, because V8 looks up a small number far faster than an instant in milliseconds. */
 const seconds = new Map<number, string>();
 
-/** Formats an instant with a cache, because the same few seconds occur again and again. */
+/** Formats an instant. The result is cached by second, because the same few seconds occur many times. */
 function timestamp(instant: number): string {
   const second = Math.floor(instant / SECOND);
   let begin = seconds.get(second);

@@ -75,7 +75,7 @@ export class Process implements Owner {
     this.authenticator.start();
   }
 
-  /** Stops the parts of the process in the order in which `startService` stops the parts of a service. */
+  /** Stops the parts of the process in the same order as a service that `startService` started. */
   async stop(): Promise<void> {
     await Promise.all(this.jobs.map((job) => job.stop()));
     await this.commit.drained();
@@ -84,7 +84,7 @@ export class Process implements Owner {
   }
 }
 
-/** Like `PacedJob`, but with timers that follow the virtual time. */
+/** Like `PacedJob`, but with timers that follow virtual time. */
 function jobOf(step: () => Promise<boolean>, onTrouble: () => void): IntervalJob {
   return new IntervalJob(async (stopping) => {
     let isMore = true;
@@ -94,7 +94,7 @@ function jobOf(step: () => Promise<boolean>, onTrouble: () => void): IntervalJob
 
 const CUT = new StoreFault('StoreUnavailable', 'the process has crashed');
 
-/** A slot for a process, which is empty between a crash and the next start. */
+/** A slot for a process. The slot is empty between a crash of the process and the next start. */
 export class Slot {
   process: Process | null = null;
 

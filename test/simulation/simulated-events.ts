@@ -1,5 +1,5 @@
 // The event log of a simulation. A step stores its events, the states of their end users and the position in the feed
-// together, after all pauses in which the process can crash.
+// at once, so that a crash loses either all or none of them.
 
 import { type EndUserKey, endUserText } from '../../src/ledger/command.ts';
 import type { Instant } from '../../src/ledger/instant.ts';
@@ -42,7 +42,7 @@ export class StoredEvents {
   /** Whether the processes derive events. */
   readonly areDerived: boolean;
   readonly users = new Map<string, Derived>();
-  /** The number of postings of the feed whose events are stored. */
+  /** The position in the feed: the number of postings whose events are stored. */
   consumed = 0;
 
   constructor(areDerived: boolean) {
@@ -85,7 +85,7 @@ export class SimulatedEvents implements Pick<EventLog, 'deriveNext'> {
       const { events } = this.disk;
       const due = events.due(this.disk.peek());
       if (due.length === 0 && events.consumed === this.disk.feed.length) return false;
-      // While these rows are locked, no posting of their end users can be committed.
+      // While the rows of these end users are locked, none of their postings can be committed.
       const rows = await this.lockRows(due.map(endUserText));
       try {
         return await this.#step(derive, due);
@@ -122,7 +122,7 @@ export class SimulatedEvents implements Pick<EventLog, 'deriveNext'> {
     return this.disk.lock(names, this.owner);
   }
 
-  /** @param count how many postings of the feed the events were derived from */
+  /** @param count the number of postings by which the position in the feed advances */
   protected async save(derived: NewlyDerived, count: number): Promise<void> {
     this.disk.events.save(derived);
     this.disk.events.consumed += count;

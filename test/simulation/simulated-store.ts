@@ -48,7 +48,7 @@ export interface Witness {
   expired(names: readonly string[], now: Instant, at: number): void;
 }
 
-/** A read that is reported to the auditor. Of a list, only the first page is, because later pages continue from it. */
+/** A read that is reported to the auditor. For a list, only the read of the first page is reported. */
 export type WitnessedRead =
   | { readonly kind: 'balance' | 'transactions' }
   | { readonly kind: 'history'; readonly request: HistoryRequest }
@@ -81,7 +81,7 @@ const FEED_PART_MAX = 20;
 const LATER_PAGE_SHARE = 0.1;
 
 export class SimulatedStore implements LedgerStore {
-  /** Whether all seeds derive events. */
+  /** Whether all seeds derive events, instead of one in `EVENTS_EVERY_SEEDS`. */
   static readonly needsEvents: boolean = false;
   readonly lanes: Lanes;
   readonly quietPauseMs = 0;
@@ -285,8 +285,8 @@ export class SimulatedStore implements LedgerStore {
   }
 
   /**
-   * Waits for all running writes of the end user before it shows a renewal or a lapse that is not stored yet, because
-   * these writes may be stored before the renewal or lapse.
+   * If a renewal or a lapse is due, waits for all running writes of the end user before the read, because these writes
+   * may be stored before the renewal or the lapse.
    */
   protected async readSettled<Result extends LoadedEndUser>(
     user: EndUserKey,
@@ -325,7 +325,7 @@ export class SimulatedStore implements LedgerStore {
     return names.length === EXPIRED_MAX;
   }
 
-  /** Only one process can consume at a time, as in the real stores, which lock the row of the consumer. */
+  /** Only one process at a time can add to the totals. For this, the real stores lock the row of the consumer. */
   async #countSome(): Promise<boolean> {
     await this.pause(0.3);
     this.#mayFail('the feed cannot be read', 'StoreUnavailable');

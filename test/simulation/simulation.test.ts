@@ -1,5 +1,6 @@
 // Runs short simulations of the product, and then of the stores that are broken on purpose. The seeds are always the
-// same, so that runs can be compared. `SEED` and `SEEDS` select other seeds; `npm run simulate` runs longer ones.
+// same, so that runs can be compared. `SEED` and `SEEDS` select other seeds. `npm run simulate` runs longer
+// simulations.
 
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';

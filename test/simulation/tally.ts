@@ -29,8 +29,7 @@ export class Tally {
   }
 
   /**
-   * A hash of all traces in the order of their seeds. The hash does not depend on the order in which threads ran the
-   * seeds.
+   * A hash of all traces, sorted by seed. The hash does not depend on the order in which threads ran the seeds.
    */
   get traceHash(): string {
     const hash = createHash('sha256');

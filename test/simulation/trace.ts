@@ -1,4 +1,4 @@
-// The trace of a simulation: a hash of all lines, to compare runs, and the last lines.
+// The trace of a simulation: the last lines, and a hash of all lines for the comparison of runs.
 
 import { createHash } from 'node:crypto';
 
@@ -29,7 +29,7 @@ export class Trace {
     this.#onLine?.(begin + document);
   }
 
-  /** Must be called only once, at the end. */
+  /** Returns the hash of all lines. Can be called only once, at the end. */
   hash(): string {
     this.#hashBytes();
     return this.#hash.digest('hex');
@@ -38,7 +38,7 @@ export class Trace {
   tail(): string[] {
     const oldest = this.#lines % TAIL_LINES;
     const lines = [...this.#tail.slice(oldest), ...this.#tail.slice(0, oldest)];
-    // Cut before joining, because joining would copy a long document.
+    // Cut the document before joining the parts, because joining would copy a long document.
     return lines.map(([begin, document]) => (begin + document.slice(0, TAIL_CHARACTERS)).slice(0, TAIL_CHARACTERS));
   }
 

@@ -12,7 +12,7 @@ const realImmediate = globalThis.setImmediate;
  */
 const { _tickCallback: letGoOn } = process as unknown as { _tickCallback: () => void };
 
-/** The owner of events, such as a process. If it crashes, its events never run. */
+/** The owner of events, such as a process. After the owner has crashed, its events never run. */
 export interface Owner {
   isAlive: boolean;
 }
@@ -29,7 +29,7 @@ const TURN_MS = 0.05;
 export class VirtualTime {
   /** Milliseconds since the beginning of the simulation. Unlike the wall clock, virtual time never jumps. */
   now = 0;
-  /** The owner of the running event, and therefore of every event that it schedules. */
+  /** The owner of the running event, and by default of every event that the running event schedules. */
   owner: Owner | null = null;
   readonly #share: () => number;
   readonly #heap: Event[] = [];
@@ -155,8 +155,8 @@ interface InPlace {
 }
 
 /**
- * The replacement functions are the same for every seed and read this variable, so that no function refers to a seed
- * after its end. Otherwise, a minor garbage collection could not free the memory of the seed.
+ * All seeds share the replacement functions, which read this variable. If a function still referred to a seed after its
+ * end, a minor garbage collection could not free the memory of the seed.
  */
 let inPlace: InPlace | null = null;
 

@@ -146,7 +146,7 @@ export class World {
     const isOver = () => this.violation !== null;
     this.#time.after(LIFE_MS_MAX, () => this.#auditor.fail(`clients make no progress: ${this.#unrest()}`));
     await this.#time.passUntil(() => isOver() || this.#faults.isOver);
-    // The clock jumps and time continues without requests, so that the background jobs must store all due events.
+    // The clock jumps forward, and clients send no requests, so the background jobs must store all due events.
     this.#clock.jump(this.#disk, this.#disk.peek() + this.#chance.pick(ABSENCES_MS));
     const restBy = this.#time.now + REST_MS_MAX;
     let isAtRest = false;

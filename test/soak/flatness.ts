@@ -1,7 +1,7 @@
-// Decides whether a series stays flat over a long time. The readings of each process (a "life") are judged separately,
-// without the first half, in which caches fill.
+// Decides whether a series stays flat over a long time. The readings of each server process (a "life") are judged
+// separately. The first half of each life is ignored, because caches fill during this time.
 //
-// The slope is the median of the slopes between all pairs of points of a life (Theil and Sen). Its significance is
+// The slope of a series is the median slope between two points of the same life (Theil and Sen). Its significance is
 // computed with the test of Mann and Kendall, summed over all lives as Hirsch and Slack do with seasons. A series is
 // not flat if its rise is significant and larger than a bound.
 
@@ -14,7 +14,7 @@ export interface Reading {
   readonly value: number;
 }
 
-/** The largest rise that counts as flat: `share` of the level or, if larger, `least` in the unit of the series. */
+/** The largest rise that counts as flat: `share` of the level, or `least` (in the unit of the series) if larger. */
 export interface Allowance {
   readonly share: number;
   readonly least: number;
@@ -34,12 +34,12 @@ export interface Flatness {
   readonly judgedSeconds: number;
 }
 
-/** The share of each life that is ignored at its beginning, because caches are still filling. */
+/** This share of each life is ignored at the beginning of the life, because caches are still filling. */
 const BEGINNING = 0.5;
 const BLOCKS_MAX = 30;
 /** A life with fewer points is not judged. */
 const BLOCKS_MIN = 6;
-/** By chance, one in 44 flat series exceeds this. Far fewer exceed this and also rise by more than the bound. */
+/** One in 44 flat series exceeds this value by chance. Far fewer of them rise by more than the bound as well. */
 const SIGMAS_MAX = 2;
 
 export function judgeFlatness(readings: readonly Reading[], allowance: Allowance): Flatness {
@@ -99,8 +99,8 @@ function trendOf(lives: readonly (readonly Point[])[]): number {
 }
 
 /**
- * The variance of the number of rising pairs minus falling pairs in a series without a trend. Equal values reduce the
- * variance.
+ * The variance, in a series without a trend, of the number of rising pairs minus the number of falling pairs. Equal
+ * values reduce the variance.
  */
 function varianceOf(life: readonly Point[]): number {
   const ofTies = [...Map.groupBy(life, ({ value }) => value).values()].map(({ length }) => kendall(length));

@@ -1,6 +1,6 @@
 // Makes a server leak, for the controls of the soak test. This module is loaded before all others
-// (`NODE_OPTIONS=--import=…`). The server leaks memory with each request and a file descriptor with every fiftieth, and
-// gets slower as the leaked memory grows.
+// (`NODE_OPTIONS=--import=…`). The server leaks memory with each request and a file descriptor with every fiftieth
+// request, and gets slower as the leaked memory grows.
 
 import { subscribe } from 'node:diagnostics_channel';
 import { openSync } from 'node:fs';

@@ -1,5 +1,5 @@
-// A clock that a test can move. Loaded into a server and its writer thread before all other modules
-// (`NODE_OPTIONS=--import=…`), it makes `Date.now` return the real time plus the milliseconds in CLOCK_FILE.
+// A clock that a test can move. This module is loaded into a server and its writer thread before all others
+// (`NODE_OPTIONS=--import=…`). It makes `Date.now` return the real time plus the milliseconds in CLOCK_FILE.
 
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { isMainThread } from 'node:worker_threads';

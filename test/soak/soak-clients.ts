@@ -1,6 +1,6 @@
 // Generates the load of a soak test: requests at a fixed rate. The set of end users changes, so that no history grows
-// without bound. Each write carries its number as its note, and its response is recorded, so that the test can check at
-// the end that every acknowledged write is stored.
+// without bound. The note of each write is its number, and each response is recorded. At the end, the test can
+// therefore check that every acknowledged write is stored.
 
 import { connect, type Socket } from 'node:net';
 import { answered, KnownTransactions, requestText, type Sent } from '../crash/requests.ts';
@@ -16,7 +16,7 @@ const REQUESTS_AN_END_USER = 60;
 /** All connections are opened at the start, because connections opened later would look like a leak. */
 const CONNECTIONS = 32;
 const TICK_MS = 5;
-/** The pause before a closed connection is reopened, and before a request that got a 5xx response is retried. */
+/** The pause before a closed connection is reopened, and before a write that got a 5xx response is retried. */
 const RECONNECT_MS = 50;
 const REST_MS_MAX = 30_000;
 
@@ -180,7 +180,7 @@ export class SoakClients {
     else this.#pump();
   }
 
-  /** The outcome of a write without a key remains unknown. */
+  /** Repeats only writes with an idempotency key. The outcome of a write without a key remains unknown. */
   #sendAgain(due: Due): void {
     if (due.sent?.key) this.#again.push({ ...due, isAgain: true });
   }

@@ -1,6 +1,5 @@
-// Runs a soak test for a few seconds: long enough to show that no write is lost despite a kill, clock jumps and
-// backups, and that the test detects a leaking server. `npm run soak` runs long enough to show whether memory and
-// latency stay flat.
+// Runs a soak test for a few seconds. It must lose no write despite a kill, clock jumps and backups, and must detect a
+// leaking server. `npm run soak` runs longer, and shows whether memory and latency stay constant.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

@@ -1,7 +1,7 @@
 // `npm run soak -- --minutes 30 --rate 300 --seed 1 --output soak`: runs the real server for a long time under constant
-// load, with kills, clock jumps and backups. Writes soak.json and soak.svg, and prints whether memory, file
-// descriptors, the size of the write-ahead log and the latencies stayed flat. As a control, `--leaking` runs a server
-// that leaks.
+// load, with kills, clock jumps and backups. Writes soak.json and soak.svg. Prints whether memory, the number of file
+// descriptors, the size of the write-ahead log and the latencies stayed constant. As a control, `--leaking` runs a
+// server that leaks.
 
 import { writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';

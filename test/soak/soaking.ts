@@ -1,6 +1,7 @@
-// A soak test: the real server runs under constant load. Memory, file descriptors, the size of the write-ahead log and
-// latencies are measured every few seconds. At the end, every acknowledged write is looked up in the ledger and in the
-// restored last backup.
+// A soak test: the real server runs under constant load. Every few seconds, the test measures memory, the number of
+// file descriptors, the size of the write-ahead log, and latencies. At the end, the test looks for every acknowledged
+// write in the ledger. It also restores the last backup, and looks there for every write that was acknowledged before
+// the backup began.
 
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -31,7 +32,7 @@ export interface SoakPlan {
 export interface SoakEvent {
   readonly seconds: number;
   readonly kind: 'kill' | 'jump' | 'backup';
-  /** In milliseconds: the downtime after a kill, the distance of a clock jump, or the duration of a backup. */
+  /** The downtime after a kill, the size of a clock jump, or the duration of a backup, in milliseconds. */
   readonly ms: number;
 }
 
@@ -59,15 +60,15 @@ const PRELOADS = ['movable-clock.ts', 'leaking-server.ts', 'small-caches.ts'].ma
 const HOUR_MS = 3_600_000;
 const JUMP_HOURS_MAX = 48;
 /**
- * The retention of idempotency records. It is shorter than the sum of the forward clock jumps in a long soak test, so
- * that records expire during the test.
+ * The retention of idempotency records. In a long soak test, the clock jumps forward by more than this in total, so
+ * records expire during the test.
  */
 const KEEP_KEYS_HOURS = '240';
 const BACK_EVERY = 4;
 const BACK_HOURS_MAX = 6;
 /**
- * The share of the run in which kills happen. After the last kill, one process runs until the end, long enough to show
- * a slope.
+ * All kills happen in this first fraction of the run. Then a single process runs until the end, long enough to show
+ * whether its memory grows.
  */
 const KILLING = 1 / 6;
 const LOG_LINE_OF_AN_ERROR = /"level":(?:50|60)|^\s+at /m;
@@ -266,7 +267,7 @@ class Soaked {
     this.#backup = { file, before };
   }
 
-  /** Restores the last backup, and counts the writes that were acknowledged before it began and are missing from it. */
+  /** Returns how many writes are missing from the last backup, but were acknowledged before the backup began. */
   async #lostInBackup(): Promise<number> {
     if (this.#backup === null) return 0;
     const restored = ledgerAt(join(this.#folder, 'restored.db'));
@@ -278,7 +279,7 @@ class Soaked {
     const server = new Running(['serve'], { ...this.#environment, ...restored });
     try {
       const effects = await this.#effects(`http://127.0.0.1:${await portOf(server)}`);
-      // Only missing writes are faults: the backup may also contain writes that were acknowledged after it began.
+      // Counts only missing writes, because a backup may contain writes that were acknowledged after the backup began.
       this.#wrong.push(...effects.unread.values());
       return compared(effects, this.#backup.before).lost;
     } finally {

@@ -1,5 +1,4 @@
-// Accesses a ledger file from outside its store: opens it in another process, edits it with SQL, or damages copies of
-// it.
+// Helpers that open a ledger file in another process, edit it with SQL, or damage copies of it.
 
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
@@ -14,11 +13,11 @@ export const PAGE_BYTES = 2_048;
 
 interface OtherProcess {
   readonly shell?: string;
-  /** A number that is both the user id and the group id of the process. */
+  /** The user id of the process, and its group id, which is the same number. */
   readonly user?: number;
 }
 
-/** Starts another process that works on the file. `answer` returns the next line that the process prints. */
+/** Starts `other-process.ts` on the file. `answer` parses the next line that this process prints. */
 export function otherProcess(t: TestContext, work: string, file: string, { shell, user }: OtherProcess = {}) {
   const script = join(import.meta.dirname, 'other-process.ts');
   const command = [process.execPath, script, work, file];
@@ -55,13 +54,13 @@ export function readByHand(file: string, sql: string) {
   }
 }
 
-/** For each page of a ledger, makes a copy in which 64 bytes of that page are inverted. */
+/** Makes a ledger file, and one copy for each page. In each copy, 64 bytes of that page are inverted, from `offset`. */
 export async function damaged(whole: string, offset: number) {
   await makeHistory(whole);
   const bytes = readFileSync(whole);
   return Array.from({ length: bytes.length / PAGE_BYTES }, (_, page) => {
     const copy = Buffer.from(bytes);
-    // The first page begins with the 100-byte header of the file.
+    // The 100-byte header of the file, at the beginning of the first page, stays intact.
     const from = page * PAGE_BYTES + (page === 0 && offset === 0 ? 100 : offset);
     for (let at = from; at < from + 64; at++) copy[at] = ~(copy[at] as number);
     const file = `${whole}.${page}`;
@@ -79,7 +78,7 @@ export function contentOf(file: string): unknown {
   return rows;
 }
 
-/** The number of locks on the file, according to the kernel. */
+/** Returns the number of locks on the file in /proc/locks, or 0 if the system has no /proc/locks. */
 export function locksOf(file: string): number {
   if (!existsSync('/proc/locks')) return 0;
   const inode = `:${statSync(file).ino} `;

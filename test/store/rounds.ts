@@ -4,9 +4,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
 export const ROUNDS = 40;
-/** The time between the starts of two rounds. It is long enough to open a new ledger. */
+/** The time from the start of one round to the start of the next: long enough to open a new ledger. */
 const ROUND_MS = 120;
-/** The delay before the first round. It is long enough for both processes to get ready. */
+/** The delay before the first round: long enough for both processes to get ready. */
 export const FIRST_ROUND_MS = 300;
 
 /** Waits for the start of a round, plus `laterMs`, with an error of less than a millisecond. */

@@ -35,7 +35,7 @@ process.once('exit', () => {
   for (const folder of folders) rmSync(folder, { recursive: true, force: true });
 });
 
-/** A new temporary folder, deleted when the process of this test file exits. */
+/** Creates a temporary folder, which is deleted when this process exits. */
 export function temporaryFolder(): string {
   const folder = realpathSync(mkdtempSync(join(tmpdir(), 'scrip-test-')));
   folders.push(folder);
@@ -149,7 +149,7 @@ export async function transactionsOf(store: Listed, { key }: EndUser, limit = 1_
   }
 }
 
-/** All stored transactions as texts like `+100 add` and `-30 subtract`, latest first. */
+/** Returns all stored transactions of an end user as texts like `+100 add` and `-30 subtract`, latest first. */
 export async function historyOf(store: Listed, user: EndUser): Promise<string[]> {
   const transactions = await transactionsOf(store, user);
   return transactions.map(({ amount, kind }) => `${amount > 0 ? '+' : ''}${amount} ${kind}`);

@@ -22,7 +22,7 @@ export interface PluggedLedger {
   open(): Promise<Stores>;
   /** A server may have the ledger open at the same time. */
   openTools(): Promise<LedgerTools>;
-  /** Opens the tables of accounts of a ledger that a server has open. Absent for a ledger without such tables. */
+  /** Opens the tables of accounts while a server has the ledger open. Absent if the ledger has no such tables. */
   openAccounts?(): AccountDatabase;
   /**
    * Replaces the ledger with the state that a crash at this moment would leave. Absent if a crash would change nothing.
@@ -116,7 +116,6 @@ export class TestLedger {
     return this.#stores.events;
   }
 
-  /** Derives all events up to now. */
   async deriveEvents(derive: DeriveEvents = deriveEvents): Promise<void> {
     await repeat(() => this.events.deriveNext(derive));
   }

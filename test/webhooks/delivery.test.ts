@@ -166,7 +166,11 @@ test('requests without a response do not delay events of other end users', async
   assert.equal((await pendingIds(setting, id)).length, 3);
 });
 
-/** Delivers three events to an endpoint that delays its responses. @returns whether a position was stored too early */
+/**
+ * Delivers three events to an endpoint that delays its responses.
+ *
+ * @returns whether a position was stored before the first response
+ */
 async function storesTooEarly(t: Parameters<typeof webhookSetting>[0]): Promise<boolean> {
   await using receiver = await Receiver.start();
   const setting = await webhookSetting(t);
@@ -191,7 +195,7 @@ test('the stored position of an endpoint never passes an event whose request is 
   assert.equal(await storesTooEarly(t), false);
 });
 
-test('control: the test of the stored position detects a queue whose position passes events in flight', async (t) => {
+test('control: the test of the stored position detects a position that passes events in flight', async (t) => {
   const { passed } = DeliveryQueue.prototype;
   t.mock.method(DeliveryQueue.prototype, 'passed', function broken(this: DeliveryQueue) {
     return { ...passed.call(this), position: '3' };
@@ -232,7 +236,7 @@ test('a secret that was encrypted with another key causes one log line, and othe
   );
   assert.equal(setting.log.length, 1);
   assert.match(setting.log[0] ?? '', /WEBHOOK_KEY/);
-  // The previous secret stays unreadable, so only the new secret signs.
+  // The previous secret stays unreadable, so webhooks are signed only with the new secret.
   await setting.endpoints.rotate(ACCOUNT, 1);
   await until(() => receiver.received.length === 2, job);
 });

@@ -22,7 +22,6 @@ import {
 
 const OTHER = 2;
 
-/** Like `webhookSetting`, but with a second account. */
 async function twoAccounts(t: Parameters<typeof webhookSetting>[0], now?: () => number): Promise<Setting> {
   const setting = await webhookSetting(t, now);
   await setting.database.queries
@@ -114,7 +113,7 @@ test('no method reads or changes an endpoint of another account', async (t) => {
   assert.deepEqual(await endpoints.delivery(ACCOUNT, id, delivery.id), delivery);
 });
 
-test('for 24 hours after a rotation, both secrets sign each webhook; later, only the new secret does', async (t) => {
+test('for 24 hours after a rotation, each webhook is signed with both secrets, and later only with the new secret', async (t) => {
   await using receiver = await Receiver.start();
   let now = Date.now();
   const setting = await webhookSetting(t, () => now);
@@ -156,7 +155,7 @@ test('an endpoint that receives only some types of events can receive a test eve
   assert.equal((await setting.endpoints.summary(ACCOUNT, id)).pending, 0);
 });
 
-test('a paused endpoint receives nothing, and a resumed endpoint receives all events of the pause', async (t) => {
+test('an endpoint receives nothing while it is paused, and all events of the pause when it is resumed', async (t) => {
   await using receiver = await Receiver.start();
   const setting = await webhookSetting(t);
   const { id } = await addEndpoint(setting, receiver.url());
@@ -173,7 +172,7 @@ test('a paused endpoint receives nothing, and a resumed endpoint receives all ev
   assert.deepEqual(receiver.ids, ids);
 });
 
-test('a change of the types of an endpoint applies to all later events', async (t) => {
+test('a change of the event types of an endpoint applies to all later events', async (t) => {
   await using receiver = await Receiver.start();
   const setting = await webhookSetting(t);
   const { id } = await addEndpoint(setting, receiver.url(), ['balance.low']);
@@ -187,7 +186,7 @@ test('a change of the types of an endpoint applies to all later events', async (
   assert.deepEqual(receiver.ids, ids);
 });
 
-test('a removed endpoint receives nothing more, and a new endpoint can get its id', async (t) => {
+test('a removed endpoint receives nothing more, and its id can be given to a new endpoint', async (t) => {
   await using receiver = await Receiver.start();
   const setting = await webhookSetting(t);
   receiver.answer = withStatus(500);
@@ -228,7 +227,7 @@ async function insertEvents({ database }: Setting, count: number, type = 'credit
   }
 }
 
-test('the events of a time range can be sent again, but only of the types that the endpoint receives', async (t) => {
+test('the events of a time range can be sent again, except events of types that the endpoint does not receive', async (t) => {
   await using receiver = await Receiver.start();
   const setting = await webhookSetting(t);
   await insertEvents(setting, 20);

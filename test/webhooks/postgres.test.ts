@@ -1,5 +1,5 @@
-// Tests webhooks on PostgreSQL: the operations work as on SQLite, and several processes share the endpoints through
-// leases that end by the clock of the database.
+// Tests webhooks on PostgreSQL: the operations work as on SQLite, and several processes share the endpoints. The clock
+// of the database decides when the lease of a process ends.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';

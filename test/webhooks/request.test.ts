@@ -151,7 +151,7 @@ test('an error message says whether the connection was refused, was closed or fa
   }
 });
 
-test('if the endpoint closes a connection when it is reused, the request succeeds on a new connection', async (t) => {
+test('if the endpoint closes a reused connection, the request succeeds on a new connection', async (t) => {
   let connections = 0;
   const url = await rawServer(t, (socket) => {
     connections += 1;
@@ -181,7 +181,7 @@ test('later requests to an endpoint reuse its connection', async (t) => {
   assert.equal(ports.size, 1);
 });
 
-test('an attempt can be canceled', async (t) => {
+test('a request in flight can be canceled', async (t) => {
   const receiver = await Receiver.start();
   t.after(() => receiver[Symbol.asyncDispose]());
   receiver.answer = () => {};
@@ -253,7 +253,7 @@ test('a URL must begin with https:// and contain no password or fragment', () =>
     assert.equal(urlProblem(url, rules), sentence);
 });
 
-test('if loopback addresses are allowed, the error for a URL says that http:// is allowed for them', () => {
+test('if loopback addresses are allowed, the error for an invalid URL says that http:// is allowed for a loopback address', () => {
   const begin = 'The URL must begin with https:// (or http:// for a loopback address)';
   for (const rules of [RULES, { allowPrivate: true, allowLoopback: false }]) {
     assert.equal(urlProblem('http://localhost/', rules), null);

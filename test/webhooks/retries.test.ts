@@ -56,7 +56,7 @@ test('an endpoint that fails five times in a row gets no more events until a ret
   assert.equal((await pendingIds(setting, id)).length, 0);
 });
 
-test('after the first success of an endpoint, all its other retries are due at once', async (t) => {
+test('after the first successful delivery to an endpoint, all its other retries are due at once', async (t) => {
   await using receiver = await Receiver.start();
   const setting = await webhookSetting(t);
   receiver.answer = withStatus(500);
@@ -83,7 +83,7 @@ test('the retries of an event are spread over about three days', () => {
   assert(total > 72 * 3_600_000 && total < 80 * 3_600_000);
 });
 
-test('an endpoint is paused if all deliveries fail up to the last retry, and loses no event', async (t) => {
+test('if all deliveries to an endpoint fail up to the last retry, the endpoint is paused and loses no event', async (t) => {
   await using receiver = await Receiver.start();
   const setting = await webhookSetting(t);
   receiver.answer = withStatus(500);

@@ -29,7 +29,7 @@ export interface Received {
 
 export type Answer = (request: Received, response: ServerResponse) => void;
 
-/** An HTTP server that records the requests that it receives. `answer` sends the responses. */
+/** An HTTP server that records each request that it receives. `answer` sends the response. */
 export class Receiver implements AsyncDisposable {
   readonly received: Received[] = [];
   answer: Answer = (_request, response) => response.end();
@@ -69,7 +69,6 @@ export class Receiver implements AsyncDisposable {
   }
 }
 
-/** Answers with a status. */
 export function withStatus(status: number, text = ''): Answer {
   return (_request, response) => {
     response.statusCode = status;
@@ -156,7 +155,6 @@ export async function settingOn(
   return { database, events, endpoints, secrets, log, job };
 }
 
-/** Adds an endpoint. @returns its id and its secret */
 export async function addEndpoint(
   { endpoints }: Setting,
   url: string,
@@ -166,7 +164,7 @@ export async function addEndpoint(
   return { id: endpoint.id, secret };
 }
 
-/** Runs rounds of the jobs until a condition holds. */
+/** Runs rounds of the jobs until a condition is true, for at most 20 seconds. */
 export async function until(
   condition: () => boolean | Promise<boolean>,
   ...jobs: readonly WebhookJob[]
@@ -179,7 +177,6 @@ export async function until(
   }
 }
 
-/** Runs `count` rounds of all jobs. */
 export async function rounds(count: number, ...jobs: readonly WebhookJob[]): Promise<void> {
   for (let round = 0; round < count; round++) {
     await Promise.all(jobs.map((job) => job.tick()));
@@ -206,7 +203,7 @@ export async function pendingIds({ database }: Setting, id: number): Promise<str
   return rows.map((row) => row.event_id);
 }
 
-/** The events of an end user in the order in which they were received. */
+/** Returns the ids of the events of an end user, in the order in which they were received. */
 export function receivedOf(receiver: Receiver, endUserId: string): string[] {
   return receiver.received.filter(({ body }) => JSON.parse(body).data.end_user_id === endUserId).map(({ id }) => id);
 }

@@ -14,8 +14,8 @@ export interface DemoRequest {
   readonly at: Instant;
   readonly command: WriteCommand;
   /**
-   * Returns the next request, such as the capture of a hold, from the ID of the transaction that this request recorded.
-   * Called only if this request recorded a transaction.
+   * Returns a request that follows this one, such as the capture of a hold. Called with the ID of the transaction that
+   * this request recorded; not called if it recorded none.
    */
   readonly followUp?: (transactionId: TransactionId) => DemoRequest;
 }
@@ -45,9 +45,9 @@ const STOPS = 0.2;
 const UPGRADES = 0.1;
 
 const REFUNDED = 0.004;
-/** The share of end users with jobs whose cost is known only at the end. */
+/** The share of end users that run long jobs, whose cost is known only when they end. */
 const RUNS_JOBS = 0.25;
-/** The average number of long jobs that each of these end users runs per day. */
+/** The average number of long jobs per day, for each end user that runs long jobs. */
 const JOBS_A_DAY = 0.4;
 const JOB_SECONDS_MAX = 900;
 /** The share of holds that are captured, and the share that are released. All other holds lapse. */

@@ -20,7 +20,7 @@ import {
 
 const PAST_DAYS = 30;
 const FUTURE_DAYS = 31;
-/** About one point per pixel. */
+/** The time between two points of the chart: there is about one point per pixel. */
 const INTERVAL_MS = 3 * HOUR_MS;
 
 export interface BalanceOverTime {
@@ -30,7 +30,7 @@ export interface BalanceOverTime {
   readonly future: readonly BalancePoint[];
 }
 
-/** Returns the instants of a chart before and after `now`, oldest first. They include the start of each UTC day. */
+/** Returns the instants to draw before and after `now`, oldest first. The start of each UTC day is one of them. */
 export function chartInstants(now: Instant): {
   readonly past: readonly Instant[];
   readonly future: readonly Instant[];

@@ -74,7 +74,7 @@ function amountOf(day: OverviewDay, flow: Flow): bigint {
   return flow === 'added' ? day.added + day.started : day[flow];
 }
 
-/** Rounded to the precision of a JavaScript number; the table shows exact amounts. */
+/** Credits, negative below the zero line. Rounded to a JavaScript number; the table shows exact amounts. */
 function heightOf(day: OverviewDay, flow: Flow): number {
   const amount = Number(amountOf(day, flow));
   return (BELOW as readonly Flow[]).includes(flow) ? -amount : amount;

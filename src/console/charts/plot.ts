@@ -7,7 +7,7 @@ import { scaleLinear, scaleSymlog } from 'd3-scale';
 import { html } from 'ghtml';
 import { compactText } from '../figures.ts';
 
-/** The size of a drawing; the tick labels are outside the area from `left` to `right` and from `top` to `bottom`. */
+/** The size of a drawing, and the bounds of its bars or lines, in SVG units. Tick labels are outside these bounds. */
 export interface PlotSize {
   readonly name: 'wide' | 'narrow';
   readonly width: number;
@@ -45,14 +45,14 @@ const CREDIT_TICKS = 5;
 const TICK_GAP = 8;
 const TICK_CHARACTER_WIDTH = 7;
 
-/** Beyond this ratio of the largest value to the lower quartile, a linear scale would flatten most values. */
+/** If the largest value exceeds this multiple of the lower quartile, a linear scale would flatten most values. */
 const LINEAR_RATIO_MAX = 500;
 /** A logarithmic scale ends at this multiple of the largest value; a linear scale ends at a round tick. */
 const HEADROOM = 10;
 
 export interface CreditPlot {
   readonly size: PlotSize;
-  /** The distance between the top of the drawing and an amount. */
+  /** Returns the distance of an amount from the top of the drawing, in SVG units. */
   readonly y: (credits: number) => number;
   /** Trusted SVG: horizontal lines, each with its amount on the left. */
   readonly axis: string;
@@ -83,7 +83,7 @@ export function chartFigure({ id, title, description, legend, table, draw }: Cha
 }
 
 export interface LegendEntry {
-  /** The CSS class of the marks. */
+  /** The CSS class of the bars or lines. */
   readonly mark: string;
   readonly label: string;
   readonly total?: string;
@@ -100,9 +100,9 @@ export function legendOf(entries: readonly LegendEntry[], isLogarithmic: boolean
 }
 
 /**
- * Creates an axis that covers 0 and the ends of all marks.
+ * Creates an axis that covers 0 and all bars or lines.
  *
- * @param ends the upper and lower ends of all marks, in credits
+ * @param ends the upper and lower ends of all bars or lines, in credits
  * @param isLogarithmic the result of `needsLogarithm` for the values
  */
 export function creditPlot(size: PlotSize, ends: readonly number[], isLogarithmic: boolean): CreditPlot {
@@ -110,7 +110,7 @@ export function creditPlot(size: PlotSize, ends: readonly number[], isLogarithmi
   const domain = least === 0 && most === 0 ? [0, 1] : [least, most];
   const linear = scaleLinear(domain, [size.bottom, size.top]).nice(2 * CREDIT_TICKS);
   const scale = isLogarithmic ? scaleSymlog([least, HEADROOM * most], [size.bottom, size.top]) : linear;
-  // Credits are whole numbers.
+  // Omit fractional ticks, since credits are whole numbers.
   const ticks = isLogarithmic ? powersOfTen(least, most) : linear.ticks(CREDIT_TICKS).filter(Number.isInteger);
   const widest = Math.max(...ticks.map((tick) => compactText(tick).length));
   const left = Math.max(size.left, TICK_GAP + widest * TICK_CHARACTER_WIDTH);
@@ -138,7 +138,7 @@ function powersOfTen(least: number, most: number): number[] {
   return [...powers.map((power) => -power).reverse(), 0, ...powers].filter((tick) => tick >= least && tick <= most);
 }
 
-/** Half the width of a day label. */
+/** Half the width of a day label, in SVG units. */
 export const DAY_TICK_HALF_WIDTH = 20;
 
 /** Draws a day label, shifted to the left if the right edge would cut it off. */

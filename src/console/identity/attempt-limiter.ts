@@ -31,10 +31,7 @@ export class AttemptLimiter {
     this.#now = now;
   }
 
-  /**
-   * @returns 0 if the attempt is within the limits of its client and its subject, otherwise the milliseconds until the
-   * window of the exceeded limit ends
-   */
+  /** @returns 0 if the attempt is allowed, otherwise the milliseconds until the window of the exceeded limit ends */
   async consume(attempt: Attempt): Promise<number> {
     await this.#sweep();
     const limits = [

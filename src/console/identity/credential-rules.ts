@@ -9,7 +9,7 @@ const EMAIL = /^[a-z0-9.!#$%&'*+/=?^_`{|}~-]+@[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:
 const PASSWORD_CHARACTERS_MIN = 15;
 const PASSWORD_CHARACTERS_MAX = 128;
 
-/** The minimum length of a password in which each run and each obvious word counts as one character. */
+/** The minimum length of a password if each run and each obvious word counts as one character. */
 const UNITS_MIN = 6;
 
 const WORDS = ['password', 'passwort', 'passphrase', 'letmein', 'welcome', 'admin', 'secret', 'iloveyou', 'changeme'];
@@ -72,7 +72,7 @@ function unitsOf(text: string, plain: string, words: readonly string[]): number 
   return units;
 }
 
-/** The length of the run at the start of the text: a repeated character, or part of a row; 0 if there is no run. */
+/** The length of the run at the start of the text: a repeated character, or part of one of `ROWS`; 0 if none. */
 function runLength(text: string): number {
   let same = 1;
   while (text[same] === text[0]) same += 1;

@@ -17,9 +17,9 @@ export interface Identity {
   readonly members: Members;
   readonly sessions: Sessions;
   readonly attempts: AttemptLimiter;
-  /** The database that all of the above use. */
+  /** The database of the users, members, sessions and attempts. */
   readonly database: AccountDatabase;
-  /** Waits for the mail in flight. */
+  /** Waits until no mail is being sent. */
   close(): Promise<void>;
 }
 

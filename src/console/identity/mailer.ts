@@ -1,5 +1,5 @@
-// The emails of the console, and the connection to the mail server. Links use the configured address of Scrip, not
-// the `Host` header of a request, which an attacker can choose.
+// The emails of the console, and the connection to the mail server. Links use the configured address of Scrip. They do
+// not use the `Host` header of a request, since an attacker can choose it.
 
 import { createTransport } from 'nodemailer';
 import type { Mailer } from './outgoing-mail.ts';
@@ -12,7 +12,7 @@ export interface MailSettings {
 
 const TIMEOUT_MS = 10_000;
 
-/** @param publicUrl without a trailing slash */
+/** @param publicUrl returns the origin for links, without a trailing slash */
 export function createMailer({ smtpUrl, from }: MailSettings, publicUrl: () => string): Mailer {
   const transport = createTransport({
     url: smtpUrl,

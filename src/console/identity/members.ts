@@ -61,7 +61,7 @@ export class Members {
     return hasMembers(this.#database.queries, account);
   }
 
-  /** @returns the token of the invitation link, which is not stored */
+  /** @returns the token for the invitation link; only the SHA-256 of the token is stored */
   async invite(account: number, role: Role): Promise<string> {
     const token = newToken();
     const now = this.#now();
@@ -115,7 +115,8 @@ export class Members {
   }
 
   /**
-   * Removal deletes the user, so that the person can sign up or join again with the same address.
+   * Changes the role of a member, or removes the member. Removal deletes the user, so that the person can sign up or
+   * join again with the same email address.
    *
    * @param role null to remove the member
    */

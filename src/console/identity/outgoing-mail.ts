@@ -1,4 +1,4 @@
-// Sends mail after the response, so that the response time reveals nothing about the mail.
+// Sends mail after the response, so that the response time does not reveal whether mail is sent.
 
 export interface Mailer {
   sendConfirmation(email: string, token: string): Promise<void>;

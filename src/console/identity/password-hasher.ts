@@ -32,7 +32,7 @@ export class PasswordHasher {
   }
 
   /**
-   * @param stored a PHC string; undefined for an unknown user, whose verification takes the same time
+   * @param stored a PHC string; undefined for an unknown user: the check then takes as long as for a known user
    * @throws {PasswordHasherBusy}
    */
   async verify(password: string, stored: string | undefined): Promise<boolean> {
@@ -51,7 +51,7 @@ export class PasswordHasher {
   async #compute(password: string, nonce: Buffer, parameters: typeof PARAMETERS, tagLength: number): Promise<Buffer> {
     await this.#acquire();
     try {
-      // Devices encode letters such as é in different ways.
+      // Normalize the password, since devices encode letters such as é in different ways.
       const message = Buffer.from(password.normalize('NFKC'));
       return await promisify(argon2)('argon2id', { ...parameters, message, nonce, tagLength });
     } finally {

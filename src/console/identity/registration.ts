@@ -25,23 +25,23 @@ type Pending = AccountTables['console_pending_users'];
 
 export type SignUpOffer =
   | { readonly kind: 'new-account' }
-  /** The person can become the owner of the ledger's first account, which has no members yet. */
+  /** The ledger's first account has no members. The person who signs up becomes its owner. */
   | { readonly kind: 'first-account'; readonly account: number; readonly name: string }
-  /** The first account has no members yet, and its owner needs an invitation link from the operator. */
+  /** The ledger's first account has no members. Its first owner needs an invitation link from the operator. */
   | { readonly kind: 'link-only' }
   | { readonly kind: 'closed' };
 
 export type Entry =
   /**
-   * @property claimed the existing account of which the person becomes the first owner, and which is renamed to
-   * `accountName`; null to create a new account
+   * @property claimed an existing account without members: the person becomes its owner, and the account is renamed
+   * to `accountName`; null to create a new account
    */
   | { readonly by: 'sign-up'; readonly accountName: string; readonly claimed: number | null }
   | { readonly by: 'invitation'; readonly tokenSha256: string };
 
 export type Registration =
   | { readonly result: 'user'; readonly userId: string }
-  /** The email contains a confirmation link or, if the address already belongs to a user, says so. */
+  /** Scrip mails a confirmation link, or a message that the address already belongs to a user. */
   | { readonly result: 'mailed' }
   | { readonly result: 'address-taken' }
   /** Sign-up is closed, or the invitation is not valid. */
@@ -85,7 +85,8 @@ export class Registrations {
   }
 
   /**
-   * Always computes one password hash. With a mail server, the result does not reveal whether a user has the address.
+   * Hashes the password before any check, so that a refusal takes about as long as a success. With a mail server, the
+   * result is always `mailed`, and does not reveal whether the address belongs to a user.
    */
   async register(credentials: Credentials, entry: Entry): Promise<Registration> {
     const { database, passwords, mail } = this.#options;
@@ -100,12 +101,12 @@ export class Registrations {
     return { result: 'mailed' };
   }
 
-  /** @returns the address of the recipient; null if the link is invalid */
+  /** @returns the email address to which the link was sent; null if the link is invalid */
   async emailOfLink(token: string): Promise<string | null> {
     return (await this.#pendingOf(token))?.email ?? null;
   }
 
-  /** @returns null if the password is wrong; after any other result, the link no longer works */
+  /** Uses up the link unless the password is wrong. @returns null if the password is wrong */
   async confirm(token: string, password: string): Promise<Registration | null> {
     const { database, passwords } = this.#options;
     const pending = await this.#pendingOf(token);
@@ -145,7 +146,7 @@ export class Registrations {
       return offer.kind === 'new-account'
         ? { account: await createAccount(queries, accountName, now), role: 'owner' }
         : null;
-    // Another person may have claimed the account in the meantime.
+    // Another person may have claimed the account after this person opened the form.
     if (offer.kind !== 'first-account' || offer.account !== claimed) return null;
     await renameAccount(queries, claimed, accountName);
     return { account: claimed, role: 'owner' };

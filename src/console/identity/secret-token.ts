@@ -9,7 +9,7 @@ export function newToken(): string {
   return randomBytes(BYTES).toString('base64url');
 }
 
-/** @returns 64 hexadecimal digits */
+/** @returns the hash as 64 hexadecimal digits */
 export function sha256Of(text: string): string {
   return hash('sha256', text, 'hex');
 }

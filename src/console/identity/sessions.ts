@@ -1,5 +1,6 @@
-// Sessions of signed-in users. The database stores the SHA-256 of the token in the cookie. A session ends 12 hours
-// after its last use, 7 days after it began, on sign-out, when the password changes, and when the user is removed.
+// Sessions of signed-in users. The cookie contains a token; the database stores only the SHA-256 of the token. A
+// session ends 12 hours after its last use, 7 days after it began, on sign-out, when the password changes, and when the
+// user is removed.
 
 import { DAY_MS, HOUR_MS } from '../../ledger/instant.ts';
 import type { AccountDatabase } from '../../store/account-database.ts';
@@ -21,7 +22,7 @@ export interface ListedSession {
   readonly isCurrent: boolean;
 }
 
-/** Edge also names Chrome in its user agent, so the order matters. */
+/** The first match counts: the user agents of Edge and Opera contain `Chrome` as well. */
 const BROWSERS = [
   ['Edg', 'Edge'],
   ['OPR', 'Opera'],
@@ -54,7 +55,7 @@ export class Sessions {
     this.#now = now;
   }
 
-  /** @param browser its description, for the list of sessions @returns the token for the cookie */
+  /** @param browser a description such as `Firefox on Linux` @returns the token for the cookie */
   async begin(userId: string, browser: string): Promise<string> {
     const token = newToken();
     const now = this.#now();
@@ -104,7 +105,7 @@ export class Sessions {
     return viewer;
   }
 
-  /** Active sessions of a user, most recently used first. @param token the session of the viewer */
+  /** Active sessions of a user, most recently used first. @param token the token of the viewer's own session */
   async list(userId: string, token: string): Promise<readonly ListedSession[]> {
     const rows = await this.#database.queries
       .selectFrom('console_sessions')
@@ -119,10 +120,10 @@ export class Sessions {
   }
 
   /**
-   * Ends one or all sessions of the user, except the session of the viewer.
+   * Ends one session or all sessions of the user, but never the viewer's own session.
    *
-   * @param id of the session to end, from the list of sessions; null for all
-   * @param token the session of the viewer
+   * @param id the `id` of a listed session; null to end all sessions
+   * @param token the token of the viewer's own session
    */
   async endOther(userId: string, id: string | null, token: string): Promise<void> {
     const others = this.#database.queries

@@ -1,4 +1,4 @@
-// Users of the console and their passwords. `registration.ts` creates users.
+// Authenticates the users of the console, and changes their passwords. registration.ts creates users.
 
 import { HOUR_MS } from '../../ledger/instant.ts';
 import type { AccountDatabase, AccountQueries, AccountTables } from '../../store/account-database.ts';
@@ -30,7 +30,11 @@ export class Users {
     this.#options = options;
   }
 
-  /** @returns the ID of the user; null for a wrong password or an unknown address, which take the same time */
+  /**
+   * Takes the same time for a wrong password and for an unknown address.
+   *
+   * @returns the ID of the user; null if the address or the password is wrong
+   */
   async authenticate({ email, password }: Credentials): Promise<string | null> {
     const { database, passwords } = this.#options;
     const user = await userByEmail(database.queries, email);
@@ -44,7 +48,7 @@ export class Users {
     return passwords.verify(password, user?.password_hash);
   }
 
-  /** Returns before the user is looked up, so that the response time does not depend on the address. */
+  /** Looks up the user in the background, so that the response time does not reveal whether the user exists. */
   requestPasswordReset(email: string): void {
     this.#options.mail.sendLater(async (mailer) => {
       const user = await userByEmail(this.#options.database.queries, email);
@@ -52,7 +56,7 @@ export class Users {
     });
   }
 
-  /** @returns the address of the recipient; null if the link is invalid */
+  /** @returns the email address to which the link was sent; null if the link is invalid */
   async emailOfResetLink(token: string): Promise<string | null> {
     const { database, now } = this.#options;
     const row = await database.queries

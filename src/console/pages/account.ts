@@ -13,7 +13,7 @@ export interface AccountView {
   /** Most recently used first. */
   readonly sessions: readonly ListedSession[];
   readonly theme: Theme;
-  /** The refused form with its errors. */
+  /** The refused form with its errors; null if no form was refused. */
   readonly refused: { readonly form: AccountForm; readonly state: FormState } | null;
 }
 

@@ -16,13 +16,13 @@ export interface KeyView extends Omit<ListedKey, 'account' | 'accountName' | 'cr
   readonly createdBy: ActorView;
   /** Null unless the key is revoked. */
   readonly revokedBy: ActorView | null;
-  /** Transactions and credits of the key in the last `usedDays` days. */
+  /** The transactions made with the key in the last `usedDays` days, and their credits. */
   readonly use: Pick<ActorTotal, 'granted' | 'spent' | 'transactions'>;
 }
 
 export interface ApiKeysView {
   readonly now: Instant;
-  /** Active keys first, then revoked keys, each newest first. */
+  /** Active keys before revoked keys; in both groups, newest first. */
   readonly keys: readonly KeyView[];
   readonly usedDays: number;
   readonly state: FormState | null;
@@ -124,7 +124,7 @@ function keyLog({ keys }: ApiKeysView): string {
 
 function statusOf({ id, revokedAt }: KeyView): string {
   if (revokedAt !== null) return 'Revoked';
-  // All links have the same text, so screen readers also announce the name of the key.
+  // The link of every key has the text "Revoke", so screen readers also announce the name of the key.
   return html`<a class="button secondary small" href="/console/api-keys/${id}/revoke" aria-describedby="key-${id}">Revoke</a>`;
 }
 
@@ -156,10 +156,10 @@ export function keyCreatedPage({ name, scope, secret, apiUrl }: KeyCreatedView, 
   return page({ title: 'Your new API key', viewer, current: 'api-keys', body });
 }
 
-/** An end user can be any UUID, so the example commands work unchanged. */
+/** The account chooses the UUIDs of its end users, so the example commands work with any UUID. */
 const EXAMPLE_END_USER = '5f2b1c9e-3a70-4d2e-9b61-0c8f4e7a1d23';
 
-/** A shell command, escaped for HTML. In a ghtml template, a backslash does not start an escape sequence. */
+/** Returns a `curl` command, escaped for HTML. ghtml does not process escape sequences, so `\` stays a backslash. */
 export function addCreditsCommand(apiUrl: string, key: string): string {
   return html`curl -X POST ${apiUrl}/add \
   -H "Authorization: Bearer ${key}" \

@@ -132,7 +132,7 @@ function fieldsOf({ parameters = [], requestBody }: Operation, document: OpenApi
   return [...ofBody, ...ofParameters];
 }
 
-/** The field of a list comes first, then the fields of its entries. */
+/** Returns one row for each field. The rows for the fields of list entries follow the row for the list. */
 function responseFieldsOf(schema: Schema | undefined, document: OpenApiDocument): readonly FieldRow[] {
   return propertiesOf(schema, document).flatMap((row) => {
     const entries = row.schema.items === undefined ? [] : responseFieldsOf(row.schema.items, document);
@@ -235,7 +235,7 @@ function code(label: string, text: string | undefined): string {
     : html`<p class="label">${label}</p><pre class="code" tabindex="0"><code>${text}</code></pre>`;
 }
 
-/** Names in backticks become code. */
+/** Puts names in backticks into `<code>` elements. */
 function prose(text: string): string {
   return html`${text}`.replaceAll(/`([^`]*)`/g, '<code>$1</code>');
 }

@@ -1,4 +1,4 @@
-// Text that the user copies and that is shown only once, with a copy button if the browser runs scripts.
+// A box with a secret or a link that the console shows only once. In browsers that run scripts, it has a copy button.
 
 import { html } from 'ghtml';
 

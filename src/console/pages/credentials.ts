@@ -1,4 +1,4 @@
-// The pages for signing in, signing up, joining, and resetting a password.
+// The pages for signing in, signing up, joining an account, and resetting a password.
 
 import { html } from 'ghtml';
 import type { Invitation } from '../identity/members.ts';
@@ -33,7 +33,7 @@ address. On the machine that runs Scrip, you can use http://localhost.</p>`,
   );
 }
 
-/** @param claimed the name of the account that signing up claims; null if signing up creates an account */
+/** @param claimed the name of the existing account that the new user will own; null if sign-up creates an account */
 export function signUpPage(claimed: string | null, state: FormState | null): string {
   const accountName = { id: 'name', name: 'name', label: 'Account name', autocomplete: 'organization' };
   const lede =
@@ -53,7 +53,7 @@ export function signUpPage(claimed: string | null, state: FormState | null): str
   );
 }
 
-/** @param isWaiting whether the first account has no members yet */
+/** @param isWaiting whether the ledger's first account has no members yet */
 export function signUpClosedPage(isWaiting: boolean): string {
   const text = isWaiting
     ? 'No one has signed up on this server yet. To be the first, open the link that Scrip printed when it started, or run <code>scrip invite</code> to print a new link.'
@@ -84,7 +84,7 @@ password you'll sign in with. An address can belong to only one account.</p>
   );
 }
 
-/** Shown to a signed-in user, since a user can belong to only one account. */
+/** Shown if a signed-in user opens an invitation: a user can belong to only one account. */
 export function cannotJoinPage(
   { accountName }: Invitation,
   viewer: NonNullable<Page['viewer']>,
@@ -117,7 +117,7 @@ export function forgotPasswordPage(state: FormState | null): string {
 
 export interface MailedLinkView {
   readonly token: string;
-  /** The recipient of the link. */
+  /** The email address to which the link was sent. */
   readonly email: string;
   readonly state: FormState | null;
 }

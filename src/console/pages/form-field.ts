@@ -17,7 +17,7 @@ export interface Field {
   readonly type?: 'text' | 'email' | 'password' | 'date' | 'datetime-local';
   readonly autocomplete?: string;
   readonly hint?: string;
-  /** The value in a form that has not been sent. */
+  /** The value before the form is sent; empty if absent. */
   readonly initial?: string;
   readonly isOptional?: boolean;
   /** Whether the label of an optional field ends in "(optional)"; true by default. */
@@ -35,11 +35,11 @@ export interface Select {
   readonly label: string;
   readonly choices: readonly (readonly [value: string, label: string])[];
   readonly hint?: string;
-  /** The value in a form that has not been sent; the first choice if absent. */
+  /** The value before the form is sent; the first choice if absent. */
   readonly initial?: string;
 }
 
-/** The key of an error that concerns the whole form. */
+/** The key in `errors` for an error that concerns the whole form. */
 export const WHOLE_FORM = 'form';
 
 /** @param state null for a form that has not been sent */
@@ -116,7 +116,7 @@ export function formError(state: FormState | null): string {
   return error ? html`<p class="error" role="alert">${error}</p>` : '';
 }
 
-/** Prevents a form that is sent twice from taking effect twice. */
+/** A form that is sent twice with the same key takes effect only once. */
 export function idempotencyKeyInput(key: string): string {
   return html`<input type="hidden" name="idempotency_key" value="${key}">`;
 }

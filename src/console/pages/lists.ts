@@ -42,7 +42,7 @@ export function kindBadge(kind: PostingKind): string {
   return html`<span class="badge kind-${kind}">${KIND_LABELS[kind]}</span>`;
 }
 
-/** Returns an empty string for kinds that neither spend nor grant credits. */
+/** Returns the signed amount of a transaction; empty if transactions of its kind neither grant nor spend credits. */
 export function amountLabel({ kind, amount }: Pick<Activity, 'kind' | 'amount'>): string {
   return isListed(kind) ? wrappable(signedText(amount)) : '';
 }
@@ -98,7 +98,7 @@ export interface Table {
   readonly isTall?: boolean;
 }
 
-/** On narrow screens, CSS stacks the cells of a row; the ARIA roles tell screen readers that it is still a table. */
+/** On narrow screens, CSS stacks the cells of a row. The ARIA roles tell screen readers that they form a table. */
 export function table({ label, columns, rows, classes = '', isTall = false }: Table): string {
   const headings = columns.map(
     ([heading, cells]) =>
@@ -116,7 +116,7 @@ function headingOf(heading: string): string {
 
 export interface PagerLink {
   readonly label: string;
-  /** Null to leave out the link. */
+  /** If null, the link is left out. */
   readonly path: string | null;
   readonly isNext?: boolean;
 }

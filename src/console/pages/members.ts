@@ -12,7 +12,7 @@ export interface MembersView {
   /** In the order in which the members joined. */
   readonly members: readonly Member[];
   readonly pendingInvitations: readonly PendingInvitation[];
-  /** The link of a new invitation. It is shown only once, on this page. */
+  /** The link of a new invitation, which is shown only once; null if no invitation was created. */
   readonly newInvitationUrl: string | null;
   readonly error: string | null;
 }
@@ -47,7 +47,7 @@ function newInvitation(url: string): string {
 </section>`;
 }
 
-/** All rows have the same buttons, so screen readers also announce the email address. */
+/** All rows have the same buttons, so screen readers also announce the email address of the member. */
 function memberRow({ userId, email, role, joinedAt }: Member, id: string, isViewer: boolean): string {
   const otherRole = role === 'owner' ? 'member' : 'owner';
   return html`<tr role="row">

@@ -28,7 +28,7 @@ export interface ActorChoice {
 export interface OverviewView extends Overview {
   readonly counts: EndUserCounts;
   readonly period: Period;
-  /** The actor by which the overview is filtered; null if it shows all actors. */
+  /** The actor that the user chose in the filter; null for all actors. */
   readonly by: ActorChoice | null;
   readonly keys: readonly ActorChoice[];
   readonly members: readonly ActorChoice[];
@@ -126,7 +126,7 @@ function recentTable(recent: OverviewView['recent']): string {
   return table({ label: 'Recent activity', classes: 'recent', columns, rows });
 }
 
-/** Omits the first characters of an API key, so that the label fits on one line. */
+/** For an API key, returns its name without its first characters, so that the label fits on one line. */
 function shortActorLabel({ by }: Activity): string {
   return by.kind === 'api-key' ? html`${by.name}` : actorLabel(by);
 }

@@ -11,13 +11,13 @@ export const TEST_CLOCK_PATH = '/console/test-clock';
 const MAIN = '<main id="content" tabindex="-1">';
 
 /**
- * @param now null if the ledger has no test clock
- * @param url the page to which the form of the banner returns
+ * @param now the time of the test clock; null if the ledger has none
+ * @param url the page that the browser opens after the form of the banner is sent
  */
 export function withTestClock(page: string, now: Instant | null, url: string): string {
   if (now === null) return page;
   const isSignedIn = page.includes('<body class="signed-in">');
-  // In a replacement string, `$` would have a special meaning.
+  // A function returns the replacement, since `$` has a special meaning in a replacement string.
   return page.replace(MAIN, () => MAIN + banner(now, isSignedIn ? url : null));
 }
 
@@ -36,7 +36,7 @@ function bannerForm(now: Instant, url: string): string {
 </form>`;
 }
 
-/** The form sends the time from which it counts the days, so that a form sent twice moves the clock once. */
+/** The days are added to the time that the form shows, so sending the form twice moves the clock only once. */
 function startFields(now: Instant, url: string): string {
   return html`<input type="hidden" name="from" value="${now}"><input type="hidden" name="back" value="${url}">`;
 }

@@ -1,5 +1,4 @@
-// Display names for the actors that the ledger records: `key:7`, `user:…`, `renewal`, `change`, `lapse` or
-// `operator`.
+// Display names for actors: `key:7`, `user:…`, `renewal`, `change`, `lapse` and `operator`.
 
 import { type Actor, CHANGE_ACTOR, LAPSE_ACTOR, RENEWAL_ACTOR } from '../../ledger/posting.ts';
 import { OPERATOR } from '../../store/key-store.ts';
@@ -8,7 +7,7 @@ import type { Viewer } from '../layout.ts';
 import type { ActorView } from '../pages/lists.ts';
 import type { ActorChoice } from '../pages/overview.ts';
 
-/** Returns the actor that the ledger records for changes that a user of the console makes. */
+/** Returns the actor that is recorded if a user of the console changes something. */
 export function actorOf({ userId }: Viewer): Actor {
   return `user:${userId}`;
 }

@@ -5,10 +5,10 @@ import { apiReferencePage, type OpenApiDocument } from '../pages/api-reference.t
 import type { On } from '../permissions.ts';
 import { sendPage } from '../request-reply.ts';
 
-/** @param document must not be called before the server has started to listen */
+/** @param document returns the OpenAPI document; must not be called before the server listens */
 export function apiReferenceRoutes(on: On, context: ConsoleContext, document: () => OpenApiDocument): void {
   on('GET /docs', async (request, reply) => {
-    // If the tables of the console are unusable, show the reference as to a signed-out user.
+    // If the console's tables cannot be read, show the page for signed-out users.
     const viewer = await context.viewerOf(request).catch(() => null);
     return sendPage(reply, apiReferencePage(document(), context.publicUrlFor(request), viewer));
   });

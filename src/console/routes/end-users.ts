@@ -1,5 +1,5 @@
-// Routes for the lists of end users and the search. A search for a whole UUID opens the page of the end user, who may
-// have no credits yet.
+// Routes for the lists of end users and the search. A search for a whole UUID opens the page of the end user, even
+// if the end user has no credits yet.
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { DAY_MS } from '../../ledger/instant.ts';

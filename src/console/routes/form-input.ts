@@ -64,7 +64,7 @@ export function readRolloverMax(text: string): FieldReading<Amount | 0> {
   return /^\s*0*\s*$/.test(text) ? accepted(0) : readAmount(text);
 }
 
-/** Returns null if the field is empty. */
+/** Returns null for an empty field; otherwise calls `read`. */
 export function readOptional<Value>(
   text: string,
   read: (text: string) => FieldReading<Value>,
@@ -72,7 +72,7 @@ export function readOptional<Value>(
   return text.trim() === '' ? accepted(null) : read(text);
 }
 
-/** Replaces line breaks and other control characters with spaces. An empty field means null. */
+/** Replaces line breaks and other control characters with spaces. Returns null for an empty field. */
 export function readLine(text: string, charactersMax: number): FieldReading<string | null> {
   const line = text.replaceAll(/\p{Cc}+/gu, ' ').trim();
   if ([...line].length > charactersMax) return refused(`Must be at most ${numberText(charactersMax)} characters.`);

@@ -1,4 +1,4 @@
-// Routes that reset a forgotten password with a mailed link.
+// Routes with which a user resets a forgotten password by a mailed link.
 
 import type { ConsoleContext } from '../console-context.ts';
 import { EMAIL_ERROR, normalizedEmail, passwordError } from '../identity/credential-rules.ts';

@@ -1,5 +1,5 @@
-// Remembers the forms that create a secret, so that a form that is sent twice, for example by a double click, takes
-// effect only once. The response to the second request cannot show the secret again.
+// Remembers which forms have created a secret. A form that is sent twice, for example by a double click, takes effect
+// only once. The response to the second request cannot show the secret again.
 
 import { randomUUID } from 'node:crypto';
 import type { FastifyRequest } from 'fastify';
@@ -14,7 +14,7 @@ export class SentForms {
   readonly #sent = new Map<string, Promise<void>>();
 
   /**
-   * Does the work of a form, unless the viewer has sent the form before. After a failure, the form can be sent again.
+   * Calls `work`, unless the viewer has sent the form before. If `work` fails, the viewer can send the form again.
    *
    * @returns the result of `work`; null if the form was sent before
    */

@@ -10,8 +10,8 @@ import { formField, noticeOf, redirectTo, sendPage } from '../request-reply.ts';
 import { clearCookie, setCookie } from '../session-cookie.ts';
 
 /**
- * Maximum length of an address and a password together. Longer input cannot be valid, and is refused without hashing
- * it.
+ * Maximum length of an email address and a password together. Longer input cannot be valid. It is refused without
+ * computing a password hash.
  */
 export const CREDENTIALS_CHARACTERS_MAX = 1_000;
 
@@ -51,9 +51,9 @@ export function signInRoutes(on: On, context: ConsoleContext): void {
 }
 
 /**
- * Checks a password, unless there were too many attempts to sign in.
+ * Calls `attempt`, which checks a password, unless there were too many attempts to sign in.
  *
- * @param attempt resolves to null for a wrong password
+ * @param attempt resolves to null if the password is wrong
  * @returns undefined if there were too many attempts; the response has then been sent
  */
 export async function attemptPassword<Result>(
@@ -70,7 +70,7 @@ export async function attemptPassword<Result>(
   return result;
 }
 
-/** Ends the browser's previous session, since an attacker may have planted its cookie (session fixation). */
+/** Ends the browser's previous session, since an attacker may have set its cookie (session fixation). */
 export async function signIn(context: ConsoleContext, request: FastifyRequest, reply: FastifyReply, userId: string) {
   const { sessions } = await context.identity();
   const before = context.sessionTokenOf(request);

@@ -1,4 +1,4 @@
-// Routes with which members move the test clock; 404 on a ledger without one.
+// Routes with which members move the test clock. On a ledger without a test clock, they return 404.
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { NO_TEST_CLOCK } from '../../http/problems.ts';
@@ -12,7 +12,7 @@ import { type FieldReading, readDays, readInstant } from './form-input.ts';
 
 const NOTICES = { moved: 'Test clock moved.' } as const;
 
-/** Paths to which the form may redirect the browser. */
+/** After the form is sent, the browser may return only to pages of the console and to the API reference. */
 const BACK = /^\/(?:console|docs)(?:[/?][!-~]*)?$/;
 
 const NOT_FORWARD = 'Must not be before the time of the test clock or after the year 9999.';
@@ -37,7 +37,7 @@ export function testClockRoutes(on: On, context: ConsoleContext): void {
   });
 }
 
-/** Returns the time that the form showed. The days in the form are added to this time. */
+/** Returns the time of the test clock when the form was loaded. The entered days are added to this time. */
 function fromOf(request: FastifyRequest, now: Instant): Instant {
   const from = Number(formField(request, 'from') || now);
   return isInstant(from) ? from : now;

@@ -1,22 +1,22 @@
-// Decides to which URLs and addresses webhooks may be sent. URLs come from customers, so without this check a customer
-// could reach services inside the network of the operator. A name may resolve to another address at any time, so
-// addresses are checked again at each connection; see request.ts.
+// Decides to which URLs and IP addresses webhooks may be sent. URLs come from customers. Without this check, a customer
+// could reach services inside the network of the operator. A host name may resolve to another address at any time, so
+// request.ts checks the address again at each connection.
 
 import ipaddr from 'ipaddr.js';
 
 export interface AddressRules {
   /** Whether private and loopback addresses are allowed. */
   readonly allowPrivate: boolean;
-  /** Whether loopback addresses are allowed, even without TLS. */
+  /** Whether loopback addresses are allowed. They need no TLS. */
   readonly allowLoopback: boolean;
 }
 
 export const URL_CHARACTERS_MAX = 2_048;
 const LOOPBACK_NAME = /^(?:.+\.)?localhost\.?$/i;
-/** Other special ranges are never allowed, such as link-local addresses, at which cloud providers serve credentials. */
+/** Other special ranges are never allowed. For example, cloud providers serve credentials at link-local addresses. */
 const PRIVATE_RANGES = new Set(['private', 'uniqueLocal', 'carrierGradeNat']);
 
-/** @returns a sentence that says why webhooks may not be sent to the URL; null if they may */
+/** @returns a sentence that says why webhooks must not be sent to the URL; null if the URL is allowed */
 export function urlProblem(text: string, rules: AddressRules): string | null {
   const url = URL.canParse(text) ? new URL(text) : null;
   if (url === null || text.length > URL_CHARACTERS_MAX || !/^https?:$/.test(url.protocol))
@@ -33,7 +33,7 @@ export function urlProblem(text: string, rules: AddressRules): string | null {
 /**
  * @param address an IP address
  * @param protocol `https:` or `http:`
- * @returns a sentence that says why no webhook may be sent to the address; null if it may
+ * @returns a sentence that says why webhooks must not be sent to the address; null if the address is allowed
  */
 export function addressProblem(address: string, protocol: string, rules: AddressRules): string | null {
   const range = ipaddr.isValid(address) ? ipaddr.process(address).range() : 'invalid';

@@ -18,7 +18,7 @@ export interface Delivery {
   readonly durationMs: number;
   /** Null if there was no HTTP response. */
   readonly status: number | null;
-  /** A sentence; null if the event was delivered. */
+  /** Why the attempt failed, as a sentence; null if the event was delivered. */
   readonly error: string | null;
   /** The beginning of the response body. */
   readonly answer: string;
@@ -29,7 +29,7 @@ export const DELIVERIES_RETENTION_MS = 7 * DAY_MS;
 const ROWS_PER_STATEMENT = 500;
 const INSTANT_DIGITS = 15;
 
-/** IDs sort by time, so an ID also serves as the cursor of a page. */
+/** The IDs of deliveries sort by time, so an ID can be used as the cursor of a page. */
 export function newDeliveryId(at: Instant): string {
   return `dlv_${String(at).padStart(INSTANT_DIGITS, '0')}${randomBytes(8).toString('hex')}`;
 }
@@ -49,7 +49,7 @@ export function deliveryOf(row: Selectable<AccountTables['webhook_deliveries']>)
   };
 }
 
-/** @param page `before` is the id of a delivery, or null for the first page */
+/** @param page `before` is the ID of the last delivery on the previous page; null for the first page */
 export async function deliveriesPage(
   queries: AccountQueries,
   endpointId: number,
@@ -71,7 +71,7 @@ export async function deliveriesPage(
   return { deliveries, next: rows.length > limit ? (deliveries.at(-1)?.id ?? null) : null };
 }
 
-/** Returns the instant in an ID; 0 for any other text, so that the page is empty. */
+/** Returns the instant in the ID of a delivery; 0 for any other text, so that the page is empty. */
 function instantIn(id: string): Instant {
   return Number(new RegExp(`^dlv_(\\d{${INSTANT_DIGITS}})[0-9a-f]{16}$`).exec(id)?.[1] ?? 0);
 }

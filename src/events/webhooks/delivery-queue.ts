@@ -14,9 +14,9 @@ export interface QueuedEvent {
   readonly id: string;
   readonly type: string;
   readonly endUserId: string;
-  /** When the event happened; for an event from webhook_pending, when it was first tried, or null if it never was. */
+  /** When the event happened. For events from webhook_pending: the time of the first attempt, null before it. */
   readonly at: Instant | null;
-  /** Null if the event is stored in webhook_pending; the body is then read from there when the event is sent. */
+  /** Null if the event is stored in webhook_pending. The sender then reads the body from webhook_pending. */
   body: string | null;
   /** The place in webhook_pending; null if the event is not stored there. */
   place: number | null;
@@ -29,7 +29,7 @@ export interface QueuedEvent {
 }
 
 interface LogEntry {
-  /** Null for the end of a page of the event log. The last events of a page may have types that are not sent. */
+  /** Null at the end of each page of the event log: the last events of a page may have types that are not sent. */
   readonly event: QueuedEvent | null;
   readonly position: EventPosition;
 }
@@ -39,9 +39,9 @@ export class DeliveryQueue {
   #position: EventPosition;
   readonly #log: LogEntry[] = [];
   readonly #users = new Map<string, QueuedEvent[]>();
-  /** The end users whose head may be due, in the order in which they are tried. */
+  /** The end users whose first event may be due, in the order in which the events will be sent. */
   readonly #ready = new Set<string>();
-  /** The end users whose head waits for a retry. */
+  /** The end users whose first event waits for a retry. */
   readonly #later = new Set<string>();
   #stored = 0;
 
@@ -53,7 +53,7 @@ export class DeliveryQueue {
     return this.#position;
   }
 
-  /** The number of entries that were read from the event log and are after `position`. */
+  /** The number of entries after `position` that were read from the event log. */
   get loggedSize(): number {
     return this.#log.length;
   }
@@ -78,7 +78,7 @@ export class DeliveryQueue {
     this.#append(event);
   }
 
-  /** Makes end users ready if the retry of their head is due. */
+  /** Makes end users ready if the retry of their first event is due. */
   promote(now: Instant): void {
     for (const user of this.#later) {
       if (this.#headOf(user).nextAttemptAt > now) continue;
@@ -87,7 +87,7 @@ export class DeliveryQueue {
     }
   }
 
-  /** Marks the next due head as being sent. @returns the head; null if no head is due */
+  /** Takes the next event that is due, and marks it as being sent. @returns null if no event is due */
   next(now: Instant): QueuedEvent | null {
     for (const user of this.#ready) {
       const head = this.#headOf(user);
@@ -98,7 +98,7 @@ export class DeliveryQueue {
     return null;
   }
 
-  /** Same as `next`, but only for heads that have failed before, earliest `nextAttemptAt` first. */
+  /** Same as `next`, but takes only events that have failed before, in the order of `nextAttemptAt`. */
   nextProbe(now: Instant): QueuedEvent | null {
     let probe: QueuedEvent | null = null;
     for (const [head] of this.#users.values()) {
@@ -108,13 +108,13 @@ export class DeliveryQueue {
     return probe && this.#send(probe);
   }
 
-  /** Whether a head waits for a retry. */
+  /** Whether the first event of any end user has failed and is not delivered yet. */
   hasFailed(): boolean {
     for (const [head] of this.#users.values()) if (head !== undefined && head.attempts > 0) return true;
     return false;
   }
 
-  /** Removes an event that was delivered, or on which Scrip gave up. */
+  /** Removes an event that was delivered, or that Scrip no longer tries to deliver. */
   finish(event: QueuedEvent): void {
     const events = this.#users.get(event.endUserId) as QueuedEvent[];
     assert(event === events[0] && event.isSending, 'only heads are sent');
@@ -127,7 +127,7 @@ export class DeliveryQueue {
     this.#advance();
   }
 
-  /** Returns an undelivered event to the queue. It is due again at its `nextAttemptAt`. */
+  /** Puts an undelivered event back into the queue. The event is due again at its `nextAttemptAt`. */
   putBack(event: QueuedEvent): void {
     assert(event.isSending, 'the event was being sent');
     event.isSending = false;
@@ -161,7 +161,7 @@ export class DeliveryQueue {
   /**
    * Records that events were stored in webhook_pending, at consecutive places from `firstPlace` on.
    *
-   * @returns the places of events that became done in the meantime; the caller must delete their rows
+   * @returns the places of events that became done before this call; the caller must delete their rows
    */
   stored(events: readonly QueuedEvent[], firstPlace: number): number[] {
     const finished: number[] = [];
@@ -175,7 +175,7 @@ export class DeliveryQueue {
     return finished;
   }
 
-  /** The earliest `at` of all heads; null if there is none. */
+  /** The earliest `at` among the first events of all end users; null if there is none. */
   oldestAt(): Instant | null {
     let oldest: Instant | null = null;
     for (const [head] of this.#users.values())

@@ -1,4 +1,4 @@
-// Reads and writes the database for the senders of this process. The changes of all senders are written in one
+// Reads and writes the database for the webhook senders of this process. The changes of all senders are written in one
 // transaction each second, since each transaction on SQLite blocks the main thread.
 
 import { setImmediate } from 'node:timers/promises';
@@ -23,7 +23,7 @@ export interface Retry {
   readonly nextAttemptAt: Instant;
 }
 
-/** What has changed for an endpoint since the last transaction. */
+/** What has changed for an endpoint since its changes were last stored. */
 export interface EndpointChanges {
   readonly endpointId: number;
   /** Null if the position has not changed. */
@@ -31,12 +31,12 @@ export interface EndpointChanges {
   /** The undelivered events before `position`, which must be stored in `webhook_pending`. */
   readonly passed: readonly QueuedEvent[];
   readonly retries: readonly Retry[];
-  /** The places of the rows to delete. */
+  /** The places of the rows to delete from `webhook_pending`. */
   readonly finished: readonly number[];
   readonly deliveries: readonly Delivery[];
-  /** Whether all pending events are due now. */
+  /** Whether to make all pending events due now. */
   readonly isDue: boolean;
-  /** The reason to pause the endpoint; null to leave it as it is. */
+  /** Why to pause the endpoint, as a sentence; null if the endpoint is not to be paused. */
   readonly pausedBecause: string | null;
   /** Whether the lease ends. */
   readonly isReleased: boolean;
@@ -58,7 +58,7 @@ export class DeliveryStore {
   readonly #database: AccountDatabase;
   readonly #process: string;
 
-  /** @param process identifies this process in leases */
+  /** @param process the name of this process in leases */
   constructor(database: AccountDatabase, process: string) {
     this.#database = database;
     this.#process = process;
@@ -129,7 +129,10 @@ export class DeliveryStore {
     });
   }
 
-  /** Stores the deliveries for which `store` had no room. A crash may lose some, since they are only shown to users. */
+  /**
+   * Stores the deliveries for which `store` had no room. A crash may lose some deliveries, which is acceptable, since
+   * deliveries are only shown to users.
+   */
   async storeDeliveries(changes: readonly EndpointChanges[], stored: StoredChanges): Promise<void> {
     let room = DELIVERIES_PER_TRANSACTION;
     for (const { endpointId, deliveries } of [...changes].sort((a, b) => a.endpointId - b.endpointId)) {
@@ -145,9 +148,10 @@ export class DeliveryStore {
   }
 
   /**
-   * Deletes up to `DELETED_MAX` deliveries that are older than the retention or exceed the maximum per endpoint.
+   * Deletes up to `DELETED_MAX` deliveries: those older than the retention time, and the oldest if the endpoint has
+   * more than `DELIVERIES_PER_ENDPOINT_MAX`.
    *
-   * @returns whether there may be more
+   * @returns whether there may be more to delete
    */
   async deleteDeliveries(endpointId: number, now: Instant): Promise<boolean> {
     const { queries } = this.#database;
@@ -174,7 +178,7 @@ export class DeliveryStore {
     return rows.length === DELETED_MAX;
   }
 
-  /** @returns the place of the first event in `passed`, 0 if it is empty; null if the endpoint is no longer leased */
+  /** @returns the place of the first event in `passed`; 0 if `passed` is empty; null if the lease is lost */
   async #storeOne(queries: AccountQueries, changes: EndpointChanges, now: Instant): Promise<number | null> {
     const { endpointId, position, passed, retries, finished, deliveries, pausedBecause, isReleased } = changes;
     const { numUpdatedRows } = await queries

@@ -5,8 +5,8 @@
 //      ↓ drain(): a change by a user, a lost lease, or the process stops
 //   draining → idle, when no request is in flight; then the sender is discarded
 //
-// The stored position never passes an event before it is delivered or stored as pending. After a crash, some events are
-// therefore delivered again, and none is lost.
+// The stored position moves past an event only if the event is delivered or stored as pending. A crash therefore loses
+// no event, but some events are delivered again.
 
 import { setImmediate } from 'node:timers/promises';
 import type { Instant } from '../../ledger/instant.ts';
@@ -35,15 +35,15 @@ export interface SenderOptions {
   readonly gate: SendingGate;
   readonly send: SendRequest;
   readonly now: () => number;
-  /** The delay after this number of failed attempts, in milliseconds; null after the last attempt. */
+  /** The delay after `failures` failed attempts, in milliseconds; null after the last attempt. */
   readonly retryDelay: (failures: number) => number | null;
   readonly onAttempt: (kind: RequestResult['kind']) => void;
-  /** Called when something other than a delivery fails. */
+  /** Called when something other than a delivery fails, such as reading the event log. */
   readonly onTrouble: (error: unknown) => void;
 }
 
 const BUFFERED_MAX = 1_000;
-/** While this many events are pending, the sender reads no further events from the log. */
+/** While this many events are pending, the sender reads no more events from the event log. */
 export const PENDING_MAX = 10_000;
 /** Keeps each read short. */
 const READ_MAX = 200;
@@ -61,7 +61,7 @@ export class EndpointSender {
   readonly #queue: DeliveryQueue;
   readonly #abort = new AbortController();
   readonly #mayUse: () => boolean;
-  /** The position after the events that were read. */
+  /** The position in the event log after the last event that was read. */
   #readTo: EventPosition;
   #storedPosition: EventPosition | null;
   #mayHaveMore = true;
@@ -80,7 +80,7 @@ export class EndpointSender {
   /**
    * @param queue the pending events
    * @param start the stored position, and the time of the latest successful delivery
-   * @param mayUse returns whether this process certainly still has the lease
+   * @param mayUse returns false if another process may have the lease
    */
   constructor(
     endpoint: LeasedEndpoint,
@@ -114,7 +114,7 @@ export class EndpointSender {
     this.#pump();
   }
 
-  /** Reads new events. Call this when there may be some. */
+  /** Reads new events. Call this when there may be new events. */
   nudge(): void {
     this.#mayHaveMore = true;
     void this.#read();
@@ -133,7 +133,7 @@ export class EndpointSender {
     this.#abort.abort();
   }
 
-  /** Waits until the sender is idle after `drain` or `abandon`. */
+  /** Resolves when the sender is idle. Call `drain` or `abandon` first. */
   idle(): Promise<void> {
     return new Promise((resolve) => {
       this.#onIdle = resolve;
@@ -141,7 +141,7 @@ export class EndpointSender {
     });
   }
 
-  /** The changes to store; null if there are none. Call `stored` when they are stored, or else `abandon`. */
+  /** The changes to store; null if there are none. Then call `stored`, or `abandon` if the changes were not stored. */
   takeChanges(isReleased: boolean): EndpointChanges | null {
     const { position, events } = this.#queue.passed();
     const pausedBecause = this.isIdle ? this.#pausedBecause : null;
@@ -184,7 +184,7 @@ export class EndpointSender {
     return !this.#isDraining && this.#pausedBecause === null;
   }
 
-  /** The maximum number of events to read from the log now. */
+  /** The maximum number of events that may be read from the event log now. */
   get #room(): number {
     if (this.#queue.storedSize >= PENDING_MAX) return 0;
     return Math.min(BUFFERED_MAX - this.#queue.loggedSize, READ_MAX);

@@ -1,5 +1,5 @@
-// The endpoints to which webhooks are delivered, as the console and the command line manage them. Each change
-// of an endpoint increases its revision, which webhook-job.ts reads every second.
+// Manages webhook endpoints, for the console and the command line. Each change of an endpoint increases its revision,
+// which webhook-job.ts reads every second.
 
 import { randomBytes } from 'node:crypto';
 import { setImmediate } from 'node:timers/promises';
@@ -17,7 +17,7 @@ import { newSecret, type SecretBox } from './secrets.ts';
 export interface Endpoint {
   readonly id: number;
   readonly account: number;
-  /** Contains no user name or password. */
+  /** The URL contains no user name or password. */
   readonly url: string;
   /** Empty for all types. */
   readonly types: readonly EventType[];
@@ -40,9 +40,9 @@ export interface NewEndpoint {
 }
 
 export interface EndpointSummary {
-  /** The number of pending events: they wait for a retry, or for an earlier event of the same end user. */
+  /** The number of events that wait for a retry, or for an earlier event of the same end user. */
   readonly pending: number;
-  /** The earliest first attempt to deliver a pending event; null if there was no attempt yet. */
+  /** The time of the earliest attempt to deliver an event that is still pending; null if there was no attempt. */
   readonly oldestPendingAt: Instant | null;
   readonly lastDeliveredAt: Instant | null;
 }
@@ -155,7 +155,7 @@ export class Endpoints {
     });
   }
 
-  /** @returns the new secret; null if there is no such endpoint. The previous secret signs for 24 more hours. */
+  /** For 24 hours, both secrets sign each webhook. @returns the new secret; null if there is no such endpoint */
   async rotate(account: number | null, id: number): Promise<string | null> {
     const secret = newSecret();
     const isRotated = await this.#change(account, id, async (queries) => {
@@ -192,7 +192,7 @@ export class Endpoints {
     });
   }
 
-  /** Makes all pending events due now, and restarts their retry schedule. */
+  /** Ends a pause. All pending events are due now, and their retry schedule starts from the beginning. */
   resume(account: number | null, id: number): Promise<boolean> {
     return this.#change(account, id, async (queries) => {
       await updateOf(queries, id).set({ paused_at: null, paused_because: null }).execute();
@@ -227,7 +227,7 @@ export class Endpoints {
     return { pending, oldestPendingAt: oldest, lastDeliveredAt: await lastDeliveredAt(queries, id) };
   }
 
-  /** Lists attempts to deliver events, the latest first. @param page `before` is the `next` of the previous page */
+  /** Lists attempts to deliver events, latest first. @param page `before` is the previous page's `next`, or null */
   async deliveries(
     account: number | null,
     id: number,
@@ -312,7 +312,7 @@ export class Endpoints {
   }
 }
 
-/** The ID that a user has entered; null if it cannot be the ID of an endpoint. */
+/** Parses the ID of an endpoint; null if the text cannot be such an ID. */
 export function endpointIdIn(text: string): number | null {
   const id = /^[1-9]\d{0,9}$/.test(text) ? Number(text) : 0;
   return id >= 1 && id <= ID_MAX ? id : null;

@@ -1,6 +1,6 @@
-// Decides to which endpoints this process delivers. Several processes can serve one PostgreSQL ledger, and each
-// endpoint is leased to one of them. Leases end by the clock of the database, unless the process renews them, so the
-// endpoints of a killed process become free.
+// Decides to which webhook endpoints this process delivers. Several processes can serve one PostgreSQL ledger, and each
+// endpoint is leased to one of them. A lease ends after some seconds, by the clock of the database, unless the process
+// renews it. The endpoints of a killed process therefore become free.
 
 import { sql } from 'kysely';
 import type { Instant } from '../../ledger/instant.ts';
@@ -41,8 +41,8 @@ export interface EndpointRow {
 }
 
 /**
- * A process leases this share of the free endpoints per second, so that processes that start at the same time divide
- * the endpoints.
+ * Each second, a process leases only this share of the free endpoints. If several processes start at the same time,
+ * each of them therefore gets some endpoints.
  */
 const SHARE = 0.25;
 
@@ -110,7 +110,7 @@ export class Leases {
       .execute();
   }
 
-  /** @returns the endpoint; null if it is no longer leased to this process */
+  /** @returns null if the endpoint is no longer leased to this process */
   async read(id: number): Promise<EndpointRow | null> {
     const row = await this.#database.queries
       .selectFrom('webhook_endpoints')

@@ -1,5 +1,5 @@
 // Finds the events in a time range, to deliver them again. The event log has no index by time, so the search reads all
-// events of the account. It uses many short queries, since each query on SQLite blocks the main thread.
+// events of the account. The search uses many short queries, since each query on SQLite blocks the main thread.
 
 import { setImmediate } from 'node:timers/promises';
 import type { Instant } from '../../ledger/instant.ts';
@@ -17,7 +17,7 @@ interface Range {
 }
 
 /**
- * @param endpoint only events of its account and of the types that it receives are returned
+ * @param endpoint the search returns only events of the endpoint's account, and of the types that the endpoint receives
  * @returns the events in the order in which they happened; null if there are more than `max`
  */
 export async function eventsIn(

@@ -9,13 +9,13 @@ export interface NewPending {
   /** Empty for events that do not belong to an end user. */
   readonly endUserId: string;
   readonly body: string;
-  /** This and the next two fields are absent if the event was not tried yet. */
+  /** Absent, like the next two fields, if there was no attempt to deliver the event yet. */
   readonly attempts?: number;
   readonly firstAttemptAt?: Instant | null;
   readonly nextAttemptAt?: Instant;
 }
 
-/** Keeps a statement far below the maximum number of parameters of both databases. */
+/** A statement with this many rows stays far below the maximum number of parameters in both databases. */
 const ROWS_PER_STATEMENT = 500;
 
 /**

@@ -21,7 +21,7 @@ export interface RequestResult {
   readonly kind: 'delivered' | 'failed';
   /** Null if there was no HTTP response. */
   readonly status: number | null;
-  /** A sentence; null if the webhook was delivered. */
+  /** Why the attempt failed, as a sentence; null if the webhook was delivered. */
   readonly error: string | null;
   /** The beginning of the response body. */
   readonly answer: string;
@@ -40,7 +40,7 @@ export interface RequestOptions {
 }
 
 export const TIMEOUT_MS = 15_000;
-/** How long to wait for the response body once the status is known. */
+/** How long to wait for the response body after the status has arrived. */
 const BODY_MS = 1_000;
 const BODY_BYTES_MAX = 65_536;
 const ANSWER_CHARACTERS_MAX = 1_024;
@@ -48,7 +48,7 @@ const ANSWER_CHARACTERS_MAX = 1_024;
 const IDLE_MS = 4_000;
 const IDLE_SOCKETS_MAX = 500;
 
-/** Thrown if webhooks may not be sent to an address. */
+/** Thrown if webhooks must not be sent to an address. */
 class RefusedAddress extends Error {
   override readonly name = 'RefusedAddress';
 }
@@ -75,7 +75,7 @@ export class WebhookRequests {
     this.#agents = { 'http:': new http.Agent(options), 'https:': new https.Agent(options) };
   }
 
-  /** Never throws: a failure is a result. */
+  /** Never rejects: a failure is returned as a `RequestResult`. */
   async send(request: WebhookRequest): Promise<RequestResult> {
     const start = performance.now();
     const timeout = AbortSignal.timeout(this.#timeoutMs);
@@ -143,7 +143,7 @@ export class WebhookRequests {
     });
   }
 
-  /** Resolves a name, and refuses it unless each of its addresses is allowed: the connection may use any of them. */
+  /** Resolves a host name. All its addresses must be allowed, since the connection may use any of them. */
   #lookupFor(protocol: string): LookupFunction {
     return (hostname, options, callback) => {
       this.#resolve(hostname)
@@ -210,7 +210,7 @@ function statusError(status: number): string {
   return `The endpoint responded with status ${status}.`;
 }
 
-/** Uses only the code of an error: a message may contain the URL. */
+/** Uses the code of an error, but never the message, which may contain the URL. */
 function errorSentence(error: unknown): string {
   if (error instanceof RefusedAddress) return error.message;
   const code = (error as NodeJS.ErrnoException).code ?? 'no HTTP response';

@@ -17,7 +17,7 @@ const JITTER = 0.2;
 /**
  * @param failures the number of failed attempts so far, at least 1
  * @param random at least 0 and less than 1
- * @returns the delay until the next attempt; null after the last attempt
+ * @returns the delay until the next attempt, in milliseconds; null after the last attempt
  */
 export function retryDelayMs(failures: number, random: number): number | null {
   const delay = RETRY_DELAYS_MS[failures - 1];

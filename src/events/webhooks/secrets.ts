@@ -1,5 +1,5 @@
-// The secrets that sign webhooks, and their encryption in the database. The key is kept outside the database, in a
-// setting or in a file, so that a copy of the database does not disclose the secrets.
+// The secrets that sign webhooks, and their encryption in the database. The encryption key is kept outside the
+// database, in a setting or in a file, so that a copy of the database does not disclose the secrets.
 
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -25,12 +25,12 @@ export function newSecret(): string {
   return SECRET_PREFIX + randomBytes(SECRET_BYTES).toString('base64');
 }
 
-/** Decodes a secret: the bytes after its prefix. */
+/** Decodes the base64 text after the prefix of a secret. */
 export function secretBytes(secret: string): Buffer {
   return Buffer.from(secret.slice(SECRET_PREFIX.length), 'base64');
 }
 
-/** Encrypts texts for the database. */
+/** Encrypts and decrypts texts that are stored in the database. */
 export class SecretBox {
   readonly #key: Buffer;
 

@@ -1,5 +1,5 @@
 // Limits how many webhooks this process sends at once. If the process is short of CPU time, the gate also limits how
-// many it sends per second, so that the ledger goes first. Senders enter in the order in which they ask.
+// many it sends per second, so that the ledger goes first. Senders enter in the order in which they call `enter`.
 
 import { LOAD } from '../../batching/load.ts';
 
@@ -11,13 +11,13 @@ export class SendingGate {
   #inside = 0;
   readonly #waiting: (() => void)[] = [];
   #isBusy = false;
-  /** The number of senders that may still enter in the current tenth of a second if the process is busy. */
+  /** While the process is busy, this many more senders may enter in the current tenth of a second. */
   #left = 0;
   #steps = 0;
   #timer: NodeJS.Timeout | undefined;
   readonly #load: Pick<typeof LOAD, 'isBusy'>;
 
-  /** @param load tests replace this */
+  /** @param load replaced in tests */
   constructor(load: Pick<typeof LOAD, 'isBusy'> = LOAD) {
     this.#load = load;
   }
@@ -26,7 +26,7 @@ export class SendingGate {
     this.#timer = setInterval(() => this.#step(), 1_000 / STEPS_PER_SECOND).unref();
   }
 
-  /** Admits all waiting senders, so that they notice the stop. */
+  /** Admits all waiting senders. They then notice that the process stops, and send nothing. */
   stop(): void {
     clearInterval(this.#timer);
     while (this.#waiting.length > 0) this.#admitNext();

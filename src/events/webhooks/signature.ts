@@ -10,7 +10,10 @@ export interface SignedContent {
   readonly body: string;
 }
 
-/** @param secrets during a rotation, the new secret and the previous one: receivers accept any valid signature */
+/**
+ * @param secrets the secret of the endpoint; after a rotation, the previous secret as well. The headers contain one
+ * signature for each secret, and receivers accept any valid signature.
+ */
 export function signatureHeaders(content: SignedContent, secrets: readonly string[]): Record<string, string> {
   return {
     'webhook-id': content.id,

@@ -17,7 +17,7 @@ import { retryDelayMs } from './retry-schedule.ts';
 import { type SecretBox, UnusableSecret } from './secrets.ts';
 import { SendingGate } from './sending-gate.ts';
 
-/** The methods of a pino logger that the delivery uses. It logs neither secrets nor request bodies. */
+/** The methods of a pino logger that webhook-job.ts uses. No log line contains a secret or a request body. */
 export interface WebhookLogger {
   info(fields: object, message: string): void;
   warn(fields: object, message: string): void;
@@ -37,11 +37,11 @@ export interface WebhookOptions {
   readonly leases: LeaseTerms | null;
   /** Tests replace `request` and `retryDelay`. */
   readonly request?: SendRequest;
-  /** The delay after this number of failed attempts, in milliseconds; null after the last attempt. */
+  /** The delay after `failures` failed attempts, in milliseconds; null after the last attempt. */
   readonly retryDelay?: (failures: number) => number | null;
 }
 
-/** The maximum number of steps in a round that delete old deliveries. */
+/** In each round, at most this many steps delete old deliveries. */
 const CLEANING_STEPS = 10;
 /** The minimum time between two log lines about failures. */
 const TROUBLE_MS = 60_000;
@@ -103,7 +103,7 @@ export class WebhookJob {
     return this.#job.tick();
   }
 
-  /** There are new events. */
+  /** Call this when there are new events. */
   nudge(): void {
     this.#nudging ??= setTimeout(() => {
       this.#nudging = null;
@@ -147,7 +147,7 @@ export class WebhookJob {
     }
   }
 
-  /** Stores the changes of all senders, and forgets the senders that have ended. */
+  /** Stores the changes of all senders, and removes the senders that have ended. */
   async #flush(isReleased: boolean): Promise<void> {
     const ended = [...this.#senders.values()].filter((sender) => sender.isIdle);
     const taken = [...this.#senders.values()].flatMap((sender) => {
@@ -249,7 +249,7 @@ export class WebhookJob {
     }
   }
 
-  /** @returns null if it cannot be decrypted: that may be the reason for the rotation */
+  /** @returns null if the previous secret cannot be decrypted, which may be why the user rotated it */
   #previous({ sealedSecret, expiresAt }: NonNullable<EndpointRow['previous']>): LeasedEndpoint['previousSecret'] {
     try {
       return { secret: this.#options.secrets.open(sealedSecret), expiresAt };
@@ -259,7 +259,7 @@ export class WebhookJob {
     }
   }
 
-  /** Whether this process certainly still holds the lease. */
+  /** Returns false if another process may have the lease of the endpoint. */
   #isLeased(id: number): boolean {
     const { leases } = this.#options;
     const leasedAt = this.#leasedAt.get(id) ?? Number.NEGATIVE_INFINITY;

@@ -18,8 +18,8 @@ declare module 'fastify' {
     /** The caller. Set before any handler of the API runs. */
     caller: Caller;
     /**
-     * Whether the request stops counting as in flight when its response is sent. A streamed list counts until its
-     * stream is closed.
+     * Whether the request counts as in flight until its response is sent. False for a streamed list, which counts until
+     * its stream is closed.
      */
     isInFlight: boolean;
   }
@@ -47,12 +47,12 @@ export function admission(options: Admission, scope: Scope): onRequestHookHandle
   };
 }
 
-/** The account is always that of the API key. */
+/** The account always comes from the API key, never from the fields of the request. */
 export function endUserOf({ caller }: FastifyRequest, { end_user_id }: { end_user_id: string }): EndUserKey {
   return { account: caller.account, endUser: end_user_id.toLowerCase() };
 }
 
-/** @returns null if the request is admitted */
+/** @returns the problem to send; null if the request is admitted */
 function admit(
   { rateLimit, inFlight, throughput }: Admission,
   scope: Scope,
@@ -72,7 +72,7 @@ function admit(
 
 const RATE_POLICY = '"key"';
 
-/** Sets the headers of https://datatracker.ietf.org/doc/html/draft-ietf-httpapi-ratelimit-headers-11 */
+/** Sets the rate limit headers: https://datatracker.ietf.org/doc/html/draft-ietf-httpapi-ratelimit-headers-11 */
 function isWithinRate(limit: RateLimit, key: number, reply: FastifyReply): boolean {
   const { retryAfterSeconds, remaining, resetSeconds } = limit.take(key, performance.now());
   const { perSecond, burst } = limit.settings;
@@ -84,8 +84,8 @@ function isWithinRate(limit: RateLimit, key: number, reply: FastifyReply): boole
 }
 
 /**
- * Whether an account may have one more request in flight. The limit is the fair share of the account. It is also at
- * most the number of commands that the store completes in half a second, or one batch if that is more.
+ * Whether an account may have one more request in flight. Two limits apply: the fair share of the account, and the
+ * number of commands that the store completes in half a second, or one batch if that is more.
  *
  * @param perMs commands that the store completes per millisecond; null if unknown
  */

@@ -61,7 +61,7 @@ export class Connections {
     connection.answerMalformed = answer;
     if (connection.pipelined.length > 0) return;
     const { begun } = connection;
-    // A request that contains the malformed bytes never becomes complete, so there is nothing to wait for.
+    // If the malformed bytes are part of a request, it never becomes complete: do not wait for its response.
     if (begun === null || begun.writableFinished || !begun.req.complete) answer();
     else this.#whenAnswered(connection);
   }
@@ -121,11 +121,11 @@ interface ArrivedRequest {
 
 const CONNECTION = Symbol('connection');
 
-/** The state of a connection: plain fields on the socket, so that tracking costs nothing without pipelining. */
+/** The state of a connection, stored on its socket. Without pipelining, tracking a connection costs nothing. */
 export class Connection implements LatestKey, Requester, PausableConnection {
   readonly socket: Socket;
   /**
-   * Whether the connection exceeds `MAX_CONNECTIONS`: its first request is refused, and then the connection is closed.
+   * True for a connection beyond `MAX_CONNECTIONS`: its first request is refused, and then the connection is closed.
    */
   isSurplus = false;
   authorization = '';
@@ -133,7 +133,7 @@ export class Connection implements LatestKey, Requester, PausableConnection {
   account = 0;
   begun: ServerResponse | null = null;
   isPaused = false;
-  /** Pipelined requests that have not begun, in order. */
+  /** Pipelined requests that have not begun, in the order in which they arrived. */
   readonly pipelined: ArrivedRequest[] = [];
   answerMalformed: (() => void) | null = null;
   /** Whether the latest response closes the connection: later requests are not processed (RFC 9112, section 9.6). */

@@ -1,5 +1,6 @@
-// A fair queue for reading the pages of long lists: a few pages at a time. Without the queue, one turn of the event
-// loop would read 500 lists that are requested together, and every other request would wait.
+// A fair queue for reading the pages of long lists: a few pages at a time. Suppose that clients request 500 lists
+// at the same time: without the queue, one turn of the event loop would read all of them, and every other request would
+// wait.
 
 import { FairQueue } from '../../batching/fair-queue.ts';
 import { CANCELED, type Requester } from '../../batching/group-commit.ts';
@@ -16,7 +17,7 @@ export class PageQueue {
   #reading = 0;
 
   /**
-   * @param requester null if the page must be read even if the client disconnects
+   * @param requester the connection of the client; null if the page is read even after the client disconnects
    * @throws CANCELED if the client disconnects before the read begins, or the error of `read`
    */
   async read<Page>(account: number, requester: Requester | null, read: () => Promise<Page>): Promise<Page> {

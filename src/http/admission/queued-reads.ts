@@ -5,7 +5,7 @@ import type { ConsoleStore } from '../../store/console-store.ts';
 import type { LedgerStore } from '../../store/ledger-store.ts';
 import type { PageQueue } from './page-queue.ts';
 
-/** The queue treats the console as a separate account, so that the console does not wait for lists of the API. */
+/** In the queue, an account's console counts as a separate account, so that the console does not wait for API lists. */
 const consoleOf = (account: number) => -account;
 
 type LedgerReads = Pick<LedgerStore, 'load' | 'history' | 'statesAt' | 'find'>;

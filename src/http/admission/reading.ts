@@ -1,7 +1,7 @@
 // Decides which connections Scrip reads from. Node.js parses everything that has arrived on a connection, up to 64 KiB
 // or hundreds of pipelined requests, before it continues with the next connection. Scrip therefore pauses a connection
-// that pipelines until all its requests have begun. If too many requests are pipelined in one turn of the event loop,
-// Scrip pauses all connections.
+// with pipelined requests until all of them have begun. If too many requests are pipelined in one turn of the event
+// loop, Scrip pauses all connections.
 
 import type { Socket } from 'node:net';
 import { FairQueue } from '../../batching/fair-queue.ts';
@@ -19,7 +19,7 @@ export interface PausableConnection {
 
 export class Reading {
   readonly #open: ReadonlySet<PausableConnection>;
-  /** Paused connections that pipelined requests, all of which have begun. */
+  /** Paused connections whose pipelined requests have all begun. */
   readonly #emptied = new FairQueue<PausableConnection>();
   readonly #held = new FairQueue<PausableConnection>();
   #pipelined = 0;
@@ -77,7 +77,7 @@ export class Reading {
 function pause(connection: PausableConnection): void {
   if (connection.isPaused) return;
   connection.isPaused = true;
-  // Node.js resumes a socket whenever it reads the body of a request, so `pauseAgain` pauses it again.
+  // Node.js resumes a socket whenever it reads the body of a request, so `pauseAgain` pauses the socket again.
   connection.socket.on('resume', pauseAgain).pause();
 }
 

@@ -10,7 +10,7 @@ import type { BalanceHistoryQuery } from './calls/balances.ts';
 import { balanceMembers, timestamp } from './replies.ts';
 import type { InTurn } from './transaction-list.ts';
 
-/** @throws InvalidRequest if the fields contradict each other */
+/** @throws InvalidRequest if `from` is later than `to`, or if there would be more than `POINTS_MAX` points */
 export async function balanceHistory(
   ledger: Pick<LedgerStore, 'load' | 'statesAt'>,
   user: EndUserKey,

@@ -1,4 +1,4 @@
-// A cursor is read back unchanged, and only for the end user for whom it was written.
+// A cursor can be read for the end user for whom it was written, and for no other.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

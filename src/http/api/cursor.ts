@@ -4,7 +4,7 @@
 //
 // It identifies the last transaction of the page, so it stays valid on every store, after a restart, and once a
 // computed renewal is stored. The checksum also covers the account, the end user and the filters of the list. It
-// detects mistakes, not forgery: a forged cursor gives no access to other accounts.
+// detects mistakes. It does not prevent forgery, but a forged cursor gives no access to other accounts.
 
 import { createHash } from 'node:crypto';
 import type { EndUserKey } from '../../ledger/command.ts';
@@ -27,10 +27,10 @@ const TO_AT = 23;
 const CHECKSUM_AT = 29;
 const LENGTH = 37;
 const INSTANT_BYTES = 6;
-/** Encodes the null instant: this number is later than every valid instant. */
+/** Encodes null. Every valid instant is less than this number. */
 const NO_INSTANT = 2 ** 48 - 1;
 
-/** @param filters the filters of the list, as one text */
+/** @param filters the filters of the list, as `filtersOf` returns them */
 export function writeCursor({ last, from, to }: PageCursor, user: EndUserKey, filters = ''): string {
   const bytes = Buffer.alloc(LENGTH);
   bytes[0] = VERSION;

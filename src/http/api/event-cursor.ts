@@ -2,8 +2,8 @@
 //
 //   version 1 byte · checksum 8 bytes · position as text
 //
-// The checksum also covers the account. It detects mistakes, such as a cursor of another account. It does not prevent
-// forgery: the store checks the position, and returns only events of the account of the API key.
+// The checksum also covers the account. It detects mistakes, such as a cursor of another account. It need not
+// prevent forgery: the store checks the position, and returns only events of the API key's account.
 
 import { hash } from 'node:crypto';
 import type { EventPosition } from '../../store/event-log.ts';

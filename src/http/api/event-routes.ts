@@ -1,4 +1,4 @@
-// The call that lists events. A page can have a thousand events, so it is read through the queue of pages and sent in
+// The call that lists events. A page can have a thousand events, so it is read through the page queue and sent in
 // pieces.
 
 import type { FastifyInstance } from 'fastify';

@@ -1,4 +1,4 @@
-// Converts errors of Fastify about invalid requests to problems.
+// Converts Fastify's errors about invalid requests to problems of the API.
 
 import type { FastifyError, FastifyRequest } from 'fastify';
 import { FIELD_ERRORS_MAX } from '../limits.ts';

@@ -13,8 +13,8 @@ const NUMBER = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/;
 const TOKEN = /"(?:[^"\\]|\\.)*"|[{}[\]:,]|[^\s{}[\]:,"]+/g;
 
 /**
- * @returns the value, with exact numbers; undefined for an empty body
- * @throws InvalidRequest `InvalidJson`, or `InvalidField` for numbers that lose digits
+ * @returns the parsed body; undefined for an empty body
+ * @throws InvalidRequest `InvalidJson`, or `InvalidField` for duplicate members and for numbers that lose digits
  */
 export function readJson(body: Buffer): unknown {
   if (body.length === 0) return undefined;

@@ -35,7 +35,7 @@ export interface Recorded {
   readonly notePrefix: string | undefined;
 }
 
-/** @throws InvalidRequest if the fields contradict each other */
+/** @throws InvalidRequest if the cursor or the note is invalid, or if the fields contradict each other */
 export function listRequestOf(user: EndUserKey, query: TransactionListQuery): ListRequest {
   const [from, to] = [parsed(query.from), parsed(query.to)];
   if (from !== null && to !== null && from > to) {
@@ -55,7 +55,7 @@ export function listRequestOf(user: EndUserKey, query: TransactionListQuery): Li
   return { user, from: kept.from, to: kept.to, page, ...shown };
 }
 
-/** The filters as one text, which may be empty. */
+/** Returns the filters as one text, such as `add/note`; empty without filters. */
 export function filtersOf({ recorded }: Pick<ListRequest, 'recorded'>): string {
   const { kind, notePrefix } = recorded ?? {};
   return kind === undefined && notePrefix === undefined ? '' : `${kind ?? ''}/${notePrefix ?? ''}`;

@@ -11,7 +11,7 @@ import { transactionText } from './replies.ts';
 
 /**
  * Transactions per read. A read takes 0.7 ms on SQLite: short enough not to delay other requests, and long enough that
- * the overhead is small.
+ * the overhead of each read is small.
  */
 export const READ_TRANSACTIONS = 240;
 

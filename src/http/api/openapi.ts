@@ -47,8 +47,8 @@ export async function describe(app: FastifyInstance, { version, publicUrl }: Des
 }
 
 /**
- * Leaves the routes of a scope out of the document. The routes under `/v1` need not be listed: they equal the other
- * routes, and the document lists `/v1` as a server.
+ * Leaves the routes of `scope` out of the OpenAPI document. This is for the routes under `/v1`: they are the same as
+ * the other routes, and the document lists `/v1` as a server.
  */
 export function hidden(scope: FastifyInstance): FastifyInstance {
   scope.addHook('onRoute', (route) => {

@@ -32,8 +32,8 @@ const DIGITS = /^(?:0|[1-9]\d*)$/;
 const TRUTH: Readonly<Record<string, boolean>> = { true: true, false: false };
 
 /**
- * Converts the fields that are numbers and booleans. A string that cannot be converted stays unchanged, and the
- * validation refuses it.
+ * Converts the texts of integer and boolean fields. A text that cannot be converted stays unchanged, and the validation
+ * refuses it.
  */
 function readQuery(query: Fields, { integers = [], booleans = [] }: Typed): Fields {
   if (integers.length + booleans.length === 0) return query;
@@ -73,12 +73,12 @@ function mergedFields(query: Fields, body: unknown): Fields {
   return { ...query, ...body };
 }
 
-/** Returns a value for comparison: the case of a UUID is ignored. */
+/** Returns a value for comparison: UUIDs that differ only in case are equal. */
 function comparable(name: string, value: unknown): unknown {
   return name === 'end_user_id' && typeof value === 'string' ? value.toLowerCase() : value;
 }
 
-/** In a query string, the plus sign of a time zone is decoded as a space. */
+/** Matches a time zone whose plus sign was sent unencoded in a query string, and was decoded as a space. */
 const LOST_PLUS = / \d\d:?\d\d$/;
 
 /** @throws InvalidRequest for text that is not an instant */

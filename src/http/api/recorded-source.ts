@@ -36,7 +36,7 @@ export function recordedSource(
     readMax: PAGE_ROWS_MAX,
     async read(page) {
       const { transactions, terms, ...rest } = await store.history(user, { ...page, kinds, notePrefix });
-      // As in the plain list, omit a transaction that moved no credits unless its kind is requested.
+      // If no kind is requested, omit transactions that moved no credits, as the plain list does.
       const shown = kind === undefined ? transactions.filter(({ amount }) => amount !== 0) : transactions;
       return { ...rest, transactions: shown.map((transaction) => ({ ...transaction, terms })) };
     },
@@ -46,15 +46,15 @@ export function recordedSource(
 }
 
 /**
- * Yields either lapses, or renewals and changes of plan, but never both: `kinds` contains all listed kinds, which
- * exclude lapses, or only the requested kind.
+ * Never yields lapses together with renewals or changes of plan, so their order does not matter: `kinds` contains only
+ * the requested kind, or all listed kinds, and lapses are not listed.
  */
 function* dueEntries(state: EndUserState, now: Instant, kinds: readonly PostingKind[]): Generator<RecordedEntry> {
   const terms = new Map(state.cycles.map(({ id, type, plan }) => [id, { type, plan }]));
   const entryOf = (postings: readonly [Posting, ...Posting[]]) => ({ ...historyTransactionOf(postings), terms });
   if (kinds.includes('renew') || kinds.includes('change-plan')) {
     for (const posting of dueRenewals(state, now)) {
-      // The state does not contain the cycle that a change of plan opens, so its terms come from the posting.
+      // A change of plan opens a cycle that the state does not contain: take the terms of this cycle from the posting.
       if (posting.terms !== null) terms.set(posting.cycleId, posting.terms);
       if (kinds.includes(posting.kind)) yield entryOf([posting]);
     }
@@ -77,7 +77,7 @@ function heldMember(held: number): string {
   return held === 0 ? '' : `,"held":${held}`;
 }
 
-/** @param terms null to omit the type, the starting amount, the start and the end */
+/** @param terms null to omit the type, the starting amount, the start and the end of the cycle */
 function cycleText(
   { cycleId, period, amount, held }: RecordedEntry['postings'][number],
   terms: RecordedEntry['terms'] | null,

@@ -1,6 +1,7 @@
 // Builds and sends responses. Timestamps are in UTC with milliseconds and end in `Z`, except `created_at` of a cycle
-// object, which has no suffix. Frequent objects are written as text, since UUIDs and timestamps need no escapes. Large
-// documents are sent in pieces, which limits memory and distinguishes slow clients from clients that read nothing.
+// object, which has no suffix. Objects that are sent often are built without JSON.stringify: UUIDs and timestamps need
+// no escapes. Large documents are sent in pieces. This limits memory use, and shows whether a client reads slowly or
+// not at all.
 
 import { Readable } from 'node:stream';
 import type { FastifyReply } from 'fastify';
@@ -37,8 +38,8 @@ export function sendPieces(unsent: FairShare, reply: FastifyReply, pieces: reado
 const UNIT_BYTES_MAX = 3;
 
 /**
- * Returns the number of bytes in UTF-8. If the document is small even in the worst case, returns its length in UTF-16
- * code units instead, which is close enough.
+ * Returns the number of bytes in UTF-8. For a document that is certainly smaller than `LARGE_ANSWER_BYTES`, the exact
+ * number does not matter: returns the number of UTF-16 code units.
  */
 function bytesOf(pieces: readonly string[]): number {
   const length = pieces.reduce((sum, piece) => sum + piece.length, 0);
@@ -68,9 +69,9 @@ export function sendStream(
 }
 
 /**
- * Counts a large response until it is sent or its client disconnects.
+ * Counts a large response as unsent until it is sent or its client disconnects.
  *
- * @returns false if there is no room. If no other response is unsent, there is room for a response of any size.
+ * @returns false if there is no room for the response. While no other response is unsent, a response of any size fits.
  */
 function hold(unsent: FairShare, bytes: number, { raw: response, request }: FastifyReply): boolean {
   if (connectionOf(request.raw.socket).isDisconnected) return true;
@@ -124,7 +125,7 @@ export function movedText({ endUser, amount }: Add | Subtract): string {
 const CYCLES_A_PIECE = 256;
 
 /**
- * Other requests are processed between the pieces.
+ * Writes a balance as JSON, in pieces. Other requests are processed between the pieces.
  *
  * @param cycles all cycles that have not ended, in burn order
  */
@@ -174,8 +175,8 @@ export function transactionText({ id, amount, createdAt, expiresAt }: Transactio
 }
 
 /**
- * Caches dates, since the transactions of a list usually fall on a few days: `toISOString` takes six times as long as
- * formatting with a cached date.
+ * Caches the text of dates, by day since 1970. The transactions of a list usually fall on a few days, and `toISOString`
+ * takes six times as long as formatting with a cached date.
  */
 const dates = new Map<number, string>();
 const DATES_MAX = 4_096;

@@ -29,15 +29,15 @@ function noteOf({ note = null }: WriteBody): Note | null {
 }
 
 /**
- * Returns the error for a note, or for the beginning of a note, that contains forbidden characters. The schema limits
- * the length.
+ * Returns the error for forbidden characters in a note, or in the filter of a list by note. The schema limits the
+ * length.
  */
 export function invalidNote(): InvalidRequest {
   const message = `must have 1 to ${NOTE_LENGTH_MAX} characters, none of them U+0000 or half of a surrogate pair`;
   return invalidFields([{ path: '/note', message }]);
 }
 
-/** Printable ASCII; quotes around the key, as in the IETF draft, are part of the key. */
+/** Printable ASCII. The IETF draft puts the key in quotes. If a client sends quotes, they are part of the key. */
 const IDEMPOTENCY_KEY = /^[\x20-\x7e]+$/;
 
 /**

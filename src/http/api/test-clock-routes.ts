@@ -1,4 +1,4 @@
-// The routes of the test clock; `NotFound` on a ledger without one.
+// The routes of the test clock. On a ledger without a test clock, they return `NotFound`.
 
 import type { FastifyInstance, FastifyReply, preValidationHookHandler } from 'fastify';
 import type { Instant } from '../../ledger/instant.ts';
@@ -43,7 +43,7 @@ export function testClockRoutes(app: FastifyInstance, options: TestClockRoutesOp
   );
 }
 
-/** The instant is rounded up to a millisecond, so that the clock reaches it. */
+/** Rounds the instant up to a millisecond, so that the clock reaches the instant. */
 const readInstant: preValidationHookHandler = (request, _reply, done) => {
   const { body } = request;
   if (typeof body === 'object' && body !== null && !Array.isArray(body))
@@ -51,7 +51,7 @@ const readInstant: preValidationHookHandler = (request, _reply, done) => {
   done();
 };
 
-/** @throws InvalidRequest unless the request has exactly one of the two fields */
+/** @throws InvalidRequest unless the request has exactly one of the fields `advance_days` and `to` */
 function moveOf({ advance_days: days, to }: calls.MoveTestClockRequest): TestClockMove {
   if (days !== undefined && to === undefined) return { days };
   if (to !== undefined && days === undefined) return { to: Date.parse(to) };

@@ -14,7 +14,7 @@ export const REMEMBERED_MAX = 10_000;
 
 const USE_MS = 60_000;
 
-/** Node.js joins two headers with a comma and a space, which this pattern does not match. */
+/** Does not match two `Authorization` headers: Node.js joins their values with a comma and a space. */
 const BEARER = /^bearer +(\S+) *$/i;
 
 export interface Caller extends ApiKey {
@@ -26,7 +26,7 @@ interface KnownKey {
   readonly checkedAtMs: number;
 }
 
-/** The latest valid key of a connection, cached so that the same header is not hashed again. */
+/** The latest valid key that a connection has sent. If the next header is the same, it is not hashed again. */
 export interface LatestKey {
   authorization: string;
   hash: string;
@@ -42,9 +42,9 @@ interface LookUp {
 export class Authenticator {
   readonly #apiKeys: KeyStore;
   readonly #known = new Map<string, KnownKey>();
-  /** Lookups in progress, by hash: requests with the same key share a lookup. */
+  /** Lookups in progress, by the hash of the key: requests with the same key share a lookup. */
   readonly #lookUps = new Map<string, LookUp>();
-  /** The time of the latest use of a key that is or will be stored, by the id of the key. */
+  /** For each key ID, the time (`performance.now`) of the latest use that is stored or will be stored. */
   readonly #notedAtMs = new Map<number, number>();
   readonly #used = new Set<number>();
   readonly #storing = new IntervalJob(
@@ -86,7 +86,7 @@ export class Authenticator {
     return this.#noted(known);
   }
 
-  /** Requests with the same key share a lookup, unless it has been running for longer than a result is valid. */
+  /** Requests with the same key share a lookup. After `FRESH_MS` without a result, a new lookup begins. */
   #lookUp(hash: string, nowMs: number): Promise<Caller | null> {
     const underWay = this.#lookUps.get(hash);
     if (underWay !== undefined && nowMs - underWay.startedMs < FRESH_MS) return underWay.caller;
@@ -117,7 +117,7 @@ export class Authenticator {
     return key;
   }
 
-  /** Drops uses that cannot be stored; the next use is stored instead. */
+  /** If the uses of some keys cannot be stored, they are dropped, and the next use of each key is stored instead. */
   async #storeUses(): Promise<void> {
     if (this.#used.size === 0) return;
     const ids = [...this.#used];
@@ -125,7 +125,7 @@ export class Authenticator {
     try {
       await this.#apiKeys.recordUses(ids);
     } catch {
-      // The console shows the last use to the minute; no request depends on it.
+      // Ignore the error: the last use of a key is only shown in the console.
       for (const id of ids) this.#notedAtMs.delete(id);
     }
   }

@@ -80,7 +80,7 @@ export class CreditMetrics {
   }
 }
 
-/** Whether `/start-cycle` only scheduled a plan. The plan grants its credits when the current period ends. */
+/** Whether `/start-cycle` has scheduled a plan, which grants its credits only when the current period ends. */
 function isScheduled({ cycle }: Accepted): boolean {
   return cycle !== undefined && cycle.next !== null;
 }

@@ -1,5 +1,6 @@
-// The routes for operators and tools: health, readiness, metrics, the OpenAPI document and the problems. They need no
-// API key. Only the metrics mention accounts and keys, by number.
+// The routes for operators and tools: health, readiness, metrics, the OpenAPI document and the descriptions of
+// problems. They need no API key. Only the metrics contain data of accounts and API keys. The metrics identify them by
+// number.
 
 import type { FastifyInstance } from 'fastify';
 import type { Registry } from 'prom-client';

@@ -1,4 +1,4 @@
-// Metrics whose values live elsewhere: each scrape reads them.
+// Metrics that store no values: each scrape calls functions that return the current values.
 
 import { Counter, Gauge, type Registry } from 'prom-client';
 

@@ -1,5 +1,5 @@
-// Counts requests by route, status, duration and problem, and logs each request if REQUEST_LOG is set. A route is its
-// pattern, never a path, so that client input stays out of metrics and logs.
+// Counts requests by route, status, duration and problem, and logs each request if REQUEST_LOG is set. The metrics
+// and the log contain the pattern of a route, never the path of a request, and therefore no client input.
 
 import type { FastifyBaseLogger, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { Counter, Histogram, type Registry } from 'prom-client';
@@ -18,7 +18,7 @@ declare module 'fastify' {
   }
 }
 
-/** A write takes 1 to 10 ms on a local disk, and hundreds of milliseconds on a failing one. */
+/** A write takes 1 to 10 ms on a local disk, and hundreds of milliseconds on a failing disk. */
 const SECONDS_BOUNDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
 /** The label of requests that match no route. */
@@ -73,8 +73,8 @@ export class RequestMetrics {
   }
 
   /**
-   * Call this once the status is final. The duration ends when the response reaches the socket, or when a streamed list
-   * begins.
+   * Call this when the status is final. The measured duration ends when the response reaches the socket, or when a
+   * streamed list begins.
    */
   finish(request: FastifyRequest, { statusCode: status, problem }: FastifyReply): void {
     const route = request.routeOptions.url ?? NO_ROUTE;

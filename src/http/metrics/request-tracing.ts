@@ -1,4 +1,4 @@
-// Records a span for each request.
+// Records a trace span for each HTTP request.
 
 import type { FastifyInstance } from 'fastify';
 import type { RequestTrace, Tracer } from '../../tracing/tracer.ts';

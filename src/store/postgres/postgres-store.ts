@@ -16,8 +16,8 @@ import { BatchWriter } from './writer/batch-writer.ts';
 const READERS = 8;
 
 /**
- * If a batch fails, the next batch on the same connection fails with it. The lane then retries both, each on its own
- * connection.
+ * If a batch fails, the next batch on the same connection fails with it. The lane then retries both batches, each on
+ * its own connection.
  */
 const CONNECTIONS_PER_LANE = 2;
 

@@ -21,7 +21,7 @@ import { ThreadedWriter, type WriterEvents, WriterInPlace } from './writer/ledge
 import type { WriterOptions } from './writer/writer.ts';
 
 export interface SqliteStoreOptions extends Partial<WriterOptions> {
-  /** Whether the ledger must have a test clock. If true, a new ledger gets one. */
+  /** Whether the ledger must have a test clock. If true, a new ledger gets a test clock. */
   readonly testClock?: boolean;
 }
 
@@ -52,7 +52,7 @@ export async function openSqliteStore(
     const opening = wall
       ? new WriterInPlace(file, clock, options, events)
       : ThreadedWriter.open(file, clock, options, events);
-    // Meanwhile, the writer's thread reads the same postings for its own cache.
+    // While this thread reads the pending postings, the writer thread reads them for its own cache.
     const pending = pendingPostingsOf(db);
     const writer = await opening;
     const keys = connect(file);
@@ -73,7 +73,7 @@ export async function openSqliteStore(
   }
 }
 
-/** True until a server has run on the ledger. A test clock of an unused ledger starts at the machine's time. */
+/** Returns true until a server has run on the ledger. A test clock of an unused ledger starts at the machine's time. */
 function isUnused(db: DatabaseSync): boolean {
   return Number(db.prepare('SELECT at FROM clock').get()?.at ?? 0) === 0;
 }

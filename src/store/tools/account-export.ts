@@ -1,4 +1,4 @@
-// Exports all postings of an account as NDJSON or CSV. A store reads them in batches from one snapshot.
+// Exports all postings of an account as NDJSON or CSV. A store reads the postings in batches from one snapshot.
 
 import type { EndUserKey } from '../../ledger/command.ts';
 import type { Posting } from '../../ledger/posting.ts';
@@ -16,17 +16,17 @@ export interface ExportedPosting {
 /** The postings of an account in one snapshot, which stays open until `close`. */
 export interface AccountPostings {
   readonly total: number;
-  /** Sorted by end user; oldest first within each end user. */
+  /** The postings are sorted by end user, and those of one end user are sorted oldest first. */
   batches(): AsyncIterable<readonly ExportedPosting[]>;
   close(): Promise<void>;
 }
 
-/** The last possible end user of the previous account. The rows of `account` come after it. */
+/** The last possible end user of the previous account. The rows of `account` sort after this end user. */
 export function beforeAccount(account: number): EndUserKey {
   return { account: account - 1, endUser: 'ffffffff-ffff-ffff-ffff-ffffffffffff' };
 }
 
-/** @param rows the rows after `beforeAccount` */
+/** @param rows the rows of the ledger after the end user `beforeAccount(account)`, sorted by account */
 export async function* postingsOfAccount(
   account: number,
   rows: Iterable<readonly LedgerRow[]> | AsyncIterable<readonly LedgerRow[]>,
@@ -54,7 +54,7 @@ const COLUMNS = {
     at === null ? null : new Date(at).toISOString(),
 };
 
-/** @returns the document in pieces, one for each batch; a CSV document without postings has only the header */
+/** @returns the text of the document in pieces; a CSV document without postings has only a header */
 export async function* exportedText(
   batches: AsyncIterable<readonly ExportedPosting[]>,
   format: ExportFormat,

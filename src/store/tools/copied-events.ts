@@ -1,5 +1,6 @@
-// A copy has no events, and its first server must not derive the events of the copied ledger again. Therefore, a copy
-// stores the progress of event derivation for each end user, as if the source had derived all events up to its clock.
+// A copy of a ledger has no events. The first server that opens the copy must not derive the events of the source
+// again. A copy therefore stores the progress of event derivation for each end user, as if all events up to the
+// source's clock had been derived.
 
 import type { EndUserKey } from '../../ledger/command.ts';
 import type { Instant } from '../../ledger/instant.ts';
@@ -10,13 +11,13 @@ import { COPIED_TABLES, type CopiedRow, type LedgerRow, type TableRow } from './
 export class CopiedEvents {
   readonly #derive: DeriveEvents;
   readonly #until: Instant;
-  /** By account. */
+  /** The setting `expiring_days` of each account, by account number. */
   readonly #expiringDays: ReadonlyMap<number, number>;
   /** The progress of event derivation for the current end user. */
   #from: EventState | null = null;
   #transaction: Posting[] = [];
 
-  /** @param until the clock of the source */
+  /** @param until the time of the source's clock */
   constructor(derive: DeriveEvents, tables: readonly TableRow[], until: Instant) {
     this.#derive = derive;
     this.#until = until;
@@ -27,9 +28,7 @@ export class CopiedEvents {
     );
   }
 
-  /**
-   * Adds the progress of event derivation to the last row of each end user. Must be called with all rows, in order.
-   */
+  /** Adds the progress of event derivation to the last row of each end user. Call `follow` with all rows, in order. */
   follow(rows: readonly LedgerRow[]): readonly CopiedRow[] {
     return rows.map((row) => {
       if (row.kind === 'end-user') return { ...row, events: this.#end(row.user) };
@@ -48,7 +47,7 @@ export class CopiedEvents {
   #end(user: EndUserKey): Derivation {
     let derived = this.#derived(user, this.#until);
     this.#transaction = [];
-    // Repeat the call, since each call of `derive` processes only a limited number of instants.
+    // Call `derive` again, because each call processes only a limited number of instants.
     while (derived.dueAt !== null && derived.dueAt <= this.#until) {
       this.#from = derived.next;
       derived = this.#derived(user, this.#until);
@@ -57,7 +56,7 @@ export class CopiedEvents {
     return derived;
   }
 
-  /** Ignores thresholds, since they only affect the events, which are dropped. */
+  /** Ignores thresholds, because they affect only events, and a copy has no events. */
   #derived(user: EndUserKey, until: Instant | null): Derivation {
     const expiringDays = this.#expiringDays.get(user.account) ?? EXPIRING_DAYS_DEFAULT;
     const settings = { expiringDays, thresholds: [] };

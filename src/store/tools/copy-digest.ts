@@ -1,5 +1,5 @@
-// A digest over all rows of a ledger in a fixed order: two ledgers are equal if their digests are equal. Balances are
-// not included, since they are computed from the postings.
+// Computes a digest of all rows that a copy contains, in a fixed order. If two ledgers have the same digest, their rows
+// are equal. Balances are not included, because they are computed from the postings.
 
 import { createHash, hash } from 'node:crypto';
 import { type ChainHash, emptyHashChain, extendHashChain } from '../../ledger/hash-chain.ts';
@@ -12,11 +12,11 @@ export interface CopyDigest {
   readonly sha256: string;
   readonly accounts: number;
   readonly keys: number;
-  /** Users of the console. */
+  /** The number of console users. */
   readonly people: number;
   readonly endUsers: number;
   readonly postings: number;
-  /** The transaction id that sorts last; null if there are no transactions. */
+  /** The greatest transaction id; null if there are no transactions. */
   readonly latest: TransactionId | null;
 }
 
@@ -43,13 +43,13 @@ export async function digestOf(source: CopySource, progress: (postings: number) 
   };
 }
 
-/** A digest of the accounts and the API keys only. */
+/** Returns a SHA-256 over only the accounts and the API keys, in hexadecimal. */
 export function accountsDigest(tableRows: readonly TableRow[]): string {
   const rows = tableRows.filter(({ table }) => table === 'accounts' || table === 'api_keys');
   return hash('sha256', linesOf(rows).join('\n'), 'hex');
 }
 
-/** `last_used_at` is omitted, since it changes even if nothing else in the ledger does. */
+/** Omits `last_used_at`, because it changes even if nothing else in the ledger changes. */
 function linesOf(tableRows: readonly TableRow[]): string[] {
   const lines = tableRows.map(({ table, values }) => {
     const kept = values.filter((_, index) => COPIED_TABLES[table][index] !== 'last_used_at');

@@ -1,5 +1,5 @@
-// Copies a whole ledger from one store to another. It copies one end user after another, sorted by account and id, and
-// then compares all rows of both ledgers.
+// Copies a whole ledger from one store to another. End users are copied one after another, sorted by account and id.
+// Then all rows of both ledgers are compared.
 //
 //   empty ──begin──▶ marked ──commit──▶ mark updated ──rows equal, both verified──▶ finished, mark removed
 //                      └──── killed or failed: the same command resumes after the last complete end user
@@ -15,22 +15,22 @@ import { accountsDigest, type CopyDigest, digestOf } from './copy-digest.ts';
 import type { CopyDestination, CopySource } from './ledger-copy.ts';
 import { auditSummary, type ReportProgress } from './ledger-tools.ts';
 
-/** After each end user, the copy commits if at least this many rows are uncommitted. */
+/** After the last row of an end user, the copy commits if at least this many rows are uncommitted. */
 const ROWS_PER_COMMIT = 5_000;
 
-/** Thrown if a copy stops before it is complete. The message says why, and what to do. */
+/** Thrown if a copy stops before it is complete. The message says why the copy stopped, and what to do. */
 export class CopyStopped extends Error {
   override readonly name = 'CopyStopped';
 }
 
 export interface CopyReport extends CopyDigest {
-  /** The number of end users that earlier runs of the same copy had copied. */
+  /** The number of end users that earlier runs of the same copy copied. */
   readonly resumedAfter: number;
 }
 
 /**
  * @param derive computes the progress of event derivation for the copy
- * @param report called after every batch
+ * @param report called after every batch of rows
  * @throws CopyStopped, CannotOpen
  */
 export async function copyLedger(
@@ -49,7 +49,7 @@ export async function copyLedger(
 
 /**
  * Whether an error has an external cause, such as a full disk. If a connection to the database is lost, the error is a
- * plain `Error` without a code. A failed assertion is a bug and must keep its stack.
+ * plain `Error` without a code. A failed assertion is a bug, so its stack must be printed.
  */
 function isFromOutside(error: unknown): error is Error {
   if (!(error instanceof Error) || error instanceof AssertionError || error instanceof StoreFault) return false;
@@ -118,9 +118,9 @@ async function copyEndUsers(
 }
 
 /**
- * Text that differs after each change to credits, accounts or API keys: postings are only added, and accounts and keys
- * are in the digest. Idempotency records, imports, thresholds, webhook endpoints and console users do not affect it.
- * Each run copies and compares all of these.
+ * Returns a text that changes whenever credits, accounts or API keys change. The text contains the number of postings,
+ * which only grows, and a digest of accounts and API keys. Idempotency records, imports, thresholds, webhook endpoints
+ * and console users do not change the text, because each run copies and compares all of them.
  */
 async function stateOf(source: CopySource): Promise<string> {
   const { endUsers, postings } = await source.counts();
@@ -128,8 +128,8 @@ async function stateOf(source: CopySource): Promise<string> {
 }
 
 /**
- * Returns the clock for the copy: the clock of the source, or the latest copied transaction if it is later. So the next
- * transaction id sorts after all copied ids.
+ * Returns the position for the clock of the copy: the position of the source or of the latest copied transaction,
+ * whichever is later. New transaction ids therefore sort after all copied ids.
  */
 function clockOf(kept: IdPosition, { latest }: CopyDigest): IdPosition {
   if (latest === null) return kept;

@@ -10,11 +10,11 @@ import { StoreFault } from '../store-fault.ts';
 import type { ImportTarget, LedgerImport } from './ledger-import.ts';
 import type { ReportProgress } from './ledger-tools.ts';
 
-/** A batch takes about 20 ms. Meanwhile, requests to a running server may have to wait. */
+/** Importing a batch takes about 20 ms. Requests to a running server may have to wait for a batch. */
 const ROWS_PER_BATCH = 256;
 
 export interface ImportRow {
-  /** The line of the file on which the row begins. */
+  /** The number of the line on which the row begins, counted from 1. */
   readonly line: number;
   /** A UUID in lower case. */
   readonly endUser: string;
@@ -25,7 +25,7 @@ export interface ImportRow {
 
 export type NotGranted = 'expired' | 'BalanceTooLarge';
 
-/** Thrown if an import stops before it is complete. The message says why, and what to do. */
+/** Thrown if an import stops before it is complete. The message says why the import stopped, and what to do. */
 export class ImportStopped extends Error {
   override readonly name = 'ImportStopped';
 }
@@ -95,7 +95,7 @@ function commandOf(row: ImportRow, { id, account }: LedgerImport, now: Instant):
   return { kind: 'add', account, endUser, actor: `import:${id}`, amount, validityDays, note };
 }
 
-/** Rounded up, so that the credits never expire before the instant in the file. */
+/** Rounds up to whole days, so that credits never expire before the `expires_at` in the file. */
 function daysLeft({ validity }: ImportRow, now: Instant): number {
   return 'days' in validity ? validity.days : Math.ceil((validity.expiresAt - now) / DAY_MS);
 }

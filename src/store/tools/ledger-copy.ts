@@ -1,6 +1,6 @@
 // The ports for copying a whole ledger: the source reads the rows in a fixed order, and the destination loads them. No
-// server may run on either ledger during the copy. Balances are not copied: the destination computes them from the
-// postings. The event log is not copied either.
+// server may run on either ledger during the copy. Balances and the event log are not copied. The destination computes
+// the balances from the postings.
 
 import type { Finding } from '../../ledger/audit.ts';
 import type { EndUserKey } from '../../ledger/command.ts';
@@ -10,16 +10,18 @@ import type { Derivation } from '../event-log.ts';
 import type { IdPosition } from '../transaction-ids.ts';
 import type { AuditReport } from './ledger-tools.ts';
 
-/** The postings of an end user, oldest first, and then a row that marks the end user as complete. */
+/**
+ * A row that the source reads. For each end user, the source reads all postings, oldest first, and then one row of the
+ * kind `end-user`.
+ */
 export type LedgerRow =
   | { readonly kind: 'posting'; readonly user: EndUserKey; readonly posting: Posting }
   | { readonly kind: 'end-user'; readonly user: EndUserKey };
 
-/** A row as the destination gets it: the last row of an end user contains more than the row from the source. */
+/** A row that the destination loads. The row of the kind `end-user` also contains the progress of event derivation. */
 export type CopiedRow =
   | Extract<LedgerRow, { kind: 'posting' }>
   | (Extract<LedgerRow, { kind: 'end-user' }> & {
-      /** The progress of event derivation for the end user. */
       readonly events: Pick<Derivation, 'next' | 'dueAt'>;
     });
 
@@ -29,8 +31,8 @@ export interface RowCounts {
 }
 
 /**
- * The other tables that are copied, and the columns of each, key first. Each table comes after the tables that it
- * refers to. Sessions, mailed links and rate limits are not copied: console users must sign in to the copy again. The
+ * The other copied tables, with their columns. The key columns come first. Each table comes after the tables that it
+ * refers to. Sessions, mailed links and rate limits are not copied: console users must sign in again on the copy. The
  * state of webhook deliveries is not copied, because it refers to events.
  */
 export const COPIED_TABLES = {
@@ -84,29 +86,29 @@ export const COPIED_TABLE_NAMES = Object.keys(COPIED_TABLES) as readonly CopiedT
 
 export interface TableRow {
   readonly table: CopiedTable;
-  /** In the order of the columns in `COPIED_TABLES`. */
+  /** One value for each column of the table, in the order of `COPIED_TABLES`. */
   readonly values: readonly (string | number | null)[];
 }
 
-/** The maximum number of rows in a batch; an end user with more rows continues in the next batch. */
+/** The maximum number of rows in a batch. The rows of one end user may be in several batches. */
 export const ROWS_PER_BATCH = 1_000;
 
 export interface CopySource {
-  /** The name of the ledger in messages, without a password. */
+  /** The file or the URL of the ledger, for messages. The URL contains no password. */
   readonly name: string;
   /**
-   * Whether the ledger has a test clock, and the copy therefore must have one. If false, the copy must not have one. If
-   * null, the copy may have one or not.
+   * If true, the ledger has a test clock, and its copy must have one. If false, its copy must not have a test clock. If
+   * null, its copy may or may not have a test clock.
    */
   readonly hasTestClock: boolean | null;
-  /** The latest instant that the ledger has used, and the last sequence number of that instant. */
+  /** The latest instant of the ledger's clock, and the last sequence number of a transaction id at this instant. */
   clock(): Promise<IdPosition>;
   counts(): Promise<RowCounts>;
-  /** The rows of the end users after `after`, sorted by account and end user, from one snapshot. */
+  /** The rows of all end users that sort after `after`, by account and end user, from one snapshot. */
   rows(after: EndUserKey | null): AsyncIterable<readonly LedgerRow[]>;
-  /** Sorted by the bytes of account, end user and key. */
+  /** All idempotency records, sorted by account, end user and key in byte order. */
   idempotencyRecords(): AsyncIterable<readonly IdempotencyRecord[]>;
-  /** The rows of all copied tables, in any order. They are few enough to be read into memory at once. */
+  /** The rows of the tables in `COPIED_TABLES`, in any order. These tables are small enough to fit into memory. */
   tableRows(): Promise<readonly TableRow[]>;
   audit(report: (finding: Finding) => void): Promise<AuditReport>;
   close(): Promise<void>;
@@ -114,7 +116,7 @@ export interface CopySource {
 
 /**
  * The ledger that a copy creates. Until the copy is finished, the ledger contains a mark with the source and the last
- * copied end user, and no store opens it.
+ * copied end user. No store opens a ledger with this mark.
  */
 export interface CopyDestination extends CopySource {
   /**
@@ -125,18 +127,18 @@ export interface CopyDestination extends CopySource {
    * @throws CannotOpen if the destination is neither empty nor an unfinished copy of this source
    */
   begin(source: string): Promise<EndUserKey | null>;
-  /** Writes further rows. All rows up to the next `commit` are in one transaction. */
+  /** Writes rows. All rows that are loaded before the next `commit` are in one transaction. */
   load(rows: readonly CopiedRow[]): Promise<void>;
-  /** Commits the loaded rows, and updates the mark to `last`. No event will be derived from these rows. */
+  /** Commits the loaded rows, and updates the mark to `last`. No event will be derived from the loaded rows. */
   commit(last: EndUserKey): Promise<void>;
   /** Replaces all idempotency records in one transaction, including those of an earlier run of the copy. */
   loadIdempotencyRecords(records: AsyncIterable<readonly IdempotencyRecord[]>): Promise<void>;
   /** Replaces the rows of all copied tables in one transaction. */
   loadTables(rows: readonly TableRow[]): Promise<void>;
-  /** Does nothing if the clock is already later. */
+  /** Moves the clock of the copy to `position`, unless the clock is already later. */
   moveClock(position: IdPosition): Promise<void>;
   rebuildTotals(): Promise<void>;
-  /** Removes the mark, so that the ledger can be opened. */
+  /** Removes the mark of an unfinished copy, so that stores can open the ledger. */
   finish(): Promise<void>;
 }
 

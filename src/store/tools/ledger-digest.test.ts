@@ -1,4 +1,4 @@
-// The text format of digests: one line for each digest. Scrip rejects a file that contains anything else.
+// Tests the text format of digests. A file has one line for each digest; Scrip rejects a file with anything else.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

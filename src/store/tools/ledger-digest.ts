@@ -1,8 +1,8 @@
-// Digests of a ledger: each is a hash over all postings up to a transaction, computed from the hash chains of all end
-// users. With a digest that an operator keeps outside of the ledger, `scrip verify` detects changes of these postings.
+// A digest of a ledger is a hash over all postings up to a transaction, computed from the hash chains of all end users.
+// If an operator keeps a digest outside of the ledger, `scrip verify` detects later changes of these postings.
 //
-// A digest also covers due renewals and lapses that are not stored yet. This is possible because their ids and instants
-// do not depend on the time at which they are stored.
+// A digest also covers renewals and lapses that are due but not stored yet. The ids and instants of renewals and lapses
+// do not depend on when they are stored.
 
 import { createHash, type Hash } from 'node:crypto';
 import { applyAll } from '../../ledger/apply.ts';
@@ -14,21 +14,21 @@ import { EMPTY_STATE, type EndUserState, liveState } from '../../ledger/state.ts
 import { instantOf, type TransactionId } from '../../ledger/transaction-id.ts';
 
 export interface PostingsDigest {
-  /** The digest covers the transactions up to this id; the ids of all later transactions sort after it. */
+  /** The digest covers all transactions with ids up to this id. All later transactions have greater ids. */
   readonly through: TransactionId;
-  /** The number of end users with postings. */
+  /** The number of end users with postings that the digest covers. */
   readonly endUsers: number;
   readonly postings: number;
   readonly sha256: string;
 }
 
-/** Postings must be added in the order of end users, oldest first within each end user. */
+/** Computes digests. Add the postings sorted by account and end user, and those of one end user oldest first. */
 export class LedgerDigester {
   readonly #cuts: readonly Cut[];
   readonly #ascending: readonly Cut[];
   #endUser: EndUserFold | null = null;
 
-  /** @param through the positions up to which digests are computed */
+  /** @param through one id for each digest, which covers the transactions up to this id */
   constructor(through: readonly TransactionId[]) {
     this.#cuts = through.map((id) => new Cut(id));
     this.#ascending = this.#cuts.toSorted((a, b) => (a.through < b.through ? -1 : 1));
@@ -42,7 +42,7 @@ export class LedgerDigester {
     this.#endUser.add(posting);
   }
 
-  /** One digest for each position, in the given order. */
+  /** Returns one digest for each id in `through`, in the same order. */
   digests(): readonly PostingsDigest[] {
     this.#endUser?.end();
     this.#endUser = null;
@@ -61,7 +61,7 @@ class Cut {
   }
 
   /**
-   * @param chain the hash chain over the `count` stored postings that the digest covers
+   * @param chain the hash chain over the first `count` postings of the end user, which the digest covers
    * @param state the state after these postings
    */
   add(user: EndUserKey, chain: ChainHash, count: number, state: EndUserState): void {
@@ -128,10 +128,10 @@ class EndUserFold {
 const LINE =
   /^scrip-digest-1 at=(?<at>\S+) end_users=(?<endUsers>\d{1,15}) postings=(?<postings>\d{1,15}) through=(?<through>[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}) sha256=(?<sha256>[0-9a-f]{64})$/;
 
-/** Enough for one digest an hour for a year. */
+/** Enough lines for hourly digests over a year. */
 const LINES_MAX = 10_000;
 
-/** A digest as a line of text, which an operator can store. */
+/** Returns a digest as a line of text that an operator can store. */
 export function lineOf({ through, endUsers, postings, sha256 }: PostingsDigest): string {
   const at = instantText(through);
   return `scrip-digest-1 at=${at} end_users=${endUsers} postings=${postings} through=${through} sha256=${sha256}`;
@@ -141,7 +141,10 @@ export function instantText(through: string): string {
   return new Date(instantOf(through)).toISOString();
 }
 
-/** @returns the digest in each line of the text; null if the text is not a list of digests */
+/**
+ * @returns the digests, one from each line that is not empty; null if a line is not a digest, or if there are 0 or more
+ * than `LINES_MAX` lines
+ */
 export function digestsIn(text: string): readonly PostingsDigest[] | null {
   const lines = text.split(/\r?\n/).filter((line) => line.trim() !== '');
   if (lines.length === 0 || lines.length > LINES_MAX) return null;

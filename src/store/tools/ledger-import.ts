@@ -1,5 +1,5 @@
-// An import grants credits to end users of an account, as the rows of a file say. The transaction of the grants also
-// stores the progress, so that no row is granted twice.
+// An import grants credits to the end users in the rows of a file. The transaction that grants a batch of rows also
+// stores the progress of the import, so that no row is granted twice.
 
 import type { Add, Command, Outcome } from '../../ledger/command.ts';
 import type { Instant } from '../../ledger/instant.ts';
@@ -10,9 +10,9 @@ import { CannotOpen } from '../store-fault.ts';
 export interface LedgerImport {
   readonly id: number;
   readonly account: number;
-  /** For messages. */
+  /** The name of the file, for messages. */
   readonly fileName: string;
-  /** The hash of the rows: the same rows under another file name are the same import. */
+  /** The SHA-256 of the rows. A file with the same rows and another name is the same import. */
   readonly sha256: string;
   readonly rows: number;
   /** The number of processed rows: granted, refused, or expired before they could be granted. */
@@ -26,11 +26,11 @@ export type NewImport = Pick<LedgerImport, 'account' | 'fileName' | 'sha256' | '
 
 export interface ImportTarget {
   now(): Promise<Instant>;
-  /** Null if there is no account with that name. */
+  /** Returns the number of the account; null if no account has this name. */
   accountNamed(name: string): Promise<number | null>;
   /** The imports of an account, oldest first. */
   imports(account: number): Promise<readonly LedgerImport[]>;
-  /** Returns an earlier import of the same rows unchanged. */
+  /** Starts an import. If an earlier import into the account has the same rows, returns that import unchanged. */
   start(file: NewImport): Promise<LedgerImport>;
   /**
    * Decides grants and advances the import, in one transaction.
@@ -57,7 +57,7 @@ export interface ImportStep extends ImportPart {
 /** Grants the rows that imports in other processes have queued. */
 export interface ImportGranter {
   /**
-   * @returns false if no batch was queued
+   * @returns whether a batch was queued
    * @throws StoreFault
    */
   grantNext(): Promise<boolean>;
@@ -66,7 +66,7 @@ export interface ImportGranter {
 const COLUMNS =
   'import_id, account, file_name, rows_sha256, row_count, rows_done, rows_granted, started_at, updated_at';
 
-/** The table of imports, in SQL that runs on both stores. */
+/** Reads and writes the table of imports with SQL that runs on both stores. */
 export class ImportTable {
   readonly #schema: string;
   readonly #run: RunStatement;
@@ -86,7 +86,7 @@ export class ImportTable {
     return (await this.#run(select, [account])).map(importOf);
   }
 
-  /** Nothing else may start an import at the same time. */
+  /** The caller must ensure that nothing else starts an import at the same time. */
   async start(file: NewImport, now: Instant): Promise<LedgerImport> {
     const started = (await this.ofAccount(file.account)).find(({ sha256 }) => sha256 === file.sha256);
     if (started) return started;
@@ -101,8 +101,8 @@ export class ImportTable {
 }
 
 /**
- * SQL that advances an import, with the parameters from `stepValues`. It updates no row if another process has advanced
- * the import.
+ * Returns an UPDATE that advances an import, with the parameters from `stepValues`. If another process has advanced the
+ * import, the UPDATE changes no row.
  */
 export function moveImport(schema: string): string {
   return `UPDATE ${schema}.imports SET rows_done = $3, rows_granted = rows_granted + $4, updated_at = $5
@@ -115,7 +115,7 @@ export function importedByAnother(): CannotOpen {
   );
 }
 
-/** Commands that store the due renewals of the end users of `commands`. */
+/** For each of `commands`, returns a command that stores the due renewals of the same end user. */
 export function settling(commands: readonly Command[]): readonly Command[] {
   return commands.map(({ account, endUser }) => ({ kind: 'settle', account, endUser }));
 }

@@ -1,4 +1,4 @@
-// Commands of the operator that can run while servers run on the ledger: verify, digest and rebuild.
+// The operator's commands that can run while servers use the ledger: verify, digest, and rebuilding the totals.
 
 import type { Finding } from '../../ledger/audit.ts';
 import type { Instant } from '../../ledger/instant.ts';
@@ -15,23 +15,23 @@ export interface Progress {
   readonly unit: string;
 }
 
-/** Called from time to time with the progress. */
 export type ReportProgress = (progress: Progress) => void;
 
 export interface AuditReport {
   readonly endUsers: number;
   readonly postings: number;
-  /** One sentence for each fault of the store itself: in pages, indexes, the clock or derived tables. */
+  /** One sentence for each problem outside of the postings: in pages, indexes, the clock or derived tables. */
   readonly store: readonly string[];
 }
 
 export interface LedgerTools {
-  /** Applies all postings again in one snapshot, and compares the result with the stored rows. */
+  /** Computes all states from the postings of one database snapshot, and compares them with the stored rows. */
   audit(report: (finding: Finding) => void): Promise<AuditReport>;
   /**
-   * All digests are from one snapshot.
+   * Computes all digests from one database snapshot.
    *
-   * @param through the positions up to which digests are computed; null for one digest of all postings
+   * @param through one id for each digest, which covers the transactions up to this id; null for one digest of all
+   * postings
    */
   digest(through: readonly TransactionId[] | null): Promise<readonly PostingsDigest[]>;
   rebuildTotals(): Promise<void>;
@@ -43,19 +43,19 @@ export interface ToolsOptions {
   readonly create: boolean;
   /**
    * True if the ledger must have a test clock, false if it must not have one; null or absent if either is accepted. A
-   * new ledger has a test clock only if this is true.
+   * new ledger gets a test clock only if `testClock` is true.
    */
   readonly testClock?: boolean | null;
 }
 
-/** The ports of one ledger for a command of the operator. `tools.close` closes both. */
+/** The ports that a command of the operator uses. `tools.close` closes both ports. */
 export interface OperatorStores {
   readonly tools: LedgerTools;
   readonly keys: KeyStore;
 }
 
 export interface AuditSummary extends AuditReport {
-  /** The number of faults and findings, and the text of one of them. */
+  /** The number of problems: all findings and all sentences in `store`. */
   readonly broken: number;
   readonly example: string;
 }
@@ -76,6 +76,6 @@ export interface BackupReport {
   readonly endUsers: number;
   readonly postings: number;
   readonly bytes: number;
-  /** The latest instant that the ledger has used; null for an empty ledger. */
+  /** The latest instant of the ledger's clock; null for an empty ledger. */
   readonly at: Instant | null;
 }

@@ -1,5 +1,6 @@
-// Creates a file completely or not at all, by writing it under a temporary name and syncing it first. An existing file
-// is never replaced.
+// Creates a complete file or none: the file is written and synced under a temporary name before it gets its own name.
+// An existing file is not replaced; on file systems without hard links, a file is replaced if another program creates
+// it just before the new file gets its name.
 
 import { closeSync, existsSync, fsyncSync, linkSync, openSync, renameSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
@@ -24,7 +25,7 @@ export class NewFile implements Disposable {
     this.file = file;
     this.partial = `${file}.partial-${process.pid}`;
     if (existsSync(file)) throw alreadyThere(file);
-    // A signal must never leave the temporary file behind.
+    // If a signal ends the process, the temporary file must be removed first.
     process.once('SIGINT', this.#onSignal);
     process.once('SIGTERM', this.#onSignal);
     try {
@@ -65,7 +66,7 @@ export class NewFile implements Disposable {
   }
 }
 
-/** Also removes the files that SQLite may have left next to the database. */
+/** Removes a database, and the files that SQLite may have left next to it. */
 export function removeDatabase(file: string): void {
   for (const suffix of ['', '-journal', '-wal', '-shm']) rmSync(`${file}${suffix}`, { force: true });
 }

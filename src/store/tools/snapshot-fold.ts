@@ -1,4 +1,4 @@
-// Checks the snapshots of an end user against its postings.
+// Checks the snapshots of an end user against the end user's postings.
 
 import { applyAll } from '../../ledger/apply.ts';
 import { InvariantViolation } from '../../ledger/invariant.ts';
@@ -8,13 +8,13 @@ import type { TransactionId } from '../../ledger/transaction-id.ts';
 import { stateText } from '../state-text.ts';
 
 export class SnapshotFold {
-  /** Once all snapshots are checked, further postings are ignored. */
+  /** If all snapshots have been checked, the map is empty, and further postings are ignored. */
   readonly #unchecked: Map<TransactionId, string>;
   readonly #wrong: TransactionId[] = [];
   #state = EMPTY_STATE;
   #transaction: Posting[] = [];
 
-  /** @param snapshots as text, by the transaction after which each was stored */
+  /** @param snapshots the end user's snapshots as text, by the id of the transaction after which each was stored */
   constructor(snapshots: ReadonlyMap<TransactionId, string>) {
     this.#unchecked = new Map(snapshots);
   }

@@ -7,9 +7,7 @@ import { createRequire } from 'node:module';
 import sparticuz from '@sparticuz/chromium';
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
 
-/**
- * Long enough for a busy machine, and short enough that a step that hangs fails before the timeout of the whole test.
- */
+/** A slow step on a busy machine must pass, and a step that hangs must fail before the timeout of the whole test. */
 const STEP_TIMEOUT_MS = 15_000;
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
@@ -21,9 +19,9 @@ export interface Visit {
 }
 
 /**
- * Flags that the Chromium package sets for serverless functions, and that the tests remove. With a single process,
- * closing a page would close the browser. The pages do not need GPU emulation, which took 6.5 of 16.3 seconds of
- * processor time when axe checked 38 pages.
+ * The Chromium package sets these flags for serverless functions; the tests remove the flags. With a single process,
+ * closing a page would close the browser. The pages need no GPU emulation: when axe checked 38 pages, the emulation
+ * took 6.5 of 16.3 seconds of processor time.
  */
 const SERVERLESS_FLAGS =
   /^--(?:single-process|in-process-gpu|ignore-gpu-blocklist|use-gl|use-angle|enable-unsafe-swiftshader)\b/;
@@ -42,7 +40,7 @@ export async function visit(browser: Browser, options: BrowserContextOptions = {
   page.on('pageerror', (error) => errors.push(`thrown: ${error.message}`));
   page.on('requestfailed', (request) => {
     const reason = request.failure()?.errorText;
-    // If a test leaves a page that is still loading, the browser aborts the navigation request without logging it.
+    // If a test leaves a page that is loading, the browser aborts the navigation request; this is no error.
     if (!(request.isNavigationRequest() && reason === 'net::ERR_ABORTED'))
       errors.push(`failed: ${request.url()} ${reason}`);
   });
@@ -78,14 +76,13 @@ export async function axeViolations(page: Page, rules: Rules = 'all'): Promise<s
   }, rules);
 }
 
-/** Asserts that axe finds no problem, no error was logged, and the page is no wider than the screen. */
 export async function assertSound({ page, errors }: Visit, name: string, rules: Rules = 'all'): Promise<void> {
   assert.deepEqual(await axeViolations(page, rules), [], `axe on ${name}`);
   assert.deepEqual(errors, [], `errors on ${name}`);
   assert.deepEqual(await overflow(page), null, `${name} is wider than the screen`);
 }
 
-/** Describes the element that makes the page wider than the screen, with the excess width; null if the page fits. */
+/** Describes the element that makes the page wider than the screen, with the excess width. Null if the page fits. */
 async function overflow(page: Page): Promise<string | null> {
   return page.evaluate(`(() => {
     const { scrollWidth, clientWidth } = document.documentElement;

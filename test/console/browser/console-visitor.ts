@@ -87,7 +87,7 @@ export class ConsoleVisitor {
   }
 }
 
-/** @returns the status of the response */
+/** @returns the HTTP status of the response */
 export async function callApi(url: string, key: string, path: string, fields: object): Promise<number> {
   const response = await fetch(`${url}${path}`, {
     method: 'POST',

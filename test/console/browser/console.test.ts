@@ -213,7 +213,7 @@ for (const [name, store] of Object.entries(STORES)) {
       await second.leave();
     });
 
-    test('a double click on the button creates one API key and shows its secret', async () => {
+    test('a double click on the button that creates an API key creates one key and shows its secret', async () => {
       const visitor = await arrive();
       const person = newPerson();
       await visitor.signUp(person);

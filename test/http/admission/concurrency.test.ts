@@ -1,4 +1,4 @@
-// Concurrent requests: no credit is spent twice or lost, and exactly one of several concurrent starts creates the
+// Tests concurrent requests: no credit is spent twice or lost, and exactly one of several concurrent starts creates a
 // cycle.
 
 import assert from 'node:assert/strict';
@@ -84,7 +84,7 @@ test('each of 200 concurrent additions adds its credits', async () => {
   await scrip.assertConsistent();
 });
 
-test('exactly one of 100 concurrent starts creates a cycle, and the responses to the others contain that cycle', async () => {
+test('exactly one of 100 concurrent starts creates a cycle, and the responses to the other starts contain that cycle', async () => {
   const user = someone();
   const replies = await Promise.all(
     times(100, (index) => scrip.post('/start-cycle', { end_user_id: user, amount: index + 1 })),
@@ -97,7 +97,7 @@ test('exactly one of 100 concurrent starts creates a cycle, and the responses to
   assert.equal(active_balance_by_cycle.length, 1);
 });
 
-test('each of 50 concurrent replacements grants its credits once, and afterwards exactly one cycle is active', async () => {
+test('50 concurrent starts that replace the active cycle each grant credits once, and exactly one cycle is active afterwards', async () => {
   const user = someone();
   const replies = await Promise.all(
     times(50, () => scrip.post('/start-cycle', { end_user_id: user, amount: 10, on_active: 'replace' })),

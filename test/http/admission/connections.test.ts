@@ -1,5 +1,5 @@
-// The limits for connections: how many there may be, how long a request may take to arrive, how long a response may
-// stay unread, how many headers a request may have, and how long a stop waits.
+// Tests the limits of connections: how many may be open, how long a request may take to arrive, how long a response may
+// stay unread, how many headers a request may have, and how long a stopping service waits for requests.
 
 import assert from 'node:assert/strict';
 import { subscribe } from 'node:diagnostics_channel';
@@ -167,7 +167,7 @@ test('a client that reads none of its responses is disconnected after a timeout'
   await scrip.call('GET', '/healthz');
   const connection = await askAndNotRead(scrip);
   const started = performance.now();
-  // The client reads nothing, so it does not notice that the server closes the connection.
+  // The client reads nothing and does not notice a closed connection, so look at the server's socket.
   await eventually(() => otherEndOf(connection)?.destroyed === true, 'the server closes the connection');
   const tookMs = performance.now() - started;
   assert(tookMs >= 0.9 * unreadAnswerMs && tookMs < 2 * unreadAnswerMs, `${tookMs} ms`);
@@ -224,7 +224,7 @@ test('if invalid bytes arrive in many pieces after a request, the request gets i
   assert.deepEqual(warnings, [], 'no warning about too many listeners');
 });
 
-test('a stop waits for an incomplete request until the shutdown deadline, and no longer', async (t) => {
+test('a stopping service waits for an incomplete request until the shutdown deadline, and no longer', async (t) => {
   const scrip = await start(t, { drainMs: 500 });
   const connection = await RawConnection.open(scrip);
   connection.send(postText(scrip, '/add', { end_user_id: someone(), amount: 5 }).slice(0, -1));

@@ -1,4 +1,4 @@
-// Clients that disconnect before they get a response. Scrip cancels their commands that have not begun.
+// Tests clients that disconnect before they get a response. Scrip cancels their queued commands.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';

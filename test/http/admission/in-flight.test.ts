@@ -1,4 +1,5 @@
-// The limits on the requests in flight of an account and of the process. Requests beyond a limit are refused at once.
+// Tests the limits on requests in flight: one for each account, and one for the whole process. Requests beyond a limit
+// are refused at once.
 
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
@@ -6,7 +7,7 @@ import { postText, RawConnection, sendRaw } from '../raw-connection.ts';
 import { assertProblem, eventually, type Scrip, someone, startScrip } from '../running-service.ts';
 import { stallWrites } from '../stalled-writes.ts';
 
-/** The limit of the process. One account may use half of this limit while no other account has requests in flight. */
+/** The limit of the process. An account may use half of this limit while no other account has requests in flight. */
 const IN_FLIGHT_MAX = 60;
 const ALONE = IN_FLIGHT_MAX / 2;
 

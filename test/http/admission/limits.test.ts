@@ -1,4 +1,4 @@
-// The size limits of a request, and the memory that thousands of pipelined requests need.
+// Tests the size limits of a request, and the memory use of thousands of pipelined requests.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -94,9 +94,7 @@ for (const store of ['a running store', 'a store that stalls for a while']) {
   });
 }
 
-/**
- * The maximum memory growth in MiB of this process, in which both the server and the client run. Measured: under 60.
- */
+/** The maximum memory growth in MiB. The server and the client run in the same process. Measured growth: under 60. */
 const MEMORY_GROWTH_MAX = 160;
 
 function watchMemory(): () => number {

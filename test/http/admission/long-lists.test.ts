@@ -1,5 +1,5 @@
-// Many clients read long lists while other requests wait. The tests measure a wait in pages that the server reads
-// in the meantime, not in milliseconds.
+// Tests how long other requests wait while many clients read long lists. The tests measure a wait by the number of
+// pages that the server reads in the meantime, not in milliseconds.
 
 import assert from 'node:assert/strict';
 import { after, before, type TestContext, test } from 'node:test';
@@ -17,7 +17,8 @@ const PAGES = 5;
 const TRANSACTIONS = (1 + PAGES) * READ_TRANSACTIONS;
 const READERS = 40;
 /**
- * Transactions per batch: few, because each read of an end user replays the postings of a batch until they are flushed.
+ * The number of transactions per batch. It is low, because each read of an end user replays a batch until its postings
+ * are flushed.
  */
 const PER_BATCH = 50;
 
@@ -49,8 +50,8 @@ const asked = (path: string, endUser: string, header = '') =>
 const list = (header = '') => asked('/get-all-user-transactions', user, header);
 
 /**
- * Opens connections and waits until the server has accepted them: Node accepts one connection per turn of the event
- * loop.
+ * Opens connections and waits until the server has accepted all of them. Node accepts only one connection per turn of
+ * the event loop.
  */
 async function connections(count: number): Promise<RawConnection[]> {
   const opened = await Promise.all(Array.from({ length: count }, () => RawConnection.open(scrip)));
@@ -61,7 +62,9 @@ async function connections(count: number): Promise<RawConnection[]> {
   return opened;
 }
 
-/** Records the cursor of each page that the server reads. First pages have no cursor and are not recorded. */
+/**
+ * Records the cursor of each page that the server reads. The first page of a list has no cursor and is not recorded.
+ */
 function watchPages(t: TestContext): string[] {
   const { ledger } = scrip.service.stores;
   const transactions = ledger.transactions.bind(ledger);

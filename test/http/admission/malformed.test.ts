@@ -93,11 +93,11 @@ test('a request for a very long path gets a short problem document', async () =>
   }
 });
 
-test('if invalid bytes follow a valid request, the request does not get the problem document for these bytes', async () => {
+test('if invalid bytes follow a valid request, the problem document for the bytes is not sent as the response to the request', async () => {
   const user = someone();
   const connection = await RawConnection.open(scrip);
   connection.send(`${postText(scrip, '/add', { end_user_id: user, amount: 5 })}this is no request\r\n\r\n`);
-  // The valid request may get its own response or none. A 400 would wrongly say that this request changed nothing.
+  // The valid request may get its own response or none. A 400 would wrongly say that the valid request changed nothing.
   const reply = await connection.answer();
   await connection.untilClosed();
   const { active_balance } = await scrip.balance(user);

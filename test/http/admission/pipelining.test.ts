@@ -1,5 +1,6 @@
-// Requests that a client sends on one connection without waiting for the responses. The server processes these requests
-// one after the other, so they delay other clients no more than if the client waited for each response.
+// Tests pipelining: a client sends several requests on one connection without waiting for responses. The server
+// processes pipelined requests one after the other, so they delay other clients no more than if the client waited for
+// each response.
 
 import assert from 'node:assert/strict';
 import { after, before, mock, test } from 'node:test';

@@ -1,5 +1,5 @@
-// When the service stops, as after a SIGTERM, requests in flight get responses, new connections are not accepted, and
-// idle connections do not delay the stop.
+// Tests that when the service stops, for example after a SIGTERM, requests in flight get responses, new connections are
+// not accepted, and idle connections do not delay the stop.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -104,7 +104,7 @@ test('connections that clients have closed do not delay a stop', async (t) => {
   assert(took < SOON_MS, `${took} ms`);
 });
 
-test('a request that has partly arrived when the service stops gets a response when the rest arrives', async () => {
+test('if a request has only partly arrived when the service stops, the request gets a response after the rest arrives', async () => {
   const user = someone();
   const connection = await RawConnection.open(scrip);
   const addition = postText(scrip, '/add', { end_user_id: user, amount: 5 });

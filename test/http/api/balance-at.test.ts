@@ -1,5 +1,5 @@
-// The balance at any instant, exact to the millisecond: a past balance as it was, and a future balance as it will be if
-// nothing is written until then.
+// Tests balances at past and future instants, exact to the millisecond. A future balance assumes that nothing is
+// written until then.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';

@@ -1,4 +1,4 @@
-// The balance over time: which points a history has, and the balance at each point.
+// Tests balance histories: which points a history has, and the balance at each point.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -22,7 +22,7 @@ async function history(user: string, query: Record<string, string> = {}) {
 
 const instantsOf = async (query: Record<string, string>) => (await history(someone(), query)).map(({ at }) => at);
 
-test('each point of a history has the balance and held credits that /get-active-balance returns for its instant', async () => {
+test('each point of a balance history has the balance and the held credits that /get-active-balance returns for the same instant', async () => {
   const user = someone();
   const begin = clock.now;
   await scrip.post('/start-cycle', { end_user_id: user, amount: 100, validity_days: 2 });

@@ -1,4 +1,4 @@
-// Adding, spending and reading credits as a client does: fields, formats, defaults and burn order.
+// Tests how clients add, spend and read credits: fields, formats, defaults and burn order.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -124,7 +124,7 @@ for (const [name, days] of [
   });
 }
 
-test('credits with the longest validity that ends before the year 10000 expire after exactly that number of days', async () => {
+test('with the largest validity_days that ends before the year 10000, credits expire after exactly this number of days', async () => {
   const user = someone();
   const days = Math.floor((Date.parse(LAST_INSTANT) - clock.now) / DAY_MS);
   await scrip.post('/add', { end_user_id: user, amount: 5, validity_days: days });

@@ -1,4 +1,4 @@
-// Recurring cycles through the API: starting, stopping and replacing them, and which credits remain afterwards.
+// Tests recurring cycles through the API: how they start, stop and are replaced, and which credits remain afterwards.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -182,7 +182,7 @@ test('a start with on_active: replace also starts a cycle if no cycle is active'
   assert.deepEqual(await cyclesOf(user), ['50 recurring active']);
 });
 
-test('a replacement that is refused leaves the old cycle active', async () => {
+test('if the replacement of a cycle is refused, the old cycle stays active', async () => {
   const user = someone();
   await scrip.post('/add', { end_user_id: user, amount: Number.MAX_SAFE_INTEGER - 50 });
   await start(user, 50);

@@ -1,5 +1,5 @@
-// Every error that a client can get: its name, status and members. The names and statuses are written out here, because
-// clients depend on them.
+// Tests the name, status and members of every error that a client can get. The tests contain the names and statuses as
+// literals, because clients depend on them.
 
 import assert from 'node:assert/strict';
 import { after, before, mock, test } from 'node:test';
@@ -105,7 +105,7 @@ for (const prefix of ['', '/v1']) {
   }
 }
 
-test('a DELETE request for a path for operators gets 405 MethodNotAllowed', async () => {
+test('a DELETE request to a route for operators gets 405 MethodNotAllowed', async () => {
   for (const path of ['/healthz', '/readyz', '/metrics', '/openapi.json']) {
     const reply = await scrip.call('DELETE', path);
     assertProblem(reply, 'MethodNotAllowed', 405);

@@ -1,4 +1,5 @@
-// Reads events from PostgreSQL. Several lanes write there at the same time, so a cursor has several parts.
+// Tests the list of events on PostgreSQL. Several lanes write events to PostgreSQL at the same time, so a cursor has
+// several parts.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';

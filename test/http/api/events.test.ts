@@ -1,4 +1,4 @@
-// Reads events in pages and by type, and continues from cursors of earlier responses.
+// Tests the list of events: pages, filters by type, and cursors of earlier responses.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -15,7 +15,7 @@ before(async () => {
 });
 after(() => scrip.stop());
 
-/** Creates an account and four events of one end user: an addition, two subtractions, and the exhausted balance. */
+/** Creates an account and four events of one end user: an addition, two subtractions, and an exhausted balance. */
 async function newAccount(name: string) {
   const [key, readKey] = [await scrip.createKey(name, 'write'), await scrip.createKey(name, 'read')];
   const user = someone();

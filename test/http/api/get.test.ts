@@ -1,4 +1,4 @@
-// Reads with the end user in the query string or in a JSON body.
+// Tests reads that name the end user in the query string, in a JSON body, or in both.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';

@@ -1,4 +1,4 @@
-// Holds through the API: a hold sets credits aside until it is captured or released, or lapses.
+// Tests holds through the API: a hold sets credits aside until the hold is captured, is released or lapses.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';

@@ -1,4 +1,5 @@
-// Idempotency keys through the API: a repeated request takes effect once and gets the same response, byte for byte.
+// Tests idempotency keys through the API: a repeated request takes effect once and gets the same response, byte for
+// byte.
 
 import assert from 'node:assert/strict';
 import { after, before, mock, test } from 'node:test';

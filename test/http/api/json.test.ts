@@ -1,4 +1,5 @@
-// Which request bodies are valid. Scrip refuses every other body, and never coerces, rounds, drops or guesses values.
+// Tests which request bodies are valid. Scrip refuses all other bodies, and never coerces, rounds, drops or guesses
+// values.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';

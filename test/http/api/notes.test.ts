@@ -1,4 +1,4 @@
-// The note that a write may contain, and the transaction ID that its response contains.
+// Tests the optional note of a write, and the transaction ID in the response to a write.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';

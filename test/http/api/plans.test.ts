@@ -131,7 +131,7 @@ test('a scheduled plan is shown as next_cycle and starts exactly at the end of t
   );
 });
 
-test('a scheduled plan is canceled if a later plan is scheduled, or if the cycle is stopped or replaced', async () => {
+test('a scheduled plan is canceled if another plan is scheduled, or if the cycle is stopped or replaced', async () => {
   const later = { amount: 2, on_active: 'at_period_end' };
   const ways: [act: (user: string) => Promise<unknown>, after: number][] = [
     [(user) => start(user, { amount: 3, on_active: 'at_period_end' }), 3],

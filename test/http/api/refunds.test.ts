@@ -16,7 +16,7 @@ after(async () => {
   await scrip.stop();
 });
 
-/** Each cycle is valid for one day longer than the previous one. */
+/** Creates an end user with one cycle per amount. Each cycle is valid for one day longer than the previous cycle. */
 async function userWith(...amounts: readonly number[]): Promise<string> {
   const user = someone();
   for (const [index, amount] of amounts.entries()) {
@@ -26,7 +26,7 @@ async function userWith(...amounts: readonly number[]): Promise<string> {
   return user;
 }
 
-/** @returns the id of the transaction */
+/** @returns the transaction ID */
 async function subtract(user: string, amount: number): Promise<string> {
   const reply = await scrip.post('/subtract', { end_user_id: user, amount });
   assert.equal(reply.status, 200, reply.text);

@@ -59,7 +59,7 @@ test('unused credits of a period are not carried over, and the next period has t
   assertProblem(await subtract(user, 1), 'InsufficientFunds', 402);
 });
 
-test('a renewal is a positive transaction, created at the boundary between the periods even if it is stored much later', async () => {
+test('a renewal is listed as a positive transaction, created at the start of the new period even if the renewal is stored much later', async () => {
   const user = someone();
   const start = clock.now;
   await startCycle(user, 100, 1);

@@ -22,15 +22,18 @@ const SLOW_READERS = 10;
 const LIMITS = { inFlightMax: 4 * SLOW_READERS, unsentBytesMax: 2 * SLOW_READERS * STREAM_BYTES };
 
 /**
- * The maximum number of transactions that the server may read from the store for the slow readers. Their lists contain
- * 1,000,000 transactions in total; up to 270,000 of these fit into the buffers of the kernel.
+ * The maximum number of transactions that the server may read from the store for the slow readers. The lists of the
+ * slow readers contain 1,000,000 transactions in total; up to 270,000 of these fit into the buffers of the kernel.
  */
 const READ_AHEAD_MAX = 650_000;
 
 let scrip: Scrip;
 const user = someone();
 
-/** In MiB. Measured: no growth; 148 MiB if the server builds each whole list before it starts to send the list. */
+/**
+ * The maximum memory growth in MiB. Measured: no growth. For comparison: 148 MiB with a server that builds the whole
+ * list before it sends the first byte.
+ */
 const MEMORY_GROWTH_MAX = 48;
 
 setFlagsFromString('--expose-gc');
@@ -75,7 +78,10 @@ function memoryInUse(): number {
   return heapUsed + external;
 }
 
-/** Does not use a mock, because a mock keeps every page in memory. */
+/**
+ * Counts the pages that the server reads from the store. Does not use a mock, because a mock keeps every page in
+ * memory.
+ */
 function countPages(test: TestContext): () => number {
   const { ledger: store } = scrip.service.stores;
   const transactions = store.transactions.bind(store);

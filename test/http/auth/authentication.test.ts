@@ -170,7 +170,7 @@ test('an API key works as soon as it is created, and a key in use is refused wit
   );
 });
 
-test('an API key that is in constant use keeps working when Scrip looks it up again', async () => {
+test('an API key in constant use keeps working when Scrip looks up the key again', async () => {
   const until = performance.now() + 800;
   while (performance.now() < until)
     assert.equal((await scrip.get('/get-active-balance', { end_user_id: someone() })).status, 200);

@@ -39,7 +39,7 @@ const ROWS = new Map<string, Scope | Who>([
   ),
 ]);
 
-/** The statuses that each kind of key gets for an otherwise valid read and for an otherwise valid write. */
+/** For each kind of key, the status of the response to a read and to a write, if the request is otherwise valid. */
 const KINDS: readonly (readonly [kind: string, read: number, write: number])[] = [
   ['none', 401, 401],
   ['malformed', 401, 401],
@@ -56,7 +56,7 @@ const WITH_MAIL = { mail: { smtpUrl: 'smtp://127.0.0.1:1', from: 'scrip@example.
 let scrip: Scrip;
 const user = someone();
 const keys = new Map<string, string | null>();
-/** The random bytes of the `write` key. The timing test makes almost correct keys from these bytes. */
+/** The random bytes of the `write` key. The timing test changes one of these bytes to make an almost correct key. */
 const secretBytes = randomBytes(SECRET_BYTES);
 
 before(async () => {
@@ -81,7 +81,7 @@ before(async () => {
   keys.set('write', write);
   keys.set('read of another', await scrip.createKey('Other Ltd', 'read'));
   keys.set('write of another', await scrip.createKey('Other Ltd', 'write'));
-  // A revoked key that is in use may work for up to a second.
+  // A revoked key that is in use may work for up to a second after it is revoked.
   await sleep(1_100);
 });
 afterEach(() => mock.restoreAll());
@@ -292,12 +292,16 @@ test('every response forbids MIME sniffing, and none names the server software',
 });
 
 const PAIRS = 150;
-/** Far below the difference that a character-by-character comparison causes, and above the noise of a busy machine. */
+/**
+ * This bound is far below the time difference of a character-by-character comparison, and above the noise of a busy
+ * machine.
+ */
 const DIFFERENCE_MS_MAX = 0.4;
 
 /**
- * Returns how much longer the service takes to refuse a key with a wrong last byte than a key with a wrong first byte:
- * the median of many pairs of requests.
+ * Measures how much longer the service takes to refuse a key with a wrong last byte than a key with a wrong first byte.
+ *
+ * @returns the median of many pairs of requests, in milliseconds
  */
 async function timeDifference(): Promise<number> {
   const near = apiKeySecret('write', secretBytes.with(SECRET_BYTES - 1, (secretBytes.at(-1) as number) ^ 1));

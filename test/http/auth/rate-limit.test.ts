@@ -1,5 +1,5 @@
 // Tests the rate limit of API keys. With RATE_LIMIT, responses show how many requests are left, and requests beyond the
-// limit change nothing; without RATE_LIMIT, there is no limit.
+// limit change nothing. Without RATE_LIMIT, there is no limit.
 
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, test } from 'node:test';

@@ -215,7 +215,7 @@ test('with REQUEST_LOG, Scrip logs one line for each request, with the same requ
   for (const { ms } of lines) assert(ms >= 0 && ms < 5_000);
 });
 
-/** Text that the test puts into every part of a request and that must not appear in any output. */
+/** The test puts this text into every part of a request. The text must not appear in any output. */
 const CANARY = 'canary-7f3a91';
 
 test('the log and the metrics contain no client input', async (t) => {

@@ -39,7 +39,7 @@ test('while the store fails, /readyz returns 503 and /healthz still returns 200'
   assert.equal(await metric('scrip_store_ready'), 0);
 });
 
-test('while a part of the ledger cannot be reached, /readyz names it and returns 200', async () => {
+test('while a part of the ledger cannot be reached, /readyz names that part and returns 200', async () => {
   mock.method(scrip.service.stores.ledger, 'unreachable', () => ['shard 102008']);
   const { status, body } = await ask('/readyz');
   assert.deepEqual([status, body], [200, { status: 'ready', unreachable: ['shard 102008'] }]);

@@ -80,7 +80,7 @@ export function validatorsOf(document: OpenApi): (schema: unknown) => ValidateFu
   return (schema) => ajv.compile({ ...(schema as object), components: { schemas } });
 }
 
-/** Returns a copy of a schema that rejects all members that the schema does not describe. */
+/** Copies a schema. The copy rejects all members that the original schema does not describe. */
 function closed(schema: unknown): unknown {
   if (typeof schema !== 'object' || schema === null) return schema;
   if (Array.isArray(schema)) return schema.map(closed);

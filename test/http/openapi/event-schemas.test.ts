@@ -1,5 +1,5 @@
-// The events of each type that a real service derives match the schemas in the OpenAPI document, and have no members
-// that the schemas do not describe.
+// Tests that events of all types, derived by a real service, match their schemas in the OpenAPI document and have no
+// other members.
 
 import assert from 'node:assert/strict';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -72,7 +72,7 @@ test('the events of all types match the schemas in the OpenAPI document, and hav
   }
 });
 
-test('the event of a refund has the same amounts as the response: the credits that can be spent again, and the credits that have expired', async () => {
+test('the event of a refund has the same amounts as the response to the refund: credits that can be spent again, and credits that have expired', async () => {
   const refunds = (await eventsOf(scrip, 20)).filter(({ type }) => type === 'credits.refunded');
   assert.deepEqual(
     refunds.map(({ data }) => [data.amount, data.expired]),

@@ -22,10 +22,10 @@ before(async () => {
 });
 after(() => scrip.stop());
 
-/** The errors of requests that are refused before an operation is chosen. */
+/** The errors of requests that Scrip refuses before it chooses an operation. */
 const BEFORE_ANY_OPERATION: readonly ProblemCode[] = ['NotFound', 'MethodNotAllowed', 'ExpectationFailed'];
 
-/** One event for each of these requests: add, subtract, refund, start-cycle, stop-cycle and capture. */
+/** The example requests cause one event each for add, subtract, refund, start-cycle, stop-cycle and capture. */
 const EVENTS_OF_STORY = 6;
 
 function assertFits(schema: unknown, example: unknown, what: string): void {
@@ -33,7 +33,7 @@ function assertFits(schema: unknown, example: unknown, what: string): void {
   assert(validate(example), `${what}: ${JSON.stringify(validate.errors)}`);
 }
 
-test('in the OpenAPI document, each operation has examples of its request and its response, and these match their schemas', () => {
+test('in the OpenAPI document, each operation has examples of its request and its response, and the examples match their schemas', () => {
   for (const described of operationsOf(document)) {
     const { path, operation } = described;
     const body = operation.requestBody?.content['application/json'];

@@ -48,11 +48,11 @@ function replaced(from: string, to: string): unknown {
   return JSON.parse(text.replaceAll(from, to));
 }
 
-test('the OpenAPI document passes the linter with its strictest rules', async () => {
+test('the OpenAPI document passes the strictest rules of the linter', async () => {
   assert.deepEqual(await complaintsAbout(document), []);
 });
 
-test('control: the linter of the OpenAPI document reports a broken reference, a wrong example, a missing operation ID and an error that is not a problem document', async () => {
+test('control: the OpenAPI linter reports a broken reference, a wrong example, a missing operation ID, and an error response that is not a problem document', async () => {
   const broken: readonly (readonly [rule: string, described: unknown])[] = [
     ['no-unresolved-refs', replaced('#/components/schemas/Addition', '#/components/schemas/Sum')],
     ['no-invalid-media-type-examples', replaced('"active_balance":1048', '"active_balance":"1048"')],

@@ -7,7 +7,7 @@ import type { Described, Operation } from './described-service.ts';
 
 export interface Example {
   readonly path: string;
-  /** The name of the example; empty if the operation has only one example request. */
+  /** The name of the example request; empty if the operation has only one. */
   readonly name: string;
   readonly shown: unknown;
   send(scrip: Scrip): Promise<Reply>;
@@ -42,7 +42,7 @@ export class Story {
     });
   }
 
-  /** Replaces assigned IDs with the IDs in the document. Masks the values that are computed from IDs. */
+  /** Replaces the assigned IDs in a response with the IDs in the document, and masks cursors and event IDs. */
   asShown(text: string): string {
     const shown = new Map([...this.#given].map(([inDocument, given]) => [given, inDocument]));
     return masked(text.replaceAll(UUID, (id) => shown.get(id) ?? id));
@@ -74,7 +74,7 @@ export class Story {
   }
 }
 
-/** Masks cursors and the IDs of events. */
+/** Replaces cursors and event IDs with `…`, because the service computes them from assigned IDs. */
 export function masked(text: string): string {
   return text.replaceAll(/"next_cursor":"[^"]+"/g, '"next_cursor":"…"').replaceAll(/"evt_[0-9a-f]{32}"/g, '"evt_…"');
 }

@@ -1,5 +1,5 @@
-// Contract tests for the cursors of the lists that the API returns. A client that follows them gets every transaction
-// that existed when the first page was read, and gets none of them twice.
+// Contract tests for the cursors of the lists that the API returns. A client that reads a list page by page gets each
+// transaction that existed when the first page was read, and gets no transaction twice.
 
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
@@ -54,7 +54,7 @@ export function cursorContract({ itInTime }: Contract): void {
         async (before, between, [a, b, shift, isBounded], late) => {
           const ada = new EndUser(ledger.account, ++users);
           for (const each of before) await take(ledger, ada, each);
-          // Renewals become due here. A later step may store them between two pages; otherwise, they are never stored.
+          // Renewals become due here, and a write between two pages may store them.
           ledger.wall += late;
           const all = (await listOf(ledger, ada)).transactions;
           const times = all.map(({ created_at }) => Date.parse(created_at)).toSorted((x, y) => x - y);
@@ -76,8 +76,8 @@ export function cursorContract({ itInTime }: Contract): void {
             seen.push(...page.transactions);
             cursor = page.next_cursor ?? null;
             pagesSeen += 1;
-            // Transactions that are written from here on must not appear in the list. After 30 short pages, the test
-            // stops writing, so that it soon reaches the end of the list.
+            // Transactions that are written between two pages must not appear in the list. After 30 short pages, the
+            // test writes nothing more, to save time.
             if (cursor !== null && (turn < 30 || limit > 50)) await take(ledger, ada, meanwhile);
           }
           assert.deepEqual(seen, expected);

@@ -15,7 +15,6 @@ export function eventPageContract(contract: Contract): void {
   retention(contract);
 }
 
-/** Lets a moment pass on the clock of the machine and on the clock of the test. */
 async function passMoment(ledger: ContractLedger): Promise<void> {
   ledger.wall += 10;
   await sleep(10);
@@ -34,8 +33,8 @@ function pages({ it }: Contract): void {
     assert(all.length > 50);
     for (const limit of [1, 2, 7, all.length, all.length + 1]) {
       assert.deepEqual(await logOf(ledger, { limit }), all);
-      // Compare only ids: on a page of some types, the position of an event may be earlier than on a page of all types.
-      // A reader that continues from the earlier position scans some events of other types again, but misses none.
+      // Compare only ids: an event may have an earlier position on a page of some types than on a page of all types. A
+      // reader that continues from the earlier position still misses no event.
       for (const types of [['credits.added'], ['cycle.started', 'credits.subtracted'], EVENT_TYPES] as const)
         assert.deepEqual(
           (await logOf(ledger, { limit, types })).map(({ id }) => id),

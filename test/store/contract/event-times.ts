@@ -1,4 +1,4 @@
-// Contract tests for events that time alone causes, and for the settings of an account.
+// Contract tests for events that time alone causes, and for the settings of an account that affect its events.
 
 import assert from 'node:assert/strict';
 import { deriveEvents } from '../../../src/events/derive.ts';
@@ -42,7 +42,7 @@ function time({ itInTime }: Contract): void {
   itInTime('An end user without further events is not derived again', async (ledger) => {
     const [ada, bob] = [new EndUser(ledger.account, 1), new EndUser(ledger.account, 2)];
     await ledger.write([ada.add(10, 1), bob.startCycle(5, 1)]);
-    // The renewal of bob is due, but not stored.
+    // Bob's renewal becomes due, but no write stores it.
     ledger.wall += 2 * DAY_MS;
     await ledger.deriveEvents();
     const derived: string[] = [];

@@ -1,5 +1,5 @@
-// Contract tests for the event log: each event is stored once and in order, despite concurrent writes, failures and
-// restarts, and pages show each event of an account once.
+// Contract tests for the event log. Each event is stored once and in order, despite concurrent writes, failures and
+// restarts. The pages of an account show each of its events once.
 
 import assert from 'node:assert/strict';
 import { setImmediate as turn } from 'node:timers/promises';
@@ -22,7 +22,6 @@ export function eventContract(contract: Contract): void {
   failures(contract);
 }
 
-/** Reads all events of an account, page by page. */
 export async function logOf(
   ledger: ContractLedger,
   {
@@ -43,7 +42,7 @@ export async function logOf(
   }
 }
 
-/** Events as texts, such as `credits.added 10 of 10`: the type, the amount, and the balance after the event. */
+/** Returns events as texts such as `credits.added 10 of 10`: the type, the amount, and the balance after the event. */
 export async function textsOf(ledger: ContractLedger, request: { account?: number } = {}): Promise<string[]> {
   return (await logOf(ledger, request)).map(({ type, data }) => {
     const { amount, balance } = JSON.parse(data);
@@ -96,7 +95,7 @@ function kinds({ it, itInTime }: Contract): void {
   });
 }
 
-/** Derives the events of each end user from the whole history in one step. */
+/** Returns the expected events of each end user: those that a single step derives from all postings. */
 function derivedAtOnce(ledger: ContractLedger, feed: RecordedFeed, people: readonly EndUser[]): Map<string, string[]> {
   const settings = { expiringDays: EXPIRING_DAYS_DEFAULT, thresholds: [] };
   return new Map(
@@ -187,7 +186,6 @@ function order({ it, itInTime }: Contract): void {
   });
 }
 
-/** A random command of any kind that writes. */
 export function randomCommand(user: EndUser, random: Random) {
   return random.pick([
     user.add(1 + random.below(40), 1 + random.below(20)),

@@ -1,5 +1,4 @@
-// Contract tests for holds: a hold sets credits aside until it ends, and it ends exactly once, by a capture, a release
-// or a lapse.
+// Contract tests for holds. A hold sets credits aside, and ends exactly once: by a capture, a release or a lapse.
 
 import assert from 'node:assert/strict';
 import type { HoldResult, Outcome } from '../../../src/ledger/command.ts';
@@ -47,7 +46,7 @@ async function cyclesOf(ledger: ContractLedger, { key }: EndUser): Promise<(read
   return state.cycles.map(({ remaining, held }) => [remaining, held]);
 }
 
-/** All transactions as texts such as `capture -3, holds -5`, latest first. */
+/** Returns all transactions of an end user as texts such as `capture -3, holds -5`, latest first. */
 async function allOf(ledger: ContractLedger, { key }: EndUser): Promise<string[]> {
   const { transactions } = await ledger.history(key);
   return transactions.map(({ kind, amount, postings }) => {
@@ -371,7 +370,7 @@ function manyHolds({ it }: Contract): void {
   it('Of a thousand concurrent holds of 1 credit on a balance of 100, exactly 100 are accepted', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.add(60), ada.add(40)]);
-    // Writes only eight batches at once, because a store may use a connection for each batch.
+    // Only eight concurrent batches, because a store may use one connection per batch.
     const writes = Array.from({ length: 8 }, () => ledger.write(Array.from({ length: 125 }, () => ada.hold(1))));
     const outcomes = (await Promise.all(writes)).flat();
     const accepted = outcomes.filter((outcome) => outcome?.refused === null);

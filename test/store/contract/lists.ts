@@ -1,5 +1,5 @@
-// Contract tests for lists across renewals: a reader that continues from a transaction of a list sees the rest of the
-// list unchanged, even if other transactions have been written, become due, or been stored in the meantime.
+// Contract tests for lists of transactions. A reader that continues a list from one of its transactions sees the rest
+// of the list unchanged, even if transactions were written and renewals became due in the meantime.
 
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
@@ -66,7 +66,7 @@ export function listContract({ itInTime }: Contract): void {
       async (before, between, late) => {
         const ada = new EndUser(ledger.account, ++users);
         for (const each of before) await take(ledger, ada, each);
-        // Renewals become due here. A later step may store them between two pages; otherwise, they are never stored.
+        // Renewals become due here, and a write between two pages may store them.
         ledger.wall += late;
         const all = await listed(ledger, ada, 1_000);
         const ids = all.map(({ id }) => id);
@@ -116,7 +116,7 @@ export function listContract({ itInTime }: Contract): void {
     assert.equal(dueCount(state, now), 3 * 365);
     const all = await listed(ledger, ada, 100);
     assert.equal(all.length, 2 + 3 * 365);
-    // One batch may store only the oldest of the renewals.
+    // One batch may store only some of the renewals: the oldest.
     await ledger.write([ada.settle()]);
     assert.deepEqual(await listed(ledger, ada, 300), all);
     ledger.wall += 5 * DAY_MS;

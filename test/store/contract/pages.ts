@@ -1,5 +1,5 @@
-// Contract tests for pages: the latest transaction is first, and each transaction is on exactly one page and never
-// split, even if more transactions are written between two pages.
+// Contract tests for pages of transactions. The latest transaction is first. Each transaction is on exactly one page
+// with all of its postings, even if more transactions are written between two pages.
 
 import assert from 'node:assert/strict';
 import { DAY_MS } from '../../../src/ledger/instant.ts';
@@ -11,8 +11,8 @@ import { EndUser, EVERYTHING, historyOf, NOON, transactionsOf } from '../tempora
 import type { TestLedger } from '../test-ledger.ts';
 
 /**
- * The listed transactions that `fill` writes, latest first. `fill` also stops cycles, but a list of transactions does
- * not include stops.
+ * The transactions that `fill` writes, as a list shows them, latest first. `fill` also stops cycles, but a list does
+ * not show stops.
  */
 const FILLED = [
   '-1 subtract',

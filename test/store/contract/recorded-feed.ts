@@ -1,4 +1,4 @@
-// Derives events as the server does, and records the postings that the feed passed on.
+// Derives events as the server does, and records the postings from which the events are derived.
 
 import { deriveEvents } from '../../../src/events/derive.ts';
 import type { Posting } from '../../../src/ledger/posting.ts';
@@ -6,7 +6,7 @@ import type { DeriveEvents } from '../../../src/store/event-log.ts';
 import type { EndUser } from '../temporary-ledger.ts';
 
 export class RecordedFeed {
-  /** The calls of `derive` with at least one posting. */
+  /** One entry for each call of `derive` with at least one posting. */
   readonly calls: { readonly endUser: string; readonly account: number; readonly postings: readonly Posting[] }[] = [];
   isFailing = false;
 
@@ -21,7 +21,7 @@ export class RecordedFeed {
     return this.calls.flatMap(({ postings }) => postings);
   }
 
-  /** Returns the postings of an end user. If a failed step was repeated, returns its postings only once. */
+  /** Returns each posting of an end user once, even if a step failed and was repeated with the same postings. */
   of({ key }: EndUser): readonly Posting[] {
     const own = this.calls.filter(({ account, endUser }) => account === key.account && endUser === key.endUser);
     const byName = own.flatMap(({ postings }) => postings.map((posting) => [nameOf(posting), posting] as const));

@@ -1,5 +1,5 @@
-// Contract tests for refunds: a refund returns credits of a subtraction or a capture to the cycles that the credits
-// came from, and refunds never return more credits than were spent.
+// Contract tests for refunds. A refund returns the credits of a subtraction or a capture to the cycles that they came
+// from. Several refunds together never return more credits than were spent.
 
 import assert from 'node:assert/strict';
 import type { Outcome, RefundResult, WriteCommand } from '../../../src/ledger/command.ts';
@@ -232,7 +232,7 @@ function repetitions({ it }: Contract): void {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.add(100)]);
     const spent = await done(ledger, ada.subtract(60));
-    // Writes only a few batches at once, because a store may use a connection for each batch.
+    // Only ten concurrent batches, because a store may use one connection per batch.
     const all = Array.from({ length: 4 }, () => ledger.write(Array.from({ length: 5 }, () => ada.refund(spent))));
     const parts = Array.from({ length: 6 }, () => ledger.write(Array.from({ length: 10 }, () => ada.refund(spent, 7))));
     const outcomes = (await Promise.all([...parts, ...all])).flat();

@@ -200,8 +200,8 @@ function random({ itInTime }: Contract): void {
           }
           own.holds.splice(0, own.holds.length - 6);
           own.spent.splice(0, own.spent.length - 6);
-          // Each balance is read at a millisecond without a write, so that the balance at that instant does not change
-          // later.
+          // Reads each balance in a millisecond without writes, because a later write in that millisecond would change
+          // the balance.
           ledger.wall +=
             1 + random.pick([0, 0, 1, 999, 59_999, random.below(HOUR_MS), random.below(DAY_MS), DAY_MS - 1]);
           for (const [place, each] of users.entries()) {

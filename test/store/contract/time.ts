@@ -9,7 +9,7 @@ import { dueTransactions } from '../../../src/ledger/settle.ts';
 import type { Contract, ContractLedger } from '../store-contract.ts';
 import { ACCEPTED, balanceOf, EndUser, historyOf, type Result, transactionsOf } from '../temporary-ledger.ts';
 
-/** More missed periods than a store should store in one batch. */
+/** So many missed daily renewals that a store should not store all of them in one batch. */
 const TEN_YEARS_DAYS = 3_653;
 const ROUNDS_MAX = 100;
 
@@ -25,8 +25,8 @@ const MINUTE_MS = 60_000;
 const DAY_SECONDS = DAY_MS / 1_000;
 
 /**
- * Advances the clock by two minutes, with a write in each minute. A store may take this long to list an end user as
- * due.
+ * Advances the clock by two minutes, with a write in each minute, because a store may take this long to list an end
+ * user as due.
  */
 export async function twoMinutes(ledger: ContractLedger): Promise<void> {
   const beside = new EndUser(ledger.other, 999);

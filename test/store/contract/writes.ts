@@ -109,7 +109,7 @@ function transactionIds({ it }: Contract): void {
       ...idsOf(await ledger.write([...ends, ada.startCycle(5), ada.startCycle(6, 5, 'replace'), ada.stopCycle()])),
     );
     const { transactions } = await ledger.history(ada.key);
-    // Replacing a cycle also stores the stop of the old cycle as a transaction.
+    // A start that replaces a cycle stores two transactions: the stop of the old cycle and the start of the new one.
     const kinds = transactions.map(({ kind }) => kind).toReversed();
     const started = kinds.lastIndexOf('start-cycle');
     const expected = transactions.map(({ id }) => id).toReversed();

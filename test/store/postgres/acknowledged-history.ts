@@ -12,7 +12,7 @@ import { auditBeside } from './postgres-ledger.ts';
 
 export type Answer = 'acknowledged' | 'refused' | (StoreFault | NotBegun)['code'];
 
-/** For each response to a write, the numbers of times that the ledger may contain the effect of the write. */
+/** For each kind of response to a write: how often the ledger may contain the write. */
 const TIMES: Readonly<Record<Answer, readonly number[]>> = {
   acknowledged: [1],
   refused: [0],
@@ -48,7 +48,7 @@ export class History {
     return counts.filter((text) => !text.startsWith('0 ')).join(', ');
   }
 
-  /** Two of every three writes are additions; some of the subtractions are refused. */
+  /** Every third write is a subtraction, and some subtractions are refused. The other writes are additions. */
   async write(submit: (command: Command) => Promise<CommitResult>): Promise<Answer> {
     const serial = this.#answers.push(null) - 1;
     const user = this.#userOf(serial);

@@ -1,5 +1,5 @@
-// The audit of a PostgreSQL database: it reports rows that someone changed by hand, and finds no problem in correct
-// rows, even if the clock of the database was set back between writes.
+// Tests the audit of a PostgreSQL database. The audit reports rows that were changed by hand. It finds no problem in
+// correct rows, even if the clock of the database was set back between writes.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -49,8 +49,8 @@ async function withoutChecks(work: (ledger: Edited) => Promise<void>): Promise<v
 }
 
 const PAST: readonly (readonly [table: string, column: string, value: string, invariant: Finding['invariant']])[] = [
-  // The first integer above 2^53−1, the first integer that a JavaScript number cannot represent, the largest integer,
-  // and a negative integer.
+  // 2^53, 2^53 + 1 (the first integer that a JavaScript number cannot represent), the largest 64-bit integer, and a
+  // negative integer.
   ['cycles', 'remaining', '9007199254740992', 1],
   ['cycles', 'remaining', '9007199254740993', 1],
   ['cycles', 'remaining', '9223372036854775807', 1],

@@ -1,5 +1,5 @@
-// How PostgreSQL stores holds: which rows the constraints reject, and which holds a batch loads. Transaction ids ascend
-// even if the clock is set back after a batch that changed no cycle.
+// Tests holds in PostgreSQL: which rows the constraints reject, and which holds a batch loads. Also tests that
+// transaction ids ascend, even if the clock is set back after a batch that changed no cycle.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -147,7 +147,7 @@ test('Snapshots in PostgreSQL contain all open holds, although subtractions do n
   const run = (sql: string) => server.query(sql, new URL(url).pathname.slice(1));
   const ledger = await openFor(t, url);
   await ledger.write([ada.add(10_000, 10), ada.add(5, 20)]);
-  // Holds of one batch lapse at the same instant; a subtraction loads holds that lapse within the next half second.
+  // The holds of the first batch lapse at the same instant, those of the second batch at different instants.
   await ledger.write(Array.from({ length: 30 }, (_, index) => ada.hold(1 + index)));
   await ledger.write(Array.from({ length: 30 }, (_, index) => ada.hold(1 + index, 600 + index)));
   const seen: { readonly at: number; readonly state: EndUserState }[] = [];

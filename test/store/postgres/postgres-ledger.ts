@@ -1,6 +1,6 @@
-// PostgreSQL ledgers for tests, either with the clock of the database or with a clock that the test sets. With a clock
-// that the test sets, the store reads the time from a table, and each call first writes the current time of the test to
-// that table.
+// PostgreSQL ledgers for tests, either with the clock of the database or with a clock that the test sets. A clock that
+// the test sets is a table from which the store reads the time. Each call of the store first writes the time of the
+// test to this table.
 
 import type { TestContext } from 'node:test';
 import pg from 'pg';
@@ -95,7 +95,7 @@ function closedAfter(t: TestContext, ledger: TestLedger): TestLedger {
   return ledger;
 }
 
-/** The changes for which a trigger makes the COMMIT fail. */
+/** A trigger for each of these changes makes the COMMIT fail. */
 const FAILING = [
   'INSERT ON scrip.postings',
   'INSERT OR DELETE ON scrip.idempotency_records',
@@ -137,7 +137,7 @@ class TestClock {
     this.#wall = wall;
   }
 
-  /** Wraps a port, so that each of its methods first writes the current time of the test to the table. */
+  /** Wraps a port, so that each method that returns a promise first writes the time of the test to the clock table. */
   before<Port extends object>(port: Port): Port {
     const timed: Record<string, unknown> = {};
     for (const name of methodsOf(port)) {

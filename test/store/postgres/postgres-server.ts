@@ -1,6 +1,6 @@
 // Runs real PostgreSQL servers for the tests, with programs from npm. PostgreSQL refuses to run as root, so tests that
 // run as root start it as an unprivileged user. All test files of a run share a folder with an empty cluster. Each
-// server starts on a copy of this cluster. If needed, the folder also contains a copy of the programs.
+// server starts on a copy of this cluster. If only root may read the programs, the folder also contains a copy of them.
 
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -93,14 +93,14 @@ export class PostgresServer {
     return this.url(name);
   }
 
-  /** Returns a database for one test, either without a ledger or with an emptied ledger. */
+  /** Returns the URL of a database for one test: either a new database, or one with an emptied ledger. */
   async createLedger(): Promise<string> {
     return this.#emptyLedgers.pop() ?? (await this.createDatabase());
   }
 
   /**
    * Empties the tables of a ledger for another test. The ledger must have no open connections. Emptying the tables
-   * takes 10 ms, while dropping and creating them takes 190 ms.
+   * takes 10 ms; dropping and creating them would take 190 ms.
    */
   async emptyLedger(url: string): Promise<void> {
     const database = new URL(url).pathname.slice(1);
@@ -109,8 +109,8 @@ export class PostgresServer {
       database,
     );
     const emptied = rows.map(({ tablename }) => `DELETE FROM scrip.${tablename};`).join(' ');
-    // `replica` turns off the checks of foreign keys, so that the order of the tables does not matter. The clock table
-    // of a new ledger has one row.
+    // `replica` turns off the checks of foreign keys, so that the order of the tables does not matter. As in a new
+    // ledger, the clock table must have one row.
     await this.query(
       `SET lock_timeout = '10s'; SET session_replication_role = replica; ${emptied}
        INSERT INTO scrip.clock VALUES (true, 0); UPDATE scrip.feed_consumers SET latest_event = 0`,
@@ -177,7 +177,7 @@ export class PostgresServer {
   }
 }
 
-/** The folder of the PostgreSQL programs. If only root may read it, returns a copy that all users may read. */
+/** Returns the folder of the PostgreSQL programs. If only root may read it, returns a copy that all users may read. */
 function nativeFolder(): string {
   const require = createRequire(import.meta.url);
   const system = platform() === 'win32' ? 'windows' : platform();

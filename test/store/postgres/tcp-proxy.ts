@@ -1,4 +1,4 @@
-// A proxy between the service and its database that can cut connections, delay them, or swallow all data.
+// A proxy between the service and its database. The proxy can cut connections, delay data, or swallow all data.
 
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Server, type Socket, connect as to } from 'node:net';
@@ -68,7 +68,7 @@ export class TcpProxy {
     for (const link of this.#links) cut(link);
   }
 
-  /** @returns whether there was a connection to cut */
+  /** Cuts a random connection. @returns false if there is no connection */
   cutOne(): boolean {
     const links = [...this.#links];
     const link = links[Math.floor(Math.random() * links.length)];

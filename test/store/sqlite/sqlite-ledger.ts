@@ -77,8 +77,8 @@ export const inThread =
     pluggedFile(temporaryFile(), undefined, options);
 
 /**
- * Opens a file as the service does, and closes it after the test. Otherwise, the writer thread would keep the test
- * process running.
+ * Opens a file with a writer thread, as the service does. Closes the file after the test, because the writer thread
+ * would keep the test process running.
  */
 export async function openFor(t: TestContext, file: string, options: Partial<WriterOptions> = {}): Promise<TestLedger> {
   return closedAfter(

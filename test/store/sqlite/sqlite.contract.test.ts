@@ -4,7 +4,7 @@
 import { storeContract } from '../store-contract.ts';
 import { inPlace, inThread, SMALL } from './sqlite-ledger.ts';
 
-/** A test with a writer thread mostly waits for that thread and for the disk. */
+/** A test mostly waits for the writer thread and for the disk, so several tests can run at the same time. */
 const AT_ONCE = 4;
 
 storeContract('SQLite with the writer in the same thread', inPlace(), 'movable');

@@ -89,7 +89,7 @@ for (const [what, sql] of TAMPERED_TOTALS) {
 test('The audit finds a changed amount in an earlier period only if the totals were not rebuilt', async () => {
   const past = `UPDATE postings SET amount = amount + 1 WHERE amount = -30`;
   assert.match(await problemsAfter(past), /^the totals of account 1 \(subtract by key:1 on day \d+\) lack 1 credits/m);
-  // Also delete the snapshots: a snapshot would reveal the change, and chance decides whether a snapshot is stored.
+  // Also deletes the snapshots: a snapshot would reveal the change, but snapshots are stored at random.
   const uncounted =
     'DELETE FROM snapshots; DELETE FROM feed_positions; DELETE FROM daily_totals; DELETE FROM expiry_totals; DELETE FROM end_user_summaries; DELETE FROM end_user_counts';
   assert.equal(
@@ -136,7 +136,7 @@ for (const [what, sql, says] of MARKS)
     assert.match(await problemsAfter(sql), says);
   });
 
-test('The audit reports pending balances that the ledger file wrongly counts as flushed', async (t) => {
+test('The audit reports pending balances that the ledger file wrongly marks as flushed', async (t) => {
   const path = temporaryFile();
   const ledger = await openInPlace(t, path);
   await ledger.write([ada.add(10), eve.add(5)]);
@@ -225,7 +225,7 @@ for (const index of Object.keys(PARTIAL_INDEXES) as (keyof typeof PARTIAL_INDEXE
   });
 
 for (const kind of POSTING_KINDS) {
-  test(`The audit finds a posting of kind ${kind} that links to itself, and does not loop forever`, async (t) => {
+  test(`The audit ends, and finds a posting of kind ${kind} that links to itself`, async (t) => {
     const circling = temporaryFile();
     copyFileSync(file, circling);
     byHand(

@@ -1,5 +1,5 @@
-// The audit finds changes that were made to a ledger file by hand, and names the end user. In an unchanged ledger, it
-// finds nothing wrong.
+// Tests that the audit finds rows of a ledger file that were changed by hand, and names the end user of each row. In an
+// unchanged ledger, the audit finds nothing wrong.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -22,7 +22,7 @@ test('The audit of a correct ledger finds nothing wrong, and counts its end user
   assert.deepEqual([audited.endUsers, audited.postings], [endUsers, rows.postings.length]);
 });
 
-/** The columns that contain plans. If the test adds a plan to an empty column, this text precedes the plan. */
+/** For each column that contains plans: the text before the plan when the test adds a plan to an empty column. */
 const PLANS = { plan: '', next: transactionId({ at: NOW, sequence: 9, tail: '0'.repeat(12) }), terms: 'recurring' };
 
 const COLUMNS: Record<Table, readonly string[]> = {
@@ -34,13 +34,13 @@ const COLUMNS: Record<Table, readonly string[]> = {
 /** Whether to skip a change, because other tests cover it or because the audit cannot find it. */
 function isApart(row: Row, column: string, changed: number): boolean {
   if (changed > Number.MAX_SAFE_INTEGER) return true;
+  // The held credits of an ended cycle have no meaning.
   if (column === 'held' && isEnded(row)) return true;
   // After a hold was captured or released, only a digest reveals a changed `hold_expires_at`.
   if (column === 'hold_expires_at') return !isLapsedOrOpen(row);
   return column === 'previous' && changed >= Number(row.posting);
 }
 
-/** The held credits of an ended cycle have no meaning. */
 function isEnded({ ends_at: end }: Row): boolean {
   return end !== undefined && Number(end) <= NOW;
 }
@@ -203,7 +203,7 @@ test('The audit finds missing links between postings', async () => {
 const POSTING =
   'posting, previous, account, end_user, transaction_id, cycle_id, period, kind, amount, created_at, expires_at, actor, terms, reference';
 
-/** `values` gives the columns of the new posting, starting with `account`. */
+/** Adds a posting to an end user. `values` are SQL expressions for its columns, starting with `account`. */
 function entered(row: Row, values: string): string {
   const user = `type = 'end-user' AND ${whereUser(row)}`;
   return `INSERT INTO postings (${POSTING}) SELECT 999, (SELECT latest_posting FROM balances WHERE ${user}), ${values};

@@ -225,7 +225,7 @@ describe('restored backups', () => {
     assert.deepEqual(contentOf(file), before);
   });
 
-  test('A backup is not restored next to the WAL of another ledger, because SQLite would apply that WAL to it', async () => {
+  test('A backup is not restored next to the WAL of another ledger, because SQLite would apply that WAL to the restored file', async () => {
     const backup = await makeBackup();
     const target = join(temporaryFolder(), 'scrip.db');
     writeFileSync(`${target}-wal`, 'left over');
@@ -233,7 +233,7 @@ describe('restored backups', () => {
     assert(!existsSync(target));
   });
 
-  test('A ledger file with its WAL is not accepted as a backup', async () => {
+  test('A ledger file that has a WAL is not accepted as a backup', async () => {
     const backup = await makeBackup();
     writeFileSync(`${backup}-wal`, 'something');
     await assertRefused(

@@ -1,5 +1,5 @@
-// Tests the events of a copied ledger: the copy keeps the settings of accounts, does not derive the events of the
-// copied history again, and derives all later events.
+// Tests the events of a copied ledger. The copy keeps the event settings of accounts, derives no events of the copied
+// history, and derives all later events.
 
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
@@ -42,7 +42,7 @@ test('A copy has no events of the copied history, but the same later events as i
   assert.deepEqual(textsOf(await eventsAt(t, copy, END + 40 * DAY_MS)), textsOf(after));
 });
 
-test('A copy does not derive the ends of 250 cycles that ended before the copy was made', async (t) => {
+test('A copy derives no events for 250 cycles that ended before the copy was made', async (t) => {
   const file = temporaryFile();
   const ledger = await openInPlace(t, file, { wall: NOON });
   for (let days = 1; days <= 250; days++) await ledger.write([PEOPLE.oneTime.add(10, days)]);
@@ -59,7 +59,7 @@ test('A copy does not derive the ends of 250 cycles that ended before the copy w
   await opened.close();
 });
 
-test('A copy keeps thresholds and webhook endpoints, but nothing about deliveries', async () => {
+test('A copy keeps thresholds and webhook endpoints, but not the positions and leases of the endpoints', async () => {
   const { file } = await makeLedger();
   byHand(file, "INSERT INTO thresholds VALUES (1, '20', 7), (1, '20%', 8)");
   byHand(

@@ -66,8 +66,8 @@ export async function makeMany(file: string, endUsers: number): Promise<void> {
 export const copying = (from: string, to: string) => scrip(['copy', '--from', from, '--to', to]);
 
 /**
- * Copies a ledger in this process, and asserts that the copy fails with `CopyStopped` or `CannotOpen`. The command
- * prints only the messages of these errors, without a stack trace.
+ * Copies a ledger in this process, and asserts that the copy fails with `CopyStopped` or `CannotOpen`. Of these
+ * errors, `scrip copy` prints only the message, without a stack trace.
  */
 export async function assertRefused(from: string, to: string, says: RegExp): Promise<void> {
   await assert.rejects(copyDatabase(at(from), at(to), quietly), (error: Error) => {

@@ -195,7 +195,7 @@ describe('copies', options, () => {
     assert.deepEqual(await transactionsOf(await openFor(t, back), ada), transactions);
   });
 
-  test('A copy reports its progress, and the command prints it', async () => {
+  test('A copy reports its progress, and `scrip copy` prints the progress', async () => {
     const [file, there] = [temporaryFile(), await server.createDatabase()];
     await makeMany(file, 5_000);
     const { code, stdout, stderr } = await copying(fileAt(file), there);

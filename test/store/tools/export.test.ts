@@ -1,5 +1,5 @@
-// An export contains each posting of an account once, is read from one snapshot, and is the same on both stores. The
-// format is NDJSON, or CSV that is safe to open in a spreadsheet.
+// Tests exports. An export contains each posting of an account once, is read from one snapshot, and is the same on
+// SQLite and PostgreSQL. The format is NDJSON, or CSV that is safe to open in a spreadsheet.
 
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
@@ -90,7 +90,7 @@ function rowsOf(text: string): string[][] {
 }
 
 describe('exports', options, () => {
-  test('An export contains every posting of the account once, and is the same on both stores', async (t) => {
+  test('An export contains every posting of the account once, and is the same on SQLite and PostgreSQL', async (t) => {
     const texts = await Promise.all(ledgers.map(({ url }) => exported(url, 'Lovelace Ltd', 'ndjson')));
     const [lines, others] = texts.map(linesOf) as [Line[], Line[]];
     assert.deepEqual(lines, others, 'the order is the same too');
@@ -132,7 +132,7 @@ describe('exports', options, () => {
     }
   });
 
-  test('An export as CSV has the same values as an export as NDJSON', async () => {
+  test('A CSV export has the same values as an NDJSON export', async () => {
     for (const { url } of ledgers) {
       const [header, ...rows] = rowsOf(await exported(url, 'Lovelace Ltd', 'csv'));
       const lines = linesOf(await exported(url, 'Lovelace Ltd', 'ndjson'));

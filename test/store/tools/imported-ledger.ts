@@ -45,7 +45,7 @@ export async function newServedFile(): Promise<Ledger> {
   });
 }
 
-/** Grants queued batches until the returned function is called, which also closes the ledger. */
+/** Grants queued batches until the returned function is called. This function also closes the ledger. */
 export function grantQueued({ ledger, imports }: Stores): () => Promise<void> {
   let isStopping = false;
   const granting = (async () => {

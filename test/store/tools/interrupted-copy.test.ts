@@ -1,5 +1,5 @@
-// Interrupted copies: no server starts on an interrupted copy, and the copy can be continued unless the source or the
-// copy has been changed since then.
+// Tests interrupted copies. No server starts on an interrupted copy. The copy can be continued unless the source or the
+// copy was changed after the interruption.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -25,8 +25,8 @@ before(async () => {
 after(() => server.remove());
 
 /**
- * The number of end users in the source, and the number of copied postings after which the copy is interrupted. By
- * then, the copy has committed once, after 5,000 records.
+ * The number of end users in the source, and the number of copied postings after which the copy is interrupted. The
+ * copy has then committed once, after at least 5,000 rows.
  */
 const INTERRUPTED_OF = 4_000;
 const INTERRUPTED_AFTER = 6_000;
@@ -64,7 +64,7 @@ function changed(postings: string, key: string): string {
 
 describe('interrupted copies', options, () => {
   for (const [what, makeDestination, change] of DESTINATIONS) {
-    test(`No server starts on an interrupted copy ${what}, and the copy can be continued after the last complete end user`, async () => {
+    test(`No server starts on an interrupted copy ${what}, and the copy continues after the last end user that was copied completely`, async () => {
       const [file, url] = [temporaryFile(), await makeDestination()];
       await makeMany(file, INTERRUPTED_OF);
       await interrupt(file, url);
@@ -78,7 +78,7 @@ describe('interrupted copies', options, () => {
       await assertRefused(fileAt(file), url, /holds a ledger/);
     });
 
-    test(`An interrupted copy ${what} cannot be continued if its source has been written to since then`, async () => {
+    test(`An interrupted copy ${what} cannot be continued if its source was written to after the interruption`, async () => {
       const [file, url] = [temporaryFile(), await makeDestination()];
       await makeMany(file, INTERRUPTED_OF);
       await interrupt(file, url);

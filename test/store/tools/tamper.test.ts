@@ -20,7 +20,7 @@ let file = '';
 before(async () => {
   file = temporaryFile();
   await makeHistory(file);
-  // Deletes the snapshots: they would reveal some changes, and random ids decide which transactions have a snapshot.
+  // Deletes the snapshots: a snapshot would reveal some changes, but snapshots are stored at random.
   byHand(file, 'DELETE FROM snapshots');
 });
 

@@ -101,8 +101,8 @@ function adjustForm(adjustment: Adjustment, { endUser, activeCycle, forms }: For
 }
 
 /**
- * Whether the form asks when the new plan starts. A refused form has the question only if the sent form had it, so
- * that the user can send the same form again after an unknown outcome.
+ * Whether the form asks when the new plan starts. A refused form asks only if the sent form asked: after an unknown
+ * outcome, the user can then send the same form again.
  */
 function changesPlan(activeCycle: Cycle | null, state: FormState | null): boolean {
   return state === null ? activeCycle !== null : Boolean(state.values.on_active || state.errors.on_active);

@@ -14,7 +14,7 @@ const CYCLES_SHOWN_MAX = 200;
 const CYCLES_WITHOUT_SCROLLING_MAX = 12;
 
 const BAR_LENGTH = 120;
-/** The minimum length of a bar for a share above 0, so that even a small share is visible. */
+/** The minimum length of a bar that is not empty, so that even a small share is visible. */
 const BAR_LENGTH_MIN = 2;
 
 /** @param cycles the cycles that have not ended, in the order in which they are spent */
@@ -38,7 +38,7 @@ export function cyclesSection(cycles: readonly Cycle[], now: Instant): string {
 </section>`;
 }
 
-/** If there are too many cycles, returns the first cycles that have credits left or renew. */
+/** From more than `CYCLES_SHOWN_MAX` cycles, returns the first ones that have credits left or will renew. */
 function shownOf(cycles: readonly Cycle[]): readonly Cycle[] {
   if (cycles.length <= CYCLES_SHOWN_MAX) return cycles;
   return cycles.filter((cycle) => cycle.remaining > 0 || renews(cycle)).slice(0, CYCLES_SHOWN_MAX);
@@ -54,7 +54,7 @@ function cycleRow(cycle: Cycle, now: Instant): string {
 </tr>`;
 }
 
-/** The table has the same information as text, so the bar is hidden from screen readers. */
+/** A bar repeats the text of its table cell, so it is hidden from screen readers. */
 function bar(share: number, mark: string): string {
   const bounded = Math.min(Math.max(share, 0), 1);
   const length = bounded === 0 ? 0 : Math.max(round(bounded * BAR_LENGTH), BAR_LENGTH_MIN);

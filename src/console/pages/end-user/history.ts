@@ -18,7 +18,7 @@ import { endUserPath, transactionPath } from './end-user-paths.ts';
 /** The filter of the transactions, as the user entered it. An empty field matches all transactions. */
 export interface HistoryFilter {
   readonly kind: string;
-  /** The text with which the note begins. */
+  /** Matches the transactions whose note begins with this text. */
   readonly note: string;
   /** Days in UTC, such as `2026-11-20`. */
   readonly from: string;
@@ -30,7 +30,7 @@ export type HistoryEntry = Activity &
 
 export interface HistoryView {
   readonly endUser: string;
-  /** False on the pages of older transactions. */
+  /** Whether the page begins with the latest transaction. */
   readonly isFirstPage: boolean;
   /** Newest first. */
   readonly history: readonly HistoryEntry[];
@@ -63,7 +63,7 @@ function filterForm(path: string, { filter, filterErrors }: HistoryView): string
   const kinds = KINDS.map(
     (kind) => html`<option value="${kind}"!${kind === filter.kind ? ' selected' : ''}>${kindLabel(kind)}</option>`,
   );
-  // Browsers ignore a value of a date field if the value is not a date.
+  // A browser cannot show an invalid date in a date field, so the field becomes empty.
   const valid = (day: 'from' | 'to') => (filterErrors[day] ? '' : filter[day]);
   const state = { values: { ...filter, from: valid('from'), to: valid('to') }, errors: filterErrors };
   const optional = { isOptional: true, isOptionalSaid: false } as const;
@@ -99,7 +99,7 @@ function historyTable({ endUser, history, terms, openHolds }: HistoryView): stri
   return table({ label: 'Transactions', classes: 'history', columns, rows });
 }
 
-/** The amount of a transaction, or the credits that it held or released; for a refund, also the expired credits. */
+/** The amount of a transaction, or the credits that it held or released. A refund shows expired credits as well. */
 export function movedCredits(entry: Pick<HistoryEntry, 'id' | 'kind' | 'amount' | 'postings'>): string {
   const { id, kind, amount, postings } = entry;
   const held = wrappable(numberText(Math.abs(heldChange(entry))));
@@ -123,7 +123,7 @@ export function movedCredits(entry: Pick<HistoryEntry, 'id' | 'kind' | 'amount' 
   }
 }
 
-/** The cycle that a transaction changed, or the names and amounts of several cycles. */
+/** The name of the cycle that a transaction changed; for several cycles, a list of their amounts and names. */
 export function touchedCycles(
   { kind, postings }: Pick<HistoryEntry, 'kind' | 'postings'>,
   terms: HistoryPage['terms'],
@@ -156,13 +156,13 @@ function scheduledPlan({ scheduled, expiresAt }: HistoryEntry): string {
   return html`<span class="refers-to small">To ${creditsEveryText(scheduled)}</span><span class="refers-to muted small">${rollover}</span><span class="refers-to muted small">From !${endTime(expiresAt)}</span>`;
 }
 
-/** Links to the closed hold, the refunded transaction, or the transaction that scheduled the plan. */
+/** Returns a link to the closed hold, the refunded transaction, or the transaction that scheduled the plan. */
 function referenceLink(endUser: string, { kind, reference }: HistoryEntry): string {
   if (reference === null) return '';
   return html`<span class="refers-to small">${REFERENCE_TEXTS[kind] ?? ''} <a href="${transactionPath(endUser, reference)}">!${moment(instantOf(reference))}</a></span>`;
 }
 
-/** Screen readers also announce the time of the row. */
+/** Links of several rows have the same text, so screen readers also announce the time of the row. */
 function actionLink(endUser: string, { id, refundable }: HistoryEntry, openHolds: ReadonlySet<TransactionId>): string {
   const label = openHolds.has(id) ? 'Release' : (refundable ?? 0) > 0 ? 'Refund' : null;
   if (label === null) return '';

@@ -22,7 +22,7 @@ export interface HoldsView {
   readonly endUser: string;
   readonly now: Instant;
   readonly holds: readonly HoldView[];
-  /** The IDs of all open holds. */
+  /** The IDs of all open holds, including those that the page does not list. */
   readonly openHolds: ReadonlySet<TransactionId>;
 }
 

@@ -22,7 +22,7 @@ export interface PlanChangeView {
   readonly plan: Plan;
   readonly note: Note | null;
   readonly preview: Preview;
-  /** The fields of the form, which the confirmation sends again. */
+  /** The entered values, which the browser sends again with the confirmation. */
   readonly values: FormState['values'];
   readonly idempotencyKey: string;
 }

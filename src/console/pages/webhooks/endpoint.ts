@@ -1,5 +1,5 @@
-// The page of a webhook endpoint: its state and settings, and the deliveries, latest first. This file also has
-// the pages that confirm the rotation of its secret and its removal.
+// The page of a webhook endpoint: its state and settings, and the deliveries, latest first. On two further
+// pages, the user confirms a new secret for the endpoint, or the removal of the endpoint.
 
 import { html } from 'ghtml';
 import type { Delivery } from '../../../events/webhooks/deliveries.ts';

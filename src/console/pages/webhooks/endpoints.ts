@@ -14,13 +14,13 @@ import { endpointPath, sectionTabs, WEBHOOKS_PATH } from './webhook-paths.ts';
 
 /** An endpoint in the list. */
 export interface ListedEndpoint extends Pick<Endpoint, 'id' | 'url' | 'types' | 'paused'> {
-  /** The number of pending events: they wait for a retry, or for an earlier event of the same end user. */
+  /** The number of events that wait for a retry, or for an earlier event of the same end user. */
   readonly pending: number;
   readonly lastDeliveredAt: Instant | null;
 }
 
 export interface EndpointsView {
-  /** In the order in which they were added. */
+  /** In the order in which the endpoints were added. */
   readonly endpoints: readonly ListedEndpoint[];
   /** The values and errors of a refused form for a new endpoint. */
   readonly state: FormState | null;

@@ -27,10 +27,10 @@ const MEANINGS: Readonly<Record<EventType, string>> = {
   'balance.recovered': 'The balance rose from 0 or from below a threshold',
 };
 
-/** The name of the checkboxes, and of the value of a sent form: the chosen types, separated by commas. */
+/** The name of the checkboxes. In a refused form, `values` has the checked types under this name. */
 export const TYPES_FIELD = 'types';
 
-/** @param initial the types in a form that has not been sent; none means all types */
+/** @param initial the types that are checked before the form is sent; empty if the endpoint receives all types */
 export function typesField(initial: readonly EventType[], state: FormState | null): string {
   const chosen = new Set(state === null ? initial : (state.values[TYPES_FIELD] ?? '').split(','));
   const error = state?.errors[TYPES_FIELD];

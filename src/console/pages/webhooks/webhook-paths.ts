@@ -1,4 +1,4 @@
-// The paths of the webhook pages, and the links between the pages of the section.
+// The paths of the webhook pages, and the tabs that link the list of endpoints and the thresholds.
 
 import { html } from 'ghtml';
 

@@ -26,7 +26,7 @@ import { EMPTY_STATE } from '../../../ledger/state.ts';
 import type { BalanceOverTime } from '../../charts/balance-chart.ts';
 import { readBalanceOverTime } from './balance-over-time.ts';
 
-/** The points of a chart are at multiples of this time. The commands of a history run at other times. */
+/** The interval between the points of the chart. The commands of a random history never run at such a point. */
 const POINT_HOURS_MS = 3 * HOUR_MS;
 
 function settledBalance(ledger: MemoryLedger): number {

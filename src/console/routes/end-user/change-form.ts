@@ -1,4 +1,4 @@
-// Converts the forms about an end user to commands, and invalid values to errors for the fields of the form.
+// Converts the forms that change an end user's credits to commands. An invalid value becomes an error of its field.
 
 import type { FastifyRequest } from 'fastify';
 import type { EndUserKey, OnActive, WriteCommand } from '../../../ledger/command.ts';
@@ -38,7 +38,7 @@ export function readChange(form: ChangeForm, request: FastifyRequest, subject: S
     amount: formField(request, 'amount'),
     validity: formField(request, 'validity'),
     unit: formField(request, 'unit'),
-    /** The refund form has no field for a unit. */
+    /** Only in the refund form, which has no field for the unit: the unit is always days. */
     validity_days: formField(request, 'validity_days'),
     rollover_max: formField(request, 'rollover_max'),
     on_active: formField(request, 'on_active'),
@@ -67,7 +67,7 @@ export function readChange(form: ChangeForm, request: FastifyRequest, subject: S
   return { state, command: commandOf(form, fields, subject) };
 }
 
-/** If no cycle is active, the form does not have the field `on_active`. */
+/** If no cycle was active when the form was loaded, the form has no field `on_active`. */
 function onActiveOf(text: string): OnActive {
   return text === 'replace' || text === 'at_period_end' ? text : 'refuse';
 }

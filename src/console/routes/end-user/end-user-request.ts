@@ -13,7 +13,7 @@ export interface EndUserRequest {
   readonly user: EndUserKey;
 }
 
-/** Returns a handler for the end user in the path, in the account of the viewer. */
+/** Returns a route handler that calls `handle` for the end user in the path, in the viewer's account. */
 export function forEndUser(handle: (endUserRequest: EndUserRequest) => Promise<FastifyReply>) {
   return (request: FastifyRequest, reply: FastifyReply, viewer: Viewer) => {
     const endUser = normalizedUuid(pathField(request, 'endUser'));

@@ -62,14 +62,14 @@ export function readFilter(request: FastifyRequest): ReadFilter {
   return { filter, wanted, errors };
 }
 
-/** @returns undefined if the text is empty, null if the text is not a date */
+/** @returns the beginning of the day, in UTC; undefined for an empty text; null for any other text */
 function dayOf(text: string): Instant | undefined | null {
   if (text === '') return undefined;
   const at = /^\d{4}-\d\d-\d\d$/.test(text) ? Date.parse(text) : Number.NaN;
   return isInstant(at) ? at : null;
 }
 
-/** @param from null for the latest transactions, which include due transactions that are not stored yet */
+/** @param from null for the first page, which also includes due transactions that are not stored yet */
 export async function readHistory(
   ledger: Pick<LedgerStore, 'history'>,
   user: EndUserKey,
@@ -81,7 +81,7 @@ export async function readHistory(
   return { transactions: [...due, ...page.transactions], next: page.next, terms: termsOf(page) };
 }
 
-/** The terms of the cycles on the page. Includes a scheduled plan that is due to start but is not stored yet. */
+/** Returns the terms of the cycles on the page, including a scheduled plan whose due start is not stored yet. */
 function termsOf({ state, now, terms }: HistoryPage): HistoryPage['terms'] {
   const renewing = state.cycles.find(renews);
   if (renewing === undefined) return terms;
@@ -90,8 +90,8 @@ function termsOf({ state, now, terms }: HistoryPage): HistoryPage['terms'] {
 }
 
 /**
- * Returns due transactions that are not stored yet, latest first; at most one page, since the renewal job stores the
- * rest within seconds.
+ * Returns due transactions that are not stored yet, latest first. One page is enough: the renewal job stores the rest
+ * within seconds.
  */
 function dueTransactions({ state, now }: LoadedEndUser): HistoryTransaction[] {
   const renewals = dueRenewals(state, now)

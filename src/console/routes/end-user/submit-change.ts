@@ -38,7 +38,7 @@ export async function submitChange(
   return { errors: refusalErrors(result, command.kind), idempotencyKey: randomUUID() };
 }
 
-/** The prefix prevents collisions with idempotency keys of API requests. */
+/** The prefix `console ` prevents collisions with idempotency keys of API requests. */
 function idempotencyOf(request: FastifyRequest): Idempotency | null {
   const key = idempotencyKeyOf(request);
   return key === '' ? null : { key: `console ${key}`, requestId: request.id };

@@ -104,7 +104,7 @@ async function change(
   return sendTransaction(context, endUserRequest, { state: { ...state, errors }, idempotencyKey });
 }
 
-/** Returns null if the URL names no refund or release. */
+/** Returns null if the query string names no refund or release. */
 export async function transactionNotice(
   { options }: ConsoleContext,
   { request, user }: EndUserRequest,

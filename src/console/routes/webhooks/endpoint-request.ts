@@ -1,5 +1,5 @@
-// A request for one endpoint of the viewer's account. A request for any other endpoint gets 404, as if the endpoint did
-// not exist.
+// Finds the webhook endpoint that a request names. A request for an endpoint of another account gets 404, as if the
+// endpoint did not exist.
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type Endpoint, type Endpoints, endpointIdIn } from '../../../events/webhooks/endpoints.ts';
@@ -17,7 +17,7 @@ export interface EndpointRequest {
 
 type Handle = (endpointRequest: EndpointRequest) => Promise<FastifyReply>;
 
-/** Returns a handler that finds the endpoint before it calls `handle`. */
+/** Returns a route handler that finds the endpoint, and then calls `handle`. */
 export function forEndpoint(context: ConsoleContext, handle: Handle) {
   return async (request: FastifyRequest, reply: FastifyReply, viewer: Viewer): Promise<FastifyReply> => {
     const { endpoints } = await context.webhooks();
@@ -28,7 +28,7 @@ export function forEndpoint(context: ConsoleContext, handle: Handle) {
   };
 }
 
-/** Also sent if the endpoint was removed while the request was handled. */
+/** The endpoint does not exist, or was removed while Scrip handled the request. */
 export function sendNotFound(reply: FastifyReply, viewer: Viewer): FastifyReply {
   const detail = 'This account has no such webhook endpoint.';
   return sendError(reply, 404, { title: 'Webhook endpoint not found', detail }, viewer);

@@ -115,7 +115,7 @@ async function sendEndpoint(
   return sendPage(reply, endpointPage(view, { viewer, notice }));
 }
 
-/** The number in the query string is the number of events that the form has queued. */
+/** Says how many events the form has queued. The redirect puts this number into the query string. */
 function resentNotice(request: FastifyRequest): string | null {
   const count = queryField(request, 'resent');
   if (!/^\d{1,6}$/.test(count)) return null;

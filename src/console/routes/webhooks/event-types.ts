@@ -1,4 +1,4 @@
-// Reads the checkboxes of the types of events.
+// Reads the event types that the user has checked in a form.
 
 import type { FastifyRequest } from 'fastify';
 import { EVENT_TYPES, type EventType } from '../../../store/event-log.ts';
@@ -6,7 +6,7 @@ import { TYPES_FIELD } from '../../pages/webhooks/event-types.ts';
 import { formFields } from '../../request-reply.ts';
 import type { FieldReading } from '../form-input.ts';
 
-/** No checked box means all types. */
+/** If no box is checked, returns an empty list, which means all types. */
 export function readTypes(request: FastifyRequest): FieldReading<readonly EventType[]> {
   const chosen = formFields(request, TYPES_FIELD);
   const types = EVENT_TYPES.filter((type) => chosen.includes(type));

@@ -1,5 +1,5 @@
-// Routes that list, add, rotate and remove webhook endpoints. The secret of an endpoint appears only in the response to
-// the form that created it. If the form is sent again, the response is a redirect.
+// Routes that list, add and remove webhook endpoints, and rotate their secrets. A secret appears only in the response
+// to the form that created it. If the form is sent again, the response is a redirect.
 
 import { randomUUID } from 'node:crypto';
 import type { FastifyReply, FastifyRequest } from 'fastify';

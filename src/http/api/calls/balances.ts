@@ -21,7 +21,7 @@ export const BalanceQuery = Type.Object(
   {
     end_user_id: EndUserId,
     at: Type.Optional(
-      // No example: the example response shows the current balance.
+      // This field has no example: the example response shows the current balance.
       instantField(
         'The instant of the balance, such as 2026-12-01T00:00:00Z. The default is now. For an instant in the future, you get the balance that the end user will have if nothing is written until then.',
       ),

@@ -1,5 +1,5 @@
-// The examples of events. The list shows the first events of the story in `story.ts`. The webhooks have one example for
-// each type: some are from the story, and others show how it could continue.
+// The examples of events. The example list contains the first events of the story in `story.ts`. For webhooks, there is
+// one example of each type: some are from the story, and others show how the story could continue.
 
 import { hash } from 'node:crypto';
 import { DAY_MS, type Instant } from '../../../ledger/instant.ts';
@@ -82,5 +82,5 @@ const EVENTS = [
   example('webhook.test', at(20), { endpoint_id: 1 }),
 ];
 
-/** An example of the body of a webhook for each type, by type. */
+/** One example of a webhook body for each event type, by type. */
 export const EVENT_EXAMPLES = Object.fromEntries(EVENTS.map((value) => [value.type, value]));

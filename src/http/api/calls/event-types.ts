@@ -1,4 +1,4 @@
-// The schemas of events: one component for each type, with its data, and `Event`, which is any of them.
+// The schemas of events: one component for each type of event, and the component `Event`, which matches any type.
 
 import Type, { type TSchema } from 'typebox';
 import { EVENT_TYPES, type EventType } from '../../../store/event-log.ts';
@@ -155,7 +155,7 @@ export const Event = Type.Unsafe({
   discriminator: { propertyName: 'type', mapping },
 });
 
-/** Scrip sends this event only when a test of the webhook is requested. The list of events never contains it. */
+/** Scrip sends this event only on request, to test a webhook. The list of events never contains it. */
 export const WebhookTestEvent = Type.Object(
   {
     id: EventId,

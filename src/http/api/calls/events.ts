@@ -14,7 +14,7 @@ export const EventListQuery = Type.Object(
       Type.String({
         minLength: 1,
         maxLength: 2_048,
-        // No example: a cursor is valid only for the account that received it.
+        // This field has no example: a cursor is valid only for the account that received it.
         description:
           'The `next_cursor` of the previous response. If absent, the list begins with the oldest event that Scrip still stores.',
       }),

@@ -59,7 +59,7 @@ export const ValidityMonths = Type.Optional(
   }),
 );
 
-/** The length is in code points, as in JSON Schema; `submit.ts` checks the characters. */
+/** JSON Schema limits the length in code points; `submit.ts` checks the characters. */
 export const Note = Type.Optional(
   Type.Unsafe<string | null>({
     type: ['string', 'null'],
@@ -79,7 +79,7 @@ export function instantField(description: string, example?: string) {
   });
 }
 
-/** Fields that are not listed are refused. */
+/** A request is refused if it has a field that its schema does not list. */
 export const strict = { additionalProperties: false } as const;
 
 export const EndUserQuery = Type.Object({ end_user_id: EndUserId }, strict);

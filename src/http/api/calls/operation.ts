@@ -1,4 +1,4 @@
-// The common parts of the operations.
+// Parts that several operations of the OpenAPI document have in common.
 
 import Type from 'typebox';
 import { PROBLEM_TYPE } from '../../problem-reply.ts';
@@ -84,7 +84,7 @@ export function read(component: string, description: string, shown: Shown): Reco
   return responses({ component, description, shown }, []);
 }
 
-/** Most ledgers have no test clock, so these operations can also return `NotFound`. */
+/** The responses of the operations on the test clock. They include `NotFound`: most ledgers have no test clock. */
 export function testClockAnswers(
   description: string,
   shown: Shown,
@@ -138,7 +138,7 @@ function writtenHeaders(written: readonly Written[]) {
   };
 }
 
-/** The schema does not validate the key. `submit.ts` does, so that the problem names the header. */
+/** The schema does not validate the idempotency key: `submit.ts` validates it, so that the problem names the header. */
 function requestHeaders(written: Written | WrittenOften) {
   const named = () => Object.entries(written as WrittenOften);
   const examples = isOne(written)

@@ -17,14 +17,14 @@ const INVALID_FIELDS = [
 ];
 
 /**
- * The kind of the refused command in the example of `InsufficientFunds`, by the response component of the operation.
- * For all other components, it is `subtract`.
+ * The kind of command that is refused in the example of `InsufficientFunds`, by the response component of the
+ * operation. For components that are not listed, the kind is `subtract`.
  */
 const SPENDING: Readonly<Record<string, WriteCommand['kind']>> = { Hold: 'hold', Capture: 'capture' };
 
 /**
- * Functions that return the `detail` and further members of a problem, by problem. Their argument is the response
- * component of an operation.
+ * For each problem, a function that returns its `detail` and further members. The argument is the response component of
+ * the operation.
  */
 const PARTICULARS: Readonly<
   Record<Exclude<ProblemCode, PlainProblem> | 'CycleAlreadyActive', (component: string) => Particulars>

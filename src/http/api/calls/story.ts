@@ -1,5 +1,5 @@
-// The examples of the OpenAPI document. They tell one story: a new ledger that receives the example requests in order,
-// one second apart, sends the example responses. A test checks this.
+// The examples of the OpenAPI document. They tell one story: if a new ledger receives the example requests in order,
+// one second apart, it sends the example responses. A test checks this.
 
 import { HOLD_SECONDS_DEFAULT } from '../../../ledger/hold.ts';
 import { addMonths, DAY_MS, type Instant } from '../../../ledger/instant.ts';
@@ -258,7 +258,7 @@ export const LISTS = {
   },
 };
 
-/** The examples of the test clock are from another ledger, which was created with a test clock at the same instant. */
+/** The examples of the test clock are from another ledger with a test clock, created when the story begins. */
 export const TEST_CLOCK = { now: textOf(at(0)) };
 export const TEST_CLOCK_MOVES = {
   days: { summary: 'By 31 days', value: { advance_days: 31 } },

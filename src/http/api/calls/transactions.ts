@@ -36,7 +36,7 @@ export const TransactionListQuery = Type.Object(
       Type.String({
         minLength: 1,
         maxLength: 128,
-        // No example: a cursor is valid only for the list that returned it.
+        // This field has no example: a cursor is valid only for the list that returned it.
         description:
           'The `next_cursor` of the previous page. The cursor includes `from` and `to`; if you send them again, they must be the same. You must send `kind` and `note` again for each page.',
       }),

@@ -1,4 +1,4 @@
-// The requests that Scrip sends to webhooks, for the OpenAPI document. The schemas are those of the list of events.
+// The requests that Scrip sends to webhooks, for the OpenAPI document. Webhooks and the list of events share schemas.
 
 import { EVENT_TYPES } from '../../../store/event-log.ts';
 import { EVENT_EXAMPLES } from './event-story.ts';

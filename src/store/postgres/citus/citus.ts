@@ -12,21 +12,25 @@ import { unnest } from '../rows/row-arrays.ts';
 import type { LedgerTables, Part, Placement } from './placement.ts';
 
 /**
- * Uses the shards one after the other, over one connection to each worker. After a statement that used several
- * connections to a worker, Citus refuses to change a reference table in the same transaction.
+ * Makes Citus use the shards one after the other, over one connection to each worker. After a statement that used
+ * several connections to a worker, Citus refuses to change a reference table in the same transaction.
  */
 const SEQUENTIAL = setLocal({ 'citus.multi_shard_modify_mode': 'sequential' });
 
 /**
- * The default number of batches that are written at the same time. A batch mostly waits for its worker. On two cores,
- * two batches at the same time processed a third more subtractions than one; four were no faster than two.
+ * The default number of batches that are written at the same time. A batch mostly waits for Citus to plan its
+ * statements. With the coordinator and two workers on two cores, four batches at the same time processed a third more
+ * subtractions than one.
  */
 const AT_ONCE = 4;
 
 /** The pause is long because each lookup for work runs a statement on every shard. */
 const QUIET_PAUSE_MS = 10_000;
 
-/** The shard of each bucket. Citus places a row by a hash of its bucket, so buckets share shards without a pattern. */
+/**
+ * The shard of each bucket. Citus chooses the shard by a hash of the bucket, so the buckets of a shard follow no
+ * pattern.
+ */
 const SHARDS = sql(
   `SELECT get_shard_id_for_distribution_column('scrip.end_users', bucket::smallint)
    FROM generate_series(0, ${BUCKETS - 1}) AS bucket ORDER BY bucket`,

@@ -49,14 +49,14 @@ export interface Placement {
   /**
    * All commands of a lane write to the same part.
    *
-   * @param atOnce number of batches that are written at the same time; null for the default
+   * @param atOnce the number of batches that are written at the same time; null for the default
    */
   lanes(atOnce: number | null): Lanes;
   /** Statements that begin the transaction of a batch. */
   readonly begin: readonly Query[];
   /** Settings of a background transaction that looks up rows by their keys. */
   readonly byKey: readonly Query[];
-  /** Settings of a transaction that uses rows of several parts and also tables that belong to no part. */
+  /** Settings of a transaction that uses rows of several parts, and tables that belong to no part. */
   readonly throughout: readonly Query[];
   /** Statements that begin a transaction in which all reads of several parts see the same snapshot. */
   readonly beginSnapshot: readonly Query[];
@@ -65,7 +65,8 @@ export interface Placement {
 }
 
 /**
- * The parts of some buckets. Begins with a random part, so that several processes rarely work on the same part.
+ * The parts that contain the buckets of `rows`. The list begins with a random part, so that several processes rarely
+ * work on the same part.
  *
  * @param rows the first column of each row is a bucket
  */

@@ -9,7 +9,7 @@ import { placementOn } from './citus.ts';
 import { SINGLE_DATABASE } from './placement.ts';
 import { Reach } from './reach.ts';
 
-/** Two shards: that of the even buckets, and that of the odd buckets. */
+/** One shard with the even buckets, and one with the odd buckets. */
 const PLACEMENT = placementOn(Array.from({ length: BUCKETS }, (_, bucket) => (bucket % 2 === 0 ? 'even' : 'odd')));
 const [EVEN, ODD] = PLACEMENT.parts as [(typeof PLACEMENT.parts)[0], (typeof PLACEMENT.parts)[0]];
 

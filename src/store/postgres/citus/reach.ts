@@ -47,7 +47,7 @@ export class Reach {
    * Notes that the worker of a part cannot be reached. Probes the other parts in the background, since the worker
    * probably has several shards.
    *
-   * @returns the fault of the batch
+   * @returns the fault with which the batch fails
    */
   lost(part: Part, error: Error): StoreFault {
     this.#away.set(part, error.message);
@@ -62,8 +62,8 @@ export class Reach {
   }
 
   /**
-   * Runs a lookup over all shards that can be reached. If it fails because of a worker, finds out which shards are
-   * unreachable, and runs it again.
+   * Runs a lookup over all shards that can be reached. If the lookup fails because of a worker, finds out which shards
+   * are unreachable, and repeats the lookup without them.
    */
   async lookUp<Result>(read: (reachable: Reachable) => Promise<Result>): Promise<Result> {
     if (this.#away.size > 0 && performance.now() - this.#probedAtMs >= PROBE_PAUSE_MS)

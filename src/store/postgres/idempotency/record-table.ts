@@ -1,4 +1,4 @@
-// The table of idempotency records.
+// Converts idempotency records to rows and back, and deletes expired records.
 
 import { type IdempotencyRecord, type IdempotencyRecords, nameOf } from '../../../ledger/idempotency.ts';
 import type { Instant } from '../../../ledger/instant.ts';
@@ -9,7 +9,7 @@ import { exactInteger, type Query, sql, type TextRow, type Value } from '../pool
 import type { ConnectionPool } from '../pool/connection-pool.ts';
 import { BEGIN_UNPROMISED, COMMIT } from '../pool/transactions.ts';
 
-/** The columns after the key of the end user. */
+/** The columns that follow the key columns of the end user. */
 export const RECORD_COLUMNS = 'key, request, request_id, transaction_id, outcome, recorded_at, is_grant';
 export const RECORD_TYPES = 'text text text uuid text bigint boolean'.split(' ');
 
@@ -42,7 +42,11 @@ export function recordOf(row: TextRow): IdempotencyRecord {
  */
 const DELETED_MAX = 1_000;
 
-/** Deletes some records of a part whose retention period is over at `now`. @returns whether there may be more */
+/**
+ * Deletes some records of a part whose retention period is over at `now`.
+ *
+ * @returns whether there may be more of them
+ */
 export async function deleteOldest(
   pool: ConnectionPool,
   part: Part,

@@ -15,8 +15,8 @@ import { POSTING_COLUMNS, postingOf } from '../rows/ledger-rows.ts';
 
 /**
  * The maximum number of stretches (see `Stretch`) and of postings that one step reads. Most stretches have a few
- * hundred postings, and this process needs 3 ms for a thousand postings. Computing the states at a thousand instants in
- * a history of a million postings takes about a second.
+ * hundred postings; applying a thousand postings takes this process 3 ms. Computing the states at a thousand instants
+ * in a history of a million postings takes about a second.
  */
 const STRETCHES_PER_STEP = 4;
 const POSTINGS_PER_STEP = 500;
@@ -47,17 +47,16 @@ const POSTINGS = prepared(
 
 /** Consecutive instants whose states are computed from the same snapshot. */
 interface Stretch {
-  /** Null if the stretch begins before all transactions. */
+  /** Null if there is no snapshot at or before these instants. */
   readonly snapshot: TransactionId | null;
   /** The last possible transaction id at each instant, in ascending order. */
   readonly ids: TransactionId[];
 }
 
 /**
- * Returns, for each instant, the state after the last transaction up to it.
+ * Returns, for each instant, the state after the last transaction at or before that instant.
  *
- * @param instants ascending; it must be certain that no batch adds postings of the end user at or before the last
- * instant
+ * @param instants in ascending order; no batch may add postings of the end user at or before the last of them
  */
 export async function statesBefore(
   pool: ConnectionPool,

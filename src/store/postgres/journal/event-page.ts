@@ -10,7 +10,7 @@ import { exactInteger, type Query, sql, type TextRow } from '../pool/connection.
 /** The query for a page reads at most this many events, so that even a page of rare types takes at most about 10 ms. */
 const LOOKED_AT_MAX = 5_000;
 
-/** For each part, in the order of the parts, the number of the last event before the position. */
+/** For each part, the number of its last event before a position. The parts are in the order of `Placement.parts`. */
 export type PartNumbers = readonly number[];
 
 export function positionText(numbers: PartNumbers): EventPosition {
@@ -46,7 +46,8 @@ export function numbersIn(rows: readonly TextRow[], parts: readonly Part[]): Par
 /**
  * Reads the events of an account after a position: up to `limit + 1` events of the wanted types, each with its part,
  * number, id, type, instant and data; and for each part with events, a row without an id: the number of its last event
- * that was looked at, and how many were looked at. A single statement, so that all rows are from the same snapshot.
+ * that was looked at, and how many were looked at. A single statement reads all rows, so that they are from the same
+ * snapshot.
  */
 export function pageQuery(
   account: number,

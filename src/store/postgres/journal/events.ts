@@ -2,10 +2,10 @@
 // the new states of the end users, and the number of the latest event. The transaction locks the row of the consumer
 // until it commits, so the numbers of a part ascend in the order of the commits.
 //
-// Time alone also causes events. Scrip may derive these events up to an instant only if no batch before that instant
-// can still commit. Every batch locks the rows of its end users before it reads the clock, and keeps the locks until it
-// commits. A short transaction therefore locks the rows of the end users that are due, reads the clock, and ends. It
-// skips locked rows, so it never waits for a batch.
+// Time alone also causes events. Scrip may derive these events up to an instant only if no batch with an earlier
+// instant can still commit. Every batch locks the rows of its end users before it reads the clock, and keeps the locks
+// until it commits. A short transaction therefore locks the rows of the end users that are due, reads the clock, and
+// ends. The short transaction skips rows that a batch has locked, so it never waits for a batch.
 
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type EndUserKey, endUserText } from '../../../ledger/command.ts';
@@ -39,10 +39,10 @@ import { KEYS } from './state-rows.ts';
  */
 const LIMITS: TakeLimits = { batchesMax: 64, postingsMax: 200 };
 
-/** For at most this many end users, one step derives the events that time alone causes. */
+/** One step derives the events that time alone causes for at most this many end users. */
 const DUE_MAX = 64;
 
-/** After this time, the derivation lets other work of this process run. */
+/** After working for this time, the derivation lets other work of this process run. */
 const SLICE_MS = 3;
 
 /** Due end users, and the instant up to which the events that time alone causes may be derived for them. */
@@ -74,10 +74,10 @@ export function dueBuckets(now: Instant, reachable: Reachable): Query {
 }
 
 /**
- * Runs one step for a part. Does nothing if another process is deriving the events of this part.
+ * Derives some events of a part. Does nothing if another process is deriving events of this part.
  *
  * @param now an instant that has passed
- * @returns whether there may be more
+ * @returns whether there may be more events to derive
  */
 export async function deriveSome(
   connection: Connection,
@@ -108,18 +108,19 @@ export async function deriveSome(
     derive,
     latestEvent: exactInteger(consumer[0]),
   }).catch(async (error) => {
-    // Unlock the row of the consumer: the server may notice only later that this connection is closed.
+    // Unlock the row of the consumer at once, because the server may not notice immediately that this connection is
+    // closed.
     await connection.send([ROLLBACK]).catch(() => {});
     throw error;
   });
   // Wait for a standby, if there is one: otherwise, after a failover, different events could get the numbers of events
   // that a client has already read.
   await connection.commit([...writes, ...COMMIT_BATCH]);
-  // The postings may have made end users due immediately.
+  // After these postings, time alone may already have caused further events.
   return isMore || passed.users.length === DUE_MAX || nextDueAt <= passed.until;
 }
 
-/** Briefly locks due end users. They cannot get further postings before the returned instant. */
+/** Briefly locks the rows of due end users. No batch can give them further postings before the returned instant. */
 async function passTime(
   connection: Connection,
   part: Part,

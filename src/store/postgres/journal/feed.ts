@@ -24,7 +24,7 @@ export const CONSUMERS = ['totals', 'events'] as const;
 
 export type Consumer = (typeof CONSUMERS)[number];
 
-/** The transactions of a batch, in two arrays; a transaction may be listed more than once. */
+/** The columns that list the transactions of a batch, as two arrays; a transaction may be listed more than once. */
 export const TRANSACTIONS = 'accounts, transaction_ids';
 
 interface FeedDatabase {
@@ -43,9 +43,9 @@ export async function countSome({ pool, placement, reach }: FeedDatabase): Promi
 }
 
 /**
- * Does nothing if another process is working on this part.
+ * Counts the totals of some batches of a part. Does nothing if another process is counting the totals of this part.
  *
- * @returns whether there may be more
+ * @returns whether there may be more batches
  */
 async function countPart(connection: Connection, part: Part, { byKey }: Placement): Promise<boolean> {
   const lock = lockConsumer('totals', part, 'SKIP LOCKED');

@@ -33,7 +33,9 @@ const HISTORY = prepared(
    ) AS ranked WHERE place <= $5 ORDER BY transaction_id DESC, line`,
 );
 
-/** The oldest transaction that `HISTORY` has read; no row if there are fewer postings than `HISTORY` may read. */
+/**
+ * The oldest transaction that `HISTORY` has read. Returns no row if there are fewer postings than `HISTORY` may read.
+ */
 const HISTORY_END = prepared(
   'history_end',
   `SELECT transaction_id FROM scrip.postings

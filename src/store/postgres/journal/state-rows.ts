@@ -1,4 +1,4 @@
-// Reads the states of end users, with cycles and holds in one statement so that they are from the same snapshot.
+// Reads the states of end users. One statement reads both cycles and holds, so that both are from the same snapshot.
 
 import { type Cycle, inBurnOrder } from '../../../ledger/cycle.ts';
 import { type Hold, lapseOrder } from '../../../ledger/hold.ts';
@@ -10,19 +10,19 @@ import { KEY, KEY_TYPES, sameKey } from '../rows/key.ts';
 import { CYCLE_COLUMNS, cycleOf, RENEWS, type ReadInteger } from '../rows/ledger-rows.ts';
 import { unnest } from '../rows/row-arrays.ts';
 
-/** Selects a hold in the columns of a cycle: the type is null, and the status contains the parts of the hold. */
+/** SQL that selects a hold in the columns of a cycle. The type is null, and the column `status` contains `parts`. */
 export const HOLD_AS_CYCLE = `hold_id, NULL::integer, NULL, parts::text, NULL::bigint, NULL::bigint, NULL::bigint,
   NULL::bigint, expires_at, NULL, NULL`;
 
 const TYPE = 2;
 
-/** Converts the arrays of keys to rows `k`, each with its position. */
+/** SQL that converts arrays of end-user keys to rows `k`. Each row has its position in the arrays. */
 export const KEYS = `${unnest(KEY_TYPES)} WITH ORDINALITY AS k (${KEY}, place)`;
 
 /**
- * SQL for the cycles of the end users in `KEYS` that are live at or after the instant in the next parameter, and for
- * their holds that lapse at or before the instant in the last parameter. Each row has the position of its end user,
- * `ids_through`, and the columns of a cycle.
+ * SQL for the cycles and holds of the end users in `KEYS`. It omits cycles that have ended at the instant in the next
+ * parameter and are not renewed. It omits holds that lapse after the instant in the last parameter. Each row has the
+ * position of its end user, `ids_through`, and the columns of a cycle.
  */
 export function statesSql(part: Part): string {
   const [floor, until] = [1, 2].map((offset) => `$${KEY_TYPES.length + offset}`);
@@ -49,7 +49,7 @@ export class StateRows {
     this.#cycles.push(cycle);
   }
 
-  /** The cycles in burn order, the holds in the order in which they lapse. */
+  /** Returns the cycles in burn order, and the holds in the order in which they lapse. */
   state(): EndUserState {
     return { cycles: inBurnOrder(this.#cycles), holds: this.#holds.sort(lapseOrder) };
   }

@@ -1,6 +1,6 @@
-// The summaries of end users in PostgreSQL. The consumer of the feed marks end users with new postings, and a step
-// summarizes some of these end users and some end users with expired credits. The consumer and the steps take the same
-// lock first, so neither waits for rows of the other.
+// The summaries of end users in PostgreSQL. The consumer of the feed marks end users that have new postings. A step
+// computes the summaries of some marked end users, and of some end users whose credits have expired. The consumer and
+// the steps take the same lock first, so neither waits for a row lock of the other.
 
 import type { EndUserKey } from '../../../ledger/command.ts';
 import { endUserText } from '../../../ledger/command.ts';
@@ -16,19 +16,19 @@ import { KEYS, StateRows, statesSql } from './state-rows.ts';
 import { upsert } from './totals-rows.ts';
 
 /**
- * One step summarizes at most this many end users with new postings, and at most as many with expired credits, which
+ * A step summarizes at most this many end users with new postings, and at most this many with expired credits. A step
  * takes about 10 ms.
  */
 const STEP_MAX = 256;
 
-/** A step loads the holds that lapse within this time, which is far longer than a step. */
+/** A step loads the holds that lapse within this time after its start. A step takes far less time. */
 const LAPSES_WITHIN_MS = 60_000;
 
 interface Activity extends EndUserKey {
   readonly latestActivity: Instant;
 }
 
-/** Statements that mark the end users of postings as stale, with one row for each end user. */
+/** Returns statements that mark the end users of `postings` as stale, with one row for each end user. */
 export function markStale(postings: readonly FeedPosting[], part: Part): Query[] {
   const marks = new Map<string, { user: EndUserKey; since: Instant; latest: Instant }>();
   for (const { user, posting } of postings) {
@@ -51,10 +51,10 @@ export function markStale(postings: readonly FeedPosting[], part: Part): Query[]
 }
 
 /**
- * Runs one step, within a transaction that holds the lock of the consumer.
+ * Runs one step. The caller's transaction must hold the lock of the consumer.
  *
- * @param from the step takes marked end users from this bucket and higher ones
- * @returns whether there may be more
+ * @param from the lowest bucket from which the step takes marked end users
+ * @returns whether further end users may need a new summary
  */
 export async function summarizeSome(
   connection: Connection,
@@ -92,7 +92,7 @@ function activityOf([account, endUser, latestActivity]: TextRow): Activity {
   return { account: Number(account), endUser: endUser as string, latestActivity: exactInteger(latestActivity) };
 }
 
-/** Statements that store the summaries of these end users and update the counts of their accounts. */
+/** Returns statements that store the summaries of `users` and update the counts of their accounts. */
 async function summariesOf(
   connection: Connection,
   part: Part,

@@ -7,7 +7,7 @@ import { type Query, sql, type TextRow } from '../pool/connection.ts';
 import { columnsOf } from '../rows/ledger-rows.ts';
 import { RowArrays, unnest } from '../rows/row-arrays.ts';
 
-/** SQL that selects the stored totals for `totalsOf`. */
+/** SQL for the stored totals, with the columns that `totalsOf` expects. */
 export const DAILY_TOTALS = 'SELECT account, day, kind, actor, credits, transactions FROM scrip.daily_totals';
 export const EXPIRY_TOTALS = 'SELECT account, hour, credits FROM scrip.expiry_totals';
 
@@ -44,7 +44,7 @@ export function totalsUpserts({ daily, expiries }: Totals, part: Part): Query[] 
 /**
  * Statements that add `rows` to the stored sums of a part.
  *
- * Citus accepts this INSERT only if its SELECT reads a table of the same shard, here the row of the consumer.
+ * Citus accepts this INSERT only if its SELECT reads a table of the same shard: here, `feed_consumers`.
  */
 export function upsert(
   table: string,

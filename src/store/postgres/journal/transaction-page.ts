@@ -8,17 +8,17 @@ import { exactInteger, prepared, type Query, type TextRow } from '../pool/connec
 import type { ConnectionPool } from '../pool/connection-pool.ts';
 import { keyOf, LAST_ID, OF_END_USER } from '../rows/key.ts';
 
-/** Number of postings that are read at once, in addition to one for each transaction of the page. */
+/** Each query reads this many postings, plus one for each transaction of the page. */
 const FURTHER_POSTINGS = 64;
 /**
- * Maximum number of postings that are read for one page. A page may be short if most of these postings belong to
- * unlisted transactions.
+ * Maximum number of postings that are read for one page. The page may have fewer transactions than requested if most of
+ * these postings belong to transactions that are not listed.
  */
 const PAGE_POSTINGS_MAX = 5_000;
 
 /**
- * The latest `$7` postings, and the remaining postings of the oldest transaction among them. This process adds up the
- * postings, which costs the server a third less than adding them up in SQL.
+ * Selects the latest `$7` postings, and the remaining postings of the oldest selected transaction. Scrip adds up the
+ * postings itself, which costs the server a third less than adding them up in SQL.
  */
 const POSTINGS = prepared(
   'page',
@@ -32,9 +32,9 @@ export function transactionsQuery(user: EndUserKey, { from, limit, within }: Pag
 }
 
 /**
- * Omits transactions that moved no credits.
+ * Returns a page of transactions, without those that moved no credits.
  *
- * @param rows the result of `transactionsQuery`; more rows are read if these do not fill the page
+ * @param rows the result of `transactionsQuery`; if these rows do not fill the page, further rows are read
  */
 export async function transactionsOf(
   pool: ConnectionPool,
@@ -54,7 +54,7 @@ export async function transactionsOf(
       return { transactions, next: transactions.at(-1)?.id ?? null };
     }
     if (last === null || looked >= PAGE_POSTINGS_MAX) return { transactions: listed, next: last };
-    // Postings never change, so another snapshot is fine.
+    // Postings never change, so this query may use another snapshot.
     read = await pool.rows(transactionsQuery(user, { ...request, from: last }));
   }
 }

@@ -1,4 +1,4 @@
-// Pools of connections to PostgreSQL: for serving, and for the commands of an operator.
+// Connection pools for PostgreSQL: one for serving, and one for operator commands.
 
 import pg from 'pg';
 import { Connection, type ConnectionOptions, type Query, type QueryResult, type TextRow } from './connection.ts';
@@ -8,30 +8,30 @@ export interface PostgresOptions {
   /** The number of batches that are written at the same time, each on its own connection; null for the default. */
   readonly lanes: number | null;
   /**
-   * Whether statements are prepared on the server. If they are, a pooler in transaction mode must track prepared
-   * statements.
+   * Whether statements are prepared on the server. A pooler in transaction mode must then track prepared statements.
    */
   readonly prepared: boolean;
-  /** Whether Citus distributes the tables; null to detect it. */
+  /** Whether Citus distributes the tables; null to check whether the extension is installed. */
   readonly citus: boolean | null;
-  /** The number of shards of a new ledger, if Citus distributes the tables. */
+  /** The number of shards over which Citus distributes the tables of a new ledger. */
   readonly shards: number;
   /** Whether to open a database that may lose confirmed writes because of its settings. */
   readonly acceptUnsafe: boolean;
   /**
    * True if the ledger must have a test clock, false if it must not have one; null or absent if either is accepted. A
-   * new ledger has a test clock only if this is true.
+   * new ledger gets a test clock only if `testClock` is true.
    */
   readonly testClock?: boolean | null;
   /** SQL that replaces the database's clock, for tests. */
   readonly now?: string;
 }
 
-/** A server that takes longer to connect or to answer counts as down. */
+/** A server that takes longer than this to accept a connection counts as down. */
 const CONNECT_TIMEOUT_MS = 2_000;
+/** A server that takes longer than this to answer counts as down. */
 export const ANSWER_TIMEOUT_MS = 5_000;
 
-/** A copy detects by this `application_name` that another process uses the ledger. */
+/** `scrip copy` looks for connections with this `application_name`, to detect processes that use the ledger. */
 export const APPLICATION_NAME = 'scrip';
 
 /** A pool for serving. Steps have a timeout, since a client waits for each response. */
@@ -59,7 +59,7 @@ export class ConnectionPool {
     return this.#connections.get(await this.#pool.connect()) as Connection;
   }
 
-  /** If `work` fails, closes the connection, which rolls back an open transaction. */
+  /** Runs `work` on a connection. An error closes the connection, which rolls back an open transaction. */
   async use<Result>(work: (connection: Connection) => Promise<Result>): Promise<Result> {
     const connection = await this.connect();
     let isSound = false;
@@ -87,7 +87,7 @@ export class ConnectionPool {
 
 export function openPool(config: pg.PoolConfig): pg.Pool {
   const pool = new pg.Pool({ connectionTimeoutMillis: CONNECT_TIMEOUT_MS, keepAlive: true, ...config });
-  // The server may close a connection at any time; the next statement then fails.
+  // Ignore these errors: after the server closes a connection, the next statement on the connection fails.
   pool.on('error', () => {});
   pool.on('connect', (client) => client.on('error', () => {}));
   return pool;

@@ -1,7 +1,7 @@
 // A connection to PostgreSQL that sends steps: statements that are sent together and answered together. The driver
 // alone would send a Sync after each statement, and the server flushes its output at each Sync: five statements would
-// be answered in five packets. A step has a single Sync. It has no Describe, since the callers know the columns. After
-// an error, the connection is closed, since this process cannot know which statements the server has prepared. See
+// be answered in five packets. A step has a single Sync, and no Describe, since the callers know the columns. After an
+// error, the connection is closed, since this process cannot know which statements the server has prepared. See
 // https://www.postgresql.org/docs/current/protocol-flow.html#PROTOCOL-FLOW-EXT-QUERY
 
 import assert from 'node:assert/strict';
@@ -20,8 +20,8 @@ export interface Query {
 export type TextRow = readonly (string | null)[];
 
 /**
- * Converts a `bigint` column to a number. Fails if a number cannot represent the integer exactly, which stops the
- * ledger.
+ * Converts a `bigint` column to a number. If a number cannot represent the integer exactly, an assertion fails, which
+ * stops the ledger.
  *
  * @param column the text of the integer, or a number
  */
@@ -39,7 +39,7 @@ export interface QueryResult {
   readonly rows: readonly TextRow[];
 }
 
-/** A statement that is not prepared. */
+/** Creates a query that is not prepared on the server. */
 export function sql(text: string, values: readonly Value[] = []): Query {
   return { name: '', text, values };
 }
@@ -48,7 +48,7 @@ export type PreparedStatement = (values: readonly Value[]) => Query;
 
 let preparedCount = 0;
 
-/** The class of SQLSTATE codes whose notices are not warnings. */
+/** Notices with an SQLSTATE code of this class are not warnings. */
 const SUCCESS = '00';
 
 /**
@@ -64,7 +64,7 @@ export function prepared(label: string, text: string): PreparedStatement {
 
 export interface ConnectionOptions {
   readonly isPrepared: boolean;
-  /** Timeout for the answer to a step; 0 for none. */
+  /** Timeout for the answer to a step; 0 for no timeout. */
   readonly timeoutMs: number;
 }
 
@@ -72,7 +72,7 @@ export class Connection {
   readonly #client: PoolClient;
   readonly #options: ConnectionOptions;
   readonly #prepared = new Set<string>();
-  /** Null until the first step is submitted. */
+  /** The connection object of the driver; null until the first step is submitted. */
   #wire: Wire | null = null;
   #unanswered = 0;
 
@@ -83,14 +83,14 @@ export class Connection {
 
   /**
    * Sends the statements as one step, with a single Sync at the end. Does not wait for the answers to earlier steps, so
-   * the server starts this step without a round trip in between.
+   * that the server can start this step without a round trip in between.
    *
    * @returns a result for each statement
    * @throws (rejects) the error of the first statement that fails
    */
   send(queries: readonly Query[], timeoutMs = this.#options.timeoutMs): Promise<readonly QueryResult[]> {
     return new Promise((resolve, reject) => {
-      // The driver submits a step only once all earlier steps are answered.
+      // The driver submits a step only after all earlier steps are answered, so write the step here.
       const isSent = this.#wire !== null && this.#unanswered > 0;
       if (isSent) this.#write(this.#wire as Wire, queries);
       this.#unanswered += 1;
@@ -109,13 +109,12 @@ export class Connection {
     });
   }
 
-  /** Returns the rows of one statement. */
   async rows(query: Query): Promise<readonly TextRow[]> {
     const [result] = await this.send([query]);
     return (result as QueryResult).rows;
   }
 
-  /** Reads up to `rowsMax` rows at a time, within the caller's transaction. The query has no parameters. */
+  /** Yields up to `rowsMax` rows at a time, within the caller's transaction. The query has no parameters. */
   async *cursor(name: string, text: string, rowsMax: number): AsyncGenerator<readonly TextRow[]> {
     await this.send([sql(`DECLARE ${name} CURSOR FOR ${text}`)]);
     for (;;) {
@@ -131,9 +130,9 @@ export class Connection {
   }
 
   /**
-   * The last statement must be COMMIT.
+   * Sends the statements as one step. The last statement must be COMMIT.
    *
-   * @returns the warning of the server, in its language; null if the COMMIT is confirmed without a warning
+   * @returns the warning of the server, in the server's language; null if the COMMIT is confirmed without a warning
    */
   async commit(queries: readonly Query[], timeoutMs?: number): Promise<string | null> {
     let warning: string | null = null;
@@ -159,7 +158,7 @@ export class Connection {
     this.#client.release(!isSound);
   }
 
-  /** Closing the socket also fails every other step on this connection. */
+  /** Fails the step, and closes the socket, which fails every other step on this connection. */
   #giveUp(step: Step, timeoutMs: number): void {
     step.handleError(new Error(`No answer within ${timeoutMs} ms`));
     this.#wire?.stream.destroy();
@@ -182,7 +181,7 @@ export class Connection {
   }
 }
 
-/** A custom query, to which the driver passes the messages of the server. */
+/** A query object whose methods the driver calls with the messages of the server. */
 type Step = Submittable & { handleError(error: Error): void };
 
 function stepOf(
@@ -202,7 +201,7 @@ function stepOf(
     handleDataRow({ fields }: { fields: TextRow }): void {
       results[answered]?.rows.push(fields);
     },
-    /** The text is, for example, `INSERT 0 40`, `SELECT 2` or `COMMIT`. */
+    /** `text` is, for example, `INSERT 0 40`, `SELECT 2` or `COMMIT`. */
     handleCommandComplete({ text }: { text: string }): void {
       const [command = '', ...counts] = text.split(' ');
       Object.assign(results[answered] ?? {}, { command, rowCount: Number(counts.at(-1) ?? 0) });

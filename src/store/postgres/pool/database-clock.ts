@@ -1,6 +1,6 @@
 // The ledger's time on PostgreSQL: the database's clock, which all processes share. The time is never before an instant
-// that this process has seen or that any process has stored. A test clock is the stored instant alone, which advances
-// only when a process moves it.
+// that this process has seen or that any process has stored. With a test clock, the time is the stored instant, which
+// advances only when a process moves it.
 
 import { type Instant, LAST_INSTANT } from '../../../ledger/instant.ts';
 import { exactInteger, prepared, type Query, type TextRow } from './connection.ts';
@@ -17,13 +17,13 @@ export class DatabaseClock {
   readonly isTest: boolean;
   /** SQL for the database's clock, even if the ledger has a test clock. */
   readonly machine: string;
-  /** A separate statement, since Citus rejects a clock function within a statement that writes. */
+  /** Reads the time in a separate statement, since Citus rejects a clock function within a statement that writes. */
   readonly query: Query;
   #latest: Instant = 0;
   /** The value of `performance.now()` when `latest` was last advanced. */
   #advancedAtMs = performance.now();
 
-  /** @param machine replaces the database's clock, for tests */
+  /** @param machine SQL that replaces the database's clock, for tests */
   constructor(isTest: boolean, machine: string = DATABASE_NOW) {
     this.isTest = isTest;
     this.machine = machine;
@@ -36,12 +36,12 @@ export class DatabaseClock {
     return this.#latest;
   }
 
-  /** An instant slightly in the future: most statements that are sent now are answered before it. */
+  /** An instant slightly in the future. Most statements that are sent now are answered before this instant. */
   get soon(): Instant {
     return Math.min(this.#latest + Math.ceil(performance.now() - this.#advancedAtMs) + SOON_MS, LAST_INSTANT);
   }
 
-  /** Reads the database's clock without advancing `latest`. */
+  /** Reads the ledger's time without advancing `latest`. */
   async peek(pool: ConnectionPool): Promise<Instant> {
     return this.read(await pool.rows(this.query));
   }
@@ -58,8 +58,8 @@ export class DatabaseClock {
   }
 
   /**
-   * The time for records that do not follow a test clock: if the ledger has a test clock, the time of the database's
-   * clock; otherwise `now`.
+   * Returns the time for records that do not follow a test clock: the time of the database's clock if the ledger has a
+   * test clock, otherwise `now`.
    *
    * @param rows the rows that `query` returned
    */

@@ -1,4 +1,4 @@
-// The test clock of a ledger in a database. After a move, every process uses the new time from its next statement on.
+// The test clock of a ledger in PostgreSQL. After a move, every process uses the new time from its next statement on.
 
 import type { Instant } from '../../../ledger/instant.ts';
 import { StoreFault } from '../../store-fault.ts';
@@ -9,7 +9,7 @@ import type { DatabaseClock } from './database-clock.ts';
 import { attempt, isConnectionLost } from './postgres-error.ts';
 import { BATCH_TIMEOUTS, COMMIT_BATCH, setLocal } from './transactions.ts';
 
-/** Locks the row, so that parallel moves add up. The timeouts release the lock if a process vanishes. */
+/** Locks the row of the clock, so that concurrent moves add up. If this process dies, a timeout releases the lock. */
 const BEGIN = [sql('BEGIN'), ...setLocal(BATCH_TIMEOUTS), sql('SELECT at FROM scrip.clock FOR UPDATE')];
 
 export class DatabaseTestClock implements TestClock {
@@ -21,7 +21,7 @@ export class DatabaseTestClock implements TestClock {
     this.#clock = clock;
   }
 
-  /** A new clock starts at the time of the database. */
+  /** Sets a new test clock to the time of the database's clock. */
   async begin(): Promise<void> {
     // Citus rejects a clock function within a statement that writes.
     const [[now] = []] = await this.#pool.rows(sql(`SELECT ${this.#clock.machine}`));

@@ -1,5 +1,5 @@
-// Checks once a second that the server responds, and stores the latest instant of this process, so that no process
-// issues an earlier instant.
+// Once a second, checks that the server responds, and stores the latest instant that this process has issued, so that
+// no process issues an earlier instant.
 //
 // While a synchronous standby is unreachable, each COMMIT waits in the server and occupies a connection, even after the
 // client has given up. If a COMMIT gets no answer, this process sends no further COMMIT until the server reports that
@@ -13,7 +13,7 @@ import { faultOf } from './postgres-error.ts';
 import { BEGIN_UNPROMISED, COMMIT } from './transactions.ts';
 
 const INTERVAL_MS = 1_000;
-/** A server that takes longer to answer counts as down. */
+/** A server that takes longer than this to answer a check counts as down. */
 const ANSWER_MS = 2_000;
 
 /**
@@ -39,7 +39,7 @@ export class Heartbeat {
   #beating: Promise<void> | null = null;
   #isStandbySuspected = false;
 
-  /** @param onLook called after each check, with the reason why writes are expected to fail, or null */
+  /** @param onLook called after each check: with the reason if writes are expected to fail, otherwise with null */
   constructor(pool: ConnectionPool, clock: DatabaseClock, onLook: (trouble: StoreFault | null) => void) {
     this.#pool = pool;
     this.#clock = clock;
@@ -47,8 +47,8 @@ export class Heartbeat {
   }
 
   /**
-   * Reads the clock first, so that this process issues no earlier instant even if the clock is set back later: a reader
-   * may already have seen the current time.
+   * Reads the clock before the first check. A reader may already have seen the current time, so this process must issue
+   * no earlier instant, even if the clock is set back later.
    */
   async start(): Promise<void> {
     this.#clock.notBefore(await this.#clock.peek(this.#pool));
@@ -67,7 +67,7 @@ export class Heartbeat {
     void this.#beat();
   }
 
-  /** Asks the server only while the standby may be unreachable. */
+  /** Asks the server only while the standby is suspected to be unreachable. */
   async isStandbyAway(connection: Connection): Promise<boolean> {
     if (!this.#isStandbySuspected) return false;
     const [waiting] = await connection.send([WAITING], ANSWER_MS);

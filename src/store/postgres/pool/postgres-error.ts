@@ -4,29 +4,29 @@ import { AssertionError } from 'node:assert';
 import { DatabaseError } from 'pg';
 import { InvalidCursor, StoreFault } from '../../store-fault.ts';
 
-/** A lock could not be taken in time. */
+/** SQLSTATE code: a lock could not be taken in time. */
 export const LOCK_NOT_AVAILABLE = '55P03';
 
 /** The server ends the connection or is no longer the primary; the next connection may reach another server. */
 const CONNECTION_ENDS = ['57P01', '57P02', '57P03', '57P05', '25P03', '25P04', '25006'];
 
 /**
- * Whether the transaction was rolled back and can be retried: a serialization failure, a deadlock, or a transaction
- * that never began because the previous transaction on the connection had failed (25P02).
+ * Whether the transaction was rolled back and can be retried: after a serialization failure, after a deadlock, or if
+ * the transaction never began because the previous transaction on the connection had failed (25P02).
  */
 export function isWorthRetrying(error: unknown): boolean {
   return ['40001', '40P01', '25P02'].includes(codeOf(error));
 }
 
 /**
- * Error codes of the operating system (`ECONNRESET`), and of sockets and TLS in Node.js. Apply this pattern only to
- * errors that are not from the server, since `EPIPE` looks like a code of PostgreSQL.
+ * Matches error codes of the operating system, such as `ECONNRESET`, and of sockets and TLS in Node.js. Apply this
+ * pattern only to errors that are not from the server, since `EPIPE` looks like a code of PostgreSQL.
  */
 const NETWORK_CODE = /^(E(?!RR_)[A-Z_]+|ERR_(STREAM|SOCKET|SSL|TLS)_[A-Z_]+)$/;
 
 /**
- * For errors without a code: `pg`, its pool or `Connection` gave up the connection, or the server sent an unexpected
- * message.
+ * Matches the messages of errors without a code: `pg`, its pool or `Connection` gave up the connection, or the server
+ * sent an unexpected message.
  */
 const DRIVER_MESSAGE =
   /^(Connection terminated|No answer within|timeout exceeded when trying to connect$|timeout expired$|Client has encountered a connection error|Client was closed|Received unexpected \w+ message from backend)/;
@@ -82,7 +82,11 @@ function codeOf(error: unknown): string {
   return String((error as { code?: unknown } | null)?.code ?? '');
 }
 
-/** @throws (rejects) StoreFault or InvalidCursor */
+/**
+ * Runs `read`, and converts its errors.
+ *
+ * @throws (rejects) StoreFault or InvalidCursor
+ */
 export async function attempt<Result>(read: () => Promise<Result>): Promise<Result> {
   return await read().catch((error) => {
     throw readFaultOf(error);

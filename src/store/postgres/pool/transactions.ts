@@ -14,9 +14,9 @@ export function setLocal(settings: Readonly<Record<string, string | number>>): Q
 export const BEGIN_SNAPSHOT = sql('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY');
 
 /**
- * Begins a transaction whose COMMIT does not wait for a standby, for writes that need not survive the loss of the
- * primary. If the COMMIT waited while no standby is connected, each such transaction would keep its row locks and its
- * connection, until no connection is left.
+ * Begins a transaction whose COMMIT does not wait for a standby. Use it for writes that need not survive the loss of
+ * the primary. A COMMIT that waits for a standby keeps its row locks and its connection. While no standby is connected,
+ * such COMMITs would soon occupy every connection.
  */
 export const BEGIN_UNPROMISED = [sql('BEGIN'), ...setLocal({ synchronous_commit: 'local', lock_timeout: '1s' })];
 
@@ -37,8 +37,8 @@ export const BATCH_TIMEOUTS = {
 /**
  * Makes PostgreSQL look up every row of a batch by its key. By default, PostgreSQL assumes for up to a minute that the
  * tables of a new database are almost empty, and scans them whole (6.4 ms instead of 0.9 ms for a batch of one command
- * among 20,000 end users). By default, PostgreSQL also makes a new query plan for each small batch, which almost
- * doubles its server time (1,110 µs instead of 576 µs for a batch of four).
+ * among 20,000 end users). By default, PostgreSQL makes a new query plan for each small batch, which almost doubles
+ * the server time of the batch (1,110 µs instead of 576 µs for a batch of four).
  */
 export const BY_KEY = {
   plan_cache_mode: 'force_generic_plan',
@@ -48,7 +48,10 @@ export const BY_KEY = {
   enable_mergejoin: 'off',
 };
 
-/** If a timeout cut short the wait for a standby, PostgreSQL would commit without the standby. */
+/**
+ * Commits without a statement timeout: if a timeout ended the wait for a standby, PostgreSQL would commit without the
+ * standby.
+ */
 export const COMMIT_BATCH = [
   prepared('no_timeout', 'SET LOCAL statement_timeout = 0')([]),
   prepared('commit', 'COMMIT')([]),

@@ -1,4 +1,4 @@
-// The connections of the console and of the webhooks to PostgreSQL. Table names include the schema, since a pooler in
+// PostgreSQL connections for the console and the webhooks. Table names include the schema, since a pooler in
 // transaction mode does not keep the search path.
 
 import { Kysely, PostgresDialect, sql } from 'kysely';
@@ -33,8 +33,8 @@ export function openPostgresAccountDatabase(url: string): AccountDatabase {
     clock: '(extract(epoch FROM clock_timestamp()) * 1000)::bigint',
     alone: (work) =>
       queries.transaction().execute(async (transaction) => {
-        // The lock lets only one such transaction run at a time. It also prevents two accounts from getting the same
-        // number.
+        // The lock makes the transactions of `alone` run one at a time. It also prevents two accounts from getting the
+        // same number.
         await sql`LOCK TABLE scrip.accounts IN EXCLUSIVE MODE`.execute(transaction);
         return work(transaction);
       }),

@@ -1,4 +1,4 @@
-// API keys in PostgreSQL, with a table lock that keeps the numbers of keys and accounts unique.
+// API keys in PostgreSQL. A table lock keeps the numbers of keys and accounts unique.
 
 import assert from 'node:assert/strict';
 import type { KeyStore } from '../../key-store.ts';

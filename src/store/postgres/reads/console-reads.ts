@@ -19,7 +19,10 @@ import { exactInteger, sql, type TextRow } from '../pool/connection.ts';
 import { COMMIT } from '../pool/transactions.ts';
 import type { PostgresLedgerStore } from './ledger-store.ts';
 
-/** Read this before the totals and summaries: they may then include later postings, but lack no earlier posting. */
+/**
+ * Read these two instants before the totals and the summaries, which then include every posting before the instants,
+ * and perhaps later postings.
+ */
 const EARLIEST_WAITING = sql(`SELECT min(at) FROM scrip.feed WHERE consumer = 'totals'`);
 const EARLIEST_STALE = sql('SELECT min(since) FROM scrip.stale_end_users');
 

@@ -1,5 +1,5 @@
-// The event log in a database that several processes may share. The derivation works on one part after the other, and
-// skips a part while another process is deriving the events of that part.
+// The event log in a database that several processes may share. Each process derives the events of one part after
+// another. It skips a part while another process is deriving the events of that part.
 
 import { randomInt } from 'node:crypto';
 import type { Instant } from '../../../ledger/instant.ts';
@@ -22,7 +22,7 @@ import { attempt } from '../pool/postgres-error.ts';
 import { BEGIN_UNPROMISED, COMMIT } from '../pool/transactions.ts';
 import type { LedgerDatabase } from '../schema/open-ledger.ts';
 
-/** One step deletes at most this many events, which takes the server about 5 ms. */
+/** One step deletes at most this many events. A full step takes the server about 5 ms. */
 const DELETED_MAX = 1_000;
 
 /** A fault of the event log does not stop writes, unlike a fault of the ledger. */
@@ -67,7 +67,7 @@ export class PostgresEventLog implements EventLog {
     return attempt(async () => positionText(numbersIn(await pool.rows(lastBefore(instant, parts)), parts)));
   }
 
-  /** Deletes events of a random part, so that several processes usually choose different parts. */
+  /** Deletes expired events of a random part, so that several processes usually choose different parts. */
   deleteExpired(retentionMs: number): Promise<boolean> {
     const { pool, clock, placement, reach } = this.#database;
     return attempt(async () => {

@@ -1,4 +1,4 @@
-// Serves a ledger from PostgreSQL. A due event that is not stored yet is shown only once no earlier write can be
+// Serves a ledger from PostgreSQL. A due event that is not stored yet is shown only when no earlier write can still be
 // committed.
 //
 //   read ──▶ nothing is due ──▶ shown
@@ -44,7 +44,7 @@ import type { BatchWriter } from '../writer/batch-writer.ts';
 
 const CYCLES = `SELECT ids_through, ${CYCLE_COLUMNS} FROM scrip.cycles WHERE ${OF_END_USER}`;
 
-/** All cycles that are live at `$4` or later, and all holds. `$4` is an instant in the past. */
+/** Selects all cycles that are live at `$4` or later, and all holds. `$4` is an instant in the past. */
 const LIVE = prepared(
   'live_state',
   `${CYCLES} AND ends_at > $4 UNION ALL ${CYCLES} AND ${RENEWS} AND ends_at <= $4
@@ -60,8 +60,8 @@ const RENEWING = prepared('renewing_cycle', `${CYCLES} AND ${RENEWS}`);
 const LOCK = prepared('lock_shared', `SELECT 1 FROM scrip.end_users WHERE ${OF_END_USER} FOR SHARE`);
 
 /**
- * A batch takes far less time than this timeout, unless it waits for a standby. A reader should not wait that long,
- * since a waiting reader occupies a connection.
+ * A batch takes far less time than this timeout, unless the batch waits for a standby. A reader should not wait for a
+ * standby, since a waiting reader occupies a connection.
  */
 const BEGIN_BEHIND = [sql('BEGIN ISOLATION LEVEL READ COMMITTED'), ...setLocal({ lock_timeout: '1s' })];
 
@@ -80,9 +80,9 @@ const REFERENCED = prepared(
 const SHARES = 16;
 
 /**
- * Finds end users with a renewal or a lapse that is due. Several processes mostly find different end users, without
- * coordination, since each call begins at a random bucket. The instant is a parameter, since PostgreSQL does not use an
- * index to search for the value of a volatile function.
+ * Finds end users with a renewal or a lapse that is due. Each call begins at a random bucket, so several processes
+ * mostly find different end users without coordination. The instant is a parameter, since PostgreSQL cannot use an
+ * index to compare a column with a volatile function.
  */
 const dueSql = (reachable: Reachable) => `
   SELECT account, end_user, min(at) FROM (
@@ -104,10 +104,11 @@ export class PostgresLedgerStore implements LedgerStore {
   readonly close: () => Promise<void>;
   readonly #writer: BatchWriter;
   #trouble: StoreFault | null = null;
-  /** The invariant violation that a read or a write has found, if any: it stops all further writes. */
+  /** The invariant violation that a read or a write has found, or null. A violation stops all further writes. */
   #broken: StoreFault | null = null;
   /**
-   * The part whose records are deleted next; the first part is random, so that processes begin with different parts.
+   * The index of the part whose expired records are deleted next. The first part is random, so that processes begin
+   * with different parts.
    */
   #deletedPart: number;
 
@@ -151,14 +152,14 @@ export class PostgresLedgerStore implements LedgerStore {
     assertLimit(request.limit);
     if (request.from !== null && !isUuid(request.from)) throw new InvalidCursor();
     return this.attempt(async () => {
-      // The caller adds the due events to the first page.
+      // The caller adds due events to the first page, and therefore needs all live cycles and all holds.
       const loading = request.from === null ? this.#loading(user) : this.#renewing(user);
       const { now, state, rows } = await this.#page(user, loading, historyQuery(user, request));
       return { now, state, ...(await historyOf(this.database.pool, user, request, rows)) };
     });
   }
 
-  /** Waits for a running batch of the end user, whose instant may be before one of `instants`. */
+  /** Waits for a running batch of the end user, since the instant of that batch may be before one of `instants`. */
   statesAt(user: EndUserKey, instants: readonly Instant[]): Promise<StatesAt> {
     return this.attempt(async () => {
       const { pool } = this.database;
@@ -193,7 +194,7 @@ export class PostgresLedgerStore implements LedgerStore {
     });
   }
 
-  /** Each call deletes records of one part, until the part has no more. */
+  /** Each call deletes expired records of one part. When that part has no more of them, the next part follows. */
   deleteExpiredRecords(retention: IdempotencyRetention): Promise<boolean> {
     return this.attempt(async () => {
       const { pool, clock, placement, reach } = this.database;
@@ -220,7 +221,7 @@ export class PostgresLedgerStore implements LedgerStore {
     else this.#trouble = trouble;
   }
 
-  /** Writes continue after a failed read, unless the read has found an invariant violation. */
+  /** A failed read does not stop writes, unless it has found an invariant violation. */
   async attempt<Result>(read: () => Promise<Result>): Promise<Result> {
     return await attempt(read).catch((fault) => {
       if (fault.code === 'Internal') this.onTrouble(fault);
@@ -230,10 +231,10 @@ export class PostgresLedgerStore implements LedgerStore {
 
   /**
    * Reads a page of rows and the state of the end user in one snapshot: with two snapshots, a renewal that is stored
-   * between them would be shown twice. If an event is due, the state has all live cycles and all holds, since held
-   * credits do not roll over.
+   * between them would be shown twice. If an event is due, loads all live cycles and all holds: a renewal depends on
+   * the holds, since held credits do not roll over.
    *
-   * @param page a query for rows that begin with a transaction id, the latest first
+   * @param page a query whose rows begin with a transaction id, sorted from the latest to the earliest transaction
    */
   async #page(user: EndUserKey, loading: readonly Query[], page: Query): Promise<PageRead> {
     const [, ...results] = await this.database.pool.send([BEGIN_SNAPSHOT, ...loading, page, COMMIT]);
@@ -252,7 +253,7 @@ export class PostgresLedgerStore implements LedgerStore {
   }
 
   /**
-   * @param page the query for the page, if any; if an event is due, it is sent again with the statements of `#loading`
+   * @param page the query for a page of rows, if any; if an event is due, this query and `#loading` are sent again
    */
   async #shown(user: EndUserKey, results: readonly QueryResult[], page: readonly Query[] = []): Promise<PageRead> {
     const read = this.#readOf(results);
@@ -280,7 +281,7 @@ export class PostgresLedgerStore implements LedgerStore {
     const now = this.database.clock.notBefore(
       Math.max(latest, this.database.clock.read((clocked as QueryResult).rows)),
     );
-    // The query used an earlier instant, so some cycles may have ended since then.
+    // The query used an instant before `now`, so some of the loaded cycles may have ended.
     return { now, rows, state: liveState(stored.state(), now) };
   }
 }

@@ -1,5 +1,5 @@
-// Summarizes end users in a database while other processes do the same. Each step locks the feed consumer of one part,
-// and skips the part if another process has locked it.
+// Computes the summaries of end users in a database, while other processes may do the same. Each step locks the feed
+// consumer of one part. If another process holds this lock, the step skips the part.
 
 import { randomInt } from 'node:crypto';
 import type { Instant } from '../../../ledger/instant.ts';
@@ -16,7 +16,7 @@ import type { PostgresLedgerStore } from './ledger-store.ts';
 /** A lookup reads at most this many end users. Usually, that is enough to find every part with work. */
 const LOOKED_AT_MAX = 256;
 
-/** Finds the buckets of end users to summarize. Look for work first, so that an idle database gets no writes. */
+/** Finds the buckets of end users that need a new summary. Call this first, so that an idle database gets no writes. */
 function waiting(now: Instant, reachable: Reachable): Query {
   return sql(
     `SELECT DISTINCT bucket FROM (
@@ -46,7 +46,7 @@ export class PostgresSummaryKeeper implements SummaryKeeper {
     });
   }
 
-  /** @returns whether there may be more; false if another process works on this part */
+  /** @returns whether further end users may need a new summary; false if another process works on this part */
   #summarize(part: Part): Promise<boolean> {
     const { pool, clock, placement } = this.#ledger.database;
     return pool.use(async (connection) => {

@@ -1,5 +1,5 @@
-// The key of an end user's rows, which begins with the bucket. Citus distributes the tables by the bucket. Each row
-// stores the bucket, so `bucketOf` must never change.
+// The key of an end user's rows. Its first column is the bucket, by which Citus distributes the tables. Each row stores
+// the bucket, so `bucketOf` must never change.
 
 import { crc32 } from 'node:zlib';
 import type { EndUserKey } from '../../../ledger/command.ts';

@@ -28,10 +28,10 @@ export const POSTING_COLUMNS = `${PLAIN_COLUMNS}, note, terms, held, reference, 
 export const USER_POSTING_COLUMNS = `${POSTING_COLUMNS}, account, end_user`;
 const POSTING_TYPES = [...PLAIN_TYPES, ...'text text bigint uuid bigint'.split(' ')];
 
-/** The columns of an inserted posting. The parameter for `line` is null if the line is 0, as in most postings. */
+/** The columns that an INSERT of postings sets. The parameter for `line` is null for line 0, as in most postings. */
 export const INSERTED_COLUMNS = `${POSTING_COLUMNS}, line`;
 export const INSERTED_TYPES = [...POSTING_TYPES, 'smallint'];
-/** SQL for the values of `INSERTED_COLUMNS`, from the columns of a row `k`. */
+/** SQL that computes the values of `INSERTED_COLUMNS` from the columns of a row `k`. */
 export const INSERTED_VALUES = `${columnsOf('k', POSTING_COLUMNS)}, coalesce(k.line, 0)`;
 
 /**
@@ -119,7 +119,7 @@ export function referencedOf(postings: readonly Posting[], id: TransactionId): R
   return own.length === 0 ? null : { postings: own, refunds };
 }
 
-/** SQL for columns, each prefixed with the table. */
+/** Prefixes each of the columns with the table. */
 export function columnsOf(table: string, columns: string): string {
   return columns.replaceAll(/\w+/g, `${table}.$&`);
 }

@@ -1,6 +1,6 @@
-// The rows of a bulk statement as one array per column, which `unnest` converts back to rows. Scrip builds the array
-// literals itself, because the driver would process each element a second time. With batches of 40 commands, the second
-// pass took a tenth of the main thread's time.
+// Passes the rows of a bulk statement as one array per column. In SQL, `unnest` converts the arrays back to rows. Scrip
+// builds the array literals itself, because the driver would process each element a second time. With batches of 40
+// commands, the second pass took a tenth of the main thread's time.
 
 import assert from 'node:assert/strict';
 import { type PreparedStatement, prepared, type Query, type Value } from '../pool/connection.ts';
@@ -39,13 +39,14 @@ export class RowArrays {
     this.#count += 1;
   }
 
-  /** Whether this column and all later columns are null in every row. */
+  /** Whether `column` and all later columns are null in every row. */
   isNullFrom(column: number): boolean {
     return this.#columns.every((elements, index) => index < column || elements === '');
   }
 
   /**
-   * One literal for each column. A column that is null in all rows is an empty array, which `unnest` pads with nulls.
+   * Returns one literal for each column. A column that is null in all rows is an empty array, which `unnest` pads with
+   * nulls.
    */
   literals(): string[] {
     return this.#columns.map((elements) => `{${elements}}`);
@@ -56,7 +57,7 @@ function quoted(element: string | number): string {
   return `"${String(element).replaceAll(SPECIAL, '\\$&')}"`;
 }
 
-/** A prepared statement for several rows: each of its first parameters is a column of the rows, as an array. */
+/** A prepared statement for several rows. Each of its first parameters is an array with the values of one column. */
 export class RowsStatement {
   readonly #types: readonly string[];
   readonly #statement: PreparedStatement;
@@ -70,7 +71,7 @@ export class RowsStatement {
     return new RowArrays(this.#types);
   }
 
-  /** Whether the statement can write the rows: the columns that it does not have must be null in every row. */
+  /** Whether the statement can write the rows. Columns that are not in the statement must be null in every row. */
   takes(rows: RowArrays): boolean {
     return rows.isNullFrom(this.#types.length);
   }

@@ -11,15 +11,15 @@ import type { ConnectionPool, PostgresOptions } from '../pool/connection-pool.ts
 import { DatabaseClock } from '../pool/database-clock.ts';
 import { END_USER_TABLES, ledgerSchema } from './schema.ts';
 
-/** A released migration never changes. The scripts name tables without a schema: `migrate` sets the search path. */
+/** A released migration never changes. The scripts name no schemas, since `migrate` sets the search path. */
 const MIGRATIONS: readonly string[] = [`${accountSchema({ instant: 'bigint', options: '' })}${ledgerSchema}`];
 
-/** Databases with a lower version were created before the first release. */
+/** Databases with a lower schema version were created before the first release. */
 const SCHEMA_FIRST = 12;
 
 const SCHEMA_LATEST = SCHEMA_FIRST + MIGRATIONS.length - 1;
 
-/** The key of the advisory lock for migrations: "Scrp" in ASCII. Nothing else takes an advisory lock. */
+/** The key of the advisory lock for migrations: "Scrp" in ASCII. Scrip takes no other advisory lock. */
 const MIGRATION_LOCK = 0x53637270;
 
 type Server = Connection | ConnectionPool;

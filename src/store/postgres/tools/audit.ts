@@ -24,7 +24,7 @@ import { totalsFaults, type Waiting, waitingIn } from './totals.ts';
 /** Twice the interval at which processes store the latest instant that they have issued. */
 const SHARED_MS = 2_000;
 
-/** Maximum number of faults of the store that are listed. A single fault already shows that the store is damaged. */
+/** Maximum number of store faults that the audit lists. A single fault already shows that the store is damaged. */
 const STORE_FAULTS_MAX = 100;
 
 const AUDITED_TABLES = ['cycles', 'holds', 'snapshots', 'end_user_summaries'] as const;
@@ -155,7 +155,7 @@ class DatabaseAudit {
     else if (at < 0 || at > LAST_INSTANT) this.#fault('the clock of the ledger has an invalid instant');
   }
 
-  /** Reads the clock of the ledger outside the snapshot. Returns its stored instant; null if it is missing. */
+  /** Reads the clock of the ledger outside the snapshot. Returns the stored instant; null if its row is missing. */
   async #lookAtClock(): Promise<number | null> {
     const { clock, pool } = this.#database;
     const kept = '(SELECT at FROM scrip.clock)';
@@ -179,8 +179,8 @@ class DatabaseAudit {
 }
 
 /**
- * Returns a function that finds the postings of a transaction. Its first call builds the index, because only audits of
- * refunds call it.
+ * Returns a function that finds the postings of a transaction. Only audits of refunds call this function, so the first
+ * call builds the index.
  */
 function findIn(postings: readonly Posting[]): (id: TransactionId) => readonly Posting[] {
   let byId: Map<TransactionId, Posting[]> | null = null;

@@ -1,5 +1,5 @@
-// Writes copied postings into a database, together with the cycles, holds and snapshots that follow from the postings,
-// and the progress of event derivation. Adds nothing to the feed. Runs within the caller's transactions.
+// Writes copied postings into a database, and the rows that follow from them: cycles, holds, snapshots, and the
+// progress of event derivation. Adds nothing to the feed. Runs within the caller's transactions.
 
 import assert from 'node:assert/strict';
 import { applyAll } from '../../../ledger/apply.ts';
@@ -45,7 +45,7 @@ export class CopyWriter {
     this.#insert(insertPostings, user, postingValues(posting, this.#transaction.length - 1));
   }
 
-  /** Must be called after the last posting of an end user. */
+  /** Call this after the last posting of an end user. */
   end(user: EndUserKey, { next, dueAt }: Pick<Derivation, 'next' | 'dueAt'>): void {
     const latest = this.#transaction[0]?.transactionId;
     assert(latest !== undefined, 'an end user has a posting');

@@ -1,5 +1,5 @@
-// A database as the source or the destination of a copy. A copy detects running servers by their connections, and its
-// locks stop the writes of any other server.
+// A database as the source or the destination of a copy. A copy detects running servers by their connections. Its locks
+// stop the writes of any server that it did not detect.
 
 import assert from 'node:assert/strict';
 import type { Finding } from '../../../ledger/audit.ts';
@@ -42,7 +42,7 @@ const CONNECTIONS = 4;
 const TABLE_NAMES = ['accounts', 'api_keys', 'end_users', 'cycles', 'holds', 'postings', 'idempotency_records'];
 const TABLES = TABLE_NAMES.map((table) => `scrip.${table}`);
 
-/** A copy has no timeout except for locks. */
+/** A copy has no timeouts, except when it waits for a lock. */
 function begin({ placement }: LedgerDatabase): readonly Query[] {
   return [sql('BEGIN'), ...UNLIMITED, ...setLocal({ lock_timeout: '3s' }), ...placement.throughout];
 }
@@ -51,7 +51,7 @@ function begin({ placement }: LedgerDatabase): readonly Query[] {
 export function openPostgresSource(options: PostgresOptions): Promise<CopySource> {
   return opened({ ...options, acceptUnsafe: true, create: false }, async (connection, database) => {
     await refuseUnfinishedCopy(database.pool);
-    // On Citus, `clock` is the only one of these tables that is local to the coordinator; it has its own statement.
+    // On Citus, `clock` is local to the coordinator and the other tables are not, so `clock` has its own statement.
     const locks = [TABLES.join(', '), 'scrip.clock'].map((tables) => sql(`LOCK TABLE ${tables} IN SHARE MODE`));
     await connection.send([...begin(database), ...locks]);
   });
@@ -93,11 +93,11 @@ class PostgresCopying implements CopyDestination {
   readonly name: string;
   readonly hasTestClock: boolean;
   readonly #database: LedgerDatabase;
-  /** Holds the locks on a source, and writes the rows of a destination; the copy fails if this connection is lost. */
+  /** Holds the locks on a source, or writes the rows of a destination. If this connection is lost, the copy fails. */
   readonly #connection: Connection;
   readonly #writer = new CopyWriter();
   #isLoading = false;
-  /** The last end user that is committed; the table `copying` stores it as well. */
+  /** The last end user whose rows are committed. The table `copying` stores the same end user. */
   #mark: EndUserKey | null = null;
 
   constructor(name: string, database: LedgerDatabase, connection: Connection) {
@@ -195,7 +195,7 @@ class PostgresCopying implements CopyDestination {
   }
 
   async commit(last: EndUserKey): Promise<void> {
-    // If another copy has moved the mark, this statement changes no row.
+    // If another copy has updated the table `copying`, this statement changes no row.
     const move = sql(
       `UPDATE scrip.copying SET account = $1, end_user = $2
        WHERE account IS NOT DISTINCT FROM $3 AND end_user IS NOT DISTINCT FROM $4`,

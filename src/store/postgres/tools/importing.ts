@@ -24,7 +24,7 @@ import { COMMIT } from '../pool/transactions.ts';
 import { type LedgerDatabase, openLedger, refuseUnfinishedCopy } from '../schema/open-ledger.ts';
 import { BatchWriter } from '../writer/batch-writer.ts';
 
-/** Connections for reads and for the heartbeat. */
+/** Number of connections for reads and for the heartbeat. */
 const CONNECTIONS = 2;
 /** One connection for batches, and one to look for a batch whose COMMIT was not confirmed. */
 const WRITER_CONNECTIONS = 2;
@@ -35,8 +35,8 @@ const BEGIN = [sql('BEGIN'), sql('LOCK TABLE scrip.imports IN EXCLUSIVE MODE')];
 const MOVE = `WITH moved AS (${moveImport('scrip')} RETURNING 1) SELECT 1 / count(*)::integer FROM moved`;
 
 /**
- * @throws CannotOpen if there is no ledger, or if Citus distributes the tables, since a batch would then not be a
- * single transaction
+ * @throws CannotOpen if there is no ledger, or if Citus distributes the tables: a batch would then not be a single
+ * transaction
  */
 export function openPostgresImport(options: PostgresOptions): Promise<ImportTarget> {
   return openLedger(servingPool(options, CONNECTIONS), { ...options, create: false }, async (database) => {
@@ -70,7 +70,7 @@ class PostgresImport implements ImportTarget {
     return attempt(() => clock.peek(pool));
   }
 
-  /** The machine's time, even on a ledger with a test clock. */
+  /** The time of the database's clock, even if the ledger has a test clock. */
   #machineTime(): Promise<Instant> {
     const { clock, pool } = this.#database;
     return attempt(() => clock.peekMachine(pool));

@@ -20,12 +20,12 @@ export const SCANNING = [
 ];
 
 export interface ScanOptions {
-  /** Only end users that sort after this end user are read; null to read all. */
+  /** The scan reads only end users that sort after this end user; null to read all. */
   readonly after: EndUserKey | null;
   readonly integer?: ReadInteger;
 }
 
-/** Reads in a new snapshot. */
+/** Reads the postings in a new snapshot. */
 export async function* ledgerRowsOf(pool: ConnectionPool, options: ScanOptions): AsyncGenerator<readonly LedgerRow[]> {
   const connection = await pool.connect();
   try {
@@ -36,7 +36,7 @@ export async function* ledgerRowsOf(pool: ConnectionPool, options: ScanOptions):
   }
 }
 
-/** Reads in the current snapshot of the connection. */
+/** Reads the postings in the current snapshot of the connection. */
 export async function* ledgerRowsIn(
   connection: Connection,
   options: ScanOptions,

@@ -1,4 +1,4 @@
-// The commands of an operator on a ledger in PostgreSQL, while servers may be running.
+// Operator commands on a ledger in PostgreSQL. Servers may be running meanwhile.
 
 import { lastIdAt, type TransactionId } from '../../../ledger/transaction-id.ts';
 import { CannotOpen } from '../../store-fault.ts';
@@ -18,7 +18,7 @@ import { rebuildTotals } from './totals.ts';
 const CONNECTIONS = 2;
 
 /**
- * Pauses all batches: each batch locks rows of this table before it reads the clock, and keeps the locks until its
+ * Pauses all batches: each batch locks rows of `end_users` before it reads the clock, and keeps the locks until its
  * COMMIT.
  */
 const HOLD_WRITES = [...setLocal({ lock_timeout: '2s' }), sql('LOCK TABLE scrip.end_users IN EXCLUSIVE MODE')];
@@ -53,7 +53,7 @@ async function digests(
 /**
  * Finds an instant up to which everything is committed, and returns the last transaction id of that instant. Reads the
  * clock while batches are paused, and stores the result as the latest instant of the ledger. Keeps batches paused until
- * the clock is past this instant; moves a test clock forward by a millisecond.
+ * the clock is past this instant. A test clock stands still, so it is moved forward by a millisecond.
  *
  * @throws CannotOpen if the ledger is too busy to pause batches
  */

@@ -25,7 +25,7 @@ export interface Waiting {
   readonly endUsers: ReadonlySet<string>;
 }
 
-/** Uses the current snapshot of the connection. */
+/** Finds the waiting postings in the current snapshot of the connection. */
 export async function waitingIn(connection: Connection, { parts }: Placement): Promise<Waiting> {
   const totals = new TotalsSum();
   const stale = await connection.rows(sql('SELECT account, end_user FROM scrip.stale_end_users'));
@@ -43,7 +43,7 @@ export async function waitingIn(connection: Connection, { parts }: Placement): P
 }
 
 /**
- * Describes where the totals differ from the postings, apart from postings that the feed still contains.
+ * Describes each difference between the totals and the postings. Ignores postings that are still in the feed.
  *
  * @param sum the totals of all postings in the current snapshot of the connection
  */
@@ -56,14 +56,14 @@ export async function totalsFaults(connection: Connection, waiting: Waiting, sum
 }
 
 /**
- * Rebuilds the totals and the summaries, one part at a time, while servers may be running. Meanwhile, the consumers of
- * the feed are locked. Batches that commit after the snapshot stay in the feed.
+ * Rebuilds the totals and the summaries, one part at a time. Servers may be running; the feed consumer of the part is
+ * locked during the rebuild. Batches that commit after the snapshot stay in the feed.
  */
 export async function rebuildTotals(database: LedgerDatabase): Promise<void> {
   const { pool, placement } = database;
   for (const part of placement.parts) {
-    // Take the lock before the snapshot, so that the snapshot includes the consumer's latest changes. A
-    // separate connection holds the lock, because the rebuild takes several transactions.
+    // Take the lock before the snapshot, so that the snapshot includes the consumer's latest changes. A separate
+    // connection holds the lock, because the rebuild takes several transactions.
     await pool.use(async (holder) => {
       await holder.send([sql('BEGIN'), ...UNLIMITED, lockConsumer('totals', part, '')]);
       await pool.use((connection) => rebuildPart(connection, part));

@@ -1,5 +1,5 @@
-// Loads the data of a batch in one round trip: locks, the clock, cycles and holds. Only due holds are loaded unless a
-// command needs all holds, so that open holds do not slow down subtractions.
+// Loads the data of a batch in one round trip: locks, the clock, cycles and holds. Loads only due holds, unless a
+// command needs all holds. Open holds therefore do not slow down subtractions.
 
 import { type Batch, type LoadedBatch, NO_REFERENCED, referenceName } from '../../../ledger/batch.ts';
 import { needs } from '../../../ledger/command.ts';
@@ -25,15 +25,15 @@ export interface BatchContext {
 }
 
 export interface LoadedUnderLock extends LoadedBatch {
-  /** Whether each end user has a row, by the index of the end user. */
+  /** Whether each end user of the batch has a row, in the order of `batch.users`. */
   readonly isLocked: readonly boolean[];
-  /** Generates ids that sort after all existing ids of these end users. */
+  /** Generates ids that sort after all existing ids of the end users of the batch. */
   readonly ids: TransactionIds;
   /** The age of new idempotency records counts from this instant. */
   readonly recordedAt: Instant;
 }
 
-/** @param keys the keys of `batch.users` */
+/** @param keys the keys of `batch.users`, in the same order */
 export async function lockAndLoad(
   connection: Connection,
   batch: Batch,
@@ -102,7 +102,7 @@ function usersWithAllHolds({ commands, userOf }: Batch): readonly number[] {
   return [...users];
 }
 
-/** Null if no command has a key. */
+/** Returns null if no command has an idempotency key. */
 function recordsQuery({ commands }: Batch, { records }: BatchStatements): Query | null {
   const rows = records.rows();
   for (const command of commands) {
@@ -112,7 +112,7 @@ function recordsQuery({ commands }: Batch, { records }: BatchStatements): Query 
   return rows.count === 0 ? null : records.query(rows);
 }
 
-/** Null if no command refunds a transaction. */
+/** Returns null if no command refunds a transaction. */
 function referencedQuery({ references }: Batch, keys: readonly Key[], { referenced }: BatchStatements): Query | null {
   if (references.length === 0) return null;
   const rows = referenced.rows();
@@ -146,8 +146,8 @@ function idsBehind(rows: readonly TextRow[], clock: DatabaseClock, time: Instant
   let latest = firstIdAt(clock.notBefore(time));
   for (const [, idsThrough] of rows) if (idsThrough && idsThrough > latest) latest = idsThrough;
   const ids = new TransactionIds({ at: instantOf(latest), sequence: sequenceOf(latest) });
-  // After the clock is set back, all batches have the same instant for a long time, and the ids of this instant could
-  // run out.
+  // If the clock was set back, all batches have the same instant until the clock has caught up. The ids of this instant
+  // could run out.
   if (ids.isRunningShort) ids.moveTo(clock.notBefore(ids.position.at + 1));
   // From now on, this process must not issue an earlier instant.
   clock.notBefore(ids.position.at);

@@ -49,7 +49,7 @@ export class BatchRows {
     for (const change of changed) {
       const { before: stored, after: cycle } = change;
       const { id, remaining, held, status, period, amount, start, end, next } = cycle;
-      // Starting a cycle supersedes a canceled cycle without a posting to the canceled cycle.
+      // When a new cycle supersedes a canceled cycle, no posting belongs to the canceled cycle.
       const isPosted = period === stored.period && status !== 'superseded' && next === stored.next;
       if (isPosted && post !== null) byPosting.set(id, change);
       else {
@@ -70,7 +70,7 @@ export class BatchRows {
     this.#add(addSnapshots, ...key, transactionId, stateText({ ...after, holds: [] }, createdAt));
   }
 
-  /** @param byPosting the changes of cycles that the same statement writes, by cycle id */
+  /** @param byPosting changes of cycles, by cycle id; the statement that inserts the postings also writes them */
   #addPostings(key: Key, postings: readonly Posting[], byPosting: Map<TransactionId, Change>): void {
     let line = 0;
     for (const [index, posting] of postings.entries()) {
@@ -105,8 +105,9 @@ export class BatchRows {
   }
 
   /**
-   * Order matters: a cycle must be stopped before another is opened, since a unique index allows one active cycle, and
-   * holds must be stored before snapshots, whose statement reads them.
+   * Returns the writes in the order in which they must run. A cycle must be stopped before another one is opened, since
+   * a unique index allows only one active cycle. Holds must be stored before snapshots, since the statement for
+   * snapshots reads the stored holds.
    */
   writes(at: Instant): Write[] {
     const { changeCycles, insertCycles, closeHolds, openHolds, moveIds, addSnapshots, insertRecords } =
@@ -155,7 +156,7 @@ interface Change {
   readonly after: Cycle;
 }
 
-/** The new values of a cycle; an unchanged `held` and the status `active` are null. */
+/** The new values of a cycle. Null stands for an unchanged `held`, and for the status `active`. */
 function newValuesOf(change: Change | null): { remaining: Value; held: Value; status: Value } {
   if (change === null) return UNCHANGED;
   const { before, after } = change;

@@ -53,7 +53,7 @@ function loadingStatements(part: Part) {
        ORDER BY e.bucket, e.account, e.end_user FOR UPDATE OF e`,
     ),
     states: new RowsStatement('states', KEY_TYPES, statesSql(part)),
-    /** The holds that lapse between two instants, which are the parameters after the arrays. */
+    /** The holds that lapse between two instants. The instants are the parameters after the arrays. */
     holds: new RowsStatement(
       'holds',
       KEY_TYPES,
@@ -118,7 +118,7 @@ function holdStatements(part: Part) {
   };
 }
 
-/** In a single database, a missing row causes a division by zero, which fails the whole batch. */
+/** In a single database, if `change` does not find all rows, a division by zero fails the whole batch. */
 function checked(part: Part, change: string): string {
   return part.isShard
     ? change
@@ -153,10 +153,10 @@ function postingStatements(part: Part) {
     /**
      * Inserts postings, changes their cycles and adds the batch to the feed. A row consists of the new remaining
      * credits of a cycle, a posting to the cycle, and the other new values of the cycle. If several postings change the
-     * same cycle, only the first of these rows has the new values of the cycle; in the other rows, and if the cycle
-     * does not change, these columns are null. The parameters after the arrays are `ids_through`, the instant and a
-     * random id of the batch, and the number of cycles that change. `post` is null on Citus, which rejects such a
-     * statement.
+     * same cycle, only the first of their rows has the new values of the cycle; in the other rows, these columns are
+     * null. They are also null if the cycle does not change. The parameters after the arrays are `ids_through`, the
+     * instant and a random id of the batch, and the number of cycles that change. `post` is null on Citus, which
+     * rejects such a statement.
      */
     post: part.isShard ? null : post('post', ALL),
     /** Like `post`, for rows in which all columns after `PLAIN_COLUMNS` are null, as in most subtractions. */

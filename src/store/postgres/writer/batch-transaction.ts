@@ -1,5 +1,5 @@
 // Runs a batch as one transaction: locks and loads the end users, lets the ledger decide, writes and commits. A batch
-// takes two round trips. On Citus, COMMIT takes a third, because this process must first count the changed rows.
+// takes two round trips. On Citus, COMMIT takes a third one, because this process must first count the changed rows.
 
 import assert from 'node:assert/strict';
 import { batchOf, decideBatch, type UserChange } from '../../../ledger/batch.ts';

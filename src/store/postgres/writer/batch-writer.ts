@@ -38,21 +38,21 @@ const TRIES_MS = 6_000;
 /** How long to search for a batch whose COMMIT was not confirmed. */
 const SEARCH_MS = 8_000;
 /**
- * How long to search if a Citus worker cannot be reached. This time is short, since the search delays the other batches
- * if this process writes only one batch at a time.
+ * How long to search for such a batch if a Citus worker cannot be reached. This time is short, since the search delays
+ * the other batches if this process writes only one batch at a time.
  */
 const SEARCH_AWAY_MS = 2_000;
 const SEARCH_PAUSE_MS = 200;
 /**
- * The timeout of one lookup in the search. The timeouts in `BEGIN_LOOK` are shorter, so that the server gives up
- * first.
+ * The timeout of one lookup in the search for a batch. The timeouts in `BEGIN_LOOK` are shorter, so that the server
+ * gives up first.
  */
 const LOOK_MS = 2_000;
 const BEGIN_LOOK = [sql('BEGIN'), ...setLocal({ statement_timeout: '1500ms', lock_timeout: '1s' })];
 
 type Outcomes = readonly (Outcome | null)[];
 
-/** Further statements for the transaction of a batch. A statement must fail if it cannot make its change. */
+/** Returns further statements for the transaction of a batch. A statement must fail if it cannot make its change. */
 type WriteBeside = (outcomes: Outcomes) => readonly Query[];
 
 export class BatchWriter {
@@ -100,8 +100,8 @@ export class BatchWriter {
   }
 
   /**
-   * The first failure does not count: the worker may have restarted, and the coordinator opens a new connection to it
-   * for the second try.
+   * The first failure does not count: the worker may have restarted, and for the second try, the coordinator opens a
+   * new connection to the worker.
    *
    * @throws StoreFault if the worker of the part cannot be reached
    */
@@ -128,7 +128,7 @@ export class BatchWriter {
   }
 
   /**
-   * Returns whether a batch whose COMMIT was not confirmed is stored. First locks a row of the batch, which is
+   * Returns whether a batch is stored although its COMMIT was not confirmed. First locks a row of the batch, which is
    * impossible while the transaction of the batch is still running.
    *
    * @throws StoreFault `OutcomeUnknown` if this cannot be determined in time
@@ -153,13 +153,13 @@ export class BatchWriter {
   }
 
   /**
-   * If the wait for a standby was cut short, the batch may exist only on the primary. The lock of this lookup follows
-   * the batch in the log, so the COMMIT of the lookup confirms the batch, too.
+   * If the wait for a standby was cut short, the batch may exist only on the primary. The lock of this lookup comes
+   * after the batch in the log, so a standby that confirms the COMMIT of the lookup has the batch.
    */
   async #look({ user, transactionId }: Witness, { lock, find }: BatchStatements): Promise<boolean> {
     const connection = await this.#sessions.connect();
     try {
-      // While the standby is unreachable, the COMMIT of this lookup would also wait for it.
+      // While the standby is unreachable, the COMMIT of this lookup would wait for the standby.
       if (await this.#heartbeat.isStandbyAway(connection)) throw new Error(STANDBY_AWAY);
       const users = lock.rows();
       users.add(...keyOf(user));
@@ -209,8 +209,8 @@ export class BatchWriter {
 }
 
 /**
- * Inserts a row for each new end user, so that batches can lock it. Uses a separate transaction, and inserts the rows
- * in the order in which batches take locks.
+ * Inserts a row for each new end user, so that batches can lock the row. Uses a separate transaction, and inserts the
+ * rows in the order in which batches take locks.
  */
 async function addEndUsers(
   connection: Connection,
@@ -234,7 +234,7 @@ async function commit(connection: Connection, decided: Decided, part: Part): Pro
 }
 
 /**
- * COMMIT got no answer, or an answer with a warning, which PostgreSQL sends if the wait for a standby was cut short.
+ * COMMIT got no answer, or a warning. PostgreSQL sends a warning if the wait for a standby was cut short.
  */
 class CommitLost extends Error {
   readonly decided: Decided;

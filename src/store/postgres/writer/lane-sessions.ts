@@ -1,5 +1,5 @@
-// Assigns connections to batches. Once a batch has sent its COMMIT, the next batch of its lane may use the same
-// connection, which saves a round trip. The next batch then sees the writes of the previous one.
+// Assigns connections to batches. After a batch has sent its COMMIT, the next batch of its lane may use the same
+// connection, which saves a round trip. The next batch sees the writes of the previous batch.
 
 import { StoreFault } from '../../store-fault.ts';
 import type { Connection } from '../pool/connection.ts';
@@ -25,10 +25,10 @@ export class LaneSessions {
 
   /**
    * Runs a batch on the open connection of its lane, or on a connection from the pool. An error closes the connection,
-   * which rolls back this batch and fails a batch that follows. A `StoreFault` does not close the connection, since it
-   * is thrown before anything is sent.
+   * which rolls back this batch and fails the next batch on the connection. A `StoreFault` does not close the
+   * connection, since it is thrown before anything is sent.
    *
-   * @param work runs the batch, and calls `open` once its COMMIT is sent
+   * @param work runs the batch, and calls `open` when the COMMIT of the batch has been sent
    */
   async run<Result>(
     lane: Session['lane'],
@@ -65,8 +65,8 @@ export class LaneSessions {
   }
 
   /**
-   * Offers the connection to the next batch of the lane until the end of this turn of the event loop. A batch that
-   * needs a connection from the pool begins only after the responses to this batch.
+   * Offers the connection to the next batch of the lane until the end of this turn of the event loop. The connection
+   * then returns to the pool, so a batch that waits for the pool begins only after the responses to this batch.
    */
   #leave(session: Session): void {
     this.#offer(session);

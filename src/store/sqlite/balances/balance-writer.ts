@@ -32,8 +32,8 @@ export class BalanceWriter {
         `INSERT INTO balances (account, end_user, cycle_id, period, type, status, amount, remaining, held, starts_at, ends_at, plan, next)
          VALUES ${rows}`,
     );
-    // An UPDATE that sets `status` or `ends_at` also updates the indexes of active cycles, even if the values stay the
-    // same.
+    // An UPDATE that sets `status` or `ends_at` also updates the index of active cycles, even if the values stay the
+    // same. So there are statements without these columns.
     const key = 'WHERE account = ? AND end_user = ? AND ends_at = ? AND cycle_id = ?';
     this.#setRemaining = prepare(db, `UPDATE balances SET remaining = ?, held = ? ${key}`);
     this.#setStatus = prepare(db, `UPDATE balances SET remaining = ?, held = ?, status = ?, next = ? ${key}`);
@@ -53,7 +53,7 @@ export class BalanceWriter {
   }
 
   /**
-   * Other statements see new cycles only after `flush`.
+   * Writes the balances of an end user. Other statements see new cycles only after `flush`.
    *
    * @param stored the balances in the file
    * @param current the balances to write, with all cycles of `stored`
@@ -61,7 +61,7 @@ export class BalanceWriter {
   write(user: EndUserKey, stored: Balances, current: Balances): void {
     if (current.latestPosting === stored.latestPosting) return;
     const { opened, changed } = cycleChanges(stored.state, current.state);
-    // A stopped cycle must leave the unique index of active cycles before another one is inserted.
+    // Change cycles first: a stopped cycle must leave the unique index of active cycles before a new one is inserted.
     for (const { before, after } of changed) this.#change(user, before, after);
     for (const cycle of opened) this.insertCycle(user, cycle);
     const { changes } = this.#writeOwnRow(user, stored, current);

@@ -24,7 +24,7 @@ export interface CacheLimits {
   readonly endUsersMax: number;
   /** Maximum number of postings that are appended while the generation is young. */
   readonly postingsMax: number;
-  /** A cycle takes about 150 bytes. */
+  /** Maximum number of cycles in the generation. A cycle takes about 150 bytes. */
   readonly cyclesMax: number;
   /** Maximum time for which a generation stays young while there is something to write. */
   readonly ageMaxMs: number;
@@ -43,7 +43,7 @@ export const CACHE_LIMITS: CacheLimits = {
 /** A pending balance is flushed before this many generations have ended. */
 const GENERATIONS = 2;
 
-/** There are many of these objects, so each field costs memory. */
+/** The cache contains many of these objects, so each field costs memory. */
 export interface CachedEndUser {
   /** The `endUserText` of the end user. */
   readonly name: string;
@@ -52,11 +52,11 @@ export interface CachedEndUser {
   /** The latest posting that `stored` includes; null if there is none. */
   storedPosting: number | null;
   /**
-   * The instant of the next event according to `stored`, or `NEVER`. Kept separately, since `stored` is usually not in
-   * a CPU cache.
+   * The instant of the next event according to `stored`, or `NEVER`. This field saves computing it from `stored`, which
+   * is usually not in a CPU cache.
    */
   storedDueAt: Instant;
-  /** The current state, with all cycles of `stored`. */
+  /** The current state, which still has all cycles of `stored`, even if they have ended. */
   state: EndUserState;
   latestPosting: number | null;
   pendingPostings: number;
@@ -71,7 +71,7 @@ export class EndUserCache {
   #young = new Map<string, CachedEndUser>();
   #old = new Map<string, CachedEndUser>();
   #youngCycles = 0;
-  /** The end users of the young generation that must be flushed, and the sort key of each in the order of the file. */
+  /** The end users of the young generation that must be flushed. `#places` contains their sort keys. */
   #queued: CachedEndUser[] = [];
   #places: number[] = [];
   /** The end users of the old generation that are not flushed yet. The next one to flush is the last element. */
@@ -86,7 +86,7 @@ export class EndUserCache {
   #isWriting = false;
 
   /**
-   * Begins with the end users that have pending postings in the journal.
+   * Adds the end users that have pending postings in the journal to the cache.
    *
    * @param now the latest instant that the ledger has issued
    */
@@ -109,7 +109,7 @@ export class EndUserCache {
     return this.#queued.length + this.#flushing.length > 0;
   }
 
-  /** The number of generations that were dropped since the last call. */
+  /** Returns the number of generations that were dropped since the last call. */
   takeRotations(): number {
     const rotations = this.#rotations;
     this.#rotations = 0;
@@ -117,7 +117,7 @@ export class EndUserCache {
   }
 
   /**
-   * Loads at least the cycles that are live at `now`.
+   * Loads an end user, with at least the cycles that are live at `now`.
    *
    * @param name the `endUserText` of the end user
    */
@@ -132,7 +132,7 @@ export class EndUserCache {
     return this.#add({ name, ...read, pendingPostings: 0, isQueued: false });
   }
 
-  /** Call this after `postings` new postings. */
+  /** @param postings the number of new postings of the end user */
   change(cached: CachedEndUser, state: EndUserState, postings: number, latestPosting: number): void {
     this.#youngCycles += Math.max(0, sizeOf(state) - sizeOf(cached.state));
     cached.state = state;
@@ -143,8 +143,8 @@ export class EndUserCache {
   }
 
   /**
-   * The search for due events reads only the file, so an end user is flushed at once if the due instant in the file
-   * would mislead the search.
+   * The search for due events reads only the file. If the due instant in the file would mislead the search, this method
+   * flushes the end user at once.
    */
   flushWhereDue(cached: CachedEndUser): void {
     const dueAt = nextEventAt(cached.state);
@@ -169,7 +169,7 @@ export class EndUserCache {
   }
 
   /**
-   * Call this for each batch, after its changes.
+   * Call this for each batch, after `change` has been called for the end users of the batch.
    *
    * @returns whether anything was written; a batch without changes writes only if a generation is full
    */
@@ -183,7 +183,7 @@ export class EndUserCache {
     return true;
   }
 
-  /** Flushes up to `max` end users while there is nothing else to do. */
+  /** Flushes up to `max` end users. Call this while there is no batch to write. */
   flushIdle(max: number): void {
     let left = max;
     while (left > 0 && this.hasPending) {
@@ -255,8 +255,8 @@ export class EndUserCache {
   }
 
   /**
-   * Drops the old generation, which must be completely flushed, and makes the young generation the old one. The stored
-   * balances now include all postings from before that generation began.
+   * Drops the old generation, which must be completely flushed: the stored balances now include all postings from
+   * before the young generation began. The young generation then becomes the old one.
    */
   #rotate(): void {
     assert(this.#flushing.length === 0, 'a generation is dropped when all of it is flushed');
@@ -276,8 +276,8 @@ export class EndUserCache {
 }
 
 /**
- * Approximates the order of the file, so that neighbours are flushed together: 3 bits of the account and 28 of the
- * UUID.
+ * Approximates the order of end users in the file, so that neighbors are flushed together: 3 bits of the account and 28
+ * bits of the UUID.
  */
 function placeOf({ account, endUser }: EndUserKey): number {
   return (account % 8) * 2 ** 28 + Number.parseInt(endUser.slice(0, 7), 16);

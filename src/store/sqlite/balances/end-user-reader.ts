@@ -1,5 +1,5 @@
 // Reads the current state of end users: the stored balances and the pending postings. A batch appends postings to the
-// journal at once, which dirties few pages. Balances are written later, together with neighbours in the file.
+// journal at once, which dirties few pages. Balances are written later, together with neighbors in the file.
 //
 //   appended, durable, acknowledged ──▶ pending ──▶ flushed: the stored balances include it
 
@@ -29,18 +29,18 @@ export interface Balances {
 const OTHER_COLUMNS = 'period, type, status, amount, remaining, held, starts_at, ends_at, plan, next';
 export const CYCLE_COLUMNS = `cycle_id, ${OTHER_COLUMNS}`;
 
-/** The value of `ends_at` in the row of the end user itself, so that this row sorts after all of its cycles. */
+/** The value of `ends_at` in rows of the type 'end-user', which therefore sort after the cycles of the end user. */
 export const END_OF_TIME = Number.MAX_SAFE_INTEGER;
 
 /**
- * Replaces strings from SQLite with literals, since V8 compares two literals by address, and other strings character by
+ * Replaces strings from SQLite with literals. V8 compares two literals by address, but other strings character by
  * character.
  */
 const INTERNED = new Map<string, never>(
   ['one-time', 'recurring', 'active', 'canceled', 'superseded'].map((name) => [name, name as never]),
 );
 
-/** Unchecked: the audit reports wrong values, and all other callers check the cycle. */
+/** Does not check the cycle: the audit reports wrong values, and all other callers check the cycle. */
 export function cycleOf(row: Row): Cycle {
   const [id, period, type, status, amount, remaining, held, start, end, plan, next] = row;
   return {
@@ -66,7 +66,7 @@ export interface Replayed {
 
 /** States with at least this many cycles are cached, since loading 10,000 cycles takes 10 ms. */
 export const MANY_CYCLES = 256;
-/** Maximum number of cycles in the cache of these states; a cycle takes about 150 bytes. */
+/** Maximum number of cycles in the cache of end users with many cycles. A cycle takes about 150 bytes. */
 const KEPT_CYCLES_MAX = 200_000;
 
 export class EndUserReader {
@@ -95,8 +95,8 @@ export class EndUserReader {
     const latest = this.#balances.latestPosting(user);
     const postings = this.#pendingAfter(latest, pending, user);
     const first = postings[0]?.posting.createdAt;
-    // Pending postings may touch cycles that have ended since then, so the read includes all cycles that were live
-    // before the first of these postings.
+    // Pending postings may touch cycles that have ended by now, so the read includes all cycles that were live before
+    // the first of these postings.
     const stored = this.#balances.read(user, first === undefined ? now : Math.min(now, first - 1));
     // Some of the postings may have been flushed between the two reads.
     const missing = postings.filter(({ number }) => number > (stored.latestPosting ?? 0));
@@ -118,7 +118,7 @@ export class EndUserReader {
   #catchUp(user: EndUserKey, kept: Balances, pending: number | null, now: Instant): Balances {
     const latest = this.latestPosting(user, pending);
     const postings = latest === null ? [] : this.#postings.after(kept.latestPosting ?? 0, latest, user);
-    // A new posting may be earlier than the read that cached this state. That read dropped all cycles that had ended.
+    // The read that cached this state dropped all cycles that had ended. A new posting may be earlier than that read.
     return foldedAt(now, kept, postings);
   }
 
@@ -217,8 +217,8 @@ class BalanceReader {
 }
 
 /**
- * The end users with postings after the mark in `flushed`, each with its latest posting, in the order of these
- * postings.
+ * Yields each end user that has postings after the mark in the table `flushed`, with its latest posting. The end users
+ * are in the order of these postings.
  */
 export function* unflushedEndUsers(db: DatabaseSync): Generator<readonly [user: EndUserKey, posting: number]> {
   const rows = prepare(

@@ -23,12 +23,12 @@ const SCHEMA_FIRST = 15;
 
 export const SCHEMA_LATEST = SCHEMA_FIRST + MIGRATIONS.length - 1;
 
-/** "Scrp", which distinguishes ledger files from files of other programs. */
+/** "Scrp" in ASCII. Distinguishes ledger files from files of other programs. */
 export const APPLICATION_ID = 0x53637270;
 
 const SYNCHRONOUS_FULL = 2;
 
-/** How long to wait for a short transaction of another process, such as the command line creating a key. */
+/** How long to wait for a short transaction of another process, such as `scrip key create`. */
 export const BUSY_TIMEOUT_MS = 5_000;
 
 /**
@@ -37,14 +37,15 @@ export const BUSY_TIMEOUT_MS = 5_000;
  */
 const START_CHECK_BYTES_MAX = 32 * 2 ** 20;
 
-/** How long to wait for another process that creates or migrates the ledger, which takes milliseconds. */
+/** How long to wait for another process that creates or migrates the ledger. Usually, that takes milliseconds. */
 const LOCK_WAIT_MS = 1_000;
 const SCHEMA_RETRY_MS = 10;
 
 const sleeping = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
 
 /**
- * Locks the file for as long as the process lives: the kernel releases the lock even after a kill -9.
+ * Locks the file until the returned connection is closed. If the process dies, even by kill -9, the kernel releases
+ * the lock.
  *
  * @param waitMs how long to wait for a process that has the lock
  * @throws CannotOpen
@@ -53,8 +54,8 @@ export function lockLedgerFile(file: string, waitMs = LOCK_WAIT_MS): DatabaseSyn
   refuseWithoutFolder(file);
   let lock: DatabaseSync | null = null;
   try {
-    // Create the file first: if the path is a link to a missing file, the name of the lock would change once the file
-    // exists.
+    // Create the file first: if the path is a link to a missing file, creating the file later would change the name of
+    // the lock.
     if (!existsSync(file)) closeSync(openSync(file, 'a'));
     refuseSecondName(file);
     lock = new DatabaseSync(`${canonical(file)}.lock`, { timeout: waitMs });
@@ -78,8 +79,8 @@ export class LedgerInUse extends CannotOpen {
 /**
  * Opens the file, and creates or migrates it if needed.
  *
- * @param isLocked whether the caller holds the lock. If the caller does not hold it, this function takes it for a
- * migration, since no server may use the file during a migration.
+ * @param isLocked whether the caller holds the lock of the file. If not, this function takes the lock for a migration,
+ * since no server may use the file during a migration.
  * @param testClock true if the ledger must have a test clock, false if it must not have one; null if either is
  * accepted. With `true`, a ledger without postings permanently gets a test clock
  */
@@ -107,8 +108,8 @@ export function openLedgerFile(file: string, isLocked: boolean, testClock: boole
 }
 
 /**
- * Migrates under the lock. If a server starts in the meantime, that server migrates the file and holds the lock
- * until it stops. So this function checks the schema again while it waits for the lock.
+ * Takes the lock and migrates the file. If a server starts first, that server migrates the file and holds the lock
+ * until it stops. So this function checks the schema version again while it waits for the lock.
  *
  * @throws CannotOpen if a server keeps running on the file with an older schema
  */
@@ -126,12 +127,12 @@ function migrateAlone(db: DatabaseSync, file: string): void {
 }
 
 /**
- * Checkpoints the write-ahead log into the file, and truncates it.
+ * Checkpoints the write-ahead log into the file, and truncates the log.
  *
  * After a failed fsync, a kernel may mark pages as clean that are not on disk. A process that starts later then reads a
  * commit that exists only in the page cache, and no later fsync writes it to disk. A power failure would lose this
- * commit and all later commits in the log. The checkpoint writes everything again. It does not wait for readers such as
- * `scrip verify`, which can keep the log from being truncated.
+ * commit and all later commits in the log. The checkpoint writes all these pages again. It does not wait for readers
+ * such as `scrip verify`. Such a reader can keep the log from being truncated.
  */
 function truncateLog(db: DatabaseSync): void {
   db.exec('PRAGMA busy_timeout = 0; PRAGMA wal_checkpoint(TRUNCATE)');
@@ -141,9 +142,9 @@ function truncateLog(db: DatabaseSync): void {
 /** Opens another connection to a file that `openLedgerFile` has checked. */
 export function connect(file: string): DatabaseSync {
   const db = new DatabaseSync(file, { timeout: BUSY_TIMEOUT_MS });
-  // FULL: COMMIT returns once the commit is on stable storage; macOS also needs fullfsync. With 40 subtractions per
-  // commit, pages of 2 KiB cost 9% less than pages of 4 KiB. Checkpoints after every 4 MiB of log are short. In total
-  // they cost no more than checkpoints after every 32 MiB, since a batch dirties few pages.
+  // With `synchronous = FULL`, COMMIT returns after the commit is on stable storage; macOS also needs `fullfsync`. With
+  // 40 subtractions per commit, pages of 2 KiB cost 9% less than pages of 4 KiB. Checkpoints after every 4 MiB of log
+  // are short. In total, they cost no more than checkpoints after every 32 MiB, since a batch dirties few pages.
   db.exec(`
     PRAGMA page_size = 2048;
     PRAGMA cache_size = -16384;
@@ -181,7 +182,7 @@ export function checkPages(db: DatabaseSync, file: string): void {
   }
 }
 
-/** The mark of an unfinished copy into this file: the source of the copy, and the last copied end user. */
+/** Returns the source of an unfinished copy into this file, and the last copied end user; null if there is none. */
 export function unfinishedCopy(db: DatabaseSync): { source: string; last: EndUserKey | null } | null {
   if (numberOf(db, `SELECT count(*) FROM sqlite_schema WHERE name = 'copying'`) === 0) return null;
   const row = db.prepare('SELECT source, account, end_user FROM copying').get();
@@ -201,10 +202,10 @@ export function hasTestClock(db: DatabaseSync): boolean {
   return numberOf(db, 'SELECT count(*) FROM test_clock') === 1;
 }
 
-/** `scrip key create` may have created a ledger without postings, so such a ledger can still get a test clock. */
+/** A ledger without postings can still get a test clock, since `scrip key create` may have created the ledger. */
 function settleClock(db: DatabaseSync, file: string, testClock: boolean | null): void {
   if (testClock) db.exec('INSERT OR IGNORE INTO test_clock SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM postings)');
-  // Read the table even if `testClock` is null: if its page is damaged, `openLedgerFile` reports it.
+  // Read the table even if `testClock` is null: if its page is damaged, `openLedgerFile` reports the damage.
   const hasOne = hasTestClock(db);
   const refusal = testClock === null ? null : testClockRefusal(file, hasOne, testClock);
   if (refusal !== null) throw new CannotOpen(refusal);
@@ -215,7 +216,7 @@ function migrate(db: DatabaseSync): void {
   if (schemaOf(db) === 0) db.exec('PRAGMA journal_mode = WAL');
   db.exec('BEGIN EXCLUSIVE');
   try {
-    // Read again: another process may have migrated while this one waited for the lock.
+    // Read the version again: another process may have migrated while this one waited for the lock.
     const current = schemaOf(db);
     MIGRATIONS.slice(current === 0 ? 0 : current - SCHEMA_FIRST + 1).forEach((sql) => void db.exec(sql));
     db.exec(`PRAGMA application_id = ${APPLICATION_ID}; PRAGMA user_version = ${SCHEMA_LATEST}`);
@@ -258,7 +259,7 @@ export function makeFolder(file: string): void {
   const folder = dirname(file);
   if (existsSync(folder)) return;
   try {
-    // Sync the parent of the first new folder, since it contains the entry of that folder.
+    // Sync the parent of the first new folder, since the parent contains the entry of that folder.
     syncToDisk(dirname(mkdirSync(folder, { recursive: true }) as string));
   } catch (error) {
     throw new CannotOpen(

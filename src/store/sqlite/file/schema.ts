@@ -3,7 +3,7 @@
 //
 // The cost of a batch depends mainly on the number of modified pages, not on the fsync. Rows are therefore only
 // appended to `postings` and `idempotency_records`. The rows of an end user in `balances` are adjacent, and are written
-// later (`../balances/end-user-cache.ts`).
+// some time after the postings; see `../balances/end-user-cache.ts`.
 
 export const ledgerSchema = `
 -- Cycles, each in its latest period, clustered by end user and end, so that the live cycles of an end user are

@@ -7,7 +7,7 @@ const PLACES = 2 ** 21;
 const KEYS = 2 ** 31;
 
 /**
- * @param keys whole numbers below 2^31, fewer than 2^21 of them
+ * @param keys fewer than 2^21 whole numbers, each below 2^31
  * @returns the indexes of the keys, sorted by key
  */
 export function sortedPlaces(keys: readonly number[]): Uint32Array {

@@ -13,15 +13,15 @@ export const SQLITE = {
   notADatabase: 26,
 } as const;
 
-/** The primary result code; null if the error is not from SQLite. */
+/** Returns the primary result code; null if the error is not from SQLite. */
 export function sqliteCode(error: unknown): number | null {
   const extended = (error as { errcode?: unknown } | null)?.errcode;
   return typeof extended === 'number' ? extended & 0xff : null;
 }
 
 /**
- * The fault for an error before COMMIT. An invariant violation or a damaged file stops the ledger. Any other error has
- * an external cause, and the transaction is rolled back.
+ * Converts an error before COMMIT to a fault. An invariant violation or a damaged file stops the ledger. Any other
+ * error has an external cause, and the transaction is rolled back.
  */
 export function faultOf(error: unknown): StoreFault {
   if (error instanceof StoreFault) return error;

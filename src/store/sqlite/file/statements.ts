@@ -6,7 +6,7 @@ export type Row = readonly SQLOutputValue[];
 
 export type Parameter = number | string | Uint8Array | null;
 
-/** The types of Node.js do not describe rows as arrays. */
+/** A statement that returns rows as arrays. The types of Node.js do not describe such statements. */
 export interface Statement {
   all(...parameters: readonly Parameter[]): readonly Row[];
   get(...parameters: readonly Parameter[]): Row | undefined;
@@ -15,7 +15,7 @@ export interface Statement {
   setReadBigInts(enabled: boolean): void;
 }
 
-/** Maps values to `$1`, `$2` and so on, so that statements can be the same as in PostgreSQL. */
+/** Maps values to `$1`, `$2` and so on, so that SQLite can run the same statements as PostgreSQL. */
 export function named(values: readonly (string | number | null)[]): Record<string, string | number | null> {
   return Object.fromEntries(values.map((value, index) => [`$${index + 1}`, value]));
 }

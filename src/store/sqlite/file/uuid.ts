@@ -5,22 +5,22 @@ const BYTES = 16;
 const HEX = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, '0'));
 const NIBBLES = new Uint8Array(128);
 for (let digit = 0; digit < 16; digit++) NIBBLES[digit.toString(16).charCodeAt(0)] = digit;
-/** Where the two digits of each byte begin in the text of a UUID. */
+/** For each byte, the index of its first digit in the text of a UUID. */
 const PLACES = [0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34];
 
-/** @param uuid in lower case */
+/** @param uuid text in lower case */
 export function bytesOf(uuid: string): Uint8Array {
   return fill(new Uint8Array(BYTES), uuid);
 }
 
 /**
  * A reusable buffer for a UUID parameter. SQLite copies the bytes when the statement runs. A new array for each UUID
- * would use memory outside of the heap, and take longer than inserting the posting.
+ * would use memory outside of the heap, and creating it would take longer than inserting the posting.
  */
 export class UuidParameter {
   readonly #bytes = new Uint8Array(BYTES);
 
-  /** @returns the same array each time */
+  /** @returns the bytes of the UUID, in the same array for each call */
   of(uuid: string): Uint8Array {
     return fill(this.#bytes, uuid);
   }
@@ -34,7 +34,7 @@ function fill(bytes: Uint8Array, uuid: string): Uint8Array {
   return bytes;
 }
 
-/** @param hex 32 digits from SQLite's `hex()`; a blob would need an array outside of the heap instead */
+/** @param hex 32 digits from SQLite's `hex()`, since reading a blob would create an array outside of the heap */
 export function uuidOfHex(hex: string): string {
   const digits = hex.toLowerCase();
   const part = (from: number, to: number) => digits.slice(from, to);

@@ -13,7 +13,7 @@ import { openSqliteStore } from '../sqlite-store.ts';
 import { openSqliteDestination, openSqliteSource } from '../tools/copying.ts';
 import { openSqliteTools } from '../tools/ledger-tools.ts';
 
-/** The busy writer: runs transactions of 20 ms with gaps of 0.3 ms, and counts them. */
+/** The code of the busy writer, which runs transactions of 20 ms with gaps of 0.3 ms and counts the transactions. */
 const BUSY = `
   const { DatabaseSync } = require('node:sqlite');
   const { parentPort, workerData: { file, counts } } = require('node:worker_threads');
@@ -33,8 +33,8 @@ const BUSY = `
   db.close();`;
 
 /**
- * All other writes must be done before the busy writer has run this many transactions. Usually, it runs 5 to 20. With
- * SQLite's own busy handler, it would run hundreds: the other writes time out after 250.
+ * All other writes must be done before the busy writer has run this many transactions. Usually, the busy writer runs 5
+ * to 20 of them. With SQLite's own busy handler, the other writes would time out after 250 of them.
  */
 const TRANSACTIONS_MAX = 120;
 

@@ -38,8 +38,8 @@ export function tryToWrite(db: DatabaseSync): boolean {
 }
 
 /**
- * Runs a statement that begins a transaction, or is a transaction of its own. While another connection holds the lock,
- * the statement has no effect and is repeated.
+ * Runs a statement that begins a transaction or is a whole transaction. While another connection holds the lock, the
+ * statement has no effect and is repeated.
  */
 export function withWriteLock<Result>(db: DatabaseSync, run: () => Result): Result {
   const until = performance.now() + BUSY_TIMEOUT_MS;
@@ -71,7 +71,7 @@ export function transact<Result>(db: DatabaseSync, work: () => Result): Result {
   }
 }
 
-/** `work` may only await promises that are already settled, so that the write lock is held only briefly. */
+/** `work` must await only promises that are already settled, so that the transaction holds the lock only briefly. */
 export async function transactAsync<Result>(db: DatabaseSync, work: () => Promise<Result>): Promise<Result> {
   beginToWrite(db);
   try {

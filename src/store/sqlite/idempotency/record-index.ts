@@ -26,7 +26,7 @@ const EXPIRED_PART = 1 / 4;
 
 type Entry = readonly [hash: number, record: number];
 
-/** Record numbers by hash; several keys rarely have the same hash. */
+/** Record numbers by hash. Two keys rarely have the same hash. */
 class HashTable {
   readonly #places = new Map<number, number | number[]>();
   readonly #hashes: number[] = [];
@@ -67,11 +67,11 @@ export class RecordIndex {
   #run: HashTable | null = null;
   #entries: readonly Entry[] = [];
   #inserted = 0;
-  /** The highest record number in the run, and the highest of all records. */
+  /** The highest record number in the run. `#last` is the highest of all record numbers. */
   #runLast = 0;
   #last: number;
   #indexed: number;
-  /** Estimates of the number of entries in the B-tree, and of the entries among them that belong to deleted records. */
+  /** An estimate of the number of entries in the B-tree. `#expired` estimates how many belong to deleted records. */
   #size: number;
   #expired = 0;
   readonly #expiredThrough = { grants: 0, others: 0 };

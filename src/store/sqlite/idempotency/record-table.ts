@@ -16,10 +16,10 @@ export const RECORD_COLUMNS = 'account, end_user, key, request, request_id, tran
 /** The maximum number of records that one step of a sweep reads. */
 const SWEPT_MAX = 2_000;
 
-/** The expired records of grants, or of all other writes. */
+/** The expired records to delete: those of grants, or those of all other writes. */
 export interface SweptRecords {
   readonly grants: boolean;
-  /** Records from before this instant have expired. */
+  /** Records that were stored before this instant have expired. */
   readonly before: Instant;
 }
 
@@ -89,7 +89,7 @@ export class RecordTable {
     const retention = grants ? 'grants' : 'others';
     const after = this.#swept[retention];
     const rows = this.#oldest.all(after, SWEPT_MAX) as readonly (readonly [record: number, at: Instant])[];
-    // Rows are in the order of their instants.
+    // Record numbers and `recorded_at` ascend together.
     const expired = rows.findLast(([, at]) => at < before)?.[0];
     if (expired === undefined) return { deleted: 0, isMore: false };
     const deleted = Number(this.#delete.run(after, expired, grants ? 1 : 0).changes);

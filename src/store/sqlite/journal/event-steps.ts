@@ -22,19 +22,19 @@ import { type Attempt, FeedPosition, FeedRows } from './feed.ts';
 
 /**
  * The maximum number of postings of a step, unless a single transaction has more. A step takes about 1 ms in this
- * thread and 1 ms in the writer's; with 256 postings, requests had to wait longer for the writer.
+ * thread and 1 ms in the writer thread. With 256 postings, requests had to wait longer for the writer.
  */
 const POSTINGS_MAX = 64;
 
-/** The maximum number of end users of a step for whom time alone causes events. */
+/** A step has at most this many end users for whom time alone causes events. */
 const DUE_MAX = 64;
 
-/** A step accepts no further end user once it has loaded this many cycles, which takes 3 ms to load and store. */
+/** A step that has loaded this many cycles accepts no further end user. Loading and storing them takes 3 ms. */
 const LOADED_MAX = 2_048;
 
 /**
- * A step accepts nothing more once this sum reaches the limit: for each transaction in the step, the number of cycles
- * and holds of its end user. Applying the transactions then takes about 2 ms.
+ * For each transaction of a step, the cycles and holds of the end user are counted. If the sum reaches this limit, the
+ * step accepts nothing more: applying its transactions already takes about 2 ms.
  */
 const PASSED_MAX = 32_768;
 
@@ -56,8 +56,7 @@ export class EventSteps {
   readonly #endUser = new UuidParameter();
 
   /**
-   * @param attempt runs the reads; errors in deriving events do not pass through it, because they are not faults of the
-   * ledger
+   * @param attempt runs the reads, but not the derivation of events, whose errors are not faults of the ledger
    */
   constructor(db: DatabaseSync, attempt: Attempt) {
     this.#attempt = attempt;

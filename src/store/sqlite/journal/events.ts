@@ -1,5 +1,5 @@
 // Stores events in a ledger file, in parts. Stores each part together with the states of its end users and a position
-// in the journal: the events of all postings up to this position are derived.
+// in the journal. The events of all postings up to this position have been derived.
 
 import type { DatabaseSync } from 'node:sqlite';
 import type { EndUserKey } from '../../../ledger/command.ts';
@@ -23,7 +23,7 @@ export interface NewEventState extends EndUserKey {
   readonly derivedFrom: Instant | null;
   readonly derivedTo: Instant;
   readonly latestGrant: number;
-  /** Has the text format of snapshots. */
+  /** The state of the end user at `derivedTo`, in the text format of snapshots. */
   readonly state: string;
   readonly dueAt: Instant | null;
 }
@@ -56,9 +56,9 @@ export interface NewEvent {
 }
 
 export interface EventPart {
-  /** The position before this part. */
+  /** The position in the journal before this part. */
   readonly after: number;
-  /** The position after this part. */
+  /** The position in the journal after this part. */
   readonly through: number;
   /** At most one state for each end user. */
   readonly states: readonly NewEventState[];
@@ -85,7 +85,7 @@ export class EventWriter {
        ON CONFLICT (account, end_user) DO UPDATE SET derived_to = excluded.derived_to,
          latest_grant = excluded.latest_grant, state = excluded.state, due_at = excluded.due_at`,
     );
-    // Setting `due_at` rewrites its index, even if the value stays the same.
+    // Setting `due_at` rewrites the index of this column even if the value stays the same, so leave it out.
     this.#changeState = prepare(
       db,
       'UPDATE event_states SET derived_to = ?, latest_grant = ?, state = ? WHERE account = ? AND end_user = ?',
@@ -106,13 +106,13 @@ export class EventWriter {
 
   /**
    * @param now the machine's time
-   * @returns false if the position or the state of an end user has changed, because the part has already been stored;
-   *   the caller then rolls back
+   * @returns false if the part has already been stored, which changed the position or the state of an end user; the
+   *   caller then rolls back
    */
   save({ after, through, states, events }: EventPart, now: Instant): boolean {
     if (this.#position.read() !== after) return false;
     for (const state of states) if (!this.#changeFrom(state)) return false;
-    // The machine's time may go back, but `recorded_at` must not: retention and positions depend on its order.
+    // The machine's time may go back, but `recorded_at` must ascend: retention and positions depend on this order.
     this.#latestRecordedAt = Math.max(this.#latestRecordedAt, now);
     for (const { account, id, type, at, data } of events)
       this.#events.add(account, id, type, at, data, this.#latestRecordedAt);
@@ -129,13 +129,16 @@ export class EventWriter {
     this.#saveState.run(account, this.#endUser.of(endUser), derivedTo, latestGrant, state, dueAt);
   }
 
-  /** Deletes some of the events that were recorded before an instant, oldest first. */
+  /** Deletes up to `DELETED_MAX` events that were recorded before `instant`, oldest first. */
   deleteBefore(instant: Instant): { readonly deleted: number; readonly isMore: boolean } {
     const deleted = Number(this.#delete.run(instant).changes);
     return { deleted, isMore: deleted === DELETED_MAX };
   }
 
-  /** The position does not change if only time has caused events, so the states are checked, too. */
+  /**
+   * Stores the state of an end user, unless the stored state has changed. Checking the position is not enough: it does
+   * not change if only time has caused events.
+   */
   #changeFrom(state: NewEventState): boolean {
     const { account, derivedFrom, derivedTo, latestGrant, dueAt } = state;
     const endUser = this.#endUser.of(state.endUser);

@@ -1,5 +1,5 @@
-// The feed of a ledger file: the journal in the order of posting numbers. Consumers read the feed; the writer stores
-// each of their results together with the consumer's new position.
+// The feed of a ledger file: the journal in the order of posting numbers. Consumers read the feed. The writer stores
+// each result of a consumer together with the new position of this consumer.
 
 import type { DatabaseSync } from 'node:sqlite';
 import type { FeedPosting } from '../../feed.ts';
@@ -52,11 +52,11 @@ export class FeedRows {
   }
 
   /**
-   * The transactions in the next `max` rows. Leaves out the last transaction if there may be more rows, since these may
-   * contain more of its postings.
+   * Yields the transactions in the next `max` rows. Omits the last transaction if the journal may have more rows, since
+   * these may contain further postings of that transaction.
    *
    * @param max a multiple of `PIECE_MAX`
-   * @param read gets the number of rows that were read, and the last row of the latest transaction
+   * @param read is updated: the number of rows that were read, and the last posting of the latest transaction
    */
   *transactions(
     after: number,

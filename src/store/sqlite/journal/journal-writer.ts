@@ -37,7 +37,7 @@ export class JournalWriter {
   /**
    * Appends whole transactions of one end user. Other statements see the postings only after `flush`.
    *
-   * @param previous the latest posting of the end user so far
+   * @param previous the number of the latest posting of the end user so far; null if there is none
    * @param after the state after all of these postings
    * @returns the number of the last appended posting
    */

@@ -1,5 +1,5 @@
-// Computes the states of an end user at past instants from snapshots and later postings. Runs in steps, since computing
-// the states at a thousand instants of a long history would block the thread. Each step yields its cost.
+// Computes the states of an end user at past instants, from snapshots and the postings after them. Runs in steps, since
+// computing the states at a thousand instants of a long history would block the thread. Each step yields its cost.
 
 import assert from 'node:assert/strict';
 import { applyAll } from '../../../ledger/apply.ts';
@@ -14,15 +14,15 @@ import type { Snapshot, SnapshotReader } from './snapshots.ts';
 /** The number of postings that are read or applied in one step. */
 const STEP_POSTINGS = 512;
 
-/** The duration of a step, as the number of cycles that could be read in the same time. */
+/** The duration of a step, measured as the number of cycles that could be read in the same time. */
 type Cost = number;
 
 /** The cost of finding the last posting up to an instant: 0.1 ms. */
 const FINDING: Cost = 80;
 const READING: Cost = 2;
 /**
- * The cost of applying a posting to a state of up to `FOLDED_AT_ONCE` cycles and holds; for a larger state, the cost
- * grows with its size.
+ * The cost of applying a posting to a state of up to `FOLDED_AT_ONCE` cycles and holds. The cost grows with the size of
+ * a larger state.
  */
 const FOLDING: Cost = 1;
 const FOLDED_AT_ONCE = 256;
@@ -37,7 +37,7 @@ export class PastStates {
   }
 
   /**
-   * For each instant, the state after the last transaction up to it. Instants without a transaction between them share
+   * Returns the state after the last transaction up to each instant. Instants without a transaction between them share
    * one state object.
    *
    * @param latest the latest posting that the caller can see
@@ -62,8 +62,8 @@ export class PastStates {
   }
 
   /**
-   * The last posting up to each instant. Searches backwards from the last instant, so that each search starts where the
-   * previous one ended.
+   * Finds the last posting up to each instant. Searches backwards from the last instant, so that each search starts
+   * where the previous search ended.
    */
   *#placesOf(
     user: EndUserKey,

@@ -16,9 +16,9 @@ export interface NumberedPosting {
 /** This many postings are read one by one at first, because most reads need no more. */
 const ONE_BY_ONE = 4;
 /**
- * The initial and the maximum number of postings of one statement. A posting takes 3.9 µs if it is read alone, 3.3 µs
- * in pieces of 16 and 1.9 µs in pieces of 64, but a larger piece may contain more postings that the caller does not
- * need.
+ * The initial and the maximum number of postings that one statement reads. A posting takes 3.9 µs if it is read alone,
+ * 3.3 µs in pieces of 16 and 1.9 µs in pieces of 64, but a larger piece may contain more postings that the caller does
+ * not need.
  */
 const PIECE_MIN = 16;
 const PIECE_MAX = 64;
@@ -36,7 +36,7 @@ export class PostingReader {
   /** @param options.anyInteger whether to read and round integers above 2^53−1, for the audit */
   constructor(db: DatabaseSync, { anyInteger = false } = {}) {
     this.#selectOne = prepare(db, `SELECT ${COLUMNS} FROM postings AS p WHERE p.posting = ?1`);
-    // The recursion reads only two columns, because SQLite copies its rows. CROSS JOIN preserves the order.
+    // The recursion reads only two columns, because SQLite copies each of its rows. CROSS JOIN preserves their order.
     this.#selectPiece = prepare(
       db,
       `WITH RECURSIVE walk (posting, previous) AS (
@@ -52,7 +52,7 @@ export class PostingReader {
     this.#selectPiece.setReadBigInts(anyInteger);
   }
 
-  /** Yields the latest posting first; ends early at a broken link, which the audit reports. */
+  /** Yields the latest posting first. Ends early at a broken link, which the audit reports. */
   *backwards(start: number | null, user: EndUserKey): Generator<NumberedPosting> {
     for (let next = start, read = 0, length = 1; next !== null; read += length) {
       if (read >= ONE_BY_ONE) length = Math.min(PIECE_MAX, Math.max(PIECE_MIN, 2 * length));
@@ -62,7 +62,7 @@ export class PostingReader {
     }
   }
 
-  /** The postings after posting `after` (0 for all), oldest first. Suitable for a few hundred postings. */
+  /** Returns the postings after posting `after` (0 for all), oldest first. Suitable for a few hundred postings. */
   after(after: number, latest: number, user: EndUserKey): NumberedPosting[] {
     const found: NumberedPosting[] = [];
     for (let next: number | null = latest; next !== null && next > after; ) {

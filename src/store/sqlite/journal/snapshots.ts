@@ -1,4 +1,4 @@
-// Reads the snapshots of a ledger file, from which past states are computed and old postings are found.
+// Reads the snapshots of a ledger file, which Scrip uses to compute past states and to find old postings.
 
 import type { DatabaseSync } from 'node:sqlite';
 import type { EndUserKey } from '../../../ledger/command.ts';
@@ -17,7 +17,7 @@ export interface Snapshot {
 /** Sorts before all ids. */
 const NO_BYTES = new Uint8Array();
 
-/** The transaction ids of an end user ascend in the journal, since the clock never goes backwards. */
+/** The transaction ids of an end user ascend in the journal, since the clock of the ledger never goes backwards. */
 export class SnapshotReader {
   readonly #between: Statement;
   readonly #notBefore: Statement;
@@ -45,7 +45,7 @@ export class SnapshotReader {
     );
   }
 
-  /** The latest snapshot that was taken after `after` and not after `last`; null if there is none. */
+  /** Returns the latest snapshot whose transaction id is above `after` and at most `last`; null if there is none. */
   between({ account, endUser }: EndUserKey, after: TransactionId | null, last: TransactionId): Snapshot | null {
     const row = this.#between.get(account, bytesOf(endUser), after === null ? NO_BYTES : bytesOf(after), bytesOf(last));
     return row === undefined ? null : { posting: Number(row[0]), state: stateOfText(row[1] as string) };

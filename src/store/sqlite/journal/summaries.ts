@@ -42,7 +42,7 @@ export class SummaryWriter {
       `INSERT INTO end_user_summaries (balance, expires_at, latest_activity, latest_posting, account, end_user)
        VALUES (?, ?, ?, ?, ?, ?)`,
     );
-    // Setting a column rewrites its indexes, even if the value stays the same.
+    // Setting a column rewrites the indexes of this column, even if the value stays the same.
     const change = 'UPDATE end_user_summaries SET latest_activity = ?, latest_posting = ?, balance = ?';
     this.#change = prepare(db, `${change} ${own}`);
     this.#changeWithExpiry = prepare(db, `${change}, expires_at = ? ${own}`);

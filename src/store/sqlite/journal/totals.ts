@@ -1,5 +1,5 @@
 // Adds new postings of a ledger file to the totals, in SQL: reading each posting in JavaScript took fifteen times as
-// long. The audit computes the totals in JavaScript and compares them.
+// long. The audit computes the totals in JavaScript, and compares the results with the stored totals.
 
 import type { DatabaseSync } from 'node:sqlite';
 import { DAY_MS, HOUR_MS } from '../../../ledger/instant.ts';
@@ -9,7 +9,10 @@ import { FeedPosition } from './feed.ts';
 
 export const TOTALS = 'totals';
 
-/** The number of postings of a step, which takes about 1 ms. With more, a sum of amounts might exceed 64 bits. */
+/**
+ * The maximum number of postings of a step, which takes about 1 ms. With more postings, a sum of amounts might exceed
+ * 64 bits.
+ */
 const POSTINGS_MAX = 1_024;
 
 const UNLISTED = POSTING_KINDS.filter((kind) => !isListed(kind)).map((kind) => `'${kind}'`);
@@ -33,8 +36,8 @@ export class TotalsWriter {
       `SELECT max(posting), count(*) FROM (SELECT posting FROM postings WHERE posting > ?
          ORDER BY posting LIMIT ${POSTINGS_MAX})`,
     );
-    // Count a transaction at its first posting: the previous posting in the journal belongs to another transaction. A
-    // refund to a period that has ended moves no credits; see `movedBy`.
+    // Count a transaction at its first posting: there, the previous posting in the journal belongs to another
+    // transaction. A refund to a period that has ended moves no credits; see `movedBy`.
     this.#daily = prepare(
       db,
       `SELECT p.account, p.created_at / ${DAY_MS} AS day, p.kind, p.actor,

@@ -33,7 +33,7 @@ export class TransactionReader {
     return postings.length === 0 ? null : { postings, refunds: this.refundsOf(user, id) };
   }
 
-  /** The postings of a transaction in the order in which they were written; empty if it does not exist. */
+  /** Returns the postings of a transaction in the order in which they were written; empty if the id is unknown. */
   postingsOf(user: EndUserKey, latest: number | null, id: TransactionId): readonly Posting[] {
     const found: Posting[] = [];
     for (const { posting } of this.#postings.backwards(this.#snapshots.postingOf(user, latest, id), user)) {

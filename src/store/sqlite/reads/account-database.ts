@@ -1,4 +1,4 @@
-// The connection of the console or of the webhooks to the ledger file.
+// A connection to the ledger file, for the console and the webhooks.
 
 import type { DatabaseSync, SQLInputValue } from 'node:sqlite';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -16,7 +16,7 @@ const TRIES = 50;
 /** @param file a ledger that this process has already opened */
 export function openSqliteAccountDatabase(file: string): AccountDatabase {
   const db = connect(file);
-  // A checkpoint would block this thread. The writer, which has its own thread, does the checkpoints.
+  // A checkpoint would block this thread. The writer does the checkpoints in its own thread.
   db.exec('PRAGMA wal_autocheckpoint = 0');
   const config: SqliteDialectConfig = {
     database: {
@@ -38,7 +38,7 @@ export function openSqliteAccountDatabase(file: string): AccountDatabase {
   return {
     queries,
     clock: "CAST(unixepoch('subsec') * 1000 AS INTEGER)",
-    // SQLite runs one write transaction at a time.
+    // SQLite runs one write transaction at a time, so `alone` needs no lock of its own.
     alone: (work) => queries.transaction().execute(work),
     relaxed: (work) =>
       queries.connection().execute(async (connection) => {
@@ -62,8 +62,8 @@ class LedgerDriver extends SqliteDriver {
   }
 
   /**
-   * Takes the write lock at BEGIN: a transaction that begins with a read cannot write once another connection has
-   * written.
+   * Takes the write lock at BEGIN. If a transaction began with a read and another connection then wrote, the
+   * transaction could not write.
    */
   override async beginTransaction(): Promise<void> {
     for (let left = TRIES; left > 0; left--) {

@@ -125,14 +125,14 @@ export class SqliteConsoleStore implements ConsoleStore {
     return statement;
   }
 
-  /** The instant up to which a consumer has processed all postings. Call this within `#snapshot`. */
+  /** Returns the instant up to which a consumer has processed all postings. Call this within `#snapshot`. */
   #countedUpTo(consumer: string): Instant {
     const now = this.#ledger.clock.now();
     const [at, isAll] = this.#counted.get(consumer) as Row;
     return isAll === 1 ? now : Number(at ?? 0);
   }
 
-  /** Runs several statements that all see the same snapshot. */
+  /** Runs `read` in a transaction, so that all of its statements see the same snapshot. */
   #snapshot<Result>(read: () => Result): Result {
     const { db } = this.#ledger;
     return this.#ledger.attempt(() => {

@@ -1,5 +1,5 @@
-// Derives the events of a ledger file from the journal and from time, and reads them. The reading connection finds the
-// postings, the states and the settings; the writer stores the events.
+// Derives the events of a ledger file from the journal and from time, and reads stored events. The read connection
+// loads the postings, the states and the settings. The writer stores the events.
 
 import assert from 'node:assert/strict';
 import type { Instant } from '../../../ledger/instant.ts';
@@ -18,9 +18,7 @@ import { prepare, type Row, type Statement } from '../file/statements.ts';
 import { EventSteps } from '../journal/event-steps.ts';
 import type { SqliteLedgerStore } from './ledger-store.ts';
 
-/**
- * The maximum number of events that are searched for a page with only some event types; the search takes about 1 ms.
- */
+/** For a page with only some event types, a search reads at most this many events, which takes about 1 ms. */
 const LOOKED_AT_MAX = 5_000;
 
 export class SqliteEventLog implements EventLog {
@@ -62,7 +60,7 @@ export class SqliteEventLog implements EventLog {
     let step = this.#steps.next();
     let until: Instant | null = null;
     if (!step.isMore && this.#steps.hasDue(clock.peek())) {
-      // After waiting for the batches in flight, read the journal again, because they may have written postings before
+      // Wait for the batches in flight, and read the journal again, since they may have written postings before
       // `passed`.
       const passed = await this.#ledger.passedInstant();
       step = this.#steps.next();
@@ -90,14 +88,14 @@ export class SqliteEventLog implements EventLog {
     });
   }
 
-  /** A binary search, since `recorded_at` ascends with the numbers of events. Some numbers may be missing. */
+  /** Uses a binary search, since `recorded_at` ascends with the numbers of events. Some numbers may be missing. */
   async positionBefore(instant: Instant): Promise<EventPosition> {
     return this.#ledger.attempt(() => {
       const oldest = this.#oldest.get()?.[0] ?? null;
       let high = this.#latestNumber();
       if (oldest === null) return String(high);
       let low = Number(oldest) - 1;
-      // Every event up to `low` was recorded before the instant, and no event after `high`.
+      // Every event up to `low` was recorded before `instant`, and no event after `high` was recorded before it.
       while (low < high) {
         const middle = Math.ceil((low + high) / 2);
         const found = this.#before.get(low + 1, middle) as [event: number, recordedAt: Instant] | undefined;
@@ -123,7 +121,7 @@ export class SqliteEventLog implements EventLog {
     return number;
   }
 
-  /** The number of the latest event, whether it is deleted or not; 0 if there was none. */
+  /** Returns the number of the latest event, even if the event has been deleted; 0 if there was never an event. */
   #latestNumber(): number {
     return Number(this.#latest.get()?.[0] ?? 0);
   }

@@ -103,7 +103,7 @@ test('if one of the reads in a turn of the event loop fails, the other reads suc
 });
 
 /**
- * A store whose writes end when the test says so. Its reads return a cycle of one day, at an instant that the test
+ * A store whose writes end when the test ends them. Its reads return a cycle of one day, at an instant that the test
  * chooses.
  */
 function besideReadsOfOneCycle() {

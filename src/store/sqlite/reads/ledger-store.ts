@@ -44,14 +44,15 @@ import { HistoryPages } from './history-pages.ts';
 import { transactionPage } from './transaction-page.ts';
 
 /**
- * A turn of the event loop starts no read after this many cycles: about 5 ms of work. Most end users have only a few.
+ * A turn of the event loop that has read this many cycles, in about 5 ms, starts no further read. Most end users have
+ * only a few cycles.
  */
 export const CYCLES_PER_TURN_MAX = 4_096;
 
-/** A batch without a response from the writer; reads do not show its effects yet. */
+/** A batch that the writer has not answered yet. Reads do not show its effects yet. */
 interface BatchInFlight {
   readonly commands: readonly Command[];
-  /** Created only if a reader waits for the batch. */
+  /** Resolved at the end of the batch; null unless a reader waits for the batch. */
   ended: PromiseWithResolvers<void> | null;
   isOutcomeUnknown: boolean;
 }
@@ -71,7 +72,7 @@ export class SqliteLedgerStore implements LedgerStore, ImportGranter {
   readonly #historyPages: HistoryPages;
   readonly #pastStates: PastStates;
   readonly #writer: LedgerWriter;
-  /** Other connections to close with the store, in this order. */
+  /** Other connections that `close` closes, in this order. */
   readonly #others: readonly DatabaseSync[];
   readonly #due: Statement;
   readonly #uncounted: Statement;
@@ -83,7 +84,7 @@ export class SqliteLedgerStore implements LedgerStore, ImportGranter {
   readonly #queue: QueuedRead[] = [];
   #isReadScheduled = false;
   #trouble: StoreFault | null = null;
-  /** Set if a read finds an invariant violation; nothing is written from then on. */
+  /** The invariant violation that a read has found, or null. After a violation, nothing is written. */
   #broken: StoreFault | null = null;
 
   constructor(
@@ -172,10 +173,10 @@ export class SqliteLedgerStore implements LedgerStore, ImportGranter {
     });
   }
 
-  /** Waits for the batches in flight, because they may write postings before some of the instants. */
+  /** Waits for the batches in flight, because they may write postings before some of `instants`. */
   async statesAt(user: EndUserKey, instants: readonly Instant[]): Promise<StatesAt> {
     assert(instants.length <= POINTS_MAX, 'at most a thousand instants are asked for');
-    // All later batches then have this instant or a later one.
+    // Advance the clock: all later batches then have the current instant or a later one.
     this.clock.now();
     for (const batch of this.#writesOf(user)) await answered(batch);
     const { now, state, latestPosting } = await this.enqueue(user, () => this.read(user));
@@ -222,9 +223,8 @@ export class SqliteLedgerStore implements LedgerStore, ImportGranter {
   }
 
   /**
-   * Called with a fault when the writer fails, and with null when it works again. When the writer works again, the
-   * journal may contain postings that the writer never reported, so the pending postings are read from the journal, as
-   * when the store is opened.
+   * Called with a fault when the writer fails, and with null when the writer works again. The journal may then contain
+   * postings that the writer never reported, so this method reads the pending postings from the journal again.
    */
   onTrouble(trouble: StoreFault | null): void {
     this.#trouble = trouble;
@@ -241,7 +241,7 @@ export class SqliteLedgerStore implements LedgerStore, ImportGranter {
   /**
    * Queues a read of one end user. Reads of the same turn of the event loop run together and share a snapshot. Their
    * responses are sent together, which halves the kernel's cost of waking clients. If a read would show a due renewal,
-   * it first waits for the writes in flight to the end user, since these may be ordered before the renewal.
+   * it first waits for the writes in flight for the end user, since these may come before the renewal.
    *
    * @throws what `read` throws; StoreFault if a due renewal would be shown while the outcome of a write is unknown
    */
@@ -265,10 +265,10 @@ export class SqliteLedgerStore implements LedgerStore, ImportGranter {
   }
 
   /**
-   * Takes the instant after reading the rows. An earlier instant could count the credits of a renewed period together
-   * with those of the previous period.
+   * Reads the clock after the rows. An earlier instant could count the credits of a renewed period together with those
+   * of the previous period.
    *
-   * @param posting a posting of this end user that was found in the journal; it may not be in `#pending` yet
+   * @param posting a posting of this end user in the journal, which may not be in `#pending` yet
    */
   read(user: EndUserKey, posting: number | null = null): LoadedEndUser & { latestPosting: number | null } {
     const noted = this.#pending.get(user);
@@ -278,7 +278,7 @@ export class SqliteLedgerStore implements LedgerStore, ImportGranter {
   }
 
   /**
-   * An instant before which no further posting will be written: all earlier postings are in the journal.
+   * Returns an instant before which no further posting will be written. All earlier postings are in the journal.
    *
    * @throws StoreFault if the outcome of a write is unknown
    */
@@ -300,7 +300,7 @@ export class SqliteLedgerStore implements LedgerStore, ImportGranter {
     return this.#writer.deleteExpiredEvents(retentionMs);
   }
 
-  /** Runs a read. If the read finds an invariant violation, writes stop, too. */
+  /** Runs a read. If the read finds an invariant violation, all further writes fail. */
   attempt<Result>(read: () => Result): Result {
     try {
       return read();
@@ -321,7 +321,7 @@ export class SqliteLedgerStore implements LedgerStore, ImportGranter {
     });
   }
 
-  /** Runs a long read in several turns of the event loop; each step yields its cost, in cycles. */
+  /** Runs a long read in several turns of the event loop. Each step of `reading` yields its cost, in cycles. */
   #inTurns<Result>(reading: Generator<number, Result>): Promise<Result> {
     const { promise, resolve, reject } = Promise.withResolvers<Result>();
     const queued = () => {
@@ -339,7 +339,7 @@ export class SqliteLedgerStore implements LedgerStore, ImportGranter {
     return promise;
   }
 
-  /** Call this when reads show the effects of the batch, or when it is certain that the batch has none. */
+  /** Call this when reads show the effects of the batch, or when it is certain that the batch has no effects. */
   #end(batch: BatchInFlight): void {
     this.#inFlight.delete(batch);
     batch.ended?.resolve();
@@ -378,14 +378,14 @@ export class SqliteLedgerStore implements LedgerStore, ImportGranter {
     this.#schedule();
   }
 
-  /** Asks the writer only if there are new postings. */
+  /** Asks the writer to update the totals, but only if there are new postings. */
   async #updateTotals(): Promise<boolean> {
     const hasNew = this.attempt(() => this.#uncounted.get(TOTALS) !== undefined);
     return hasNew && this.#writer.updateTotals();
   }
 }
 
-/** @throws StoreFault if the outcome of the batch is unknown */
+/** Returns a promise for the end of the batch. @throws StoreFault if the outcome of the batch is unknown */
 function answered(batch: BatchInFlight): Promise<void> {
   if (batch.isOutcomeUnknown)
     throw new StoreFault('StoreUnavailable', 'the outcome of a write for this end user is not known yet');

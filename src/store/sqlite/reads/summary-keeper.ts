@@ -11,7 +11,10 @@ import { FeedPosition } from '../journal/feed.ts';
 import { END_USERS, type NewSummary, type SummaryPart } from '../journal/summaries.ts';
 import { CYCLES_PER_TURN_MAX, type SqliteLedgerStore } from './ledger-store.ts';
 
-/** The maximum number of postings that one step reads. A step takes 1 to 2 ms if summaries already include them. */
+/**
+ * The maximum number of postings that one step reads. A step takes 1 to 2 ms if the summaries already include these
+ * postings.
+ */
 const SCANNED_MAX = 512;
 
 export class SqliteSummaryKeeper implements SummaryKeeper {

@@ -8,7 +8,7 @@ import type { NumberedPosting } from '../journal/posting-reader.ts';
 type Page = Pick<TransactionPage, 'transactions' | 'next'>;
 
 /**
- * The number of postings that one step reads, in about 2 ms. A page needs one step, unless most postings belong to
+ * One step reads this many postings, which takes about 2 ms. A page needs only one step, unless most postings belong to
  * released holds.
  */
 const STEP_POSTINGS = 1_024;
@@ -43,7 +43,7 @@ export function* transactionPage(
   return { transactions, next: null };
 }
 
-/** False if the transaction moves no credits, such as a hold, a release or a refund to ended cycles. */
+/** Returns false if the transaction moves no credits, such as a hold, a release or a refund to ended cycles. */
 function isShown({ kind, createdAt, expiresAt }: Posting): boolean {
   return isListed(kind) && (kind !== 'refund' || expiresAt > createdAt);
 }

@@ -1,5 +1,5 @@
-// Reads the postings of an account from a ledger file for an export. All reads use one snapshot; while it is open, the
-// write-ahead log keeps growing.
+// Reads the postings of an account from a ledger file for an export. All reads use one snapshot. While the snapshot is
+// open, the write-ahead log keeps growing.
 
 import { CannotOpen } from '../../store-fault.ts';
 import { type AccountPostings, beforeAccount, postingsOfAccount } from '../../tools/account-export.ts';

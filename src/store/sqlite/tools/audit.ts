@@ -1,5 +1,5 @@
 // Audits a ledger file in one snapshot: applies all postings of each end user again, and compares the result with the
-// stored balances. It keeps only the cycles of one end user and a thousand of its postings in memory.
+// stored balances. Keeps only the cycles of one end user and a thousand of its postings in memory.
 
 import type { DatabaseSync } from 'node:sqlite';
 import { applyAll } from '../../../ledger/apply.ts';
@@ -31,7 +31,7 @@ import { totalsFaults } from './totals.ts';
 
 const ADVANCE_POSTINGS = 5_000;
 
-/** The maximum number of faults of the store that are listed. A single fault already shows that the store is broken. */
+/** Maximum number of store faults that the audit lists. A single fault already shows that the store is damaged. */
 const STORE_FAULTS_MAX = 100;
 
 type FaultsOf = (db: DatabaseSync) => Iterable<string>;
@@ -89,7 +89,7 @@ class FileAudit {
     for (const fault of Iterator.from(faultsOf(this.#db)).take(STORE_FAULTS_MAX)) this.fault(fault);
   }
 
-  /** Runs a part of the audit; an unreadable value ends only this part, and is reported. */
+  /** Runs a part of the audit. An unreadable value is reported, and ends only this part. */
   #attempt(what: string, work: () => void): void {
     try {
       work();
@@ -150,7 +150,7 @@ class FileAudit {
     }
   }
 
-  /** @returns the latest instant that the ledger has used */
+  /** Audits the clock of the ledger. @returns the latest instant that the ledger has used */
   #auditClock(postings: number): number {
     const row = this.#db.prepare('SELECT at, sequence, checksum FROM clock').get();
     if (row === undefined) {
@@ -206,7 +206,7 @@ class StoredReader {
 
   /** Checks the stored due instant, by which the interval job finds end users with due events. */
   #checkDue({ account, endUser }: EndUserKey, state: EndUserState, stored: Instant): void {
-    // Two active recurring cycles are already reported by the audit of the end user.
+    // The audit of the end user already reports two active recurring cycles.
     if (state.cycles.filter(isActiveRecurring).length > 1 || nextEventAt(state) === stored) return;
     this.#fault(`the due instant of end user ${endUser} of account ${account} does not match its balances`);
   }

@@ -28,7 +28,7 @@ const PAGES_PER_STEP = 1_000;
 const KIB = 2 ** 10;
 
 /**
- * Writes a backup with everything that was acknowledged before the call.
+ * Writes a backup that includes every write that was acknowledged before the call.
  *
  * @throws CannotOpen if there is no ledger, `to` already exists, or the ledger is broken; then no backup is written
  */
@@ -71,7 +71,7 @@ export async function restoreFile(from: string, file: string, report: ReportProg
     syncToDisk(dirname(target));
     return restored;
   } catch (error) {
-    // Taking the lock created this empty file.
+    // Remove the empty file that `lockLedgerFile` has created.
     if (!wasThere && existsSync(target) && statSync(target).size === 0) rmSync(target);
     throw explainedFor(from, error, `The backup was not restored, and ${file} was not changed`);
   } finally {
@@ -167,7 +167,7 @@ function damaged(origin: string, detail: string): CannotOpen {
 
 /**
  * Converts an external error, such as a damaged ledger or a full disk, into `CannotOpen`. Any other error is a bug and
- * must keep its stack.
+ * must keep its stack trace.
  */
 function explainedFor(origin: string, error: unknown, consequence: string): unknown {
   if (error instanceof CannotOpen) return error;

@@ -1,5 +1,5 @@
-// Writes copied postings into a ledger file, with new numbers and links, the balances and snapshots computed from the
-// postings, and the progress of event derivation. Runs within the transactions of the caller.
+// Writes copied postings into a ledger file, with new numbers and links. Also writes the balances and snapshots that
+// follow from the postings, and the progress of event derivation. Runs within the caller's transactions.
 
 import assert from 'node:assert/strict';
 import type { DatabaseSync } from 'node:sqlite';
@@ -36,7 +36,7 @@ export class CopyWriter {
     this.#transaction.push(posting);
   }
 
-  /** Called after the last posting of the end user. */
+  /** Call this after the last posting of an end user. */
   end(user: EndUserKey, events: Pick<Derivation, 'next' | 'dueAt'>): void {
     this.#endTransaction(user);
     assert(this.#current.latestPosting !== null, 'an end user has a posting');
@@ -48,8 +48,8 @@ export class CopyWriter {
   }
 
   /**
-   * Marks all postings as flushed and their events as derived, since `end` has written the balances and the states of
-   * their end users.
+   * Marks all postings as flushed and their events as derived, since `end` has written the balances and the event
+   * states of their end users.
    */
   saveFlushed(): void {
     this.#saveFlushed.run(this.#journal.latest);

@@ -1,5 +1,5 @@
-// A ledger file as the source or the destination of a copy. It holds the lock of the file from open to close, so that
-// no server can open the file.
+// A ledger file as the source or the destination of a copy. The copy holds the lock of the file from open to close, so
+// that no server can open the file.
 
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';

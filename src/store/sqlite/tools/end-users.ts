@@ -29,7 +29,7 @@ const END_USERS = `
   WHERE (account, end_user) > (?1, ?2) AND posting > (SELECT posting FROM flushed) GROUP BY account, end_user
   ORDER BY account, end_user, is_stored DESC`;
 
-/** @param after null to list all end users */
+/** @param after lists only end users that sort after this one; null to list all */
 export function* endUsersOf(db: DatabaseSync, after: EndUserKey | null): Generator<EndUserPostings> {
   const rows = prepare(db, END_USERS);
   rows.setReadBigInts(true);
@@ -53,8 +53,8 @@ const STRETCH = 1_000;
 
 /**
  * Reads the postings of an end user oldest first, although their links lead backwards. A first pass follows the links,
- * and remembers the last of every `STRETCH` postings. A second pass reads one such stretch after another and reverses
- * it.
+ * and remembers the last posting of each group of `STRETCH` postings. A second pass reads one group after another, and
+ * reverses each group.
  */
 export class OldestFirst {
   readonly #postings: PostingReader;

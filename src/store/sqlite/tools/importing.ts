@@ -1,5 +1,5 @@
-// Imports grants into a ledger file. If no server has the file open, the import locks the file and writes to it.
-// Otherwise, it queues one batch at a time for the server.
+// Imports grants into a ledger file. If no server has the file open, the import locks the file and writes to it. If a
+// server has it open, the import queues one batch at a time, and the server grants the batch.
 
 import type { DatabaseSync } from 'node:sqlite';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -48,7 +48,8 @@ export function openSqliteImport(file: string, wall: WallClock = Date.now): Impo
     refuseUnfinishedCopy(db, file);
     const clock = new LedgerClock(wall, { isTest: hasTestClock(db) });
     if (lock === null) {
-      // A commit without a sync releases the write lock sooner. A power failure may lose a queued batch, but no grant.
+      // A commit without a sync releases the write lock sooner. A power failure may lose a queued batch, but never a
+      // grant.
       db.exec('PRAGMA synchronous = NORMAL');
       return new SqliteImport(db, clock, (part, commands) => queued(db, part, commands), opened);
     }
@@ -92,8 +93,8 @@ class SqliteImport implements ImportTarget {
   }
 
   /**
-   * The machine's time, even if the ledger has a test clock. A server compares it with the time at which a batch was
-   * queued, and ignores old batches, since their imports were killed.
+   * Returns the machine's time, even if the ledger has a test clock. Servers use the machine's time to recognize old
+   * batches. Servers ignore a batch that has been in the queue for too long, because its import was killed.
    */
   async #machineTime(): Promise<Instant> {
     return this.#clock.machineTime(await this.now());
@@ -129,12 +130,12 @@ class SqliteImport implements ImportTarget {
       const part = { ...this.#latest, at: await this.#machineTime() };
       withWriteLock(this.#db, () => new ImportQueue(this.#db).clear(part));
     } catch {
-      // If the batch stays in the queue, servers ignore it, and the next import removes it.
+      // A batch that stays in the queue does no harm: servers ignore it, and the next import removes it.
     }
   }
 }
 
-/** First stores all due renewals of the end users, in as many batches as needed. */
+/** Stores all due renewals of the end users, in as many batches as needed, and then grants the rows. */
 function written(writer: Writer, part: ImportPart, commands: readonly Add[]): readonly Outcome[] {
   while (writer.write(settling(commands)).outcomes.includes(null));
   return writer.write(commands, part).outcomes as readonly Outcome[];

@@ -1,4 +1,4 @@
-// The commands of an operator on a ledger file, while a server may be running on it.
+// Runs an operator's commands, such as `scrip verify`, on a ledger file that a server may be using.
 
 import { existsSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';
@@ -43,8 +43,8 @@ export function refuseMissing(file: string): void {
 }
 
 /**
- * If `through` is null, the digest ends at the saved position of the clock. Every batch saves this position, so the
- * digest covers all postings.
+ * If `through` is null, computes one digest up to the saved position of the clock. This digest covers all postings,
+ * because every batch saves the clock's position.
  */
 function digests(db: DatabaseSync, through: readonly TransactionId[] | null): readonly PostingsDigest[] {
   db.exec('BEGIN');

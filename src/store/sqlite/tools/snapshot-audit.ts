@@ -1,4 +1,4 @@
-// Checks the snapshots of a ledger file during the audit.
+// Checks the snapshots in a ledger file during an audit.
 
 import type { DatabaseSync } from 'node:sqlite';
 import type { EndUserKey } from '../../../ledger/command.ts';
@@ -26,7 +26,7 @@ export class SnapshotAudit {
   }
 
   /**
-   * Yields the given postings unchanged, and compares the snapshots of the end user with the states after these
+   * Yields `postings` unchanged. Reports each snapshot of the end user that differs from the state computed from the
    * postings.
    */
   *check(user: EndUserKey, postings: Iterable<Posting>): Generator<Posting> {
@@ -38,7 +38,7 @@ export class SnapshotAudit {
     for (const transactionId of fold.end()) this.#wrong(user, transactionId);
   }
 
-  /** Reports snapshots that belong to no end user. Call this after all end users have been checked. */
+  /** Reports snapshots that belong to no end user. Call `end` after `check` has been called for every end user. */
   end(): void {
     const stored = Number(this.#count.get()?.[0]);
     if (stored !== this.#checked)

@@ -15,11 +15,11 @@ export class SummaryAudit {
   readonly #fault: (sentence: string) => void;
   readonly #summary: Statement;
   readonly #createdAt: Statement;
-  /** The summaries may not include postings after this position yet. */
+  /** Postings after this position may still be missing from the summaries. */
   readonly #position: number;
   #read = 0;
 
-  /** Use this within one read transaction. */
+  /** Use a `SummaryAudit` within one read transaction. */
   constructor(db: DatabaseSync, fault: (sentence: string) => void) {
     this.#db = db;
     this.#fault = fault;
@@ -48,8 +48,8 @@ export class SummaryAudit {
   }
 
   /**
-   * Checks the counts, and reports summaries that belong to no end user. Call this after all end users have been
-   * checked.
+   * Checks the counts of end users in each account, and reports summaries that belong to no end user. Call `end` after
+   * `check` has been called for every end user.
    */
   end(): void {
     const stored = Number(prepare(this.#db, 'SELECT count(*) FROM end_user_summaries').get()?.[0]);

@@ -1,4 +1,5 @@
-// Compares the totals of a ledger file with its postings, and deletes totals and summaries so that they are rebuilt.
+// Compares the totals in a ledger file with its postings. `resetTotals` deletes the totals and summaries, so that a
+// server rebuilds them.
 
 import type { DatabaseSync } from 'node:sqlite';
 import { type DailyTotal, type ExpiryTotal, TotalsSum } from '../../totals.ts';
@@ -10,7 +11,7 @@ import { POSTING_COLUMN_COUNT, postingColumns, postingOf } from '../journal/post
 import { END_USERS } from '../journal/summaries.ts';
 import { TOTALS } from '../journal/totals.ts';
 
-/** Describes each total that does not match the postings up to the position of the consumer. */
+/** Yields one sentence for each wrong total. Ignores postings that the totals do not include yet. */
 export function* totalsFaults(db: DatabaseSync): Generator<string> {
   const position = new FeedPosition(db, TOTALS).read();
   const sum = new TotalsSum();
@@ -34,7 +35,10 @@ export function* totalsFaults(db: DatabaseSync): Generator<string> {
   yield* sum.faults();
 }
 
-/** Also deletes the positions of the consumers, which then start over from the first posting. */
+/**
+ * Deletes all totals and summaries, and their positions in the feed. A server then computes the totals and summaries
+ * again, from the first posting on.
+ */
 export function resetTotals(db: DatabaseSync): void {
   transact(db, () =>
     db.exec(`

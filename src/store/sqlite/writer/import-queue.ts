@@ -12,8 +12,8 @@ import { type ImportPart, importedByAnother, moveImport, stepValues } from '../.
 import { named, prepare, type Row, type Statement } from '../file/statements.ts';
 
 /**
- * How long an import waits for a server, for example while the server restarts. A server ignores older batches, since
- * their imports were killed.
+ * How long an import waits for a server to grant its batch, for example while the server restarts. If a batch stays in
+ * the queue longer, its import was killed, and servers ignore the batch.
  */
 export const QUEUED_MS_MAX = 10_000;
 
@@ -36,7 +36,7 @@ export class ImportQueue {
       db,
       'REPLACE INTO import_batches (import_id, from_row, to_row, queued_at, commands) VALUES (?, ?, ?, ?, ?)',
     );
-    // Skips a batch if the rows of the batch have already been imported.
+    // Skips batches whose rows have already been imported.
     this.#next = prepare(
       db,
       `SELECT import_id, from_row, to_row, queued_at, commands FROM import_batches JOIN imports USING (import_id)
@@ -81,23 +81,24 @@ export class ImportQueue {
     this.#withdraw.run(id, from);
   }
 
-  /** Removes a batch, and all batches that servers ignore because of their age. */
+  /** Removes the batch of `part`, and all batches that are so old that servers ignore them. */
   clear({ id, from, at }: ImportPart): void {
     this.#clear.run(id, from, at - QUEUED_MS_MAX);
   }
 }
 
 /**
- * Advances an import in the transaction that grants its rows. Stores the outcomes if the batch was queued.
+ * Advances an import. Call this function in the transaction that grants the rows. If the rows came from the queue,
+ * stores their outcomes in the queue.
  *
  * @throws StoreFault if the grants must be rolled back: renewals are due, or the rows have already been imported
  */
 export function advanceImport(db: DatabaseSync, part: ImportPart, outcomes: readonly (Outcome | null)[]): void {
-  // All due renewals were stored just before, but the clock may have jumped since then.
+  // All due renewals were stored before this batch, but the clock may have jumped forwards in the meantime.
   if (outcomes.includes(null)) throw new StoreFault('StoreUnavailable', 'renewals fell due during an import');
   const granted = outcomes.filter((outcome) => outcome?.refused === null).length;
   const { changes } = db.prepare(MOVE).run(named(stepValues({ ...part, granted })));
-  // The server may have read the batch again before it found that an earlier COMMIT of the batch had succeeded.
+  // A server may grant a batch twice if it does not know yet that its first COMMIT succeeded.
   if (changes === 0) throw new StoreFault('StoreUnavailable', 'these rows have already been imported');
   const store = 'UPDATE import_batches SET outcomes = ? WHERE import_id = ? AND from_row = ?';
   db.prepare(store).run(JSON.stringify(outcomes), part.id, part.from);

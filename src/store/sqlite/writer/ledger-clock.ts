@@ -1,6 +1,6 @@
 // The ledger's clock: the system clock, but never earlier than the latest instant that any thread of this process has
-// seen. Setting the system clock back therefore does not revive credits. The threads share the latest instant in
-// memory, and the writer saves it in the file. A test clock advances only when the writer moves it.
+// seen. Setting the system clock back therefore does not revive expired credits. The threads share the latest instant
+// in memory, and the writer saves it in the file. A test clock advances only when the writer moves it.
 
 import type { DatabaseSync } from 'node:sqlite';
 import { crc32 } from 'node:zlib';
@@ -13,7 +13,7 @@ import { prepare, type Statement } from '../file/statements.ts';
 export type WallClock = () => number;
 
 export class LedgerClock {
-  /** The latest instant as one BigInt64, which both threads use. */
+  /** The latest instant as one BigInt64, which the main thread and the writer thread share. */
   readonly shared: SharedArrayBuffer;
   readonly isTest: boolean;
   readonly #latest: BigInt64Array;
@@ -33,14 +33,17 @@ export class LedgerClock {
     return this.notBefore(Math.floor(this.#wall()));
   }
 
-  /** Does not advance the clock. Use this only for checks such as whether anything is due, never to decide commands. */
+  /**
+   * Returns the time without advancing the clock. Use `peek` to check whether anything is due, but never to decide
+   * commands.
+   */
   peek(): Instant {
     return Math.min(Math.max(Math.floor(this.#wall()), this.latest()), LAST_INSTANT);
   }
 
   /**
-   * The time for data that does not follow a test clock, such as API keys: the machine's time if the ledger has a test
-   * clock, and otherwise `now`.
+   * Returns the machine's time if the ledger has a test clock, and otherwise `now`. Use `machineTime` for data that
+   * must not follow a test clock, such as API keys.
    */
   machineTime(now: Instant): Instant {
     return this.isTest ? Math.floor(this.#machine()) : now;
@@ -50,7 +53,7 @@ export class LedgerClock {
     return Number(Atomics.load(this.#latest, 0));
   }
 
-  /** Advances the clock to `instant`, unless it is already later, and returns the latest instant. */
+  /** Advances the clock to `instant`, unless the clock is already later. Returns the latest instant. */
   notBefore(instant: Instant): Instant {
     const wanted = BigInt(Math.min(instant, LAST_INSTANT));
     for (;;) {

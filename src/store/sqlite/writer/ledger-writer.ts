@@ -22,9 +22,9 @@ import { type Written, writtenOf } from './written.ts';
 const WRITER_THREAD = new URL(`./writer-thread${extname(import.meta.filename)}`, import.meta.url);
 
 /**
- * By default, V8's young generation grows to 48 MiB, which makes nothing faster, and the old generation grows to four
- * times the memory in use. With a limit of 1 GiB, the old generation grows to only 1.6 times the memory in use. The
- * bounded caches take a tenth of this limit.
+ * By default, V8's young generation grows to 48 MiB, but this is no faster than 24 MiB. The old generation grows to
+ * four times the memory in use by default, and to only 1.6 times with a limit of 1 GiB. The writer's bounded caches
+ * need a tenth of 1 GiB.
  */
 const RESOURCE_LIMITS = { maxYoungGenerationSizeMb: 24, maxOldGenerationSizeMb: 1_024 };
 
@@ -36,9 +36,9 @@ export interface WriterEvents {
   onRotations(count: number): void;
 }
 
-/** The methods of `Writer` as promises, which reject with a StoreFault. */
+/** The methods of `Writer` with promises. If the store fails, the promises reject with a StoreFault. */
 export interface LedgerWriter {
-  /** @param onSent called when the next batch may be sent; it is written after this batch */
+  /** @param onSent called when the next batch may be sent; batches are written in the order in which they are sent */
   write(commands: readonly Command[], onSent: () => void, part?: ImportPart | null): Promise<Written>;
   deleteExpiredRecords(retention: IdempotencyRetention): Promise<boolean>;
   updateTotals(): Promise<boolean>;
@@ -108,7 +108,7 @@ export class WriterInPlace implements LedgerWriter {
     }
   }
 
-  /** Recovers at once. The store receives the event only after the failed request has been rejected. */
+  /** Recovers at once, but calls `onTrouble` only after the failed request has been rejected. */
   #recover(): void {
     let trouble: StoreFault | null = null;
     try {
@@ -207,7 +207,7 @@ export class ThreadedWriter implements LedgerWriter {
     else this.#asked.shift()?.reject(storeFaultOf(message));
   }
 
-  /** The thread has died; the writes in flight may or may not be in the file. */
+  /** The writer thread has ended. The writes in flight may or may not be stored. */
   #fail(reason: string): void {
     if (!this.#isClosed) this.#events.onTrouble(new StoreFault('Internal', reason));
     this.#isClosed = true;

@@ -1,4 +1,5 @@
-// The writer's thread: replies to requests in their order, and reports events of the writer.
+// Runs the writer in its own thread, replies to requests in the order in which they arrive, and reports the writer's
+// events.
 
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import type { Command } from '../../../ledger/command.ts';
@@ -25,7 +26,7 @@ export type WriterRequest =
   | { readonly updateTotals: true }
   | { readonly summaries: SummaryPart }
   | { readonly events: EventPart }
-  /** The retention in milliseconds. */
+  /** How long events are kept, in milliseconds. */
   | { readonly deleteEvents: number }
   | { readonly deleteExpired: IdempotencyRetention }
   | { readonly usedKeys: readonly number[] }
@@ -33,7 +34,7 @@ export type WriterRequest =
 
 export type ThreadMessage = WriterRequest | 'close';
 
-/** The result of the writer's method; for commands, the text from `writtenText`. */
+/** The result of a method of `Writer`; for a batch of commands, the text from `writtenText`. */
 export type Reply = string | boolean | number | null | undefined;
 
 export interface Failed {
@@ -44,15 +45,15 @@ export interface Failed {
 export type ThreadReply =
   | { readonly reply: Reply }
   | Failed
-  /** An event: the writer has failed with this fault, or works again (null). */
+  /** An event: the fault with which the writer has failed, or null if the writer works again. */
   | { readonly trouble: Failed | null }
-  /** An event: this many generations of pending balances have been flushed. */
+  /** An event: the number of generations of pending balances that have been flushed. */
   | { readonly rotations: number }
   | 'open';
 
 /**
- * The interval between ticks. A tick saves the latest instant if no write has saved it, flushes balances if nothing is
- * written, and tries to recover after a failure.
+ * The interval between ticks. A tick saves the latest instant unless a write has saved it, flushes pending balances if
+ * the writer is idle, and reopens the file after a failure.
  */
 const TICK_MS = 1_000;
 
@@ -61,7 +62,8 @@ try {
   const { file, clock: shared, isTestClock: isTest, options } = workerData as WriterData;
   serve(new Writer(file, new LedgerClock(Date.now, { isTest, shared }), options), parentPort);
 } catch (error) {
-  // The reply if the file cannot be opened. The thread then exits, since no listener keeps it running.
+  // The main thread gets this reply if the file cannot be opened. The writer thread then exits, because no listener
+  // keeps it running.
   parentPort.postMessage({ fault: 'StoreUnavailable', reason: (error as Error).message } satisfies ThreadReply);
 }
 
@@ -89,7 +91,7 @@ function serve(writer: Writer, port: MessagePort): void {
     }
     const reply = attempt(() => ({ reply: handle(writer, message) }));
     send(reply);
-    // Recover at once: only reopening the file shows whether the transaction of a failed COMMIT is stored.
+    // Recover at once. If a COMMIT failed, only reopening the file shows whether the transaction is stored.
     if ('fault' in reply) {
       isTroubled = true;
       tick();

@@ -1,5 +1,5 @@
 // The only writer of a ledger file: loads the data of a batch, decides its commands, appends postings to the journal,
-// and commits. It is synchronous; `writer-thread.ts` runs it in its own thread.
+// and commits. The writer is synchronous; `writer-thread.ts` runs the writer in its own thread.
 //
 //   writing ──a transaction fails──▶ closed ──next request or tick──▶ reopened, writing
 //      └─────an invariant is violated──▶ halted for good: a stopped ledger is better than a wrong one
@@ -36,19 +36,25 @@ import { type LedgerClock, SavedClock } from './ledger-clock.ts';
 import type { Written } from './written.ts';
 
 /**
- * The maximum number of postings of due events that one batch stores. Storing them takes about 10 ms. Without the
- * limit, an end user with ten years of due daily renewals would delay other requests for longer.
+ * A batch stores at most this many postings of due events, which takes about 10 ms. Without the limit, an end user with
+ * ten years of due daily renewals would delay other requests for longer than that.
  */
 const EVENTS_PER_BATCH_MAX = 1_000;
 
-/** An idle tick flushes up to this many end users. Flushing them takes about 20 ms, which may delay a new write. */
+/**
+ * If the writer is idle, a tick flushes the balances of up to this many end users. Flushing so many balances takes
+ * about 20 ms, and may delay a new write.
+ */
 const FLUSHED_WHEN_IDLE = 2_000;
 const FLUSHED_AT_CLOSE = 10_000;
 
-/** How long the writer may flush pending balances before it closes; the next start reads the rest from the journal. */
+/**
+ * A closing writer stops flushing pending balances after this time. The next start computes the remaining balances from
+ * the journal.
+ */
 const CLOSE_MS = 1_000;
 
-/** The cache is small, because SQLite scans all of it in each COMMIT that adds pages. */
+/** The page cache is small, because SQLite scans the whole cache in each COMMIT that adds pages. */
 const PAGE_CACHE_KIB = 4 * 1_024;
 
 export interface WriterOptions {
@@ -56,7 +62,10 @@ export interface WriterOptions {
   readonly indexRunMax: number;
 }
 
-/** A connection and everything that writes through it. Discarded after a failed transaction. */
+/**
+ * A database connection, and the objects that write through it. After a failed transaction, the writer discards the
+ * connection and these objects.
+ */
 interface OpenLedger {
   readonly db: DatabaseSync;
   readonly endUsers: EndUserCache;
@@ -75,13 +84,13 @@ export class Writer {
   readonly #options: Partial<WriterOptions>;
   #open: OpenLedger | null = null;
   #halted: StoreFault | null = null;
-  /** Kept when the file is reopened, so that no id is issued twice. */
+  /** This object is kept when the file is reopened, so that no transaction id is issued twice. */
   #ids = new TransactionIds({ at: 0, sequence: 0 });
-  /** The instant that is saved in the file. */
+  /** The clock's latest instant that is saved in the file. */
   #savedAt = 0;
   #isIdle = false;
 
-  /** @throws CannotOpen if the file does not keep its durability settings */
+  /** @throws CannotOpen if the file cannot be opened, or SQLite does not keep the durability settings */
   constructor(file: string, clock: LedgerClock, options: Partial<WriterOptions> = {}) {
     this.#file = file;
     this.#clock = clock;
@@ -93,7 +102,7 @@ export class Writer {
     }
   }
 
-  /** @param part the part of an import that the commands grant; the import advances in the same transaction */
+  /** @param part the rows of an import that the commands grant, or null; the same transaction advances the import */
   write(commands: readonly Command[], part: ImportPart | null = null): Written {
     this.#isIdle = false;
     return this.#transact(({ db, endUsers, journal, records, transactions }) => {
@@ -132,8 +141,9 @@ export class Writer {
   }
 
   /**
-   * Call this once a second. Saves the latest instant that a reader has seen, so that the clock does not go back after
-   * a restart. Reopens the file after a fault. Flushes pending balances if no batch was written since the last tick.
+   * Call `tick` once a second. Saves the latest instant that a reader has seen, so that the clock does not go back
+   * after a restart. Reopens the file after a fault. Flushes pending balances if no batch was written since the last
+   * tick.
    *
    * @returns the number of flushed generations, as in `Written`
    * @throws StoreFault
@@ -153,7 +163,7 @@ export class Writer {
   /**
    * Adds new postings to the totals.
    *
-   * @returns whether there may be more
+   * @returns whether there may be more postings to add
    * @throws StoreFault, like the methods below
    */
   updateTotals(): boolean {
@@ -164,23 +174,28 @@ export class Writer {
   }
 
   /**
-   * Stores summaries together with the position in the feed.
+   * Stores summaries, and advances the position in the feed from `part.after` to `part.through`.
    *
-   * @returns false if nothing is stored, because the position has changed
+   * @returns false if nothing was stored, because the position was not `part.after`
    */
   saveSummaries(part: SummaryPart): boolean {
     return this.#transact(({ summaries }) => {
-      // Advance the saved instant, since an audit rejects summaries that are later.
+      // Advance the saved clock, because an audit rejects summaries that are later than the saved clock.
       this.#now();
       const isSaved = summaries.save(part);
       return { result: isSaved, isChanged: isSaved };
     });
   }
 
-  /** Stores events, like `saveSummaries`. */
+  /**
+   * Stores events, and advances the position in the feed.
+   *
+   * @returns false if nothing was stored, because the position or the event state of an end user has changed
+   */
   saveEvents(part: EventPart): boolean {
     return this.#transact(({ events }) => {
-      // Advance the saved clock: no posting may be decided before the instant up to which events are derived.
+      // Advance the saved clock, so that no new posting is earlier than the instant up to which events have been
+      // derived.
       const now = this.#now();
       const isSaved = events.save(part, this.#clock.machineTime(now));
       return { result: isSaved, isChanged: isSaved };
@@ -196,7 +211,7 @@ export class Writer {
   }
 
   /**
-   * Called every second. Reads the clock without advancing it, since Scrip would have to save an advanced clock even if
+   * Called every second. Does not advance the clock; otherwise, Scrip would have to save the clock every second even if
    * the ledger is idle.
    */
   deleteExpiredRecords({ grantsMs, othersMs }: IdempotencyRetention): boolean {
@@ -219,7 +234,7 @@ export class Writer {
   /**
    * Saves the new instant before any thread can see it, so that a crash does not set the clock back.
    *
-   * @returns the new instant; null if the clock cannot move there
+   * @returns the new instant; null if the move would go back in time or beyond `LAST_INSTANT`
    */
   moveClock(move: TestClockMove): Instant | null {
     const moved = this.#transact(() => {
@@ -240,7 +255,7 @@ export class Writer {
     }
   }
 
-  /** Flushes what it can in `CLOSE_MS`, so that the next start finds few or no pending balances. */
+  /** Flushes pending balances for up to `CLOSE_MS`, so that the next start finds few or none. */
   #flushAll(): void {
     const began = performance.now();
     do {
@@ -250,8 +265,9 @@ export class Writer {
   }
 
   /**
-   * Runs `work` in a transaction, which is committed if `work` changed something. The transaction also saves the
-   * position of the clock, which is the position of the latest transaction id, unless `work` returns a later position.
+   * Runs `work` in a transaction, and commits the transaction if `work` changed something. The transaction also saves
+   * the position of the clock: the position that `work` returns, or by default the position of the latest transaction
+   * id.
    */
   #transact<Result>(
     work: (ledger: OpenLedger) => { result: Result; isChanged: boolean; position?: IdPosition },
@@ -271,7 +287,10 @@ export class Writer {
     }
   }
 
-  /** If the clock stands still until the ids run short, advances the clock by a millisecond. */
+  /**
+   * Advances the clock to the current time. If the clock stands still until the ids of its instant run short, advances
+   * the clock by a millisecond.
+   */
   #now(): Instant {
     const { at } = this.#ids.position;
     const now = this.#ids.isRunningShort ? this.#clock.notBefore(at + 1) : this.#clock.now();
@@ -293,7 +312,7 @@ export class Writer {
     this.#savedAt = position.at;
   }
 
-  /** Closes the connection, which cannot be trusted after a fault. This rolls back all uncommitted changes. */
+  /** Closes the connection, because it cannot be trusted after a fault. Closing rolls back all uncommitted changes. */
   #abandon(fault: StoreFault): StoreFault {
     if (fault.code === 'Internal') this.#halted = fault;
     this.#disconnect();

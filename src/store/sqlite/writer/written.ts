@@ -1,18 +1,18 @@
-// The result of a batch, and its text form for the other thread.
+// The result of a batch, and the text in which the writer thread sends the result to the main thread.
 
 import type { Outcome } from '../../../ledger/command.ts';
 import type { TransactionId } from '../../../ledger/transaction-id.ts';
 
 export interface Written {
   readonly outcomes: readonly (Outcome | null)[];
-  /** For each command, the latest posting of its end user if that posting may be pending; else 0. */
+  /** For each command: the number of the end user's latest posting if that posting may be pending, and otherwise 0. */
   readonly latestPostings: readonly number[];
-  /** The number of generations of pending balances that have been flushed since the last result. */
+  /** The number of generations of pending balances that have been flushed since the previous result. */
   readonly rotations: number;
 }
 
 /**
- * The result of a batch as text for the other thread. V8 copies a string as a whole, but clones objects field by field,
+ * Converts the result of a batch to JSON for the main thread. Without JSON, V8 would clone the objects field by field,
  * which costs twice as much as converting them to JSON and back.
  */
 export function writtenText({ outcomes, latestPostings, rotations }: Written): string {
@@ -27,7 +27,7 @@ export function writtenOf(text: string): Written {
   return { outcomes, latestPostings, rotations };
 }
 
-/** The short form of the outcome of nearly all commands: accepted, with nothing but a transaction id. */
+/** The outcome of nearly all commands contains only a transaction id, and is sent as this id. */
 type Plain = TransactionId;
 
 function shortened(outcome: Outcome | null): Outcome | Plain | null {

@@ -1,9 +1,9 @@
-// Lets tests write batches with commands of several shards to a ledger on Citus.
+// Lets a test write the commands of several Citus shards in one call.
 
 import type { Command, Outcome } from '../../../../src/ledger/command.ts';
 import type { LedgerStore } from '../../../../src/store/ledger-store.ts';
 
-/** Splits each batch by lane, as group commit does, so that each batch belongs to one shard. */
+/** Splits the commands of a call into one batch per lane, as group commit does, so that a batch uses only one shard. */
 export function byLane(store: LedgerStore): LedgerStore {
   const writeBatch = store.write.bind(store);
   const write: LedgerStore['write'] = async (commands, onDecided) => {

@@ -1,24 +1,24 @@
-// Recognizes SQL that PostgreSQL accepts and Citus rejects. The rules are taken from the planner of Citus 13
-// (multi_router_planner.c and insert_select_planner.c), because the tests cannot install Citus from npm. They cover
-// only SQL that Scrip might use.
+// Recognizes SQL that PostgreSQL accepts and Citus rejects. The tests cannot install Citus from npm, so the rules are
+// taken from the planner of Citus 13 (multi_router_planner.c and insert_select_planner.c). The rules cover only SQL
+// that Scrip might use.
 
 import { END_USER_TABLES } from '../../../../src/store/postgres/schema/schema.ts';
 
 const DISTRIBUTED = END_USER_TABLES.map((table) => new RegExp(`scrip\\.${table}\\b`));
-/** A bucket, a parameter for a bucket, or a list of buckets. */
+/** Matches a condition that names a bucket, a parameter for a bucket, or a list of buckets. */
 const NAMED_BUCKETS = /\bbucket (?:= (\d+|\$\d+)|IN \(([\d, ]+)\))/g;
 const VOLATILE =
   /\b(clock_timestamp|statement_timestamp|timeofday|random|gen_random_uuid|nextval|public\.test_clock)\b/;
 const WRITES = /^(INSERT INTO|UPDATE|DELETE FROM) scrip\.(\w+)/;
 
-/** An SQL expression for the shard of a bucket in the stand-in. Each of 16 shards has 4 buckets, without a pattern. */
+/** The SQL expression for the shard of a bucket. Each of the 16 shards has 4 buckets that are not consecutive. */
 export const SHARD_OF_BUCKET = '102008 + bucket * 37 % 64 / 4';
 
 function shardOf(bucket: number): number {
   return 102_008 + Math.floor(((bucket * 37) % 64) / 4);
 }
 
-/** Whether the statement names buckets, and all of them are on one shard. A parameter is a single bucket. */
+/** Whether the statement names at least one bucket, and only buckets of one shard. A parameter counts as one bucket. */
 function namesOneShard(statement: string): boolean {
   const named = [...statement.matchAll(NAMED_BUCKETS)].map(([, bucket, buckets]) => bucket ?? (buckets as string));
   const shards = named.map((text) =>
@@ -28,8 +28,8 @@ function namesOneShard(statement: string): boolean {
 }
 
 /**
- * @returns why Citus would reject the statement, or why the statement would lock or change rows of several shards; null
- * if neither
+ * @returns a reason if Citus would reject the statement, or if the statement would lock or change rows of several
+ * shards; otherwise null
  */
 export function refusalOf(statement: string): string | null {
   const text = statement.trim();
@@ -53,12 +53,12 @@ export function refusalOf(statement: string): string | null {
   return null;
 }
 
-/** Whether a statement uses more than one shard, which no statement of a batch may do. */
+/** Whether a statement uses several shards. The statements of a batch may use only one shard. */
 export function leavesItsShard(statement: string): boolean {
   return /\bscrip\.\w+/.test(statement) && !namesOneShard(statement) && !/\bVALUES \((\d+|\$1)\b/.test(statement);
 }
 
-/** The number of statements that Citus would send to the workers for a statement of an idle process. */
+/** How many statements Citus would send to its workers to run a statement of an idle process. */
 export function workerStatements(statement: string): number {
   if (DISTRIBUTED.some((table) => table.test(statement))) return namesOneShard(statement) ? 1 : SHARDS;
   const isReferenceChanged = WRITES.test(statement.trim()) && !/\bscrip\.clock\b/.test(statement);

@@ -64,7 +64,7 @@ test('with the SQL for Citus, a copy has the same content as its source', async 
   assert.equal(await sha256Of(url), await sha256Of(fileAt(file)));
 });
 
-test('with the SQL for Citus, a shard whose worker cannot be reached fails at once, and all other shards work', async () => {
+test('with the SQL for Citus, writes to a shard whose worker cannot be reached fail at once, and writes to other shards succeed', async () => {
   const url = await server.createLedger();
   const database = new URL(url).pathname.slice(1);
   await server.query(STAND_IN, database);
@@ -98,7 +98,10 @@ test('with the SQL for Citus, a shard whose worker cannot be reached fails at on
   await server.emptyLedger(url);
 });
 
-/** The logged statements except those of migrations, each with the name of its prepared statement, if any. */
+/**
+ * Returns the text of each logged statement, with the name under which the statement was prepared, if any. Leaves out
+ * the statements of migrations.
+ */
 function statementsSeen(): Map<string, string | undefined> {
   const migrating = new Set<string>();
   const seen = new Map<string, string | undefined>();

@@ -1,6 +1,6 @@
-// Runs the store contract on a real Citus cluster, which cannot be installed from npm: `npm run citus`. CITUS_URL is the
-// URL of an empty database on the coordinator. The extension must exist in it, and the workers and the coordinator must be
-// registered. The run creates and drops the schema `scrip` for each test, which takes about three minutes in total.
+// `npm run citus` runs the store contract on a real Citus cluster, which cannot be installed from npm. CITUS_URL is the
+// URL of an empty database on the coordinator. This database must have the Citus extension, with the workers and the
+// coordinator registered. Each test creates and drops the schema `scrip`. The run takes about three minutes.
 
 import { after, before } from 'node:test';
 import pg from 'pg';

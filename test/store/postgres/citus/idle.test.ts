@@ -15,10 +15,10 @@ before(async () => {
 });
 after(() => server.remove());
 
-/** Starting the console and looking for work for the first time take less time than this. */
+/** Longer than a process takes to start the console and to look for work for the first time. */
 const BEGIN_MS = 3_000;
 
-/** Twice the time that an idle process waits before it looks for work again. */
+/** Twice the interval at which an idle process looks for work. */
 const IDLE_MS = 20_000;
 
 test('with the SQL for Citus, an idle process sends at most 15 statements a second to the workers', async () => {

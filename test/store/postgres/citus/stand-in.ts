@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import type { PostgresServer } from '../postgres-server.ts';
 import { SHARD_OF_BUCKET } from './citus-rules.ts';
 
-/** Stand-ins for functions of Citus. The functions that distribute tables only record their names. */
+/** Creates stand-ins for functions of Citus. Those that distribute a table only record the name of the table. */
 export const STAND_IN = `
   CREATE TABLE IF NOT EXISTS public.pg_dist_partition (logicalrelid regclass);
   CREATE OR REPLACE FUNCTION public.create_reference_table(relation regclass) RETURNS void LANGUAGE sql
@@ -27,7 +27,7 @@ export const LOGGED = {
   log_line_prefix: '%p ',
 };
 
-/** Matches the process id, the name of the prepared statement, if any, and the text of the statement. */
+/** Extracts from a log entry: the process id, the name of a prepared statement, and the text of the statement. */
 export const LOG_ENTRY = /^(\d+) LOG: {2}(?:statement|execute (\S+)): (.*)$/s;
 
 export function logOf(server: PostgresServer): readonly string[] {

@@ -1,4 +1,4 @@
-// The out-of-memory killer kills one process of PostgreSQL. Even if this happens repeatedly under load, no acknowledged
+// Under load, single processes of PostgreSQL are killed, as the out-of-memory killer of Linux might do. No acknowledged
 // write is lost, and the service recovers by itself.
 
 import assert from 'node:assert/strict';
@@ -12,7 +12,7 @@ import { type ScripOnPostgres, startScripOn } from '../scrip-on-postgres.ts';
 
 const KILLS = Number(process.env.KILLS ?? 6);
 const RECOVERY_MS_MAX = 30_000;
-/** On a busy machine, PostgreSQL may be back before the test looks at /readyz. */
+/** How long /readyz may take to report a fault. On a busy machine, PostgreSQL may be back before /readyz is read. */
 const FAULT_SEEN_MS_MAX = 3_000;
 
 /** Selects a connection of Scrip, preferably an active connection. */

@@ -1,5 +1,5 @@
-// A ledger of two end users, and another client of the same database. The other client locks rows, or creates a trigger
-// that interferes with the insertion of postings.
+// A ledger with two end users, and another client of the same database. The other client locks rows, or creates a
+// trigger that delays or rejects new postings.
 
 import assert from 'node:assert/strict';
 import pg from 'pg';

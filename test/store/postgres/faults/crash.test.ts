@@ -29,7 +29,7 @@ async function openLedger(server: PostgresServer): Promise<{ ledger: TestLedger;
   return { url, ledger: await TestLedger.open(async () => pluggedDatabase(url)) };
 }
 
-/** @returns the longest time from a restart of the server to the first acknowledged write */
+/** @returns the longest time from a restart of the server to the next acknowledged write, in milliseconds */
 async function crashUnderLoad(
   server: PostgresServer,
   { store }: TestLedger,
@@ -70,7 +70,7 @@ test('Control: the test detects lost writes if PostgreSQL confirms commits befor
   };
   const server = await startServer(late);
   const { ledger, url } = await openLedger(server);
-  // Without a checkpoint, the crash might lose the tables too.
+  // The checkpoint makes the tables durable, so that the crash loses only rows.
   await server.query('CHECKPOINT');
   const history = new History();
   await crashUnderLoad(server, ledger, history, 1);

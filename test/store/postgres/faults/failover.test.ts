@@ -52,7 +52,7 @@ const WAITING = `SELECT pid FROM pg_stat_activity WHERE application_name = 'scri
 
 describe('A synchronous standby that is unavailable', { concurrency: true, timeout: 60_000 }, () => {
   for (const end of ['pg_terminate_backend', 'pg_cancel_backend']) {
-    test(`A write is not acknowledged if ${end} interrupts its COMMIT, which waits for the standby`, async () => {
+    test(`If ${end} interrupts a COMMIT that waits for the standby, the write is not acknowledged`, async () => {
       const { primary, ledger, replication, failOver } = await startPair(closing);
       const ada = new EndUser(1, 1);
       await replicateSynchronously(primary);

@@ -1,5 +1,5 @@
-// The statements that load a batch follow the COMMIT of the previous batch immediately, on the same connection. The
-// batch sees the effects of the previous batch, and does not fail if the previous batch fails.
+// The store sends the first statements of a batch on the connection of the previous batch, right after its COMMIT and
+// before the reply. The batch sees the effects of the previous batch, and does not fail if the previous batch fails.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -26,8 +26,8 @@ function withTrigger(body: string, work: (contended: Contended) => Promise<void>
 type Results = readonly (Result | null)[] | string;
 
 /**
- * Writes two batches, the second as soon as the first is decided but before the first is committed. `ends` lists the
- * batches in the order in which their writes ended.
+ * Writes two batches. The second starts when the first is decided but not committed yet. `ends` lists the batches in
+ * the order in which they ended.
  */
 async function writeInTurn(store: LedgerStore, first: readonly Command[], second: readonly Command[]) {
   const ends: string[] = [];

@@ -13,11 +13,11 @@ import { databaseAt } from '../scrip-on-postgres.ts';
 import { TcpProxy } from '../tcp-proxy.ts';
 
 const LANES = 4;
-/** Two statement timeouts and a second of slack: a retry may get another half-open connection. */
+/** Two statement timeouts, because a retry may get another half-open connection, and a second of slack. */
 const IDLE_MS_MAX = 2 * 5_000 + 1_000;
 /**
- * The sum of these timeouts and a second of slack: a COMMIT, the search for its outcome, the final attempt of the
- * search, and then a new connection and a statement for a queued batch.
+ * The timeouts of a COMMIT (5 s), of the search for its outcome (8 s) and of the last attempt of that search (2 s),
+ * then of a new connection (2 s) and of a statement (5 s) for a queued batch, and a second of slack.
  */
 const UNDER_WAY_MS_MAX = 5_000 + 8_000 + 2_000 + 2_000 + 5_000 + 1_000;
 /** Each half-open connection causes a statement timeout, and some of these timeouts happen one after another. */
@@ -32,7 +32,7 @@ after(() => server.remove());
 interface Service {
   readonly scrip: Scrip;
   readonly proxy: TcpProxy;
-  /** The URL of the database without the proxy. */
+  /** A URL that connects to the database directly, without the proxy. */
   readonly direct: string;
 }
 

@@ -43,10 +43,7 @@ test('A renewal that another process stored is not mistaken for the batch whose 
 });
 
 class Line {
-  /**
-   * Called once, after the proxy cuts the connection of the next COMMIT and before it opens another connection to the
-   * server.
-   */
+  /** Called once, after the proxy cuts the connection of the next COMMIT, and before the proxy connects again. */
   beforeCommit: (() => Promise<void>) | null = null;
   readonly #server: Server;
   #mended: Promise<void> = Promise.resolve();

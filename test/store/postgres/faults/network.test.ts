@@ -15,10 +15,7 @@ import { TcpProxy, type Verdict } from '../tcp-proxy.ts';
 
 const CUTS = Number(process.env.CUTS ?? 100);
 
-/**
- * Timeouts of the store: for a connection, for a response, and for the search for the outcome of a lost COMMIT
- * including a final attempt.
- */
+/** The timeouts of the store: for connecting, for a response, and for finding the outcome of a lost COMMIT. */
 const CONNECT_MS = 2_000;
 const ANSWER_MS = 5_000;
 const SETTLE_MS = 8_000 + 2_000;
@@ -36,7 +33,7 @@ after(() => server.remove());
 
 interface Network {
   readonly ledger: TestLedger;
-  /** The URL of the database without the proxy. */
+  /** A URL that connects to the database directly, without the proxy. */
   readonly direct: string;
   readonly proxy: TcpProxy;
   readonly ada: EndUser;
@@ -70,7 +67,7 @@ async function withNetwork(t: TestContext, work: (network: Network) => Promise<v
   assert.deepEqual(problemsOf(await network.ledger.audit()), []);
 }
 
-/** Waits until the proxy has seen the COMMIT, because without a COMMIT the test would have disturbed nothing. */
+/** Fails if the proxy sees no COMMIT within a second, because the fault then did not affect the write. */
 async function hasCome(struck: Promise<unknown>): Promise<void> {
   const isLate = sleep(SLACK_MS).then(() => assert.fail('the proxy has seen no COMMIT'));
   await Promise.race([struck, isLate]);

@@ -1,4 +1,4 @@
-// A primary and its standby, a store on the primary, and proxies between them that can cut the network.
+// A PostgreSQL primary with a standby, a store on the primary, and proxies that can cut the connections between them.
 
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -21,7 +21,7 @@ export interface Pair {
   failOver(): Promise<void>;
 }
 
-/** @param closing receives cleanup functions, which the caller must call at the end, the last function first */
+/** @param closing receives cleanup functions; the caller must call them at the end, in reverse order */
 export async function startPair(closing: (() => Promise<void>)[]): Promise<Pair> {
   const primary = await PostgresServer.start(PROCESS_ONLY);
   const replication = await TcpProxy.to(primary.port);

@@ -1,5 +1,5 @@
-// Errors that PostgreSQL reports: the store retries batches that fail with a temporary error, and all other failed
-// batches have no effect.
+// Errors that PostgreSQL reports. The store retries a batch that fails with a temporary error. A batch that fails with
+// any other error has no effect.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -40,11 +40,11 @@ async function untilWaiting(outsider: pg.Client): Promise<void> {
 describe('Errors of PostgreSQL', { concurrency: true, timeout: 60_000 }, () => {
   test('A batch is retried if PostgreSQL ends it because of a deadlock with another client', () =>
     withOutsider(server, TWO_LANES, async ({ ledger, outsider, ada, bob }) => {
-      // The store locks the end users in the order of this query. The other client first locks the second end user.
+      // The store locks the end users in the order of this query, and the other client in the opposite order.
       const { rows } = await outsider.query('SELECT end_user FROM scrip.end_users ORDER BY bucket, account, end_user');
       const [first, second] = rows[0].end_user === ada.key.endUser ? [ada, bob] : [bob, ada];
-      // The other client checks for deadlocks only after a minute, the store after a second. Therefore, PostgreSQL ends
-      // the transaction of the store.
+      // PostgreSQL ends the transaction that finds the deadlock. The store checks for deadlocks after a second, the
+      // other client only after a minute.
       await outsider.query(`SET deadlock_timeout = '1min'; BEGIN; ${lock(second)}`);
       const write = ledger.results([ada.subtract(30), bob.subtract(20)]);
       await untilWaiting(outsider);
@@ -96,7 +96,7 @@ describe('Errors of PostgreSQL', { concurrency: true, timeout: 60_000 }, () => {
       assert.deepEqual(await historyOf(ledger, bob), ['+100 add'], 'no part of the batch is stored');
     }));
 
-  test('While another client locks an end user in PostgreSQL, writes for that end user are unavailable, and other writes succeed', () =>
+  test('While another client locks an end user in PostgreSQL, writes for that end user fail with StoreUnavailable, and other writes succeed', () =>
     withOutsider(server, TWO_LANES, async ({ ledger, outsider, ada, bob }) => {
       await outsider.query(`BEGIN; ${lock(ada)}`);
       const [{ fault, tookMs }, other] = await Promise.all([
@@ -111,7 +111,7 @@ describe('Errors of PostgreSQL', { concurrency: true, timeout: 60_000 }, () => {
       assert.deepEqual(await ledger.results([ada.subtract(1)]), [ACCEPTED]);
     }));
 
-  test('While an open transaction of another client has inserted an end user in PostgreSQL, writes for that end user are unavailable', () =>
+  test('While an open transaction of another client has inserted an end user in PostgreSQL, writes for that end user fail with StoreUnavailable', () =>
     withOutsider(server, TWO_LANES, async ({ ledger, outsider }) => {
       const carol = new EndUser(1, 3);
       const row = `(${bucketOf(carol.key)}, 1, '${carol.key.endUser}')`;

@@ -12,20 +12,20 @@ import type { PostgresServer } from '../postgres-server.ts';
 import { LANES, replicateSynchronously, startPair } from './replicated-pair.ts';
 
 /**
- * The connections for reads and for writes, plus one connection per lane for an abandoned COMMIT that still waits for
- * the standby (see docs/scaling.md).
+ * The maximum number of connections in the pools. Each lane may have one more: for an abandoned COMMIT that still waits
+ * for the standby (see docs/scaling.md).
  */
 const POOLED_MAX = 8 + 2 * LANES;
 const CONNECTIONS_MAX = POOLED_MAX + LANES;
 
 /**
- * The maximum time until the first batches and the batches in the queue fail: the wait for a COMMIT, and then the
- * search for its outcome.
+ * The time within which the batches in flight and the queued batches fail: the timeout of a COMMIT (5 s), and then of
+ * the search for its outcome (8 s and 2 s).
  */
 const FIRST_MS = 5_000 + 8_000 + 2_000;
 /**
- * The test continues for this time after the first failures: twice the wait for a COMMIT, so that the test would see
- * further waits.
+ * After the first failures, the test continues for twice the timeout of a COMMIT, to detect batches that wait for the
+ * standby again.
  */
 const LATER_MS = 2 * 5_000;
 const QUICK_MS = 1_000;

@@ -1,5 +1,4 @@
-// An administrator, a failing health check or an out-of-memory killer terminates connections of the service at any
-// moment.
+// Terminates connections of the service at random, as an administrator or a failing health check might do.
 
 import assert from 'node:assert/strict';
 import { randomInt } from 'node:crypto';

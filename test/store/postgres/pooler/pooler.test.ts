@@ -87,7 +87,7 @@ test('behind a pooler in transaction mode, two stores and the command line work 
   await assertNoSessionState(url);
 });
 
-/** Checks all connections: the pooler uses them in turn, so that repeated transactions reach each of them. */
+/** Checks all connections of the pooler. It uses them in turn, so repeated transactions reach each connection. */
 async function assertNoSessionState(url: string): Promise<void> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();

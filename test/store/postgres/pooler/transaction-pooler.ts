@@ -18,7 +18,7 @@ const ASKS_FOR_READY = new Set(['Q', 'S']);
 const TERMINATE = 'X';
 const READY_FOR_QUERY = 'Z';
 
-/** A message consists of a letter, a length (which counts the length field itself), and a body. */
+/** A message consists of a letter, a length that includes the length field itself, and a body. */
 class MessageReader {
   #bytes = Buffer.alloc(0);
 
@@ -82,7 +82,7 @@ export class TransactionPooler {
     return Object.assign(new URL(direct), { port: String((this.#server.address() as AddressInfo).port) }).href;
   }
 
-  /** Closes the connections to a database, so that it can be dropped. */
+  /** Closes all connections to a database, so that the database can be dropped. */
   async forget(url: string): Promise<void> {
     const name = new URL(url).pathname.slice(1);
     const database = await this.#databases.get(name);
@@ -211,8 +211,8 @@ export class TransactionPooler {
   }
 
   /**
-   * Handles the disconnection of a client. If the client has an open transaction, replaces the connection to the
-   * server, which rolls the transaction back.
+   * Handles the disconnection of a client. If the client has an open transaction, the pooler replaces the connection to
+   * the server, so that the server rolls the transaction back.
    */
   #leave(client: Client): void {
     const { database, backend } = client;

@@ -1,5 +1,5 @@
-// Tests the events in PostgreSQL while several processes write and derive, while connections are terminated, and while
-// batches are in flight.
+// Tests the derivation of events in PostgreSQL while several processes write and derive events, while connections are
+// terminated, and while batches are in flight.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -19,7 +19,7 @@ import { withSharedLedger } from './shared-ledger.ts';
 
 const LIMIT = { timeout: 60_000 };
 const ROUNDS = 25;
-/** The test continues until this many steps have failed, for at most `ROUNDS_MAX` rounds. */
+/** The test continues until this many steps of the derivation have failed, for at most `ROUNDS_MAX` rounds. */
 const FAILURES = 10;
 const ROUNDS_MAX = 400;
 
@@ -33,7 +33,6 @@ function people(count: number): EndUser[] {
   return Array.from({ length: count }, (_, index) => new EndUser(1, index));
 }
 
-/** Adds 10 credits for each end user, and spends 3 of them. */
 async function fill(ledger: TestLedger, users: readonly EndUser[]): Promise<void> {
   await ledger.write(users.map((user) => user.add(10)));
   await ledger.write(users.map((user) => user.subtract(3)));
@@ -43,7 +42,7 @@ function startDeriving({ events }: TestLedger): RepeatedStep {
   return new RepeatedStep(() => events.deriveNext(deriveEvents));
 }
 
-/** Reads events of account 1 as a client does: each page begins at the position of the page before. */
+/** Reads the events of account 1 as a client does: each page begins at the position that the previous page returned. */
 class Reader {
   readonly events: LoggedEvent[] = [];
   readonly #ledger: TestLedger;
@@ -151,7 +150,7 @@ test('A step whose derivation fails stores nothing in PostgreSQL and does not st
   assertFilled(await new Reader(ledger).readToEnd(), users, 2);
 });
 
-test('While a batch of an end user is in flight, no events are derived from time for this end user, and others do not wait', async (t) => {
+test('While a batch of an end user is in flight, no expiry events are derived for this end user, and other end users do not wait', async (t) => {
   const url = await server.createDatabase();
   let wall = NOON;
   const ledger = await openOnMovedClock(t, url, () => wall);

@@ -1,4 +1,4 @@
-// Tests `serve --processes`: several processes share one port and one database, as an operator would run them.
+// Tests the command `serve --processes`, which runs several processes on one port and one database.
 
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
@@ -73,7 +73,7 @@ async function answeringProcess({ url }: Started): Promise<string> {
   return id.split('-')[1];
 }
 
-/** The wait is limited only by the timeout of the test. */
+/** Waits until both processes answer. Only the timeout of the test limits this wait. */
 async function untilTwoAnswer(started: Started): Promise<void> {
   for (;;) {
     const answering = await Promise.all(Array.from({ length: 20 }, () => answeringProcess(started)));

@@ -1,6 +1,5 @@
-// On PostgreSQL, a read that shows a renewal waits for batches of other processes that have an earlier instant but are
-// not committed yet. Otherwise, the writes of the batch would afterwards appear in lists before a renewal that was
-// already shown.
+// On PostgreSQL, a read that shows a renewal first waits for uncommitted batches of other processes with an earlier
+// instant. Otherwise, a client could see the renewal first, and an earlier transaction only afterwards.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';

@@ -1,5 +1,5 @@
-// Repeats a step of a background job, such as counting totals, until `stop` is called. The database may fail at any
-// time.
+// Repeats a step of a background job, such as counting totals, until `stop` is called. A step that fails because of the
+// database is counted and then repeated.
 
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -10,12 +10,11 @@ export class RepeatedStep {
   #isStopped = false;
   readonly #repeating: Promise<void>;
 
-  /** @param step returns whether it has more to do */
+  /** @param step returns whether more work is left */
   constructor(step: () => Promise<boolean>) {
     this.#repeating = this.#repeat(step);
   }
 
-  /** The number of steps that failed. */
   get failed(): number {
     return this.#failed;
   }

@@ -18,9 +18,9 @@ const TEST_MS_MAX = 60_000;
 
 let server: PostgresServer;
 before(async () => {
-  // With these settings, PostgreSQL looks up rows by index in the order of the batch, as in a large table. Otherwise,
-  // PostgreSQL would scan the table of 200 rows, and all batches would lock rows in the same order, even if the store
-  // did not sort them.
+  // With these settings, PostgreSQL looks up rows by index in the order of the batch, as in a large table. With the
+  // default settings, PostgreSQL would scan the table of 200 rows. All batches would then lock rows in the same order,
+  // even if the store did not sort the rows.
   const asInLargeTable = { enable_hashjoin: 'off', enable_mergejoin: 'off', enable_seqscan: 'off' };
   server = await PostgresServer.start({ fsync: 'off', deadlock_timeout: '50ms', ...asInLargeTable });
 });
@@ -120,7 +120,7 @@ test('A renewal that several processes try to store at the same time is stored o
   assert.deepEqual(problemsOf(await processes[0].audit()), []);
 });
 
-test('A read never uses an instant before the latest write, even if the clock of the process that wrote was ahead', async (t) => {
+test('A read never uses an instant before the latest write, even if the clock of the writing process was ahead', async (t) => {
   const url = await server.createDatabase();
   const ledger = await openOnMovedClock(t, url, () => NOON);
   const ada = new EndUser(1, 1);

@@ -1,4 +1,5 @@
-// Simulates several processes on one ledger: each is a store in this process, and the stores share only the database.
+// Simulates several processes on one ledger. Each of them is a store in this process. The stores share only the
+// database.
 
 import assert from 'node:assert/strict';
 import type { Outcome } from '../../../../src/ledger/command.ts';

@@ -1,5 +1,6 @@
-// Tests when the ledger file lists an end user as due. Balances are flushed with a delay, but the job that stores
-// renewals and lapses reads from the file which end users are due, so a due time in the near future is stored at once.
+// Tests when the ledger file contains the time of the next renewal or lapse of an end user. The job that stores
+// renewals and lapses finds due end users in the file. Balances are flushed with a delay, but a due time in the near
+// future is stored at once.
 
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
@@ -72,7 +73,7 @@ test('The time of the next renewal of a cycle is stored in the ledger file withi
 });
 
 const HOLDING = 30;
-/** The job runs once a second, but may be late on a busy machine. */
+/** The job that stores lapses runs once a second, but may be late on a busy machine. */
 const LATE_MAX_MS = 10_000;
 
 for (const isBusy of [false, true])

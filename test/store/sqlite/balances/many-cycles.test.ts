@@ -1,4 +1,4 @@
-// Tests end users with so many cycles that readers cache their states.
+// Tests end users with so many cycles that a reader caches the state of such an end user.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

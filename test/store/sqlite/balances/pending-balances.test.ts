@@ -29,9 +29,7 @@ const CACHE: CacheLimits = { endUsersMax: 8, postingsMax: 8, cyclesMax: 60, ageM
 
 const NO_ID = '019c13ec-9e00-4000-8002-000000000000';
 
-/**
- * Returns end users of two accounts. Their UUIDs are random, so their rows are scattered over the pages of the file.
- */
+/** Returns end users of two accounts. The UUIDs are random, so the rows are scattered over the pages of the file. */
 function scattered(count: number, random: Random): EndUser[] {
   return Array.from({ length: count }, (_, index) => new EndUser(1 + (index % 2), random.uuid()));
 }

@@ -72,7 +72,7 @@ test('a ledger file with a second hard link is refused under both names, whether
   await serve(file);
 });
 
-/** Holds the lock of a new ledger for 300 ms, like a command that is creating the ledger. */
+/** A program that holds the lock of a new ledger for 300 ms, as a command does while it creates the ledger. */
 const CREATING = `
   const { DatabaseSync } = require('node:sqlite');
   const { parentPort, workerData } = require('node:worker_threads');
@@ -97,7 +97,7 @@ test('a server and a command that create the same ledger at the same instant bot
   const other = otherProcess(t, 'createKeys', file);
   const { firstAt } = await other.answer();
   for (let round = 0; round < ROUNDS; round++) {
-    // The delay varies, because a process takes some milliseconds to open a ledger before it creates anything.
+    // The delay varies, so that in some of the rounds both processes create the ledger in the same millisecond.
     await untilRound(firstAt, round, (round % 16) - 6);
     await serve(`${file}.${round}`);
   }

@@ -173,7 +173,7 @@ test('After a kill -9 during writes, the ledger is correct and has all acknowled
   }
 });
 
-test('A row that was changed by hand makes all writes fail, but only the reads of its own end user', async (t) => {
+test('If a row was changed by hand, all writes fail, but reads fail only for the end user of the row', async (t) => {
   const file = temporaryFile();
   await makeHistory(file);
   const ledger = await openFor(t, file);

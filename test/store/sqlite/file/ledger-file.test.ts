@@ -118,7 +118,7 @@ test('A ledger in use cannot be opened again by the same process or another one,
   await serve(join(folder, 'link.db'));
 });
 
-test('A ledger that was created through a symbolic link is in use under both names', async (t) => {
+test('A ledger that was created through a symbolic link and is in use cannot be opened under either name', async (t) => {
   const file = temporaryFile();
   const link = join(dirname(file), 'link.db');
   symlinkSync(file, link);
@@ -287,7 +287,6 @@ test('Tools in the same process do not release the locks of the writer', async (
   const held = locksOf(file);
   if (held === 0) return t.diagnostic('this system does not show its locks');
   await operate(file);
-  // Without the locks, another program that closes the file would delete the write-ahead log that the writer still
-  // uses.
+  // If the locks were released, another program could delete the write-ahead log that the writer still uses.
   assert.equal(locksOf(file), held);
 });

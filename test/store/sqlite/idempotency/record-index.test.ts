@@ -115,7 +115,7 @@ test('A request that is repeated after many kills takes effect only once', async
 });
 
 for (const indexRunMax of [1, 2, 7, 1_000])
-  test(`Exactly the idempotency records that have not expired are found, with sorted runs of ${indexRunMax}`, async (t) => {
+  test(`Exactly the idempotency records that have not expired are found, with sorted runs of ${indexRunMax} records`, async (t) => {
     const requests = new KeyedRequests(63);
     let file = temporaryFile();
     let ledger = await open(t, file, undefined, indexRunMax);

@@ -1,4 +1,4 @@
-// Each list of end users is read from a range of one index, so later pages cost no more than the first page.
+// Tests that each list of end users is read from a range of one index, so that later pages cost no more than the first.
 
 import assert from 'node:assert/strict';
 import { DatabaseSync } from 'node:sqlite';

@@ -1,4 +1,4 @@
-// Tests the event log in a ledger file: a crash at any moment of the derivation, and the bounds of a step.
+// Tests the event log in a ledger file: crashes while events are derived, and the bounds of a step that derives events.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -12,7 +12,7 @@ import { crashed, openFor, openInPlace } from '../sqlite-ledger.ts';
 const EVENTS = 'SELECT event, id, type, at, data FROM events ORDER BY event';
 const WALL = NOON + 80 * DAY_MS;
 
-test('After a crash between the derivation and the COMMIT, the same events are derived again', async (t) => {
+test('After a crash while events are derived, the same events are derived again', async (t) => {
   const file = temporaryFile();
   await makeHistory(file);
   const ledger = await openInPlace(t, file, { wall: WALL });
@@ -30,7 +30,7 @@ test('After a crash between the derivation and the COMMIT, the same events are d
   }
 });
 
-test('Events that time alone causes are derived only after the postings of all batches in flight for the end user', async (t) => {
+test('Events that time alone causes are derived only after the postings of all batches in flight for the same end user', async (t) => {
   const file = temporaryFile();
   const ledger = await openFor(t, file);
   const ada = new EndUser(1, 1);

@@ -73,7 +73,7 @@ test('A read during writes includes every write that was acknowledged before the
 
 const SECOND_MS = 1_000;
 
-test('After a read has shown a renewal, no transaction is inserted before it in the history, even while the writer is busy', async (t) => {
+test('After a read has shown a renewal, no earlier transaction is inserted into the history, even while the writer is busy', async (t) => {
   for (const options of [{}, SMALL]) {
     const file = temporaryFile();
     const users = Array.from({ length: 24 }, (_, index) => new EndUser(1, index));
@@ -112,8 +112,8 @@ test('After a read has shown a renewal, no transaction is inserted before it in 
 });
 
 /**
- * This thread is blocked for this time, so that it does not receive the reply of the writer thread. The writer thread
- * commits within this time.
+ * How long the test blocks its own thread: long enough for the writer thread to commit. The blocked thread does not
+ * receive the reply of the writer thread.
  */
 const COMMITTED_MS = 200;
 
