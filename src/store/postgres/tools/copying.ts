@@ -2,6 +2,7 @@
 // stop the writes of any server that it did not detect.
 
 import assert from 'node:assert/strict';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Finding } from '../../../ledger/audit.ts';
 import type { EndUserKey } from '../../../ledger/command.ts';
 import type { IdempotencyRecord } from '../../../ledger/idempotency.ts';
@@ -38,6 +39,10 @@ import { rebuildTotals } from './totals.ts';
 
 /** One connection for the locks or the writes, two for reading or rebuilding, and a spare one. */
 const CONNECTIONS = 4;
+
+/** How often, and how far apart, a copy looks for connections of running servers. */
+const LOOKS = 10;
+const BETWEEN_LOOKS_MS = 100;
 
 const TABLE_NAMES = ['accounts', 'api_keys', 'end_users', 'cycles', 'holds', 'postings', 'idempotency_records'];
 const TABLES = TABLE_NAMES.map((table) => `scrip.${table}`);
@@ -81,11 +86,17 @@ function opened(
   });
 }
 
-/** A running server always has a connection, since it checks the database once a second. */
+/**
+ * A running server always has a connection, since it checks the database once a second. PostgreSQL lists a connection
+ * for a moment after it was closed, so a single look would refuse a copy right after a server has stopped.
+ */
 async function refuseAtWork(connection: Connection, name: string): Promise<void> {
   const atWork = 'SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND application_name = $1 LIMIT 1';
-  const rows = await connection.rows(sql(atWork, [APPLICATION_NAME]));
-  if (rows.length === 0) return;
+  for (let looks = 0; looks < LOOKS; looks++) {
+    if (looks > 0) await sleep(BETWEEN_LOOKS_MS);
+    const rows = await connection.rows(sql(atWork, [APPLICATION_NAME]));
+    if (rows.length === 0) return;
+  }
   throw new CannotOpen(`${name} is in use by another Scrip process; stop every server on it first.`);
 }
 
