@@ -10,7 +10,7 @@ import { ConsoleContext, type ConsoleOptions } from './console-context.ts';
 import { isCrossOrigin } from './cross-origin.ts';
 import { CONTENT_SECURITY_POLICY } from './layout.ts';
 import type { OpenApiDocument } from './pages/api-reference.ts';
-import { type On, routesOf } from './permissions.ts';
+import { type On, pageOfForm, routesOf } from './permissions.ts';
 import { pathField, redirectTo, sendError } from './request-reply.ts';
 import { accountRoutes } from './routes/account.ts';
 import { apiKeyRoutes } from './routes/api-keys.ts';
@@ -145,10 +145,6 @@ function refuseCrossOrigin(scope: FastifyInstance, { settings }: ConsoleContext)
   });
 }
 
-/** URLs that accept only forms; the captured group is the path of the page with the form. */
-const FORM_PATH =
-  /^(\/console)\/sign-out$|^(\/console\/account)\/(?:name|password|sessions\/end|theme)$|^(\/console\/members)\/(?:invite|withdraw-invitations|[^/]+\/role)$|^(\/console\/end-users\/[^/]+)\/(?:add|subtract|start-cycle|stop-cycle)$|^(\/console\/thresholds)\/(?:remove|expiring)$|^(\/console\/webhooks\/[^/]+)\/(?:types|pause|resume|test|resend)$|^(\/console\/webhooks\/[^/]+\/deliveries\/[^/]+)\/resend$/;
-
 /**
  * Redirects a URL with a trailing slash to the same URL without the slash. Redirects a GET of a URL that accepts only
  * forms to the page with the form: browsers send such a GET, for example, when the user goes back. Sends "Page not
@@ -157,7 +153,7 @@ const FORM_PATH =
 async function answerNotFound(context: ConsoleContext, request: FastifyRequest, reply: FastifyReply) {
   const [path = ''] = request.url.split('?', 1);
   if (path.endsWith('/')) return redirectTo(reply, path.replace(/\/+$/, ''));
-  const formPage = request.method === 'GET' ? FORM_PATH.exec(path)?.slice(1).find(Boolean) : undefined;
+  const formPage = request.method === 'GET' ? pageOfForm(path) : undefined;
   if (formPage !== undefined) return redirectTo(reply, formPage);
   const viewer = await context.viewerOf(request).catch(() => null);
   return sendError(reply, 404, { title: 'Page not found', detail: 'Check the web address.' }, viewer);

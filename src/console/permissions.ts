@@ -91,6 +91,25 @@ export type Handler<Name extends RouteName> = (
   viewer: Permissions[Name] extends 'anyone' ? null : Viewer,
 ) => unknown;
 
+const GET_ROUTES = new Set<string>(Object.keys(PERMISSIONS).filter((name) => name.startsWith('GET ')));
+
+/** Matches the URLs that accept only forms, each with the number of segments in the path of the page with the form. */
+const FORM_URLS = Object.keys(PERMISSIONS)
+  .map((name) => name.split(' ') as [method: string, path: string])
+  .filter(([method, path]) => method === 'POST' && !GET_ROUTES.has(`GET ${path}`))
+  .map(([, path]) => {
+    const segments = path.split('/');
+    let length = segments.length - 1;
+    while (!GET_ROUTES.has(`GET ${segments.slice(0, length).join('/')}`)) length -= 1;
+    return { pattern: new RegExp(`^${path.replaceAll(/:[^/]+/g, '[^/]+')}$`), length };
+  });
+
+/** Returns the path of the page with the form that is posted to `path`; undefined if `path` is not such a URL. */
+export function pageOfForm(path: string): string | undefined {
+  const form = FORM_URLS.find(({ pattern }) => pattern.test(path));
+  return form && path.split('/').slice(0, form.length).join('/');
+}
+
 export type On = <Name extends RouteName>(name: Name, handle: Handler<Name>) => void;
 
 /** @param prefix the prefix that `app` adds to the path of each route */

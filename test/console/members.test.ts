@@ -31,6 +31,10 @@ onBothStores('Members of an account', (start) => {
     const user = '/console/end-users/5f2b1c9e-3a70-4d2e-9b61-0c8f4e7a1d23';
     for (const form of ['add', 'subtract', 'start-cycle', 'stop-cycle'])
       assertGoesTo(await ada.get(`${user}/${form}`), user);
+    for (const form of ['refund', 'release'])
+      assertGoesTo(await ada.get(`${user}/transactions/7/${form}`), `${user}/transactions/7`);
+    assertGoesTo(await ada.get('/console/account/sessions/end'), '/console/account');
+    assertGoesTo(await ada.get('/console/webhooks/1/deliveries/2/resend'), '/console/webhooks/1/deliveries/2');
     assertGoesTo(await ada.get('/console/sign-out'), '/console');
     assert.equal(await ada.isSignedIn(), true, 'a GET request does not sign out');
     assert.equal((await ada.get(`${user}/else`)).status, 404);
