@@ -38,12 +38,12 @@ const BOUNDS: readonly {
   readonly pages: number;
   readonly keptBytes: number;
 }[] = [
-  { what: 'a subtraction', command: (number) => subtract(number), pages: 0.31, keptBytes: 120 },
-  { what: 'an addition', command: (number) => add(number), pages: 0.34, keptBytes: 155 },
+  { what: 'a subtraction', command: (number) => subtract(number), pages: 0.26, keptBytes: 120 },
+  { what: 'an addition', command: (number) => add(number), pages: 0.31, keptBytes: 150 },
   {
     what: 'a subtraction with an idempotency key',
     command: (number) => ({ ...subtract(number), idempotency: { key: nextKey(), requestId: 'mwoywi2f-e2h-4' } }),
-    pages: 0.4,
+    pages: 0.35,
     keptBytes: 225,
   },
 ];

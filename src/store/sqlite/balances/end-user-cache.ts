@@ -1,10 +1,10 @@
 // The writer's cache of end users. The balances of a pending end user in the file do not include its latest postings
-// yet. The cache has two generations, and flushes pending end users one generation later:
+// yet. Pending end users are flushed in generations, and then stay in the cache until it needs their place:
 //
-//   young: collects end users ──full──▶ old: flushed evenly until the next young generation is full, then dropped
+//   young: collects pending end users ──full──▶ old: flushed evenly until the next young generation is full
 //
-// The order of the file lets one page write serve several end users. After a crash, pending postings are read from the
-// journal.
+// A generation is flushed in the order of the file, so that one page write serves several end users. After a crash,
+// pending postings are read from the journal.
 
 import assert from 'node:assert/strict';
 import type { DatabaseSync } from 'node:sqlite';
@@ -17,9 +17,7 @@ import { prepare, type Statement } from '../file/statements.ts';
 import { BalanceWriter } from './balance-writer.ts';
 import { EndUserReader, unflushedEndUsers } from './end-user-reader.ts';
 
-/**
- * The limits of one generation. They bound the memory in use, and the number of postings that the next start must read.
- */
+/** The limits of one generation. They bound the memory in use, and the number of postings that the next start must read. */
 export interface CacheLimits {
   readonly endUsersMax: number;
   /** Maximum number of postings that are appended while the generation is young. */
@@ -43,6 +41,15 @@ export const CACHE_LIMITS: CacheLimits = {
 /** A pending balance is flushed before this many generations have ended. */
 const GENERATIONS = 2;
 
+/**
+ * The cache has room for the end users and cycles of this many generations. Under load, about one generation is pending
+ * at any time; the rest of the cache contains end users that have been flushed.
+ */
+const CACHED_GENERATIONS = 1.5;
+
+/** How many end users the cache examines after a batch, at most, to find some that it can drop. */
+const EXAMINED_MAX = 4_096;
+
 /** The cache contains many of these objects, so each field costs memory. */
 export interface CachedEndUser {
   /** The `endUserText` of the end user. */
@@ -60,20 +67,28 @@ export interface CachedEndUser {
   state: EndUserState;
   latestPosting: number | null;
   pendingPostings: number;
+  /** Whether one of the two generations contains the end user. */
   isQueued: boolean;
+  /** Whether a batch has loaded the end user again since the cache last considered dropping it. */
+  isReused: boolean;
 }
+
+const UNCHANGED = { pendingPostings: 0, isQueued: false, isReused: false };
 
 export class EndUserCache {
   readonly #limits: CacheLimits;
   readonly #reader: EndUserReader;
   readonly #balances: BalanceWriter;
   readonly #saveFlushed: Statement;
-  #young = new Map<string, CachedEndUser>();
-  #old = new Map<string, CachedEndUser>();
-  #youngCycles = 0;
-  /** The end users of the young generation that must be flushed. `#places` contains their sort keys. */
+  readonly #cached = new Map<string, CachedEndUser>();
+  /** The same end users in a circle, and the place at which the search for one to drop continues (clock algorithm). */
+  readonly #circle: CachedEndUser[] = [];
+  #hand = 0;
+  #cachedCycles = 0;
+  /** The young generation, and the sort key of each of its end users in the order of the file. */
   #queued: CachedEndUser[] = [];
   #places: number[] = [];
+  #queuedCycles = 0;
   /** The end users of the old generation that are not flushed yet. The next one to flush is the last element. */
   #flushing: CachedEndUser[] = [];
   #flushingTotal = 0;
@@ -101,7 +116,7 @@ export class EndUserCache {
     this.#latestPosting = latestPosting;
     for (const [user, latestPosting] of unflushedEndUsers(db)) {
       const unread = { stored: null, storedPosting: null, storedDueAt: NEVER, state: EMPTY_STATE, latestPosting };
-      this.#queue(this.#add({ name: endUserText(user), ...unread, pendingPostings: 0, isQueued: false }));
+      this.#queue(this.#add({ name: endUserText(user), ...unread, ...UNCHANGED }));
     }
   }
 
@@ -109,7 +124,7 @@ export class EndUserCache {
     return this.#queued.length + this.#flushing.length > 0;
   }
 
-  /** Returns the number of generations that were dropped since the last call. */
+  /** Returns the number of generations that were completely flushed since the last call. */
   takeRotations(): number {
     const rotations = this.#rotations;
     this.#rotations = 0;
@@ -123,19 +138,16 @@ export class EndUserCache {
    */
   load(user: EndUserKey, name: string, now: Instant): CachedEndUser {
     this.#now = now;
-    const young = this.#young.get(name);
-    if (young !== undefined) return this.#known(young, now);
-    const old = this.#old.get(name);
-    if (old !== undefined) return this.#known(this.#add(old), now);
+    const cached = this.#cached.get(name);
+    if (cached !== undefined) return this.#known(cached, now);
     const { state, latestPosting } = this.#reader.read(user, null, now);
     const read = { stored: state, storedPosting: latestPosting, storedDueAt: nextEventAt(state), state, latestPosting };
-    return this.#add({ name, ...read, pendingPostings: 0, isQueued: false });
+    return this.#add({ name, ...read, ...UNCHANGED });
   }
 
   /** @param postings the number of new postings of the end user */
   change(cached: CachedEndUser, state: EndUserState, postings: number, latestPosting: number): void {
-    this.#youngCycles += Math.max(0, sizeOf(state) - sizeOf(cached.state));
-    cached.state = state;
+    this.#setState(cached, state);
     cached.latestPosting = latestPosting;
     cached.pendingPostings += postings;
     this.#latestPosting = Math.max(this.#latestPosting, latestPosting);
@@ -174,6 +186,7 @@ export class EndUserCache {
    * @returns whether anything was written; a batch without changes writes only if a generation is full
    */
   keepUp(changed: readonly CachedEndUser[]): boolean {
+    this.#makeRoom();
     const progress = this.#progress;
     if (changed.length === 0 && progress < 1 && !this.#isWriting) return false;
     for (const cached of changed) if (cached.pendingPostings >= this.#limits.perUserMax) this.#flush(cached);
@@ -206,23 +219,54 @@ export class EndUserCache {
     const { endUsersMax, postingsMax, cyclesMax, ageMaxMs } = this.#limits;
     const postings = this.#latestPosting - this.#beganBehind;
     const age = this.#now - this.#beganAt;
-    const { size } = this.#young;
-    return Math.max(size / endUsersMax, postings / postingsMax, this.#youngCycles / cyclesMax, age / ageMaxMs);
+    const { length } = this.#queued;
+    return Math.max(length / endUsersMax, postings / postingsMax, this.#queuedCycles / cyclesMax, age / ageMaxMs);
   }
 
   #add(cached: CachedEndUser): CachedEndUser {
-    this.#young.set(cached.name, cached);
-    this.#youngCycles += sizeOf(cached.state);
+    this.#cached.set(cached.name, cached);
+    this.#circle.push(cached);
+    this.#cachedCycles += sizeOf(cached.state);
     return cached;
   }
 
+  get #isFull(): boolean {
+    const { endUsersMax, cyclesMax } = this.#limits;
+    const max = CACHED_GENERATIONS;
+    return this.#circle.length > max * endUsersMax || this.#cachedCycles > max * cyclesMax;
+  }
+
+  /** Drops end users that are not pending and have not been loaded since the hand last passed them. */
+  #makeRoom(): void {
+    const circle = this.#circle;
+    for (let examined = 0; examined < EXAMINED_MAX && this.#isFull; examined++) {
+      this.#hand = (this.#hand + 1) % circle.length;
+      const cached = circle[this.#hand] as CachedEndUser;
+      const { isReused } = cached;
+      cached.isReused = false;
+      if (isReused || cached.isQueued) continue;
+      this.#cached.delete(cached.name);
+      this.#cachedCycles -= sizeOf(cached.state);
+      const last = circle.pop() as CachedEndUser;
+      if (last !== cached) circle[this.#hand] = last;
+    }
+  }
+
+  #setState(cached: CachedEndUser, state: EndUserState): void {
+    const growth = sizeOf(state) - sizeOf(cached.state);
+    this.#cachedCycles += growth;
+    if (cached.isQueued) this.#queuedCycles += Math.max(0, growth);
+    cached.state = state;
+  }
+
   #known(cached: CachedEndUser, now: Instant): CachedEndUser {
+    cached.isReused = true;
     this.#read(cached);
     // An ended cycle is dropped from the state only after its final values are in the file.
     if (cached.storedPosting !== cached.latestPosting) return cached;
     const live = liveState(cached.state, now);
     if (live === cached.state) return cached;
-    cached.state = live;
+    this.#setState(cached, live);
     cached.stored = live;
     return cached;
   }
@@ -234,7 +278,7 @@ export class EndUserCache {
     cached.stored = stored.state;
     cached.storedPosting = stored.latestPosting;
     cached.storedDueAt = nextEventAt(stored.state);
-    cached.state = current.state;
+    this.#setState(cached, current.state);
     cached.latestPosting = current.latestPosting;
     return cached;
   }
@@ -243,6 +287,7 @@ export class EndUserCache {
     cached.isQueued = true;
     this.#queued.push(cached);
     this.#places.push(placeOf(endUserOf(cached.name)));
+    this.#queuedCycles += sizeOf(cached.state);
   }
 
   #flushDownTo(count: number): void {
@@ -250,20 +295,17 @@ export class EndUserCache {
       const cached = this.#flushing.pop() as CachedEndUser;
       cached.isQueued = false;
       this.#flush(cached);
-      this.#old.delete(cached.name);
     }
   }
 
   /**
-   * Drops the old generation, which must be completely flushed: the stored balances now include all postings from
-   * before the young generation began. The young generation then becomes the old one.
+   * Makes the young generation the old one, which must be completely flushed. The stored balances now include all
+   * postings from before the young generation began.
    */
   #rotate(): void {
-    assert(this.#flushing.length === 0, 'a generation is dropped when all of it is flushed');
+    assert(this.#flushing.length === 0, 'a generation ends when all of it is flushed');
     this.#saveFlushed.run(this.#beganBehind);
-    this.#old = this.#young;
-    this.#young = new Map();
-    this.#youngCycles = 0;
+    this.#queuedCycles = 0;
     const places = sortedPlaces(this.#places).reverse();
     this.#flushing = Array.from(places, (place) => this.#queued[place] as CachedEndUser);
     this.#flushingTotal = places.length;
