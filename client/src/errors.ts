@@ -120,7 +120,7 @@ export class InvalidField extends ScripError {
 export class CycleNotFound extends ScripError {}
 /** The hold does not exist, was captured or released, or has lapsed. */
 export class HoldNotFound extends ScripError {}
-/** The end user has 1,000 open holds, the maximum. Nothing was held. */
+/** The end user already has the maximum of 1,000 open holds. Nothing was held. */
 export class TooManyHolds extends ScripError {}
 /** The end user has no transaction with this ID. */
 export class TransactionNotFound extends ScripError {}

@@ -2,113 +2,113 @@
 // biome-ignore-all format: generated
 
 export interface AddRequest {
-  /** The end user: a UUID that you choose. */
+  /** The ID of the end user: a UUID that you choose. */
   readonly end_user_id: string;
   /** A whole number of credits. */
   readonly amount: number;
-  /** The validity of the credits, in days of 24 hours. Null or absent means 31. There is no upper limit, but all credits expire by 9999-12-31T23:59:59.999Z. */
+  /** The validity of the credits, in days of 24 hours. If you send neither `validity_days` nor `validity_months`, the validity is 31 days. The number of days has no upper limit, but no credits expire later than 9999-12-31T23:59:59.999Z. */
   readonly validity_days?: number | null;
-  /** The validity of the credits, in calendar months (UTC). Send either this field or `validity_days`. Each period ends on the day of the month on which the first period started, or on the last day of a shorter month. */
+  /** The validity of the credits, in calendar months (UTC). Do not send both `validity_months` and `validity_days`. Each period ends on the day of the month on which the first period started. If a month has no such day, the period ends on the last day of the month. */
   readonly validity_months?: number | null;
-  /** The reason for the request, such as the ID of an order or a job. The note is stored with the transaction. The list of transactions shows notes if you request `details`. */
+  /** Text that explains the request, such as the ID of an order or a job. Scrip stores the note with the transaction. The list of transactions includes notes if you request `details`. */
   readonly note?: string | null;
 }
 
 export interface SubtractRequest {
-  /** The end user: a UUID that you choose. */
+  /** The ID of the end user: a UUID that you choose. */
   readonly end_user_id: string;
   /** A whole number of credits. */
   readonly amount: number;
-  /** The reason for the request, such as the ID of an order or a job. The note is stored with the transaction. The list of transactions shows notes if you request `details`. */
+  /** Text that explains the request, such as the ID of an order or a job. Scrip stores the note with the transaction. The list of transactions includes notes if you request `details`. */
   readonly note?: string | null;
 }
 
 export interface RefundRequest {
-  /** The end user: a UUID that you choose. */
+  /** The ID of the end user: a UUID that you choose. */
   readonly end_user_id: string;
-  /** The subtraction or capture to refund: the header `Transaction-Id` of its response, or its `transaction_id` in the list of transactions. */
+  /** The ID of the subtraction or capture to refund. The response to that request has the ID in the header `Transaction-Id`. The list of transactions has the ID in `transaction_id`. */
   readonly transaction_id: string;
   /** The number of credits to refund; if absent, all credits that have not been refunded yet. */
   readonly amount?: number;
-  /** Refunded credits whose cycle has ended return in a new one-time cycle. This field is the validity of the new cycle, in days of 24 hours. If null or absent, these credits do not return, and the response counts them as `expired`. */
+  /** Applies to refunded credits of cycles that have ended. These credits return in a new one-time cycle with this validity, in days of 24 hours. If null or absent, these credits do not return, and the response counts them as `expired`. */
   readonly validity_days?: number | null;
-  /** The reason for the request, such as the ID of an order or a job. The note is stored with the transaction. The list of transactions shows notes if you request `details`. */
+  /** Text that explains the request, such as the ID of an order or a job. Scrip stores the note with the transaction. The list of transactions includes notes if you request `details`. */
   readonly note?: string | null;
 }
 
 export interface StartCycleRequest {
-  /** The end user: a UUID that you choose. */
+  /** The ID of the end user: a UUID that you choose. */
   readonly end_user_id: string;
   /** A whole number of credits. */
   readonly amount: number;
-  /** The validity of the credits, in days of 24 hours. Null or absent means 31. There is no upper limit, but all credits expire by 9999-12-31T23:59:59.999Z. */
+  /** The validity of the credits, in days of 24 hours. If you send neither `validity_days` nor `validity_months`, the validity is 31 days. The number of days has no upper limit, but no credits expire later than 9999-12-31T23:59:59.999Z. */
   readonly validity_days?: number | null;
-  /** The validity of the credits, in calendar months (UTC). Send either this field or `validity_days`. Each period ends on the day of the month on which the first period started, or on the last day of a shorter month. */
+  /** The validity of the credits, in calendar months (UTC). Do not send both `validity_months` and `validity_days`. Each period ends on the day of the month on which the first period started. If a month has no such day, the period ends on the last day of the month. */
   readonly validity_months?: number | null;
-  /** The maximum number of unused credits that roll over to the next period at each renewal. 0 or absent means none. */
+  /** The maximum number of unused credits that roll over to the next period at each renewal. If 0 or absent, no credits roll over. */
   readonly rollover_max?: number;
   /** What to do if a cycle is active. `replace`: stop the active cycle and start the new cycle in one step; the credits of the stopped cycle stay usable until it ends. `at_period_end`: at the end of the current period, start the new cycle instead of renewing the active one. If `on_active` is absent, the request is refused with `CycleAlreadyActive`. */
   readonly on_active?: 'replace' | 'at_period_end';
-  /** The reason for the request, such as the ID of an order or a job. The note is stored with the transaction. The list of transactions shows notes if you request `details`. */
+  /** Text that explains the request, such as the ID of an order or a job. Scrip stores the note with the transaction. The list of transactions includes notes if you request `details`. */
   readonly note?: string | null;
 }
 
 export interface StopCycleRequest {
-  /** The end user: a UUID that you choose. */
+  /** The ID of the end user: a UUID that you choose. */
   readonly end_user_id: string;
-  /** The reason for the request, such as the ID of an order or a job. The note is stored with the transaction. The list of transactions shows notes if you request `details`. */
+  /** Text that explains the request, such as the ID of an order or a job. Scrip stores the note with the transaction. The list of transactions includes notes if you request `details`. */
   readonly note?: string | null;
 }
 
 export interface HoldRequest {
-  /** The end user: a UUID that you choose. */
+  /** The ID of the end user: a UUID that you choose. */
   readonly end_user_id: string;
   /** A whole number of credits. */
   readonly amount: number;
-  /** The number of seconds until the hold lapses, if it is neither captured nor released. Choose a time longer than the work can take. Null or absent means 900. The maximum, 2592000, is 30 days. */
+  /** The number of seconds after which the hold lapses, unless it is captured or released first. Allow more time than the work can take. If null or absent, the hold lapses after 900 seconds. The maximum is 2592000 seconds, which is 30 days. */
   readonly expires_in_seconds?: number | null;
-  /** The reason for the request, such as the ID of an order or a job. The note is stored with the transaction. The list of transactions shows notes if you request `details`. */
+  /** Text that explains the request, such as the ID of an order or a job. Scrip stores the note with the transaction. The list of transactions includes notes if you request `details`. */
   readonly note?: string | null;
 }
 
 export interface CaptureRequest {
-  /** The end user: a UUID that you choose. */
+  /** The ID of the end user: a UUID that you choose. */
   readonly end_user_id: string;
   /** The `hold_id` that `/hold` returned. */
   readonly hold_id: string;
   /** The cost of the work; if absent, the amount of the hold. If the cost is lower than the held amount, the rest returns to the cycles that it came from. If the cost is higher, the difference is taken from the balance, all or nothing. */
   readonly amount?: number;
-  /** The reason for the request, such as the ID of an order or a job. The note is stored with the transaction. The list of transactions shows notes if you request `details`. */
+  /** Text that explains the request, such as the ID of an order or a job. Scrip stores the note with the transaction. The list of transactions includes notes if you request `details`. */
   readonly note?: string | null;
 }
 
 export interface ReleaseRequest {
-  /** The end user: a UUID that you choose. */
+  /** The ID of the end user: a UUID that you choose. */
   readonly end_user_id: string;
   /** The `hold_id` that `/hold` returned. */
   readonly hold_id: string;
-  /** The reason for the request, such as the ID of an order or a job. The note is stored with the transaction. The list of transactions shows notes if you request `details`. */
+  /** Text that explains the request, such as the ID of an order or a job. Scrip stores the note with the transaction. The list of transactions includes notes if you request `details`. */
   readonly note?: string | null;
 }
 
 export interface PreviewChangeRequest {
-  /** The end user: a UUID that you choose. */
+  /** The ID of the end user: a UUID that you choose. */
   readonly end_user_id: string;
   /** A whole number of credits. */
   readonly amount: number;
-  /** The validity of the credits, in days of 24 hours. Null or absent means 31. There is no upper limit, but all credits expire by 9999-12-31T23:59:59.999Z. */
+  /** The validity of the credits, in days of 24 hours. If you send neither `validity_days` nor `validity_months`, the validity is 31 days. The number of days has no upper limit, but no credits expire later than 9999-12-31T23:59:59.999Z. */
   readonly validity_days?: number | null;
-  /** The validity of the credits, in calendar months (UTC). Send either this field or `validity_days`. Each period ends on the day of the month on which the first period started, or on the last day of a shorter month. */
+  /** The validity of the credits, in calendar months (UTC). Do not send both `validity_months` and `validity_days`. Each period ends on the day of the month on which the first period started. If a month has no such day, the period ends on the last day of the month. */
   readonly validity_months?: number | null;
-  /** The maximum number of unused credits that roll over to the next period at each renewal. 0 or absent means none. */
+  /** The maximum number of unused credits that roll over to the next period at each renewal. If 0 or absent, no credits roll over. */
   readonly rollover_max?: number;
   /** What to do if a cycle is active. `replace`: stop the active cycle and start the new cycle in one step; the credits of the stopped cycle stay usable until it ends. `at_period_end`: at the end of the current period, start the new cycle instead of renewing the active one. If `on_active` is absent, the request is refused with `CycleAlreadyActive`. */
   readonly on_active?: 'replace' | 'at_period_end';
-  /** The reason for the request, such as the ID of an order or a job. The note is stored with the transaction. The list of transactions shows notes if you request `details`. */
+  /** Text that explains the request, such as the ID of an order or a job. Scrip stores the note with the transaction. The list of transactions includes notes if you request `details`. */
   readonly note?: string | null;
 }
 
-/** Send exactly one of the two fields. */
+/** Send either `advance_days` or `to`, but not both. */
 export interface MoveTestClockRequest {
   /** Moves the clock forward by this many days of 24 hours. */
   readonly advance_days?: number;
@@ -117,36 +117,36 @@ export interface MoveTestClockRequest {
 }
 
 export interface Addition {
-  /** The end user: a UUID that you choose. */
+  /** The ID of the end user: a UUID that you choose. */
   readonly end_user_id: string;
   /** A whole number of credits. */
   readonly amount: number;
 }
 
 export interface Subtraction {
-  /** The end user: a UUID that you choose. */
+  /** The ID of the end user: a UUID that you choose. */
   readonly end_user_id: string;
   /** A whole number of credits. */
   readonly amount: number;
 }
 
 export interface Refund {
-  /** The end user: a UUID that you choose. */
+  /** The ID of the end user: a UUID that you choose. */
   readonly end_user_id: string;
   /** The ID of the refund in the list of transactions. */
   readonly transaction_id: string;
-  /** Credits that can be spent again. */
+  /** The refunded credits that can be spent again. */
   readonly amount: number;
-  /** Credits that cannot be spent again, because their cycle has ended. */
+  /** The refunded credits that cannot be spent again, because their cycle has ended. */
   readonly expired: number;
 }
 
 export interface Cycle {
-  /** The end user: a UUID that you choose. */
+  /** The ID of the end user: a UUID that you choose. */
   readonly end_user_id: string;
   /** A whole number of credits. */
   readonly amount: number;
-  /** When the cycle was started, in UTC, but without the suffix `Z` that all other timestamps have. Append `Z` before you parse it: most languages read a timestamp without a zone as local time. */
+  /** When the cycle was started, in UTC. Unlike all other timestamps, this timestamp does not end in `Z`. Append `Z` before you parse it: most languages read a timestamp without a time zone as local time. */
   readonly created_at: string;
   readonly current_cycle_start: string;
   readonly current_cycle_end: string;
@@ -155,44 +155,44 @@ export interface Cycle {
   readonly status: 'active' | 'canceled';
   /** Present only if the validity is in months. */
   readonly validity_months?: number;
-  /** The maximum number of unused credits that roll over to the next period at each renewal. 0 or absent means none. */
+  /** The maximum number of unused credits that roll over to the next period at each renewal. If 0 or absent, no credits roll over. */
   readonly rollover_max?: number;
   readonly next_cycle?: NextCycle;
 }
 
 export interface Hold {
-  /** The end user: a UUID that you choose. */
+  /** The ID of the end user: a UUID that you choose. */
   readonly end_user_id: string;
-  /** Identifies the hold in `/capture` and `/release`. */
+  /** The ID of the hold. Send it to `/capture` or `/release`. */
   readonly hold_id: string;
   /** The credits that are held. */
   readonly amount: number;
   readonly created_at: string;
-  /** When the hold lapses, if it is neither captured nor released. */
+  /** When the hold lapses, unless it is captured or released first. */
   readonly expires_at: string;
   readonly status: 'open';
 }
 
 export interface OpenHold {
-  /** Identifies the hold in `/capture` and `/release`. */
+  /** The ID of the hold. Send it to `/capture` or `/release`. */
   readonly hold_id: string;
   /** The credits that are held. */
   readonly amount: number;
   readonly created_at: string;
-  /** When the hold lapses, if it is neither captured nor released. */
+  /** When the hold lapses, unless it is captured or released first. */
   readonly expires_at: string;
   readonly status: 'open';
 }
 
 export interface HoldList {
-  /** The end user: a UUID that you choose. */
+  /** The ID of the end user: a UUID that you choose. */
   readonly end_user_id: string;
   /** Open holds, oldest first. */
   readonly holds: readonly OpenHold[];
 }
 
 export interface Capture {
-  /** The end user: a UUID that you choose. */
+  /** The ID of the end user: a UUID that you choose. */
   readonly end_user_id: string;
   /** The `hold_id` that `/hold` returned. */
   readonly hold_id: string;
@@ -202,13 +202,13 @@ export interface Capture {
   readonly amount: number;
   /** Held credits that returned to the balance. */
   readonly returned: number;
-  /** Held credits that expired, because their cycle has ended. */
+  /** Held credits that expired because their cycle had ended. */
   readonly expired: number;
   readonly status: 'captured';
 }
 
 export interface Release {
-  /** The end user: a UUID that you choose. */
+  /** The ID of the end user: a UUID that you choose. */
   readonly end_user_id: string;
   /** The `hold_id` that `/hold` returned. */
   readonly hold_id: string;
@@ -216,7 +216,7 @@ export interface Release {
   readonly amount: number;
   /** Held credits that returned to the balance. */
   readonly returned: number;
-  /** Held credits that expired, because their cycle has ended. */
+  /** Held credits that expired because their cycle had ended. */
   readonly expired: number;
   readonly status: 'released';
 }
@@ -226,50 +226,50 @@ export interface CycleEntry {
   readonly cycle_end: string;
   /** The credits that can be spent from the cycle. Held credits are not included. */
   readonly amount: number;
-  /** The credits that the period started with, including those that rolled over. */
+  /** The credits that the period started with, including credits that rolled over from the previous period. */
   readonly starting_amount: number;
   /** `canceled` if the cycle was stopped or replaced. A canceled cycle does not renew. */
   readonly status: 'active' | 'canceled';
   readonly cycle_type: 'recurring' | 'one-time';
   /** Present only if the validity is in months. */
   readonly validity_months?: number;
-  /** The maximum number of unused credits that roll over to the next period at each renewal. 0 or absent means none. */
+  /** The maximum number of unused credits that roll over to the next period at each renewal. If 0 or absent, no credits roll over. */
   readonly rollover_max?: number;
   readonly next_cycle?: NextCycle;
 }
 
 export interface NextCycle {
-  /** The end of the current period. */
+  /** When the cycle starts: at the end of the current period. */
   readonly starts_at: string;
   /** A whole number of credits. */
   readonly amount: number;
   readonly validity_days?: number;
   readonly validity_months?: number;
-  /** The maximum number of unused credits that roll over to the next period at each renewal. 0 or absent means none. */
+  /** The maximum number of unused credits that roll over to the next period at each renewal. If 0 or absent, no credits roll over. */
   readonly rollover_max?: number;
 }
 
 export interface Preview {
-  /** The end user: a UUID that you choose. */
+  /** The ID of the end user: a UUID that you choose. */
   readonly end_user_id: string;
   /** When the new cycle would start. */
   readonly starts_at: string;
   /** The balance right after the `/start-cycle` request. */
   readonly active_balance: number;
-  /** The balance when the new cycle starts, if nothing is written until then. */
+  /** The balance when the new cycle starts, if nothing is written before then. */
   readonly active_balance_at_start: number;
-  /** Credits of the current period that expire unused when the new cycle starts. */
+  /** Unused credits of the current period that expire when the new cycle starts. */
   readonly expiring: number;
-  /** The cycles right after the `/start-cycle` request, oldest first, without those that have ended. */
+  /** The cycles right after the `/start-cycle` request, oldest first. Cycles that have ended are not included. */
   readonly active_balance_by_cycle: readonly CycleEntry[];
 }
 
 export interface Balance {
-  /** The end user: a UUID that you choose. */
+  /** The ID of the end user: a UUID that you choose. */
   readonly end_user_id: string;
   /** Every cycle that has not ended, oldest first. */
   readonly active_balance_by_cycle: readonly CycleEntry[];
-  /** The sum of the `amount` of all cycles. */
+  /** The sum of `amount` over all cycles in `active_balance_by_cycle`. */
   readonly active_balance: number;
   /** Held credits, which only a capture can spend; absent if there are none. */
   readonly held?: number;
@@ -277,209 +277,209 @@ export interface Balance {
 
 export interface BalancePoint {
   readonly at: string;
-  /** The credits that can be spent at this instant. */
+  /** The credits that can be spent at the instant `at`. */
   readonly active_balance: number;
   /** Held credits, which only a capture can spend; absent if there are none. */
   readonly held?: number;
 }
 
 export interface BalanceHistory {
-  /** The end user: a UUID that you choose. */
+  /** The ID of the end user: a UUID that you choose. */
   readonly end_user_id: string;
   /** Oldest first. */
   readonly points: readonly BalancePoint[];
 }
 
 export interface TouchedCycle {
-  /** The transaction that started the cycle: an addition, a cycle start, the start of a scheduled plan, or a refund. */
+  /** The ID of the cycle, which is the ID of the transaction that started the cycle. The kind of that transaction is `add`, `start-cycle`, `change-plan` or `refund`. */
   readonly cycle_id: string;
   /** The number of the period, counted from 0; always 0 for a one-time cycle. */
   readonly period: number;
-  /** Credits that were added to the cycle (positive) or spent from it (negative). */
+  /** Positive: the credits that the transaction added to the cycle. Negative: the credits that the transaction spent from the cycle. */
   readonly amount: number;
-  /** The change in the held credits of the cycle; absent if they did not change. */
+  /** The change in the number of held credits of the cycle. Absent if the number did not change. */
   readonly held?: number;
   readonly cycle_type?: 'recurring' | 'one-time';
-  /** The amount of the plan: the credits that the period started with, not including those that rolled over. */
+  /** The credits with which the period started, not including credits that rolled over from the previous period. */
   readonly starting_amount?: number;
   readonly cycle_start?: string;
   readonly cycle_end?: string;
 }
 
 export interface Transaction {
-  /** The transaction IDs of an end user sort in order of creation. */
+  /** The ID of the transaction. If you sort the transactions of an end user by ID, they are in order of creation. */
   readonly transaction_id: string;
-  /** Positive for additions, cycle starts, renewals and refunds; negative for subtractions and captures; otherwise 0. */
+  /** The change in credits: positive for additions, cycle starts, renewals and refunds; negative for subtractions and captures; 0 for all other transactions. */
   readonly amount: number;
   readonly created_at: string;
-  /** When the transaction stops affecting the balance. */
+  /** The end of the last period that the transaction affected. From then on, the transaction does not affect the balance. */
   readonly expire_at: string;
-  /** With `details`: the call that made the transaction; `schedule-plan` for a `/start-cycle` that takes effect at the end of the period. For automatic events: `renew`, `change-plan` (the start of a scheduled plan) or `lapse`. */
+  /** Only with `details`. For a request: the name of the call, or `schedule-plan` for a `/start-cycle` that takes effect at the end of the period. For an automatic event: `renew`, `lapse`, or `change-plan` if a scheduled plan started. */
   readonly kind?: 'add' | 'subtract' | 'refund' | 'start-cycle' | 'renew' | 'schedule-plan' | 'change-plan' | 'stop-cycle' | 'hold' | 'capture' | 'release' | 'lapse';
-  /** With `details`: the note of the request; null if it had none. */
+  /** Only with `details`. The note of the request; null if the request had no note. */
   readonly note?: string | null;
-  /** With `details`: who made the transaction: `key:` and the number of an API key, `user:` and the ID of a console user, or `import:` and the number of an import. For automatic events: `renewal`, `change` or `lapse`. */
+  /** Only with `details`. The actor who made the transaction: `key:` followed by the ID of an API key, `user:` followed by the ID of a console user, or `import:` followed by the number of an import. For automatic events: `renewal`, `change` or `lapse`. */
   readonly actor?: string;
-  /** With `details`: for a capture, release or lapse, the hold that it closed; for a refund, the transaction that it refunded; for the start of a scheduled plan, the transaction that scheduled it. */
+  /** Only with `details`. For a capture, release or lapse: the ID of the hold that was closed. For a refund: the ID of the transaction that was refunded. For the start of a scheduled plan: the ID of the transaction that scheduled the plan. Otherwise absent. */
   readonly reference?: string;
-  /** With `details`, for a subtraction or capture: the credits that can still be refunded. */
+  /** Only with `details`. For a subtraction or a capture: the credits that can still be refunded. */
   readonly refundable?: number;
-  /** With `details`: the change in the held credits; absent if they did not change. */
+  /** Only with `details`. The change in the number of held credits. Absent if the number did not change. */
   readonly held?: number;
-  /** With `details`: the cycles that the transaction affected, in the order in which it affected them. `cycle_type`, `starting_amount`, `cycle_start` and `cycle_end` are left out after the tenth cycle of a transaction, and for some cycles if the transactions of a page affected hundreds of them. */
+  /** Only with `details`. The cycles that the transaction affected, in the order in which it affected them. `cycle_type`, `starting_amount`, `cycle_start` and `cycle_end` are left out after the tenth cycle of a transaction, and for some cycles if the transactions of a page affected hundreds of them. */
   readonly cycles?: readonly TouchedCycle[];
 }
 
 export interface TransactionList {
-  /** The end user: a UUID that you choose. */
+  /** The ID of the end user: a UUID that you choose. */
   readonly end_user_id: string;
   /** Most recent first. */
   readonly transactions: readonly Transaction[];
-  /** Only with `limit` or `cursor`: the `cursor` for the next page; null if there are no more transactions. */
+  /** Present only if you send `limit` or `cursor`. To get the next page, send this value as `cursor`. Null if there are no more transactions. */
   readonly next_cursor?: string | null;
 }
 
 /** Credits were added. */
 export interface CreditsAddedEvent {
-  /** Identifies the event. A webhook may be delivered more than once: ignore an event whose ID you have processed. */
+  /** The ID of the event. Scrip may deliver an event more than once: ignore events that you have already processed. */
   readonly id: string;
   readonly type: 'credits.added';
   /** When the event happened. */
   readonly timestamp: string;
   readonly data: {
-    /** The end user: a UUID that you choose. */
+    /** The ID of the end user: a UUID that you choose. */
     readonly end_user_id: string;
-    /** The transaction, as in `/get-all-user-transactions`. */
+    /** The ID of the transaction in `/get-all-user-transactions`. */
     readonly transaction_id: string;
     /** The credits that were added. */
     readonly amount: number;
     /** When the credits expire. */
     readonly expire_at: string;
-    /** The credits that can be spent after the event, like `active_balance` in `/get-active-balance`. */
+    /** The balance after the event: the credits that the end user can spend. */
     readonly balance: number;
   };
 }
 
 /** Credits were spent by a subtraction or a capture. */
 export interface CreditsSubtractedEvent {
-  /** Identifies the event. A webhook may be delivered more than once: ignore an event whose ID you have processed. */
+  /** The ID of the event. Scrip may deliver an event more than once: ignore events that you have already processed. */
   readonly id: string;
   readonly type: 'credits.subtracted';
   /** When the event happened. */
   readonly timestamp: string;
   readonly data: {
-    /** The end user: a UUID that you choose. */
+    /** The ID of the end user: a UUID that you choose. */
     readonly end_user_id: string;
-    /** The transaction, as in `/get-all-user-transactions`. */
+    /** The ID of the transaction in `/get-all-user-transactions`. */
     readonly transaction_id: string;
     /** The credits that were spent. */
     readonly amount: number;
-    /** The hold that was captured, if any. */
+    /** For a capture: the ID of the hold. Absent for a subtraction. */
     readonly hold_id?: string;
-    /** The credits that can be spent after the event, like `active_balance` in `/get-active-balance`. */
+    /** The balance after the event: the credits that the end user can spend. */
     readonly balance: number;
   };
 }
 
 /** A subtraction or a capture was refunded. */
 export interface CreditsRefundedEvent {
-  /** Identifies the event. A webhook may be delivered more than once: ignore an event whose ID you have processed. */
+  /** The ID of the event. Scrip may deliver an event more than once: ignore events that you have already processed. */
   readonly id: string;
   readonly type: 'credits.refunded';
   /** When the event happened. */
   readonly timestamp: string;
   readonly data: {
-    /** The end user: a UUID that you choose. */
+    /** The ID of the end user: a UUID that you choose. */
     readonly end_user_id: string;
-    /** The refund, as in `/get-all-user-transactions`. */
+    /** The ID of the refund in `/get-all-user-transactions`. */
     readonly transaction_id: string;
     /** The refunded credits that can be spent again. */
     readonly amount: number;
     /** The refunded credits that cannot be spent again, because their cycle has ended. */
     readonly expired: number;
-    /** The transaction that was refunded. */
+    /** The ID of the transaction that was refunded. */
     readonly refunded_transaction_id: string;
-    /** The credits that can be spent after the event, like `active_balance` in `/get-active-balance`. */
+    /** The balance after the event: the credits that the end user can spend. */
     readonly balance: number;
   };
 }
 
 /** Credits expired at the end of a period. */
 export interface CreditsExpiredEvent {
-  /** Identifies the event. A webhook may be delivered more than once: ignore an event whose ID you have processed. */
+  /** The ID of the event. Scrip may deliver an event more than once: ignore events that you have already processed. */
   readonly id: string;
   readonly type: 'credits.expired';
   /** When the event happened. */
   readonly timestamp: string;
   readonly data: {
-    /** The end user: a UUID that you choose. */
+    /** The ID of the end user: a UUID that you choose. */
     readonly end_user_id: string;
-    /** The cycle: the ID of the transaction that started it. */
+    /** The ID of the cycle, which is the ID of the transaction that started the cycle. */
     readonly cycle_id: string;
     /** The credits that expired. */
     readonly amount: number;
-    /** The credits that can be spent after the event, like `active_balance` in `/get-active-balance`. */
+    /** The balance after the event: the credits that the end user can spend. */
     readonly balance: number;
   };
 }
 
-/** Credits will expire in 7 days, or in the number of days that the account has set. */
+/** Credits will expire in 7 days. Each account can set another number of days. */
 export interface CreditsExpiringEvent {
-  /** Identifies the event. A webhook may be delivered more than once: ignore an event whose ID you have processed. */
+  /** The ID of the event. Scrip may deliver an event more than once: ignore events that you have already processed. */
   readonly id: string;
   readonly type: 'credits.expiring';
   /** When the event happened. */
   readonly timestamp: string;
   readonly data: {
-    /** The end user: a UUID that you choose. */
+    /** The ID of the end user: a UUID that you choose. */
     readonly end_user_id: string;
-    /** The cycle: the ID of the transaction that started it. */
+    /** The ID of the cycle, which is the ID of the transaction that started the cycle. */
     readonly cycle_id: string;
     /** The credits that will expire unless they are spent first. */
     readonly amount: number;
     /** When the credits expire. */
     readonly expire_at: string;
-    /** The credits that can be spent after the event, like `active_balance` in `/get-active-balance`. */
+    /** The balance after the event: the credits that the end user can spend. */
     readonly balance: number;
   };
 }
 
-/** A request or a scheduled plan started a cycle. */
+/** A cycle was started by a request or by a scheduled change of plan. */
 export interface CycleStartedEvent {
-  /** Identifies the event. A webhook may be delivered more than once: ignore an event whose ID you have processed. */
+  /** The ID of the event. Scrip may deliver an event more than once: ignore events that you have already processed. */
   readonly id: string;
   readonly type: 'cycle.started';
   /** When the event happened. */
   readonly timestamp: string;
   readonly data: {
-    /** The end user: a UUID that you choose. */
+    /** The ID of the end user: a UUID that you choose. */
     readonly end_user_id: string;
-    /** The transaction, as in `/get-all-user-transactions`. */
+    /** The ID of the transaction in `/get-all-user-transactions`. */
     readonly transaction_id: string;
-    /** The cycle: the ID of the transaction that started it. */
+    /** The ID of the cycle, which is the ID of the transaction that started the cycle. */
     readonly cycle_id: string;
     /** The credits of the first period. */
     readonly amount: number;
     /** The end of the period. */
     readonly cycle_end: string;
-    /** The credits that can be spent after the event, like `active_balance` in `/get-active-balance`. */
+    /** The balance after the event: the credits that the end user can spend. */
     readonly balance: number;
   };
 }
 
 /** A cycle renewed: a new period began. */
 export interface CycleRenewedEvent {
-  /** Identifies the event. A webhook may be delivered more than once: ignore an event whose ID you have processed. */
+  /** The ID of the event. Scrip may deliver an event more than once: ignore events that you have already processed. */
   readonly id: string;
   readonly type: 'cycle.renewed';
   /** When the event happened. */
   readonly timestamp: string;
   readonly data: {
-    /** The end user: a UUID that you choose. */
+    /** The ID of the end user: a UUID that you choose. */
     readonly end_user_id: string;
-    /** The transaction, as in `/get-all-user-transactions`. */
+    /** The ID of the transaction in `/get-all-user-transactions`. */
     readonly transaction_id: string;
-    /** The cycle: the ID of the transaction that started it. */
+    /** The ID of the cycle, which is the ID of the transaction that started the cycle. */
     readonly cycle_id: string;
     /** The credits of the new period, including those that rolled over. */
     readonly amount: number;
@@ -487,110 +487,110 @@ export interface CycleRenewedEvent {
     readonly rolled_over: number;
     /** The end of the period. */
     readonly cycle_end: string;
-    /** The credits that can be spent after the event, like `active_balance` in `/get-active-balance`. */
+    /** The balance after the event: the credits that the end user can spend. */
     readonly balance: number;
   };
 }
 
 /** A cycle was stopped. Its credits stay usable until the end of the period. */
 export interface CycleStoppedEvent {
-  /** Identifies the event. A webhook may be delivered more than once: ignore an event whose ID you have processed. */
+  /** The ID of the event. Scrip may deliver an event more than once: ignore events that you have already processed. */
   readonly id: string;
   readonly type: 'cycle.stopped';
   /** When the event happened. */
   readonly timestamp: string;
   readonly data: {
-    /** The end user: a UUID that you choose. */
+    /** The ID of the end user: a UUID that you choose. */
     readonly end_user_id: string;
-    /** The transaction, as in `/get-all-user-transactions`. */
+    /** The ID of the transaction in `/get-all-user-transactions`. */
     readonly transaction_id: string;
-    /** The cycle: the ID of the transaction that started it. */
+    /** The ID of the cycle, which is the ID of the transaction that started the cycle. */
     readonly cycle_id: string;
     /** The end of the period. */
     readonly cycle_end: string;
-    /** The credits that can be spent after the event, like `active_balance` in `/get-active-balance`. */
+    /** The balance after the event: the credits that the end user can spend. */
     readonly balance: number;
   };
 }
 
-/** A hold lapsed, because it was neither captured nor released in time. */
+/** A hold lapsed because it was neither captured nor released in time. */
 export interface HoldLapsedEvent {
-  /** Identifies the event. A webhook may be delivered more than once: ignore an event whose ID you have processed. */
+  /** The ID of the event. Scrip may deliver an event more than once: ignore events that you have already processed. */
   readonly id: string;
   readonly type: 'hold.lapsed';
   /** When the event happened. */
   readonly timestamp: string;
   readonly data: {
-    /** The end user: a UUID that you choose. */
+    /** The ID of the end user: a UUID that you choose. */
     readonly end_user_id: string;
-    /** The transaction, as in `/get-all-user-transactions`. */
+    /** The ID of the transaction in `/get-all-user-transactions`. */
     readonly transaction_id: string;
     /** The `hold_id` that `/hold` returned. */
     readonly hold_id: string;
     /** The credits that were held. */
     readonly amount: number;
-    /** The credits that can be spent after the event, like `active_balance` in `/get-active-balance`. */
+    /** The balance after the event: the credits that the end user can spend. */
     readonly balance: number;
   };
 }
 
 /** The balance fell below a threshold of the account. */
 export interface BalanceLowEvent {
-  /** Identifies the event. A webhook may be delivered more than once: ignore an event whose ID you have processed. */
+  /** The ID of the event. Scrip may deliver an event more than once: ignore events that you have already processed. */
   readonly id: string;
   readonly type: 'balance.low';
   /** When the event happened. */
   readonly timestamp: string;
   readonly data: {
-    /** The end user: a UUID that you choose. */
+    /** The ID of the end user: a UUID that you choose. */
     readonly end_user_id: string;
-    /** The credits that could be spent before the event. */
+    /** The balance before the event. */
     readonly previous_balance: number;
-    /** The transaction that caused the event; absent if credits expired without a transaction. */
+    /** The ID of the transaction that caused the event. Absent if credits expired and no transaction was recorded. */
     readonly transaction_id?: string;
-    /** The threshold. A number of credits, such as `20`, or a percentage of the latest grant, such as `20%`. */
+    /** The threshold that the balance fell below. A threshold is a number of credits, such as `20`, or a percentage of the latest grant, such as `20%`. */
     readonly threshold: string;
-    /** The credits that can be spent after the event, like `active_balance` in `/get-active-balance`. */
+    /** The balance after the event: the credits that the end user can spend. */
     readonly balance: number;
   };
 }
 
 /** The balance fell to 0. */
 export interface BalanceExhaustedEvent {
-  /** Identifies the event. A webhook may be delivered more than once: ignore an event whose ID you have processed. */
+  /** The ID of the event. Scrip may deliver an event more than once: ignore events that you have already processed. */
   readonly id: string;
   readonly type: 'balance.exhausted';
   /** When the event happened. */
   readonly timestamp: string;
   readonly data: {
-    /** The end user: a UUID that you choose. */
+    /** The ID of the end user: a UUID that you choose. */
     readonly end_user_id: string;
-    /** The credits that could be spent before the event. */
+    /** The balance before the event. */
     readonly previous_balance: number;
-    /** The transaction that caused the event; absent if credits expired without a transaction. */
+    /** The ID of the transaction that caused the event. Absent if credits expired and no transaction was recorded. */
     readonly transaction_id?: string;
-    /** The credits that can be spent after the event, like `active_balance` in `/get-active-balance`. */
+    /** The balance after the event: the credits that the end user can spend. */
     readonly balance: number;
   };
 }
 
-/** The balance is no longer 0, or no longer below a threshold. A first grant does not cause this event. */
+/** The balance is no longer 0, or no longer below a threshold. The first grant to an end user does not cause this event. */
 export interface BalanceRecoveredEvent {
-  /** Identifies the event. A webhook may be delivered more than once: ignore an event whose ID you have processed. */
+  /** The ID of the event. Scrip may deliver an event more than once: ignore events that you have already processed. */
   readonly id: string;
   readonly type: 'balance.recovered';
   /** When the event happened. */
   readonly timestamp: string;
   readonly data: {
-    /** The end user: a UUID that you choose. */
+    /** The ID of the end user: a UUID that you choose. */
     readonly end_user_id: string;
-    /** The credits that could be spent before the event. */
+    /** The balance before the event. */
     readonly previous_balance: number;
-    /** The transaction that caused the event; absent if credits expired without a transaction. */
+    /** The ID of the transaction that caused the event. Absent if credits expired and no transaction was recorded. */
     readonly transaction_id?: string;
-    /** The thresholds that the balance is no longer below. A number of credits, such as `20`, or a percentage of the latest grant, such as `20%`. */
+    /** The thresholds that the balance is no longer below. A threshold is a number of credits, such as `20`, or a percentage of the latest grant, such as `20%`. */
     readonly thresholds: readonly string[];
-    /** The credits that can be spent after the event, like `active_balance` in `/get-active-balance`. */
+    /** The balance after the event: the credits that the end user can spend. */
     readonly balance: number;
   };
 }
@@ -610,17 +610,17 @@ export type Event =
   | BalanceRecoveredEvent;
 
 export interface EventList {
-  /** The events in the order in which Scrip recorded them. For each end user, this is the order in which they happened. */
+  /** The events, in the order in which Scrip recorded them. The events of one end user are in the order in which they happened. */
   readonly events: readonly Event[];
-  /** Send this as `after` to get the events that follow, now or later. It is present in every response. */
+  /** To get the events that follow, send this cursor as `after`. Every response has a cursor, even if no events follow yet. */
   readonly next_cursor: string;
-  /** Whether more events may be available now. If false, ask again later. */
+  /** Whether more events may be available now. If false, wait before you send the next request. */
   readonly has_more: boolean;
 }
 
 /** A test of a webhook. */
 export interface WebhookTestEvent {
-  /** Identifies the event. A webhook may be delivered more than once: ignore an event whose ID you have processed. */
+  /** The ID of the event. Scrip may deliver an event more than once: ignore events that you have already processed. */
   readonly id: string;
   readonly type: 'webhook.test';
   /** When the test was requested. */
@@ -632,18 +632,18 @@ export interface WebhookTestEvent {
 }
 
 export interface TestClock {
-  /** The current time of the ledger. It does not change until you move the test clock. */
+  /** The current time of the ledger. The time changes only when you move the test clock. */
   readonly now: string;
 }
 
 export interface Problem {
-  /** The path, on this server, of a page that describes the error. */
+  /** The path of a documentation page on this server. The page explains the error. */
   readonly type: string;
-  /** A short description of the error, the same each time this error occurs. */
+  /** A short description of the error. All occurrences of an error have the same title. */
   readonly title: string;
   /** The HTTP status. */
   readonly status: number;
-  /** The name of the error, for use in programs. Later versions may add names. */
+  /** The name of the error, for use in programs. Later versions of Scrip may add names. */
   readonly error: string;
   /** The name of the error in capitals, such as `INSUFFICIENT_FUNDS`. Exceptions: `ACTIVE_CYCLE_EXISTS` for `CycleAlreadyActive`, `NO_ACTIVE_CYCLE` for `CycleNotFound`, and `AMOUNT_NEGATIVE` for an `amount` of 0 or less. */
   readonly error_code: string;
@@ -655,19 +655,19 @@ export interface Problem {
   readonly message: string;
   /** What is wrong with this request, or why it failed. */
   readonly detail: string;
-  /** `InvalidField`: each field that is missing, unknown or invalid. */
+  /** Only for `InvalidField`: one entry for each field that is missing, unknown or invalid. */
   readonly errors?: readonly {
     /** JSON Pointer to the field. */
     readonly path: string;
     readonly message: string;
   }[];
-  /** `InsufficientFunds`, `BalanceTooLarge`, `RefundTooLarge`: the credits that were requested. */
+  /** Only for `InsufficientFunds`, `BalanceTooLarge` and `RefundTooLarge`: the credits that were requested. */
   readonly requested?: number;
-  /** `InsufficientFunds`: the balance; for a capture, the balance and the held credits together. `BalanceTooLarge`: how many more credits the end user can have. */
+  /** Only for `InsufficientFunds` and `BalanceTooLarge`. For `InsufficientFunds`: the balance; for a capture, the balance and the held credits together. For `BalanceTooLarge`: how many more credits the end user can have. */
   readonly available?: number;
-  /** `InsufficientFunds`: the credits that are missing. */
+  /** Only for `InsufficientFunds`: the credits that are missing. */
   readonly shortfall?: number;
-  /** `RefundTooLarge`: the credits of the transaction that can still be refunded. */
+  /** Only for `RefundTooLarge`: the credits of the transaction that can still be refunded. */
   readonly refundable?: number;
   readonly cycle?: Cycle;
 }

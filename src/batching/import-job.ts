@@ -1,4 +1,4 @@
-// Grants the rows that imports in other processes have queued, one batch at a time.
+// Grants the credits of the rows that imports in other processes have queued, one batch at a time.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ImportGranter } from '../store/tools/ledger-import.ts';

@@ -79,7 +79,7 @@ function refuseAnother(account: string, last: LedgerImport | undefined): void {
       ? `was imported into ${account} at ${instantText(last)}`
       : `was only partly imported into ${account} (${last.done} of ${last.rows} rows); finish that import first`;
   throw new CannotOpen(
-    `Another file, ${last.fileName}, ${state}. A row that is in both files would be granted twice; if the files share no rows, add --another.`,
+    `Another file, ${last.fileName}, ${state}. Rows that are in both files would be granted twice; if no row is in both files, add --another.`,
   );
 }
 

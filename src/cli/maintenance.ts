@@ -33,7 +33,9 @@ async function migrate({ totals, create }: CreateOption & { totals?: true }): Pr
     process.stdout.write('The ledger schema is up to date.\n');
     if (!totals) return;
     await tools.rebuildTotals();
-    process.stdout.write('Totals reset. A running server rebuilds them from the postings.\n');
+    process.stdout.write(
+      'On PostgreSQL, the totals and lists are now rebuilt. For a ledger file, a running server rebuilds them.\n',
+    );
   });
 }
 

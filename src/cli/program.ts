@@ -42,7 +42,8 @@ PostgreSQL only: DATABASE_LANES, DATABASE_PREPARED, DATABASE_CITUS, DATABASE_SHA
 DATABASE_ACCEPT_UNSAFE.
 docs/settings.md describes every setting; docs/operating/monitoring.md describes the OpenTelemetry settings.
 
-You can run all commands except copy and restore while a server is running.`;
+You can run all commands except serve, demo, copy and restore while a server is running.
+On PostgreSQL, you can also run several servers.`;
 
 export async function runCommandLine(): Promise<void> {
   // A reader such as `head` may close the pipe early; the command still completes.
@@ -89,10 +90,10 @@ const EXPLAINED = [CannotOpen, CopyStopped, ImportStopped, InvalidSetting, Unusa
 /** Returns a sentence for an error that the operator can correct, and the stack of any other error. */
 function explain(error: unknown): string {
   if (EXPLAINED.some((kind) => error instanceof kind)) return (error as Error).message;
-  if (error instanceof StoreFault) return `Could not write to the ledger (${error.message}); try again.`;
+  if (error instanceof StoreFault) return `The database failed (${error.message}); try again.`;
   const { code, message, stack } = error as NodeJS.ErrnoException;
-  if (code === 'EADDRINUSE') return `Address already in use (${message}); set PORT or HOST.`;
+  if (code === 'EADDRINUSE') return `Address already in use (${message}); set a different PORT or HOST.`;
   if (code === 'EACCES' || code === 'EADDRNOTAVAIL')
-    return `Cannot listen on this address (${message}); set PORT or HOST.`;
+    return `Cannot listen on this address (${message}); set a different PORT or HOST.`;
   return stack ?? String(error);
 }

@@ -40,7 +40,7 @@ export function addWebhookCommands(program: Command): void {
     change(
       id,
       (endpoints) => endpoints.pause(null, id),
-      `Webhook endpoint ${id} paused; its events wait until you resume it.`,
+      `Webhook endpoint ${id} paused; its events wait until you resume the endpoint.`,
     ),
   );
   onEndpoint(webhook, 'resume', 'send events again, and all waiting events now').action((id: number) =>
@@ -50,7 +50,7 @@ export function addWebhookCommands(program: Command): void {
     change(id, (endpoints) => endpoints.remove(null, id), `Webhook endpoint ${id} removed.`),
   );
   onEndpoint(webhook, 'test', 'send a test event').action((id: number) =>
-    change(id, (endpoints) => endpoints.sendTest(null, id), 'Test event queued; the running server sends it.'),
+    change(id, (endpoints) => endpoints.sendTest(null, id), 'Test event queued; the server will send it.'),
   );
   onEndpoint(webhook, 'resend', 'send an event again, or all events of a time span')
     .option('--event <id>', 'the event to send again, evt_…')
@@ -147,11 +147,9 @@ async function resend(id: number, { event, from, to }: ResendArguments): Promise
       : Number(await endpoints.resend(null, id, event ?? ''));
     if (count === 0 && !isRange)
       throw new CannotOpen(
-        `Event ${event} is not among the latest deliveries of webhook endpoint ${id}; use --from and --to.`,
+        `The latest deliveries of webhook endpoint ${id} do not include event ${event}; use --from and --to.`,
       );
-    process.stdout.write(
-      `${counted(count, 'event')} queued; the running server sends ${count === 1 ? 'it' : 'them'}.\n`,
-    );
+    process.stdout.write(`${counted(count, 'event')} queued; the server will send ${count === 1 ? 'it' : 'them'}.\n`);
   });
 }
 
@@ -169,7 +167,9 @@ function eventTypes(text: string): readonly EventType[] {
   const names = text.split(',').map((name) => name.trim());
   const types = EVENT_TYPES.filter((type) => names.includes(type));
   if (new Set(names).size !== types.length)
-    throw new InvalidArgumentError(`Must be event types, separated by commas: ${EVENT_TYPES.join(', ')}.`);
+    throw new InvalidArgumentError(
+      `Must be one or more of these event types, separated by commas: ${EVENT_TYPES.join(', ')}.`,
+    );
   return types;
 }
 

@@ -81,8 +81,8 @@ export const PROBLEMS = {
   Unauthorized: {
     status: 401,
     title: 'Missing or invalid API key',
-    detail: 'Send one header `Authorization: Bearer <API key>` with a key that is not revoked.',
-    remedy: 'Send a valid API key. `scrip key list` and the console show the keys of an account.',
+    detail: 'The request has no valid API key. Send one header `Authorization: Bearer <API key>`.',
+    remedy: 'Send an API key that is not revoked. `scrip key list` and the console show which keys are revoked.',
   },
   InsufficientFunds: {
     status: 402,
@@ -94,29 +94,29 @@ export const PROBLEMS = {
   Forbidden: {
     status: 403,
     title: 'API key lacks the required scope',
-    detail: 'This key has the scope `read`; this call requires `write`.',
-    remedy: 'Use a key with the scope `write`.',
+    detail: 'This API key has the scope `read`, but this call requires the scope `write`.',
+    remedy: 'Use an API key with the scope `write`.',
   },
   CycleNotFound: {
     status: 404,
     title: 'No current cycle',
     detail: 'This end user has no cycle to stop.',
-    remedy: 'No action is needed. Check `end_user_id` if you expected a cycle.',
+    remedy: 'If you expected a cycle, check `end_user_id`. Otherwise, no action is needed.',
   },
   HoldNotFound: {
     status: 404,
     title: 'No such open hold',
     detail:
-      'This end user has no open hold with this `hold_id`: it was captured or released, has lapsed, or never existed. Nothing was changed.',
+      'This end user has no open hold with this `hold_id`: the hold was captured or released, has lapsed, or never existed. Nothing was changed.',
     remedy:
-      'Check `GET /get-holds`. If the hold has lapsed, its credits are in the balance again, unless their cycle has ended. Spend them with `POST /subtract`, and send a longer `expires_in_seconds` next time.',
+      '`GET /get-holds` lists the open holds. If the hold has lapsed, its credits have returned to the balance, except credits whose cycle has ended. To charge for the work, send `POST /subtract`. For the next hold, send a larger `expires_in_seconds`.',
     inForm: 'This hold is no longer open. Nothing was changed.',
   },
   TransactionNotFound: {
     status: 404,
     title: 'Transaction not found',
     detail: 'This end user has no transaction with this `transaction_id`. Nothing was changed.',
-    remedy: 'Send the `Transaction-Id` of the subtraction or capture, and the `end_user_id` of that request.',
+    remedy: 'Send the `Transaction-Id` and the `end_user_id` of the subtraction or capture.',
   },
   NotFound: {
     status: 404,
@@ -141,22 +141,23 @@ export const PROBLEMS = {
   CycleAlreadyActive: {
     status: 409,
     title: 'A cycle is already active',
-    detail: 'A cycle is already active. Nothing was changed. To replace it, send "on_active": "replace".',
-    remedy: 'Keep the active cycle, which the field `cycle` contains, or send `"on_active": "replace"` to replace it.',
+    detail: 'A cycle is already active. Nothing was changed. To replace the active cycle, send "on_active": "replace".',
+    remedy:
+      'The field `cycle` contains the active cycle. Keep the active cycle, or send `"on_active": "replace"` to replace it.',
     inForm: 'A cycle is already active. Stop it before you start another.',
   },
   TooManyHolds: {
     status: 409,
     title: 'Too many open holds',
-    detail: `This end user has ${grouped(OPEN_HOLDS_MAX)} open holds, the maximum. Nothing was held.`,
-    remedy: 'Capture or release holds that are no longer needed. `GET /get-holds` lists them.',
+    detail: `This end user already has the maximum of ${grouped(OPEN_HOLDS_MAX)} open holds. Nothing was held.`,
+    remedy: 'Capture or release holds that are no longer needed. `GET /get-holds` lists the open holds.',
   },
   NotRefundable: {
     status: 409,
     title: 'Transaction cannot be refunded',
     detail:
       'This transaction did not spend credits: only subtractions and captures can be refunded. Nothing was changed.',
-    remedy: 'Send the `Transaction-Id` of a subtraction or of a capture.',
+    remedy: 'Send the `Transaction-Id` of a subtraction or a capture.',
   },
   RefundTooLarge: {
     status: 409,
@@ -165,7 +166,7 @@ export const PROBLEMS = {
       refundable === 0 || requested === null
         ? 'All credits of this transaction have already been refunded. Nothing was changed.'
         : `Only ${credits(refundable)} of this transaction can still be refunded, less than the ${grouped(requested)} requested. Nothing was refunded.`,
-    remedy: 'Refund at most `refundable` credits, or omit `amount` to refund all credits that are left.',
+    remedy: 'Refund at most `refundable` credits, or omit `amount` to refund all `refundable` credits.',
   },
   PayloadTooLarge: {
     status: 413,
@@ -183,14 +184,14 @@ export const PROBLEMS = {
     status: 417,
     title: 'Unsupported expectation',
     detail: (expectation: string) => `The header \`Expect: ${expectation}\` is not supported.`,
-    remedy: 'Leave the `Expect` header out, or send `100-continue`.',
+    remedy: 'Omit the `Expect` header, or send `Expect: 100-continue`.',
   },
   InvalidField: {
     status: 422,
     title: 'Invalid field',
     detail: (errors: readonly FieldError[]) =>
       errors.map(({ path, message }) => `${path || 'the body'} ${message}`).join('; '),
-    remedy: 'Correct the fields in `errors`: each is missing, unknown, or has a value that is not allowed.',
+    remedy: 'Correct the fields that `errors` lists. Each of these fields is missing, unknown or invalid.',
   },
   BalanceTooLarge: {
     status: 422,
@@ -204,9 +205,11 @@ export const PROBLEMS = {
   IdempotencyKeyReused: {
     status: 422,
     title: 'Idempotency key reused',
-    detail: 'This Idempotency-Key was sent before with other fields or to another path. Nothing was changed.',
-    remedy: 'Use a new key for a new request. Send the same key only with the same request.',
-    inForm: 'This form was already submitted with different values, and those were applied. Check the result below.',
+    detail:
+      'An earlier request with this Idempotency-Key had different fields or a different path. Nothing was changed.',
+    remedy: 'Use a new key for each new operation. Use the same key only to send the same request again.',
+    inForm:
+      'This form was already submitted with different values. The new values were not applied. Check the result below.',
   },
   TooManyRequests: {
     status: 429,
@@ -217,13 +220,13 @@ export const PROBLEMS = {
   HeadersTooLarge: {
     status: 431,
     title: 'Headers too large',
-    detail: `The request has more than ${HEADERS_MAX} headers, or they exceed ${grouped(HEADER_BYTES_MAX)} bytes. The connection is closed.`,
-    remedy: 'Send fewer and shorter headers.',
+    detail: `The request has more than ${HEADERS_MAX} headers, or its headers exceed ${grouped(HEADER_BYTES_MAX)} bytes. The connection is closed.`,
+    remedy: 'Send fewer or shorter headers.',
   },
   Internal: {
     status: 500,
     title: 'Internal error',
-    detail: 'Internal error. Details are logged under this request_id.',
+    detail: 'Internal error. The log of the server contains the details under this request_id.',
     remedy:
       'Ask the operator to look up the `request_id` in the log. Scrip stops writing if the ledger may be corrupt.',
     inForm: 'Internal error. Ask your administrator to look at the log before you try again.',
@@ -244,16 +247,16 @@ export const PROBLEMS = {
     status: 503,
     title: 'Outcome unknown',
     detail:
-      'The database failed before it confirmed the write, so the write may or may not have been applied. Send the request again with the same Idempotency-Key, or read the balance first.',
+      'The database failed before it confirmed the write, so the write may or may not have been applied. If the request had an Idempotency-Key, send it again with the same key. Otherwise, read the balance before you send it again.',
     remedy:
-      'If the request had an `Idempotency-Key`, send it again with the same key. Otherwise, read the balance first.',
+      'If the request had an `Idempotency-Key`, send it again with the same key. Otherwise, read the balance before you send it again.',
     inForm: "We couldn't confirm this. Resubmit unchanged; it won't be applied twice.",
   },
 } satisfies Readonly<Record<ProblemCode, Problem>>;
 
 /** The `detail` of `NotFound` if the ledger has no test clock. */
 export const NO_TEST_CLOCK =
-  'This ledger has no test clock. To get one, start Scrip with --test-clock on a new ledger.';
+  'This ledger has no test clock. To use a test clock, start Scrip with --test-clock on a new ledger.';
 
 /** Problems whose `error_code` is not derived from their name. Published clients of this API expect these codes. */
 const ERROR_CODES: Partial<Record<ProblemCode, string>> = {

@@ -219,7 +219,7 @@ const FIELDS: readonly (readonly [field: keyof Cycle, invariant: Invariant])[] =
 ];
 
 /**
- * @param now for cycles that have ended at `now`, `held` is not compared: a store does not update `held` after the end
+ * @param now for cycles that have ended by `now`, `held` is not compared: a store does not update `held` after the end
  */
 function* differences(expected: Cycle, stored: Cycle, now: Instant): Generator<Fault> {
   for (const [field, invariant] of FIELDS) {

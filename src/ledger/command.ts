@@ -165,7 +165,7 @@ export interface HoldResult {
   readonly captured: Amount;
   /** The credits that returned to running cycles. */
   readonly returned: Amount;
-  /** The credits that were not captured and are lost, because their cycles have ended. */
+  /** The credits that were not captured and are lost because their cycles have ended. */
   readonly expired: Amount;
 }
 

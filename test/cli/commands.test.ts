@@ -133,7 +133,7 @@ describe('command-line errors', { concurrency: COMMANDS_AT_ONCE }, () => {
     await assertOneLine(
       ['serve'],
       { ...environment, LOG_LEVEL: 'silent' },
-      /^Address already in use .*set PORT or HOST/,
+      /^Address already in use .*set a different PORT or HOST/,
     );
   });
 

@@ -127,7 +127,7 @@ describe('scrip import', { ...options, concurrency: COMMANDS_AT_ONCE }, () => {
     assert.equal(code, 1);
     assert.match(
       stderr,
-      /^Another file, balances\.csv, was imported into Lovelace Ltd at \S+\. A row .* add --another\.$/m,
+      /^Another file, balances\.csv, was imported into Lovelace Ltd at \S+\. Rows .* add --another\.$/m,
     );
     assert.equal((await auditAt(`file:${file}`)).postings, 20);
     const allowed = await scrip([...IMPORT, other, '--another'], ledgerAt(file));

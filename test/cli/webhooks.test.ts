@@ -59,9 +59,9 @@ for (const [name, ledger] of STORES) {
       assert.notEqual(rotated, secret);
       assert.equal(
         await run(environment, 'webhook', 'pause', '1'),
-        'Webhook endpoint 1 paused; its events wait until you resume it.',
+        'Webhook endpoint 1 paused; its events wait until you resume the endpoint.',
       );
-      assert.equal(await run(environment, 'webhook', 'test', '1'), 'Test event queued; the running server sends it.');
+      assert.equal(await run(environment, 'webhook', 'test', '1'), 'Test event queued; the server will send it.');
       assert.match(await list(), new RegExp(`${listed} +1 +${day} The endpoint was paused`));
       assert.equal(await run(environment, 'webhook', 'resume', '1'), 'Webhook endpoint 1 resumed.');
       assert.match(await list(), new RegExp(`${listed} +1$`));
@@ -120,7 +120,7 @@ describe('webhooks on the command line', { concurrency: COMMANDS_AT_ONCE }, () =
     const from = new Date(Date.now() - 600_000).toISOString();
     const to = new Date(Date.now() + 600_000).toISOString();
     const resend = ['webhook', 'resend', '1', '--from', from];
-    assert.equal(await run(environment, ...resend, '--to', to), '1 event queued; the running server sends it.');
+    assert.equal(await run(environment, ...resend, '--to', to), '1 event queued; the server will send it.');
     assert.match(
       (await run(environment, 'webhook', 'list')).split('\n')[1] ?? '',
       / 1 +\S+ \S+ The endpoint was paused/,
@@ -132,7 +132,7 @@ describe('webhooks on the command line', { concurrency: COMMANDS_AT_ONCE }, () =
     await assertOneLine(
       ['webhook', 'resend', '1', '--event', 'evt_1'],
       environment,
-      /^Event evt_1 is not among the latest deliveries of webhook endpoint 1; use --from and --to\.$/,
+      /^The latest deliveries of webhook endpoint 1 do not include event evt_1; use --from and --to\.$/,
     );
   });
 

@@ -112,7 +112,7 @@ test('the notice after a release says how many credits could not be returned bec
   const id = hold(console, 40, { seconds: 3 * 86_400 });
   console.advance(2 * DAY_MS);
   const text = await send(console, { id, action: 'release' });
-  const notice = 'Hold released: 10 credits returned. 30 credits expired, because their cycles have ended.';
+  const notice = 'Hold released: 10 credits returned. 30 credits expired because their cycles had ended.';
   assert.equal(noticeIn(text), notice);
 });
 
@@ -185,7 +185,7 @@ test('a refund restores credits of ended cycles only if a validity in days is en
   console.advance(2 * DAY_MS);
   assert.match((await console.get(transactionPath(id))).text, /30 credits come from cycles that have ended/);
   const partly = await send(console, { id, action: 'refund', amount: '35' });
-  const notice = '20 credits restored. 15 credits expired, because their cycles have ended.';
+  const notice = '20 credits restored. 15 credits expired because their cycles had ended.';
   assert.equal(noticeIn(partly), notice);
   assert.match(partly, /\+20 <br><span class="muted small">15 expired</);
   assert.match(await send(console, { id, action: 'refund', validity_days: '0' }), /Must be at least 1 day/);

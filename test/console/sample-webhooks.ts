@@ -129,7 +129,7 @@ export const NEW_ENDPOINT: EndpointView = endpointView({
   older: null,
   refused: {
     form: 'types',
-    state: { values: { types: 'balance.low' }, errors: { types: 'Choose types from this list.' } },
+    state: { values: { types: 'balance.low' }, errors: { types: 'Choose event types from this list.' } },
   },
 });
 

@@ -74,7 +74,7 @@ onBothStores('Webhooks', (start) => {
       ['', 'Enter a URL.'],
       ['http://receiver.example/', 'The URL must begin with https:// (or http:// for a loopback address).'],
       ['https://ada:secret@receiver.example/', 'The URL must not contain a user name or password.'],
-      ['https://10.0.0.7/', 'The address of the endpoint is not public.'],
+      ['https://10.0.0.7/', 'The IP address of the endpoint is not public.'],
     ] as const) {
       const { text } = await owner.post(LIST, { url, types: 'balance.low' });
       assert(decode(text).includes(`id="url-error">${error}<`), `${url}: ${error}`);
@@ -82,7 +82,7 @@ onBothStores('Webhooks', (start) => {
       assert.match(text, /value="balance\.low" checked/);
     }
     const unknown = await owner.post(LIST, { url: URL, types: 'balance.high' });
-    assert.match(unknown.text, /Choose types from this list\./);
+    assert.match(unknown.text, /Choose event types from this list\./);
     assert.match((await owner.get(LIST)).text, /No endpoints yet/);
   });
 
@@ -109,7 +109,7 @@ onBothStores('Webhooks', (start) => {
     const two = 'types=hold.lapsed&types=cycle.renewed';
     assertGoesTo(await member.postBody(`${path}/types`, two), `${path}?notice=types`);
     assert.deepEqual(await types(), ['cycle.renewed', 'hold.lapsed']);
-    assert.match((await member.post(`${path}/types`, { types: 'x' })).text, /Choose types from this list\./);
+    assert.match((await member.post(`${path}/types`, { types: 'x' })).text, /Choose event types from this list\./);
     assertGoesTo(await member.post(`${path}/types`), `${path}?notice=types`);
     assert.deepEqual(await types(), []);
     assert.match(textOf(await owner.get(path)), /Event types All types/);

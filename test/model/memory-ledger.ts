@@ -30,7 +30,7 @@ const OPTIONS: StoreOptions = {
   crash() {},
 };
 
-/** @param Store the simulated store; in a control, a store with a fault that the histories must find */
+/** @param Store the simulated store; a control passes one with a fault that the random histories must detect */
 export function newMemoryLedger(Store: typeof SimulatedStore = SimulatedStore): NewLedger {
   class MemoryStore extends Store {
     isFailing = false;

@@ -208,8 +208,8 @@ const NOT_PUBLIC = [
 for (const host of NOT_PUBLIC)
   test(`no webhook is sent to the address ${host}`, async (t) => {
     const url = `https://${host}/`;
-    assert.equal(urlProblem(url, RULES), 'The address of the endpoint is not public.');
-    assert.equal((await post(requests(t), url)).error, 'The address of the endpoint is not public.');
+    assert.equal(urlProblem(url, RULES), 'The IP address of the endpoint is not public.');
+    assert.equal((await post(requests(t), url)).error, 'The IP address of the endpoint is not public.');
   });
 
 test('a setting allows private addresses, but no setting allows link-local addresses', () => {
@@ -266,7 +266,7 @@ test('a host name is refused if it has no address, or if any of its addresses is
   const answers = [['10.0.0.1'], ['1.1.1.1', '169.254.169.254'], ['::ffff:127.0.0.1', '10.0.0.1'], []];
   for (const addresses of answers) {
     const sender = requests(t, { resolve: () => Promise.resolve(addresses) });
-    assert.match((await post(sender, 'https://hooks.example.com/')).error ?? '', /is not public|has no address/);
+    assert.match((await post(sender, 'https://hooks.example.com/')).error ?? '', /is not public|has no IP address/);
   }
 });
 
@@ -282,7 +282,7 @@ test('a webhook is sent to the address that was checked, and each new connection
   assert.equal(lookups, 1);
   // The next request needs a new connection, which causes the second lookup.
   sender.close();
-  assert.equal((await post(sender, url)).error, 'Without TLS, webhooks are sent only to this machine.');
+  assert.equal((await post(sender, url)).error, 'Scrip sends webhooks without TLS only to loopback addresses.');
   assert.equal(receiver.received.length, 1);
 });
 

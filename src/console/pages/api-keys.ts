@@ -57,7 +57,7 @@ function newKeyForm({ state, idempotencyKey }: ApiKeysView): string {
   return html`<section class="card">
 <form class="form inline" method="post" action="/console/api-keys">
 !${formError(state)}
-!${field({ ...name, hint: 'Where you use the key, such as Production backend.' }, state)}
+!${field({ ...name, hint: 'Where you use the key, such as “Production backend”.' }, state)}
 <div class="field"><label for="key-scope">Scope</label>
 <select class="input" id="key-scope" name="scope">!${options}</select>
 !${state?.errors.scope ? html`<p class="error">${state.errors.scope}</p>` : ''}</div>

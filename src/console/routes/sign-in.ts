@@ -17,8 +17,8 @@ export const CREDENTIALS_CHARACTERS_MAX = 1_000;
 
 const NOTICES: Readonly<Record<string, string>> = {
   'check-inbox':
-    'Check your inbox: we sent you an email with the next step. If it does not arrive within a few minutes, submit the form again.',
-  'reset-sent': 'If this address has an account, we sent a password reset link to it.',
+    'Check your inbox: we sent you an email with the next step. If the email does not arrive within a few minutes, submit the form again.',
+  'reset-sent': 'Check your inbox: if this email address has an account, we sent you a password reset link.',
   'password-set': 'Password reset. Sign in with your new password.',
   'signed-out': 'You have signed out.',
 };

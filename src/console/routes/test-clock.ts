@@ -15,7 +15,7 @@ const NOTICES = { moved: 'Test clock moved.' } as const;
 /** After the form is sent, the browser may return only to pages of the console and to the API reference. */
 const BACK = /^\/(?:console|docs)(?:[/?][!-~]*)?$/;
 
-const NOT_FORWARD = 'Must not be before the time of the test clock or after the year 9999.';
+const NOT_FORWARD = 'The test clock can move only forward, and not beyond the year 9999.';
 
 export function testClockRoutes(on: On, context: ConsoleContext): void {
   on('GET /console/test-clock', (request, reply, viewer) => sendTestClock(request, reply, viewer, null));

@@ -26,7 +26,8 @@ export function urlProblem(text: string, rules: AddressRules): string | null {
   const host = hostOf(url);
   if (url.protocol === 'http:' && !(allowsLoopback(rules) && isLoopbackHost(host)))
     return `The URL must begin with ${allowedSchemes(rules)}.`;
-  if (LOOPBACK_NAME.test(host) && !allowsLoopback(rules)) return 'The URL must not point to this machine.';
+  if (LOOPBACK_NAME.test(host) && !allowsLoopback(rules))
+    return 'The URL must not point to the machine that runs Scrip.';
   return ipaddr.isValid(host) ? addressProblem(host, url.protocol, rules) : null;
 }
 
@@ -38,10 +39,10 @@ export function urlProblem(text: string, rules: AddressRules): string | null {
 export function addressProblem(address: string, protocol: string, rules: AddressRules): string | null {
   const range = ipaddr.isValid(address) ? ipaddr.process(address).range() : 'invalid';
   if (range === 'loopback' && allowsLoopback(rules)) return null;
-  if (protocol !== 'https:') return 'Without TLS, webhooks are sent only to this machine.';
+  if (protocol !== 'https:') return 'Scrip sends webhooks without TLS only to loopback addresses.';
   if (range === 'unicast' || (rules.allowPrivate && PRIVATE_RANGES.has(range))) return null;
   // The sentence omits the address, which could reveal how a name resolves in the operator's network.
-  return 'The address of the endpoint is not public.';
+  return 'The IP address of the endpoint is not public.';
 }
 
 /** The host of a URL without the brackets of an IPv6 address. */

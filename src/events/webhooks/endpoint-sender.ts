@@ -320,7 +320,7 @@ export class EndpointSender {
       this.#finish(event);
       return;
     }
-    if (status === GONE) this.#pause('The endpoint responded with status 410, which means that it is gone.');
+    if (status === GONE) this.#pause('The endpoint responded with status 410 (Gone).');
     else if (isLast) this.#pause(`Nothing could be delivered for days. The last attempt: ${error}`);
     this.#failed.add(event);
     this.#queue.putBack(event);

@@ -163,7 +163,7 @@ export class WebhookRequests {
   }
 
   #check(addresses: readonly string[], protocol: string): void {
-    if (addresses.length === 0) throw new RefusedAddress('The host name has no address.');
+    if (addresses.length === 0) throw new RefusedAddress('The host name of the endpoint has no IP address.');
     for (const address of addresses) {
       const problem = addressProblem(address, protocol, this.#rules);
       if (problem !== null) throw new RefusedAddress(problem);

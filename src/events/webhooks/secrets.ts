@@ -37,7 +37,7 @@ export class SecretBox {
   /** @param key 64 hexadecimal digits */
   constructor(key: string) {
     if (!KEY.test(key))
-      throw new UnusableSecret('The key that encrypts the secrets of webhooks must be 64 hexadecimal digits.');
+      throw new UnusableSecret('The key that encrypts webhook secrets must be 64 hexadecimal digits.');
     this.#key = Buffer.from(key, 'hex');
   }
 
@@ -57,7 +57,9 @@ export class SecretBox {
       const text = decipher.update(bytes.subarray(IV_BYTES, -TAG_BYTES));
       return Buffer.concat([text, decipher.final()]).toString('utf8');
     } catch {
-      throw new UnusableSecret('The secret cannot be decrypted: it was encrypted with another key, or is damaged.');
+      throw new UnusableSecret(
+        'A webhook secret cannot be decrypted: it was encrypted with another key, or it is damaged.',
+      );
     }
   }
 }

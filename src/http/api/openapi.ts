@@ -21,7 +21,7 @@ export async function describe(app: FastifyInstance, { version, publicUrl }: Des
         title: 'Scrip',
         version,
         description:
-          'A credit ledger: it adds, holds, spends and refunds the credits of each end user, and renews them in cycles.',
+          'A credit ledger. Add, hold, spend and refund the credits of your end users, and renew credits in cycles.',
         license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
       },
       servers: [
@@ -32,7 +32,10 @@ export async function describe(app: FastifyInstance, { version, publicUrl }: Des
         { name: 'Credits', description: 'Add, subtract and refund credits; read balances and transactions.' },
         { name: 'Cycles', description: 'Credits that renew.' },
         { name: 'Holds', description: 'Credits that are set aside until the cost of some work is known.' },
-        { name: 'Events', description: 'What happened to end users. Read the events, or receive them by webhook.' },
+        {
+          name: 'Events',
+          description: 'Events report changes to the credits of end users. List events, or receive them by webhook.',
+        },
         {
           name: 'Test clock',
           description: 'A clock for tests. The time of the ledger changes only when you move this clock.',

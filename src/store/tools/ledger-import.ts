@@ -1,5 +1,5 @@
-// An import grants credits to the end users in the rows of a file. The transaction that grants a batch of rows also
-// stores the progress of the import, so that no row is granted twice.
+// An import grants credits to the end users in the rows of a file. The transaction that grants the credits of a
+// batch of rows also stores the progress of the import, so that no row is granted twice.
 
 import type { Add, Command, Outcome } from '../../ledger/command.ts';
 import type { Instant } from '../../ledger/instant.ts';
@@ -54,7 +54,7 @@ export interface ImportStep extends ImportPart {
   readonly granted: number;
 }
 
-/** Grants the rows that imports in other processes have queued. */
+/** Grants the credits of the rows that imports in other processes have queued. */
 export interface ImportGranter {
   /**
    * @returns whether a batch was queued

@@ -48,7 +48,7 @@ function cannotOpen(sentence: string | RegExp) {
 
 describe('a PostgreSQL server that may lose confirmed writes', () => {
   const refused = (settings: string) =>
-    `PostgreSQL runs with ${settings}, so a crash may lose confirmed writes; change the configuration of the server, or accept the risk with DATABASE_ACCEPT_UNSAFE=yes.`;
+    `PostgreSQL runs with ${settings}, so a crash may lose confirmed writes; change the configuration of PostgreSQL, or accept the risk with DATABASE_ACCEPT_UNSAFE=yes.`;
 
   test('a PostgreSQL server with synchronous_commit off is refused unless the risk is accepted', async () => {
     const url = await server.createDatabase();
@@ -128,7 +128,7 @@ describe('the schema of a ledger in PostgreSQL', () => {
     const url = await server.createDatabase();
     await assert.rejects(
       openPostgresTools(safe(url), { create: false }),
-      cannotOpen('There is no ledger in the database; check DATABASE_URL, or run `scrip migrate`.'),
+      cannotOpen('There is no ledger in the database; check DATABASE_URL, or run `scrip migrate` to create a ledger.'),
     );
     const { rows } = await server.query(`SELECT to_regnamespace('scrip') AS schema`, nameOf(url));
     assert.deepEqual(rows, [{ schema: null }]);

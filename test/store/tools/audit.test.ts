@@ -69,7 +69,7 @@ for (const table of Object.keys(COLUMNS) as Table[]) {
           const changed = Number(row[column]) + difference;
           if (row[column] === null || isApart(row, column, changed)) continue;
           const sql = `UPDATE ${table} SET ${column} = ${changed} WHERE ${where(table, row)}`;
-          // If a changed link skips a posting of an earlier period, the finding may name no end user.
+          // If a changed link skips a posting of an earlier period, the finding may name only the store.
           const isPast = column === 'previous' || (column === 'amount' && isOfPastPeriod(row));
           const orStore = row.type === 'end-user' || isPast;
           if (await ledger.assertNamed(row, sql, { orStore })) changes += 1;

@@ -50,7 +50,7 @@ async function assertRefused(work: Promise<unknown>, expected: RegExp): Promise<
 }
 
 describe('backups', () => {
-  test('A backup during writes contains only whole batches, and every batch that was acknowledged before the backup began', async (t) => {
+  test('A backup during writes contains all batches that were acknowledged before the backup began, and no partial batches', async (t) => {
     for (const options of [{}, SMALL]) {
       const file = temporaryFile();
       const ledger = await openFor(t, file, options);

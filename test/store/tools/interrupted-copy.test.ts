@@ -68,8 +68,8 @@ describe('interrupted copies', options, () => {
       const [file, url] = [temporaryFile(), await makeDestination()];
       await makeMany(file, INTERRUPTED_OF);
       await interrupt(file, url);
-      await assert.rejects(openStores(at(url)), { name: 'CannotOpen', message: /holds an unfinished copy/ });
-      await assertRefused(url, fileAt(temporaryFile()), /holds an unfinished copy/);
+      await assert.rejects(openStores(at(url)), { name: 'CannotOpen', message: /contains an unfinished copy/ });
+      await assertRefused(url, fileAt(temporaryFile()), /contains an unfinished copy/);
       const { resumedAfter, postings } = await copyDatabase(at(fileAt(file)), at(url), quietly);
       assert(resumedAfter > 1_000 && resumedAfter < INTERRUPTED_OF, `${resumedAfter} end users were there`);
       assert.equal(postings, 2 * INTERRUPTED_OF);

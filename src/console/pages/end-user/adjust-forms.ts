@@ -40,13 +40,14 @@ const FORMS: Readonly<Record<Adjustment | 'change-plan', AdjustForm>> = {
   },
   'start-cycle': {
     summary: 'Start a cycle',
-    explanation: 'The cycle renews to the full amount at the end of each period, until you stop it.',
+    explanation:
+      'Until you stop the cycle, it renews at the end of each period. Each period begins with the full amount.',
     fields: ['amount', 'interval', 'rollover_max', 'note'],
     button: 'Start cycle',
   },
   'change-plan': {
     summary: 'Change the plan',
-    explanation: 'Before you confirm, you see how the balance would change.',
+    explanation: 'A preview shows the effect on the balance. Nothing changes until you confirm the change.',
     fields: ['amount', 'interval', 'rollover_max', 'on_active', 'note'],
     button: 'Preview change',
   },
@@ -145,7 +146,7 @@ function fieldOptions(name: Exclude<FormField, 'on_active'>, { adjustment, activ
     }
     case 'rollover_max': {
       const hint =
-        'The maximum number of unused credits that each renewal keeps. If the field is empty, unused credits expire.';
+        'The maximum number of unused credits to keep at each renewal. If this field is empty, all unused credits expire.';
       const initial = plan && plan.rolloverMax > 0 ? String(plan.rolloverMax) : '';
       return {
         ...withId,

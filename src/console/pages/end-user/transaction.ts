@@ -57,7 +57,7 @@ function factsSection(view: TransactionView): string {
     [transaction.postings.length === 1 ? 'Cycle' : 'Cycles', touchedCycles(transaction, terms)],
     ['Expires', isListed(kind) ? endTime(expiresAt) : ''],
     ['Open until', isOpen ? html`!${momentUtc(holdExpiresAt)} (${durationText(holdExpiresAt - now)} left)` : ''],
-    ['Status', kind === 'hold' && !isOpen ? 'No longer open: captured, released or lapsed.' : ''],
+    ['Status', kind === 'hold' && !isOpen ? 'No longer open: the hold was captured or released, or it lapsed.' : ''],
     ['New plan', scheduled === null ? '' : html`${planSummaryText(scheduled)}`],
     ['From', scheduled === null ? '' : endTime(expiresAt)],
     [REFERENCE_NAMES[kind] ?? 'Hold', reference === null ? '' : transactionLink(endUser, reference)],

@@ -136,5 +136,5 @@ function releaseNotice(postings: readonly Posting[]): string {
 }
 
 function expiredText(expired: Amount): string {
-  return expired === 0 ? '' : ` ${creditsText(expired)} expired, because their cycles have ended.`;
+  return expired === 0 ? '' : ` ${creditsText(expired)} expired because their cycles had ended.`;
 }

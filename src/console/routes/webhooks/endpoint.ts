@@ -21,10 +21,10 @@ const PAGE_DELIVERIES = 50;
 
 const NOTICES = {
   types: 'Event types saved.',
-  paused: 'Endpoint paused. Its events wait until you resume it.',
-  resumed: 'Endpoint resumed. Waiting events are sent now.',
+  paused: 'Endpoint paused. Its events wait until you resume the endpoint.',
+  resumed: 'Endpoint resumed. Waiting events will now be sent.',
   tested: 'Test event queued. Reload this page in a moment to see its delivery.',
-  resent: 'Event queued. It is sent again in a moment.',
+  resent: 'Event queued. It will be sent again in a moment.',
   rotated:
     "This secret was already rotated and the new secret was shown once. If you didn't copy it, rotate the secret again.",
 } as const;

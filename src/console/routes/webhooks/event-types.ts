@@ -11,7 +11,7 @@ export function readTypes(request: FastifyRequest): FieldReading<readonly EventT
   const chosen = formFields(request, TYPES_FIELD);
   const types = EVENT_TYPES.filter((type) => chosen.includes(type));
   if (new Set(chosen).size === types.length) return { value: types, error: null };
-  return { value: null, error: 'Choose types from this list.' };
+  return { value: null, error: 'Choose event types from this list.' };
 }
 
 /** Returns the checked types, separated by commas: the value that a refused form shows again. */

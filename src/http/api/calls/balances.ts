@@ -23,7 +23,7 @@ export const BalanceQuery = Type.Object(
     at: Type.Optional(
       // This field has no example: the example response shows the current balance.
       instantField(
-        'The instant of the balance, such as 2026-12-01T00:00:00Z. The default is now. For an instant in the future, you get the balance that the end user will have if nothing is written until then.',
+        'The instant for which to compute the balance, such as 2026-12-01T00:00:00Z. The default is now. For a future instant, the response assumes that nothing is written before that instant.',
       ),
     ),
   },
@@ -34,7 +34,7 @@ export const BalanceHistoryQuery = Type.Object(
     end_user_id: EndUserId,
     from: Type.Optional(
       instantField(
-        'The instant of the first point. The default is 24 hours before `to` for the interval `hour`, 30 days for `day`, and 12 months for `month`.',
+        'The instant of the first point. The default depends on `interval`: 24 hours before `to` for `hour`, 30 days before `to` for `day`, and 12 months before `to` for `month`.',
         story.HISTORY.from,
       ),
     ),
@@ -69,7 +69,8 @@ export const CycleEntry = Type.Object(
     amount: amountOf('The credits that can be spent from the cycle. Held credits are not included.', 0),
     starting_amount: Type.Integer({
       ...Amount,
-      description: 'The credits that the period started with, including those that rolled over.',
+      description:
+        'The credits that the period started with, including credits that rolled over from the previous period.',
     }),
     status: Status,
     cycle_type: CycleType,
@@ -83,7 +84,7 @@ export const Balance = Type.Object(
     active_balance_by_cycle: Type.Array(Type.Ref('CycleEntry#'), {
       description: 'Every cycle that has not ended, oldest first.',
     }),
-    active_balance: amountOf('The sum of the `amount` of all cycles.', 0),
+    active_balance: amountOf('The sum of `amount` over all cycles in `active_balance_by_cycle`.', 0),
     held: Held,
   },
   { $id: 'Balance' },
@@ -91,7 +92,7 @@ export const Balance = Type.Object(
 export const BalancePoint = Type.Object(
   {
     at: timestamp('2026-11-20T00:00:00.000Z'),
-    active_balance: amountOf('The credits that can be spent at this instant.', 0),
+    active_balance: amountOf('The credits that can be spent at the instant `at`.', 0),
     held: Held,
   },
   { $id: 'BalancePoint' },

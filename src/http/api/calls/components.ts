@@ -15,11 +15,15 @@ const Problem = Type.Object(
   {
     type: Type.String({
       format: 'uri-reference',
-      description: 'The path, on this server, of a page that describes the error.',
+      description: 'The path of a documentation page on this server. The page explains the error.',
     }),
-    title: Type.String({ description: 'A short description of the error, the same each time this error occurs.' }),
+    title: Type.String({
+      description: 'A short description of the error. All occurrences of an error have the same title.',
+    }),
     status: Type.Integer({ description: 'The HTTP status.' }),
-    error: Type.String({ description: 'The name of the error, for use in programs. Later versions may add names.' }),
+    error: Type.String({
+      description: 'The name of the error, for use in programs. Later versions of Scrip may add names.',
+    }),
     error_code: Type.String({
       description:
         'The name of the error in capitals, such as `INSUFFICIENT_FUNDS`. Exceptions: `ACTIVE_CYCLE_EXISTS` for `CycleAlreadyActive`, `NO_ACTIVE_CYCLE` for `CycleNotFound`, and `AMOUNT_NEGATIVE` for an `amount` of 0 or less.',
@@ -31,23 +35,25 @@ const Problem = Type.Object(
     errors: Type.Optional(
       Type.Array(
         Type.Object({ path: Type.String({ description: 'JSON Pointer to the field.' }), message: Type.String() }),
-        { description: '`InvalidField`: each field that is missing, unknown or invalid.' },
+        { description: 'Only for `InvalidField`: one entry for each field that is missing, unknown or invalid.' },
       ),
     ),
     requested: Type.Optional(
-      amountOf('`InsufficientFunds`, `BalanceTooLarge`, `RefundTooLarge`: the credits that were requested.'),
+      amountOf(
+        'Only for `InsufficientFunds`, `BalanceTooLarge` and `RefundTooLarge`: the credits that were requested.',
+      ),
     ),
     available: Type.Optional(
       amountOf(
-        '`InsufficientFunds`: the balance; for a capture, the balance and the held credits together. `BalanceTooLarge`: how many more credits the end user can have.',
+        'Only for `InsufficientFunds` and `BalanceTooLarge`. For `InsufficientFunds`: the balance; for a capture, the balance and the held credits together. For `BalanceTooLarge`: how many more credits the end user can have.',
         0,
       ),
     ),
-    shortfall: Type.Optional(amountOf('`InsufficientFunds`: the credits that are missing.')),
+    shortfall: Type.Optional(amountOf('Only for `InsufficientFunds`: the credits that are missing.')),
     refundable: Type.Optional(
-      amountOf('`RefundTooLarge`: the credits of the transaction that can still be refunded.', 0),
+      amountOf('Only for `RefundTooLarge`: the credits of the transaction that can still be refunded.', 0),
     ),
-    cycle: Type.Optional(Type.Ref('Cycle#', { description: '`CycleAlreadyActive`: the active cycle.' })),
+    cycle: Type.Optional(Type.Ref('Cycle#', { description: 'Only for `CycleAlreadyActive`: the active cycle.' })),
   },
   { $id: 'Problem' },
 );

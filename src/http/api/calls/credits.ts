@@ -23,7 +23,7 @@ export const RefundRequest = Type.Object(
   {
     end_user_id: EndUserId,
     transaction_id: transactionIdOf(
-      'The subtraction or capture to refund: the header `Transaction-Id` of its response, or its `transaction_id` in the list of transactions.',
+      'The ID of the subtraction or capture to refund. The response to that request has the ID in the header `Transaction-Id`. The list of transactions has the ID in `transaction_id`.',
     ),
     amount: Type.Optional(
       amountOf('The number of credits to refund; if absent, all credits that have not been refunded yet.'),
@@ -33,7 +33,7 @@ export const RefundRequest = Type.Object(
         type: ['integer', 'null'],
         minimum: 1,
         description:
-          'Refunded credits whose cycle has ended return in a new one-time cycle. This field is the validity of the new cycle, in days of 24 hours. If null or absent, these credits do not return, and the response counts them as `expired`.',
+          'Applies to refunded credits of cycles that have ended. These credits return in a new one-time cycle with this validity, in days of 24 hours. If null or absent, these credits do not return, and the response counts them as `expired`.',
       }),
     ),
     note: Note,
@@ -51,8 +51,8 @@ export const Refund = Type.Object(
   {
     end_user_id: EndUserId,
     transaction_id: transactionIdOf('The ID of the refund in the list of transactions.'),
-    amount: amountOf('Credits that can be spent again.', 0),
-    expired: amountOf('Credits that cannot be spent again, because their cycle has ended.', 0),
+    amount: amountOf('The refunded credits that can be spent again.', 0),
+    expired: amountOf('The refunded credits that cannot be spent again, because their cycle has ended.', 0),
   },
   { $id: 'Refund' },
 );
@@ -71,7 +71,7 @@ export const subtract = {
   tags: ['Credits'],
   summary: 'Subtract credits',
   description:
-    'Subtracts credits, the oldest first. All or nothing: if the balance does not cover the amount, nothing changes.',
+    'Subtracts credits, the oldest first. If the balance does not cover the amount, the request is refused and nothing changes.',
   body: SubtractRequest,
   ...write('Subtraction', 'The credits are subtracted.', story.SUBTRACTED, 'InsufficientFunds'),
 };
@@ -81,7 +81,7 @@ export const refund = {
   tags: ['Credits'],
   summary: 'Refund spent credits',
   description:
-    'Returns credits of a subtraction or a capture to the cycles that they came from, as if less had been spent: the credits that were spent last return first. In total, the refunds of a transaction cannot exceed the credits that it spent.',
+    'Returns credits of a subtraction or a capture to the cycles that they came from. The credits that were spent last return first. In total, the refunds of a transaction cannot exceed the credits that the transaction spent.',
   body: RefundRequest,
   ...write(
     'Refund',

@@ -18,7 +18,7 @@ import { preview, write } from './operation.ts';
 import * as story from './story.ts';
 
 const RolloverMax = amountOf(
-  'The maximum number of unused credits that roll over to the next period at each renewal. 0 or absent means none.',
+  'The maximum number of unused credits that roll over to the next period at each renewal. If 0 or absent, no credits roll over.',
   0,
 );
 
@@ -59,7 +59,7 @@ export const Status = Type.String({
 
 export const NextCycle = Type.Object(
   {
-    starts_at: timestamp('2026-12-21T08:00:03.123Z', 'The end of the current period.'),
+    starts_at: timestamp('2026-12-21T08:00:03.123Z', 'When the cycle starts: at the end of the current period.'),
     amount: Amount,
     validity_days: Type.Optional(Type.Integer({ minimum: 1 })),
     validity_months: Type.Optional(Type.Integer({ minimum: 1 })),
@@ -75,7 +75,8 @@ export const planMembers = {
   rollover_max: Type.Optional(RolloverMax),
   next_cycle: Type.Optional(
     Type.Ref('NextCycle#', {
-      description: 'The cycle that starts at the end of the current period, if one is scheduled.',
+      description:
+        'The scheduled cycle, which starts at the end of the current period. Absent if no cycle is scheduled.',
     }),
   ),
 };
@@ -86,7 +87,7 @@ export const Cycle = Type.Object(
     amount: Amount,
     created_at: Type.String({
       description:
-        'When the cycle was started, in UTC, but without the suffix `Z` that all other timestamps have. Append `Z` before you parse it: most languages read a timestamp without a zone as local time.',
+        'When the cycle was started, in UTC. Unlike all other timestamps, this timestamp does not end in `Z`. Append `Z` before you parse it: most languages read a timestamp without a time zone as local time.',
       examples: ['2026-11-20T08:00:03.123'],
     }),
     current_cycle_start: CycleStart,
@@ -115,7 +116,7 @@ export const stopCycle = {
   tags: ['Cycles'],
   summary: 'Stop the current cycle',
   description:
-    'Stops the current cycle: it does not renew, and its credits stay usable until the end of the current period. If you stop the cycle again, you get the same response.',
+    'Stops the current cycle. The cycle does not renew, and its credits stay usable until the end of the current period. If you stop the cycle again, you get the same response.',
   body: StopCycleRequest,
   ...write('Cycle', 'The current cycle, which is now canceled.', story.STOPPED_CYCLE, 'CycleNotFound'),
 };
@@ -125,10 +126,11 @@ export const Preview = Type.Object(
     end_user_id: EndUserId,
     starts_at: timestamp('2026-11-20T08:00:04.123Z', 'When the new cycle would start.'),
     active_balance: amountOf('The balance right after the `/start-cycle` request.', 0),
-    active_balance_at_start: amountOf('The balance when the new cycle starts, if nothing is written until then.', 0),
-    expiring: amountOf('Credits of the current period that expire unused when the new cycle starts.', 0),
+    active_balance_at_start: amountOf('The balance when the new cycle starts, if nothing is written before then.', 0),
+    expiring: amountOf('Unused credits of the current period that expire when the new cycle starts.', 0),
     active_balance_by_cycle: Type.Array(Type.Ref('CycleEntry#'), {
-      description: 'The cycles right after the `/start-cycle` request, oldest first, without those that have ended.',
+      description:
+        'The cycles right after the `/start-cycle` request, oldest first. Cycles that have ended are not included.',
     }),
   },
   { $id: 'Preview' },
@@ -139,7 +141,7 @@ export const previewChange = {
   tags: ['Cycles'],
   summary: 'Preview a change of plan',
   description:
-    'Takes the fields of `/start-cycle`, and returns what that request would do now, without changing anything. A preview is refused if the request itself would be refused.',
+    'Takes the fields of `/start-cycle`, and returns what a `/start-cycle` request with these fields would do now. A preview changes nothing. If the `/start-cycle` request would be refused, the preview is refused with the same error.',
   body: PreviewChangeRequest,
   ...preview('Preview', 'What would happen.', story.PREVIEWED_CHANGE, 'CycleAlreadyActive', 'BalanceTooLarge'),
 };

@@ -9,27 +9,27 @@ const INSTANT = '2026-11-20T08:00:00.123Z';
 
 export const EventId = Type.String({
   description:
-    'Identifies the event. A webhook may be delivered more than once: ignore an event whose ID you have processed.',
+    'The ID of the event. Scrip may deliver an event more than once: ignore events that you have already processed.',
   examples: [EVENT_ID],
 });
 
-const Balance = amountOf(
-  'The credits that can be spent after the event, like `active_balance` in `/get-active-balance`.',
-  0,
-);
-const TransactionId = transactionIdOf('The transaction, as in `/get-all-user-transactions`.');
-const CycleId = transactionIdOf('The cycle: the ID of the transaction that started it.');
+const Balance = amountOf('The balance after the event: the credits that the end user can spend.', 0);
+const TransactionId = transactionIdOf('The ID of the transaction in `/get-all-user-transactions`.');
+const CycleId = transactionIdOf('The ID of the cycle, which is the ID of the transaction that started the cycle.');
 const ExpireAt = timestamp('2026-12-04T08:00:00.123Z', 'When the credits expire.');
 const PeriodEnd = timestamp('2026-12-21T08:00:03.123Z', 'The end of the period.');
 
 /** The members that the three `balance.*` types have in common. */
 const crossing = {
-  previous_balance: amountOf('The credits that could be spent before the event.', 0),
+  previous_balance: amountOf('The balance before the event.', 0),
   transaction_id: Type.Optional(
-    transactionIdOf('The transaction that caused the event; absent if credits expired without a transaction.'),
+    transactionIdOf(
+      'The ID of the transaction that caused the event. Absent if credits expired and no transaction was recorded.',
+    ),
   ),
 };
-const THRESHOLD = 'A number of credits, such as `20`, or a percentage of the latest grant, such as `20%`.';
+const THRESHOLD =
+  'A threshold is a number of credits, such as `20`, or a percentage of the latest grant, such as `20%`.';
 
 interface Described {
   readonly happened: string;
@@ -47,16 +47,18 @@ const DESCRIBED: Readonly<Record<EventType, Described>> = {
     fields: {
       transaction_id: TransactionId,
       amount: amountOf('The credits that were spent.'),
-      hold_id: Type.Optional(Type.String({ format: 'uuid', description: 'The hold that was captured, if any.' })),
+      hold_id: Type.Optional(
+        Type.String({ format: 'uuid', description: 'For a capture: the ID of the hold. Absent for a subtraction.' }),
+      ),
     },
   },
   'credits.refunded': {
     happened: 'A subtraction or a capture was refunded.',
     fields: {
-      transaction_id: transactionIdOf('The refund, as in `/get-all-user-transactions`.'),
+      transaction_id: transactionIdOf('The ID of the refund in `/get-all-user-transactions`.'),
       amount: amountOf('The refunded credits that can be spent again.', 0),
       expired: amountOf('The refunded credits that cannot be spent again, because their cycle has ended.', 0),
-      refunded_transaction_id: transactionIdOf('The transaction that was refunded.'),
+      refunded_transaction_id: transactionIdOf('The ID of the transaction that was refunded.'),
     },
   },
   'credits.expired': {
@@ -64,7 +66,7 @@ const DESCRIBED: Readonly<Record<EventType, Described>> = {
     fields: { cycle_id: CycleId, amount: amountOf('The credits that expired.') },
   },
   'credits.expiring': {
-    happened: 'Credits will expire in 7 days, or in the number of days that the account has set.',
+    happened: 'Credits will expire in 7 days. Each account can set another number of days.',
     fields: {
       cycle_id: CycleId,
       amount: amountOf('The credits that will expire unless they are spent first.'),
@@ -72,7 +74,7 @@ const DESCRIBED: Readonly<Record<EventType, Described>> = {
     },
   },
   'cycle.started': {
-    happened: 'A request or a scheduled plan started a cycle.',
+    happened: 'A cycle was started by a request or by a scheduled change of plan.',
     fields: {
       transaction_id: TransactionId,
       cycle_id: CycleId,
@@ -95,7 +97,7 @@ const DESCRIBED: Readonly<Record<EventType, Described>> = {
     fields: { transaction_id: TransactionId, cycle_id: CycleId, cycle_end: PeriodEnd },
   },
   'hold.lapsed': {
-    happened: 'A hold lapsed, because it was neither captured nor released in time.',
+    happened: 'A hold lapsed because it was neither captured nor released in time.',
     fields: {
       transaction_id: TransactionId,
       hold_id: HoldId,
@@ -106,12 +108,16 @@ const DESCRIBED: Readonly<Record<EventType, Described>> = {
     happened: 'The balance fell below a threshold of the account.',
     fields: {
       ...crossing,
-      threshold: Type.String({ description: `The threshold. ${THRESHOLD}`, examples: ['20%'] }),
+      threshold: Type.String({
+        description: `The threshold that the balance fell below. ${THRESHOLD}`,
+        examples: ['20%'],
+      }),
     },
   },
   'balance.exhausted': { happened: 'The balance fell to 0.', fields: crossing },
   'balance.recovered': {
-    happened: 'The balance is no longer 0, or no longer below a threshold. A first grant does not cause this event.',
+    happened:
+      'The balance is no longer 0, or no longer below a threshold. The first grant to an end user does not cause this event.',
     fields: {
       ...crossing,
       thresholds: Type.Array(Type.String(), {
@@ -150,7 +156,7 @@ const mapping = Object.fromEntries(EVENT_TYPES.map((type) => [type, `#/component
 
 export const Event = Type.Unsafe({
   $id: 'Event',
-  description: 'Something that happened to an end user. Later versions may add event types, and fields to `data`.',
+  description: 'Something that happened to an end user. Later versions may add event types and members of `data`.',
   oneOf: EVENT_TYPES.map((type) => Type.Ref(`${componentOf(type)}#`)),
   discriminator: { propertyName: 'type', mapping },
 });

@@ -46,12 +46,15 @@ export const EventList = Type.Object(
   {
     events: Type.Array(Type.Ref('Event#'), {
       description:
-        'The events in the order in which Scrip recorded them. For each end user, this is the order in which they happened.',
+        'The events, in the order in which Scrip recorded them. The events of one end user are in the order in which they happened.',
     }),
     next_cursor: Type.String({
-      description: 'Send this as `after` to get the events that follow, now or later. It is present in every response.',
+      description:
+        'To get the events that follow, send this cursor as `after`. Every response has a cursor, even if no events follow yet.',
     }),
-    has_more: Type.Boolean({ description: 'Whether more events may be available now. If false, ask again later.' }),
+    has_more: Type.Boolean({
+      description: 'Whether more events may be available now. If false, wait before you send the next request.',
+    }),
   },
   { $id: 'EventList' },
 );
@@ -62,7 +65,7 @@ export const getEvents = {
   summary: 'List events',
   description: `Lists the events of all end users, oldest first. Events appear shortly after they happened, and are kept for 30 days unless the operator has set another time. To process each event once, store \`next_cursor\` together with the results of your processing, and send it as \`after\` in the next request. ${GET_NOTE}`,
   querystring: EventListQuery,
-  response: read('EventList', 'The events; none if nothing has happened since `after`.', {
+  response: read('EventList', 'The events; an empty list if there are no further events.', {
     example: EVENT_LIST,
   }),
 };

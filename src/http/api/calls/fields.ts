@@ -11,7 +11,7 @@ export const EXAMPLE_USER = '5f2b1c9e-3a70-4d2e-9b61-0c8f4e7a1d23';
 
 export const EndUserId = Type.String({
   format: 'uuid',
-  description: 'The end user: a UUID that you choose.',
+  description: 'The ID of the end user: a UUID that you choose.',
   examples: [EXAMPLE_USER],
 });
 
@@ -45,7 +45,7 @@ export const ValidityDays = Type.Unsafe<number | null>({
   minimum: 1,
   default: VALIDITY_DAYS_DEFAULT,
   description:
-    'The validity of the credits, in days of 24 hours. Null or absent means 31. There is no upper limit, but all credits expire by 9999-12-31T23:59:59.999Z.',
+    'The validity of the credits, in days of 24 hours. If you send neither `validity_days` nor `validity_months`, the validity is 31 days. The number of days has no upper limit, but no credits expire later than 9999-12-31T23:59:59.999Z.',
   examples: [31],
 });
 
@@ -55,7 +55,7 @@ export const ValidityMonths = Type.Optional(
     minimum: 1,
     maximum: VALIDITY_MONTHS_MAX,
     description:
-      'The validity of the credits, in calendar months (UTC). Send either this field or `validity_days`. Each period ends on the day of the month on which the first period started, or on the last day of a shorter month.',
+      'The validity of the credits, in calendar months (UTC). Do not send both `validity_months` and `validity_days`. Each period ends on the day of the month on which the first period started. If a month has no such day, the period ends on the last day of the month.',
   }),
 );
 
@@ -66,7 +66,7 @@ export const Note = Type.Optional(
     minLength: 1,
     maxLength: NOTE_LENGTH_MAX,
     description:
-      'The reason for the request, such as the ID of an order or a job. The note is stored with the transaction. The list of transactions shows notes if you request `details`.',
+      'Text that explains the request, such as the ID of an order or a job. Scrip stores the note with the transaction. The list of transactions includes notes if you request `details`.',
   }),
 );
 

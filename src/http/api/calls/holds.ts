@@ -27,7 +27,7 @@ export const HoldRequest = Type.Object(
         maximum: HOLD_SECONDS_MAX,
         default: HOLD_SECONDS_DEFAULT,
         description:
-          'The number of seconds until the hold lapses, if it is neither captured nor released. Choose a time longer than the work can take. Null or absent means 900. The maximum, 2592000, is 30 days.',
+          'The number of seconds after which the hold lapses, unless it is captured or released first. Allow more time than the work can take. If null or absent, the hold lapses after 900 seconds. The maximum is 2592000 seconds, which is 30 days.',
       }),
     ),
     note: Note,
@@ -57,14 +57,14 @@ export type CaptureRequest = Static<typeof CaptureRequest>;
 export type ReleaseRequest = Static<typeof ReleaseRequest>;
 
 const openHold = {
-  hold_id: Type.String({ format: 'uuid', description: 'Identifies the hold in `/capture` and `/release`.' }),
+  hold_id: Type.String({ format: 'uuid', description: 'The ID of the hold. Send it to `/capture` or `/release`.' }),
   amount: amountOf('The credits that are held.'),
   created_at: timestamp('2026-11-20T08:00:05.123Z'),
-  expires_at: timestamp('2026-11-20T08:15:05.123Z', 'When the hold lapses, if it is neither captured nor released.'),
+  expires_at: timestamp('2026-11-20T08:15:05.123Z', 'When the hold lapses, unless it is captured or released first.'),
   status: Type.String({ enum: ['open'] }),
 };
 const Returned = amountOf('Held credits that returned to the balance.', 0);
-const Expired = amountOf('Held credits that expired, because their cycle has ended.', 0);
+const Expired = amountOf('Held credits that expired because their cycle had ended.', 0);
 
 export const Hold = Type.Object({ end_user_id: EndUserId, ...openHold }, { $id: 'Hold' });
 export const OpenHold = Type.Object(openHold, { $id: 'OpenHold' });
@@ -114,7 +114,9 @@ export const getHolds = {
   summary: 'List open holds',
   description: `Lists the open holds, oldest first: holds that are not captured, released or lapsed. ${GET_NOTE}`,
   querystring: EndUserQuery,
-  response: read('HoldList', 'The open holds; none for an unknown end user.', { example: story.OPEN_HOLDS }),
+  response: read('HoldList', 'The open holds; an empty list if the end user is unknown.', {
+    example: story.OPEN_HOLDS,
+  }),
 };
 
 export const capture = {
@@ -122,7 +124,7 @@ export const capture = {
   tags: ['Holds'],
   summary: 'Capture a hold',
   description:
-    'Spends the cost of the work, and closes the hold. The rest of the held credits returns to the cycles that they came from. If the hold and the balance together do not cover the amount, nothing changes, and the hold stays open.',
+    'Spends the credits that the work costs, and closes the hold. The remaining held credits return to the cycles that they came from. If the hold and the balance together do not cover the amount, nothing changes and the hold stays open.',
   body: CaptureRequest,
   ...write('Capture', 'The hold is captured.', story.CAPTURED, 'HoldNotFound', 'InsufficientFunds'),
 };

@@ -31,13 +31,13 @@ const HEADERS: Readonly<Record<number, Readonly<Record<string, unknown>>>> = {
     RateLimit: {
       type: 'string',
       description:
-        'Sent in every response if the API key has a rate limit. `r` is the number of requests that are left. `t` is the number of seconds until all requests are available again or, if `r` is 0, until the next request is allowed.',
+        'Present in every response if API keys have a rate limit. `r` is the number of requests that the key may send now. If `r` is 0, `t` is the number of seconds until the key may send the next request. Otherwise, `t` is the number of seconds until the key may send `q` requests at once again; see `RateLimit-Policy`.',
       examples: ['"key";r=0;t=1'],
     },
     'RateLimit-Policy': {
       type: 'string',
       description:
-        'Sent in every response if the API key has a rate limit: the key may make `q` requests in `w` seconds.',
+        'Present in every response if API keys have a rate limit. Each key may send `q` requests in `w` seconds.',
       examples: ['"key";q=100;w=1'],
     },
   },
@@ -46,7 +46,7 @@ const HEADERS: Readonly<Record<number, Readonly<Record<string, unknown>>>> = {
     'Retry-After': {
       type: 'integer',
       description:
-        'The number of seconds to wait before trying again; absent with `OutcomeUnknown` if the request had no `Idempotency-Key`.',
+        'The number of seconds to wait before trying again. Absent if the error is `OutcomeUnknown` and the request had no `Idempotency-Key`.',
     },
   },
 };
@@ -128,12 +128,13 @@ function writtenHeaders(written: readonly Written[]) {
       type: 'string',
       format: 'uuid',
       description:
-        'The ID of the transaction that was recorded. A replayed response has the same ID. Absent if no transaction was recorded, such as when a cycle is stopped again.',
+        'The ID of the transaction that was recorded. A replayed response has the same transaction ID as the first response. Absent if no transaction was recorded, for example because the cycle was already stopped.',
       examples: written.map(({ transactionId }) => transactionId),
     },
     'Idempotent-Replayed': {
       type: 'string',
-      description: '`true` if this is the response to an earlier request with the same `Idempotency-Key`; else absent.',
+      description:
+        '`true` if Scrip replayed the response to an earlier request with the same `Idempotency-Key`. Otherwise absent.',
     },
   };
 }

@@ -16,7 +16,7 @@ export const MoveTestClockRequest = Type.Object(
   },
   {
     ...strict,
-    description: 'Send exactly one of the two fields.',
+    description: 'Send either `advance_days` or `to`, but not both.',
     'x-examples': story.TEST_CLOCK_MOVES,
   },
 );
@@ -27,14 +27,14 @@ export const TestClock = Type.Object(
   {
     now: timestamp(
       story.TEST_CLOCK.now,
-      'The current time of the ledger. It does not change until you move the test clock.',
+      'The current time of the ledger. The time changes only when you move the test clock.',
     ),
   },
   { $id: 'TestClock' },
 );
 
 const ONLY =
-  'This call works only on a ledger that was created with `scrip serve --test-clock`; on any other ledger, the response is `NotFound`.';
+  'This call works only on a ledger that was created with `scrip serve --test-clock`. On any other ledger, the call returns `NotFound`.';
 
 export const getTestClock = {
   operationId: 'getTestClock',

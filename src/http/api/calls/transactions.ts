@@ -38,24 +38,23 @@ export const TransactionListQuery = Type.Object(
         maxLength: 128,
         // This field has no example: a cursor is valid only for the list that returned it.
         description:
-          'The `next_cursor` of the previous page. The cursor includes `from` and `to`; if you send them again, they must be the same. You must send `kind` and `note` again for each page.',
+          'The `next_cursor` of the previous page. The cursor contains `from` and `to`: omit these fields, or send the same values again. If you filter by `kind` or `note`, send the same filters with each cursor.',
       }),
     ),
-    from: Type.Optional(
-      instantField('Only transactions whose `created_at` is this instant or later.', story.PAGE.from),
-    ),
-    to: Type.Optional(
-      instantField('Only transactions whose `created_at` is earlier than this instant.', story.PAGE.to),
-    ),
+    from: Type.Optional(instantField('Only transactions that were created at or after this instant.', story.PAGE.from)),
+    to: Type.Optional(instantField('Only transactions that were created before this instant.', story.PAGE.to)),
     details: Type.Optional(
-      Type.Boolean({ default: false, description: 'Whether to show all recorded details of each transaction.' }),
+      Type.Boolean({
+        default: false,
+        description: 'Whether to include the details of each transaction, such as `kind` and `note`.',
+      }),
     ),
     kind: Type.Optional(
       Type.Unsafe<PostingKind>({
         type: 'string',
         enum: POSTING_KINDS,
         description:
-          'Only transactions of this kind. `schedule-plan`, `stop-cycle`, `hold`, `release` and `lapse` neither add nor spend credits, and are listed only if you request their kind.',
+          'Only transactions of this kind. Transactions of the kinds `schedule-plan`, `stop-cycle`, `hold`, `release` and `lapse` neither add nor spend credits. The list contains such transactions only if you request their kind.',
       }),
     ),
     note: Type.Optional(
@@ -74,28 +73,31 @@ export type TransactionListQuery = Static<typeof TransactionListQuery>;
 const Kind = Type.String({
   enum: POSTING_KINDS,
   description:
-    'With `details`: the call that made the transaction; `schedule-plan` for a `/start-cycle` that takes effect at the end of the period. For automatic events: `renew`, `change-plan` (the start of a scheduled plan) or `lapse`.',
+    'Only with `details`. For a request: the name of the call, or `schedule-plan` for a `/start-cycle` that takes effect at the end of the period. For an automatic event: `renew`, `lapse`, or `change-plan` if a scheduled plan started.',
 });
 
 export const TouchedCycle = Type.Object(
   {
     cycle_id: transactionIdOf(
-      'The transaction that started the cycle: an addition, a cycle start, the start of a scheduled plan, or a refund.',
+      'The ID of the cycle, which is the ID of the transaction that started the cycle. The kind of that transaction is `add`, `start-cycle`, `change-plan` or `refund`.',
     ),
     period: Type.Integer({
       minimum: 0,
       description: 'The number of the period, counted from 0; always 0 for a one-time cycle.',
     }),
     amount: Type.Integer({
-      description: 'Credits that were added to the cycle (positive) or spent from it (negative).',
+      description:
+        'Positive: the credits that the transaction added to the cycle. Negative: the credits that the transaction spent from the cycle.',
     }),
     held: Type.Optional(
-      Type.Integer({ description: 'The change in the held credits of the cycle; absent if they did not change.' }),
+      Type.Integer({
+        description: 'The change in the number of held credits of the cycle. Absent if the number did not change.',
+      }),
     ),
     cycle_type: Type.Optional(CycleType),
     starting_amount: Type.Optional(
       amountOf(
-        'The amount of the plan: the credits that the period started with, not including those that rolled over.',
+        'The credits with which the period started, not including credits that rolled over from the previous period.',
       ),
     ),
     cycle_start: Type.Optional(CycleStart),
@@ -107,42 +109,49 @@ export const Transaction = Type.Object(
   {
     transaction_id: Type.String({
       format: 'uuid',
-      description: 'The transaction IDs of an end user sort in order of creation.',
+      description:
+        'The ID of the transaction. If you sort the transactions of an end user by ID, they are in order of creation.',
     }),
     amount: Type.Integer({
       description:
-        'Positive for additions, cycle starts, renewals and refunds; negative for subtractions and captures; otherwise 0.',
+        'The change in credits: positive for additions, cycle starts, renewals and refunds; negative for subtractions and captures; 0 for all other transactions.',
     }),
     created_at: CycleStart,
-    expire_at: timestamp('2026-12-21T08:00:03.123Z', 'When the transaction stops affecting the balance.'),
+    expire_at: timestamp(
+      '2026-12-21T08:00:03.123Z',
+      'The end of the last period that the transaction affected. From then on, the transaction does not affect the balance.',
+    ),
     kind: Type.Optional(Kind),
     note: Type.Optional(
       Type.Unsafe<string | null>({
         type: ['string', 'null'],
-        description: 'With `details`: the note of the request; null if it had none.',
+        description: 'Only with `details`. The note of the request; null if the request had no note.',
       }),
     ),
     actor: Type.Optional(
       Type.String({
         description:
-          'With `details`: who made the transaction: `key:` and the number of an API key, `user:` and the ID of a console user, or `import:` and the number of an import. For automatic events: `renewal`, `change` or `lapse`.',
+          'Only with `details`. The actor who made the transaction: `key:` followed by the ID of an API key, `user:` followed by the ID of a console user, or `import:` followed by the number of an import. For automatic events: `renewal`, `change` or `lapse`.',
       }),
     ),
     reference: Type.Optional(
       transactionIdOf(
-        'With `details`: for a capture, release or lapse, the hold that it closed; for a refund, the transaction that it refunded; for the start of a scheduled plan, the transaction that scheduled it.',
+        'Only with `details`. For a capture, release or lapse: the ID of the hold that was closed. For a refund: the ID of the transaction that was refunded. For the start of a scheduled plan: the ID of the transaction that scheduled the plan. Otherwise absent.',
       ),
     ),
     refundable: Type.Optional(
-      amountOf('With `details`, for a subtraction or capture: the credits that can still be refunded.', 0),
+      amountOf('Only with `details`. For a subtraction or a capture: the credits that can still be refunded.', 0),
     ),
     held: Type.Optional(
-      Type.Integer({ description: 'With `details`: the change in the held credits; absent if they did not change.' }),
+      Type.Integer({
+        description:
+          'Only with `details`. The change in the number of held credits. Absent if the number did not change.',
+      }),
     ),
     cycles: Type.Optional(
       Type.Array(Type.Ref('TouchedCycle#'), {
         description:
-          'With `details`: the cycles that the transaction affected, in the order in which it affected them. `cycle_type`, `starting_amount`, `cycle_start` and `cycle_end` are left out after the tenth cycle of a transaction, and for some cycles if the transactions of a page affected hundreds of them.',
+          'Only with `details`. The cycles that the transaction affected, in the order in which it affected them. `cycle_type`, `starting_amount`, `cycle_start` and `cycle_end` are left out after the tenth cycle of a transaction, and for some cycles if the transactions of a page affected hundreds of them.',
       }),
     ),
   },
@@ -156,7 +165,7 @@ export const TransactionList = Type.Object(
       Type.Unsafe<string | null>({
         type: ['string', 'null'],
         description:
-          'Only with `limit` or `cursor`: the `cursor` for the next page; null if there are no more transactions.',
+          'Present only if you send `limit` or `cursor`. To get the next page, send this value as `cursor`. Null if there are no more transactions.',
       }),
     ),
   },
@@ -169,5 +178,7 @@ export const getAllUserTransactions = {
   summary: 'List transactions',
   description: `Lists the transactions that added or spent credits, most recent first: additions, cycle starts, renewals, subtractions, captures and refunds. The response contains all of these transactions or, with \`limit\` or \`cursor\`, a page of them. Pages are stable: transactions that are written between two requests do not shift the pages. ${GET_NOTE}`,
   querystring: TransactionListQuery,
-  response: read('TransactionList', 'The transactions; none for an unknown end user.', { examples: story.LISTS }),
+  response: read('TransactionList', 'The transactions; an empty list if the end user is unknown.', {
+    examples: story.LISTS,
+  }),
 };

@@ -11,11 +11,11 @@ function header(name: string, description: string, type: 'string' | 'integer', e
 const HEADERS = [
   header(
     'webhook-id',
-    'The `id` of the event, the same in each attempt. Ignore an event whose ID you have processed.',
+    'The `id` of the event. The ID is the same in each attempt: ignore events that you have already processed.',
     'string',
     EVENT_EXAMPLES['credits.added']?.id,
   ),
-  header('webhook-timestamp', 'When this attempt was sent, in seconds since 1970.', 'integer', 1_795_161_602),
+  header('webhook-timestamp', 'When Scrip sent this attempt, as Unix time in seconds.', 'integer', 1_795_161_602),
   header(
     'webhook-signature',
     'Signatures separated by spaces. Each is `v1,` and the HMAC-SHA256, in Base64, of `webhook-id`, `webhook-timestamp` and the body, joined by `.`. The key is the secret of the endpoint without `whsec_`, decoded from Base64. One valid signature is sufficient: for a day after the secret was replaced, there is a signature with each of the two secrets.',
@@ -54,8 +54,8 @@ export const WEBHOOKS = {
         },
       },
       responses: {
-        '2XX': { description: 'The event was received. Scrip does not send it again.' },
-        default: { description: 'The event was not received. Scrip sends it again later.' },
+        '2XX': { description: 'The event was received. Scrip does not send the event again.' },
+        default: { description: 'The event was not received. Scrip will send the event again later.' },
       },
       security: [],
     },

@@ -47,7 +47,7 @@ for (const code of ['08006', '57014', 'XX000'])
     cluster.code = code;
     cluster.down.add('shard odd');
     assert.deepEqual(await cluster.lookUp(), ['shard even']);
-    assert.deepEqual(cluster.reach.away(), [ODD]);
+    assert.deepEqual(cluster.reach.unavailable(), [ODD]);
     assert.deepEqual(await cluster.lookUp(), ['shard even']);
   });
 
@@ -55,7 +55,7 @@ test('a lookup that fails for another reason is not run again, and no shard coun
   const cluster = clusterOf(t);
   const failing = cluster.reach.lookUp(() => Promise.reject(fromServer('42P01')));
   await assert.rejects(failing, /remote node/);
-  assert.deepEqual([cluster.probes, cluster.reach.away()], [0, []]);
+  assert.deepEqual([cluster.probes, cluster.reach.unavailable()], [0, []]);
 });
 
 test('batches of an unreachable shard fail with its name, and those of other shards do not fail', (t) => {
@@ -88,5 +88,5 @@ test('in a single database, a lookup that cannot reach the server fails', async 
   const cluster = clusterOf(t, SINGLE_DATABASE);
   cluster.down.add('the database');
   await assert.rejects(cluster.lookUp(), /remote node/);
-  assert.deepEqual([cluster.probes, cluster.reach.away()], [0, []]);
+  assert.deepEqual([cluster.probes, cluster.reach.unavailable()], [0, []]);
 });

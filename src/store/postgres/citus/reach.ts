@@ -23,7 +23,7 @@ export class Reach {
   readonly #pool: Pick<ConnectionPool, 'send'>;
   readonly #parts: readonly Part[];
   /** The unreachable parts, each with the reason. */
-  readonly #away = new Map<Part, string>();
+  readonly #unavailable = new Map<Part, string>();
   #probing: Promise<void> | null = null;
   #probedAtMs = Number.NEGATIVE_INFINITY;
 
@@ -33,13 +33,13 @@ export class Reach {
   }
 
   /** The unreachable parts. */
-  away(): readonly Part[] {
-    return [...this.#away.keys()];
+  unavailable(): readonly Part[] {
+    return [...this.#unavailable.keys()];
   }
 
   /** The fault of every batch for an unreachable part; null if the part is reachable. */
   faultOf(part: Part): StoreFault | null {
-    const reason = this.#away.get(part);
+    const reason = this.#unavailable.get(part);
     return reason === undefined ? null : partAway(part, reason);
   }
 
@@ -50,7 +50,7 @@ export class Reach {
    * @returns the fault with which the batch fails
    */
   lost(part: Part, error: Error): StoreFault {
-    this.#away.set(part, error.message);
+    this.#unavailable.set(part, error.message);
     this.suspect();
     return partAway(part, error.message);
   }
@@ -66,23 +66,23 @@ export class Reach {
    * are unreachable, and repeats the lookup without them.
    */
   async lookUp<Result>(read: (reachable: Reachable) => Promise<Result>): Promise<Result> {
-    if (this.#away.size > 0 && performance.now() - this.#probedAtMs >= PROBE_PAUSE_MS)
-      await this.#probe(() => this.#probeAway());
+    if (this.#unavailable.size > 0 && performance.now() - this.#probedAtMs >= PROBE_PAUSE_MS)
+      await this.#probe(() => this.#probeUnavailable());
     try {
       return await read(this.#reachable);
     } catch (error) {
       const isByWorker = this.#parts.length > 0 && (isConnectionLost(error) || mayBeWorkerAway(error));
       if (!isByWorker) throw error;
-      const before = this.#away.size;
+      const before = this.#unavailable.size;
       await this.#probe(() => this.#probeAll());
-      if (this.#away.size === before) throw error;
+      if (this.#unavailable.size === before) throw error;
       return await read(this.#reachable);
     }
   }
 
   readonly #reachable: Reachable = (table) => {
-    if (this.#away.size === 0) return '';
-    const buckets = this.#parts.filter((part) => !this.#away.has(part)).flatMap((part) => part.buckets);
+    if (this.#unavailable.size === 0) return '';
+    const buckets = this.#parts.filter((part) => !this.#unavailable.has(part)).flatMap((part) => part.buckets);
     return buckets.length === 0 ? ' AND false' : ` AND ${table}.bucket IN (${buckets.join(', ')})`;
   };
 
@@ -98,15 +98,15 @@ export class Reach {
   }
 
   async #probeAll(): Promise<void> {
-    await Promise.all(this.#parts.filter((part) => !this.#away.has(part)).map((part) => this.#isReached(part)));
+    await Promise.all(this.#parts.filter((part) => !this.#unavailable.has(part)).map((part) => this.#isReached(part)));
   }
 
   /** Probes one of the unreachable parts. If that part is reachable again, probes the others. */
-  async #probeAway(): Promise<void> {
-    const away = this.away();
-    const first = away[Math.floor(Math.random() * away.length)] as Part;
+  async #probeUnavailable(): Promise<void> {
+    const unavailable = this.unavailable();
+    const first = unavailable[Math.floor(Math.random() * unavailable.length)] as Part;
     if (!(await this.#isReached(first))) return;
-    await Promise.all(away.filter((part) => part !== first).map((part) => this.#isReached(part)));
+    await Promise.all(unavailable.filter((part) => part !== first).map((part) => this.#isReached(part)));
   }
 
   /** @throws the error of the coordinator if the coordinator itself fails */
@@ -120,10 +120,10 @@ export class Reach {
       ]);
     } catch (error) {
       if (!isWorkerAway(error) && !mayBeWorkerAway(error)) throw error;
-      this.#away.set(part, (error as Error).message);
+      this.#unavailable.set(part, (error as Error).message);
       return false;
     }
-    this.#away.delete(part);
+    this.#unavailable.delete(part);
     return true;
   }
 }

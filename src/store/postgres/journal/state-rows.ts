@@ -20,7 +20,7 @@ const TYPE = 2;
 export const KEYS = `${unnest(KEY_TYPES)} WITH ORDINALITY AS k (${KEY}, place)`;
 
 /**
- * SQL for the cycles and holds of the end users in `KEYS`. It omits cycles that have ended at the instant in the next
+ * SQL for the cycles and holds of the end users in `KEYS`. It omits cycles that have ended by the instant in the next
  * parameter and are not renewed. It omits holds that lapse after the instant in the last parameter. Each row has the
  * position of its end user, `ids_through`, and the columns of a cycle.
  */

@@ -71,8 +71,8 @@ export class PostgresEventLog implements EventLog {
   deleteExpired(retentionMs: number): Promise<boolean> {
     const { pool, clock, placement, reach } = this.#database;
     return attempt(async () => {
-      const away = reach.away();
-      const parts = placement.parts.filter((part) => !away.includes(part));
+      const unavailable = reach.unavailable();
+      const parts = placement.parts.filter((part) => !unavailable.includes(part));
       if (parts.length === 0) return false;
       const before = (await clock.peekMachine(pool)) - retentionMs;
       const buckets = new Set((await pool.rows(expiredParts(before, parts))).map(([bucket]) => Number(bucket)));

@@ -201,7 +201,7 @@ export class PostgresLedgerStore implements LedgerStore {
       const { parts } = placement;
       const part = parts[this.#deletedPart] as Part;
       const now = clock.isTest ? await clock.peekMachine(pool) : clock.latest;
-      const isMore = !reach.away().includes(part) && (await deleteOldest(pool, part, retention, now));
+      const isMore = !reach.unavailable().includes(part) && (await deleteOldest(pool, part, retention, now));
       if (!isMore) this.#deletedPart = (this.#deletedPart + 1) % parts.length;
       return isMore;
     });
@@ -212,7 +212,7 @@ export class PostgresLedgerStore implements LedgerStore {
   }
 
   unreachable(): readonly string[] {
-    return this.database.reach.away().map(({ name }) => name);
+    return this.database.reach.unavailable().map(({ name }) => name);
   }
 
   onTrouble(trouble: StoreFault | null): void {

@@ -49,7 +49,9 @@ export async function openLedger<Opened>(
     if (!acceptUnsafe) await refuseUnsafe(pool);
     const current = await schemaOf(pool);
     if (current === 0 && !create)
-      throw new CannotOpen('There is no ledger in the database; check DATABASE_URL, or run `scrip migrate`.');
+      throw new CannotOpen(
+        'There is no ledger in the database; check DATABASE_URL, or run `scrip migrate` to create a ledger.',
+      );
     const isCitus = citus ?? (await pool.rows(sql(`SELECT 1 FROM pg_extension WHERE extname = 'citus'`))).length > 0;
     if (current < SCHEMA_LATEST) await pool.use((connection) => migrate(connection, isCitus ? shards : null));
     const placement = isCitus ? await readPlacement(pool) : SINGLE_DATABASE;
@@ -63,7 +65,7 @@ export async function openLedger<Opened>(
     await pool.end();
     if (error instanceof CannotOpen) throw error;
     throw new CannotOpen(
-      `Cannot open the ledger in PostgreSQL (${(error as Error).message}); check DATABASE_URL, and check that the server is running.`,
+      `Cannot open the ledger in PostgreSQL (${(error as Error).message}); check DATABASE_URL, and check that PostgreSQL is running.`,
     );
   }
 }
@@ -82,14 +84,16 @@ async function refuseUnsafe(pool: ConnectionPool): Promise<void> {
   if (rows.length === 0) return;
   const settings = rows.map(([name]) => `${name} = off`).join(' and ');
   throw new CannotOpen(
-    `PostgreSQL runs with ${settings}, so a crash may lose confirmed writes; change the configuration of the server, or accept the risk with DATABASE_ACCEPT_UNSAFE=yes.`,
+    `PostgreSQL runs with ${settings}, so a crash may lose confirmed writes; change the configuration of PostgreSQL, or accept the risk with DATABASE_ACCEPT_UNSAFE=yes.`,
   );
 }
 
 /** @throws CannotOpen if the database holds an unfinished copy, since part of the ledger is missing */
 export async function refuseUnfinishedCopy(pool: ConnectionPool): Promise<void> {
   if (!(await hasUnfinishedCopy(pool))) return;
-  throw new CannotOpen('The database holds an unfinished copy; run the same `scrip copy` again to finish it.');
+  throw new CannotOpen(
+    'The database contains an unfinished copy; run the same `scrip copy` command again to finish the copy.',
+  );
 }
 
 export function hasUnfinishedCopy(server: Server): Promise<boolean> {

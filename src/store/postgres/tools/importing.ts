@@ -42,7 +42,7 @@ export function openPostgresImport(options: PostgresOptions): Promise<ImportTarg
   return openLedger(servingPool(options, CONNECTIONS), { ...options, create: false }, async (database) => {
     await refuseUnfinishedCopy(database.pool);
     if (database.placement !== SINGLE_DATABASE)
-      throw new CannotOpen('Importing into a ledger that Citus distributes is not supported; use POST /add.');
+      throw new CannotOpen('Scrip cannot import into a ledger on Citus; send POST /add requests instead.');
     const heartbeat = new Heartbeat(database.pool, database.clock, () => {});
     const writers = servingPool(options, WRITER_CONNECTIONS);
     await heartbeat.start();

@@ -81,8 +81,8 @@ export class BatchWriter {
     if (first === undefined) return [];
     const { placement, reach } = this.#database;
     const part = placement.partOf(first);
-    const away = reach.faultOf(part);
-    if (away !== null) throw away;
+    const fault = reach.faultOf(part);
+    if (fault !== null) throw fault;
     const deadline = performance.now() + TRIES_MS;
     let lane = part.isShard ? null : this.lanes.of(first);
     for (let attempt = 1; ; attempt++) {

@@ -195,7 +195,9 @@ export function unfinishedCopy(db: DatabaseSync): { source: string; last: EndUse
 /** @throws CannotOpen if the file is an unfinished copy, since part of the ledger is missing */
 export function refuseUnfinishedCopy(db: DatabaseSync, file: string): void {
   if (unfinishedCopy(db) === null) return;
-  throw new CannotOpen(`${file} holds an unfinished copy; run the same \`scrip copy\` again to finish it.`);
+  throw new CannotOpen(
+    `${file} contains an unfinished copy; run the same \`scrip copy\` command again to finish the copy.`,
+  );
 }
 
 export function hasTestClock(db: DatabaseSync): boolean {
@@ -273,7 +275,7 @@ function refuseWithoutFolder(file: string): void {
   const folder = dirname(file);
   if (existsSync(folder) && statSync(folder).isDirectory()) return;
   throw new CannotOpen(
-    `The folder ${folder} does not exist: mount its disk, or add --create to create it for a new ledger.`,
+    `The folder ${folder} does not exist: mount its disk, or add --create to create the folder for a new ledger.`,
   );
 }
 

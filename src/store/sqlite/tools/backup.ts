@@ -127,7 +127,7 @@ function refuseOther(db: DatabaseSync, origin: string): void {
   refuseOtherSchema(Number(schema), origin);
   if (unfinishedCopy(db) !== null)
     throw new CannotOpen(
-      `${origin} holds an unfinished copy, which is not a whole ledger; finish it with \`scrip copy\`.`,
+      `${origin} contains an unfinished copy, which is not a whole ledger; finish the copy with \`scrip copy\`.`,
     );
 }
 

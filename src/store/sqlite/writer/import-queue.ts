@@ -88,8 +88,8 @@ export class ImportQueue {
 }
 
 /**
- * Advances an import. Call this function in the transaction that grants the rows. If the rows came from the queue,
- * stores their outcomes in the queue.
+ * Advances an import. Call this function in the transaction that grants the credits of the rows. If the rows came from
+ * the queue, stores their outcomes in the queue.
  *
  * @throws StoreFault if the grants must be rolled back: renewals are due, or the rows have already been imported
  */

@@ -149,7 +149,7 @@ const DAMAGED = /is damaged .*; restore a backup/;
 const CLOCK = /clock .*run `scrip verify` and restore a backup/;
 const OLD = /was written before the first release of Scrip .*; point DATABASE_URL at another file/;
 const NEWER = /was written by a newer version of Scrip .*; use the newer version, or point DATABASE_URL elsewhere/;
-const UNFINISHED = /holds an unfinished copy; run the same `scrip copy` again/;
+const UNFINISHED = /contains an unfinished copy; run the same `scrip copy` command again/;
 
 const sql = (text: string) => (file: string) => byHand(file, text);
 const copying = (values: string) =>
