@@ -42,7 +42,10 @@ interface End<Input, Output> {
 
 const STEPS_MAX = 5_000_000;
 
-/** @throws if the search takes more than `STEPS_MAX` steps */
+/** The search has taken `STEPS_MAX` steps without a result. The time of the search grows exponentially. */
+export class NoVerdict extends Error {}
+
+/** @throws NoVerdict */
 export function checkLinearizable<State, Input, Output>(
   { initial, step, nameOf }: Specification<State, Input, Output>,
   history: readonly Operation<Input, Output>[],
@@ -58,7 +61,7 @@ export function checkLinearizable<State, Input, Output>(
   // Try operations with an unknown outcome last, because most of them do not affect the others.
   let isUnknownsTurn = false;
   for (let steps = 0; unfinished > 0; steps++) {
-    if (steps > STEPS_MAX) throw new Error(`no verdict after ${STEPS_MAX} steps over ${history.length} operations`);
+    if (steps > STEPS_MAX) throw new NoVerdict(`no verdict after ${STEPS_MAX} steps over ${history.length} operations`);
     if (end?.isCall) {
       const { input, output } = end.operation;
       const next = isUnknownsTurn === (output === null) ? step(state, input, output) : null;
