@@ -47,8 +47,8 @@ const GENERATIONS = 2;
  */
 const CACHED_GENERATIONS = 1.5;
 
-/** How many end users the cache examines after a batch, at most, to find some that it can drop. */
-const EXAMINED_MAX = 4_096;
+/** How many end users the cache examines to find one to drop: so many for each batch, and for each new end user. */
+const EXAMINED_MAX = { batch: 64, newEndUser: 8 };
 
 /** The cache contains many of these objects, so each field costs memory. */
 export interface CachedEndUser {
@@ -85,6 +85,8 @@ export class EndUserCache {
   readonly #circle: CachedEndUser[] = [];
   #hand = 0;
   #cachedCycles = 0;
+  /** The number of end users that were added since the last search. */
+  #added = 0;
   /** The young generation, and the sort key of each of its end users in the order of the file. */
   #queued: CachedEndUser[] = [];
   #places: number[] = [];
@@ -226,6 +228,7 @@ export class EndUserCache {
   #add(cached: CachedEndUser): CachedEndUser {
     this.#cached.set(cached.name, cached);
     this.#circle.push(cached);
+    this.#added += 1;
     this.#cachedCycles += sizeOf(cached.state);
     return cached;
   }
@@ -239,7 +242,9 @@ export class EndUserCache {
   /** Drops end users that are not pending and have not been loaded since the hand last passed them. */
   #makeRoom(): void {
     const circle = this.#circle;
-    for (let examined = 0; examined < EXAMINED_MAX && this.#isFull; examined++) {
+    const max = EXAMINED_MAX.batch + this.#added * EXAMINED_MAX.newEndUser;
+    this.#added = 0;
+    for (let examined = 0; examined < max && this.#isFull; examined++) {
       this.#hand = (this.#hand + 1) % circle.length;
       const cached = circle[this.#hand] as CachedEndUser;
       const { isReused } = cached;
