@@ -1,6 +1,6 @@
-// The parts that all routes of the console share: settings, the viewer of a request, rate limits, and the identity
-// module. The first request that needs the identity module opens it, so a problem with the tables of the console does
-// not affect the API.
+// The parts that all routes of the console share: settings, the signed-in user, rate limits, and the identity module.
+// The first request that needs the identity module opens it, so a problem with the tables of the console does not
+// affect the API.
 
 import type { FastifyBaseLogger, FastifyReply, FastifyRequest } from 'fastify';
 import type { SignUpPolicy } from '../accounts/membership.ts';

@@ -31,7 +31,7 @@ import { wholeTransactions } from '../store/transaction-history.ts';
 type Fields = Omit<EventData, 'end_user_id' | 'balance'>;
 type Transaction = readonly [Posting, ...Posting[]];
 
-/** Maximum number of steps in one call of `wait`. With 3,000 cycles, this many steps take about 30 ms. */
+/** Maximum number of steps in one call to `wait`. With 3,000 cycles, this many steps take about 30 ms. */
 const STEPS_MAX = 100;
 
 const NOTHING: EventState = { at: 0, latestGrant: 0, state: EMPTY_STATE };

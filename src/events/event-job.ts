@@ -5,7 +5,7 @@ import { PacedJob } from '../batching/paced-job.ts';
 import type { EventLog } from '../store/event-log.ts';
 import { deriveEvents } from './derive.ts';
 
-/** Maximum number of calls of `deleteExpired` per second, so that the store is free for writes most of the time. */
+/** Maximum number of calls to `deleteExpired` per second, so that the store is free for writes most of the time. */
 const DELETIONS_MAX = 10;
 
 /** @param onEvents called after new events have been stored */

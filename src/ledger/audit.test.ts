@@ -1,6 +1,6 @@
 // The audit finds nothing wrong in a ledger that Scrip wrote, and finds any single change to that ledger. Each row of
 // the tables describes one change. The tests apply the change to every cycle, hold or posting in turn. The ledger
-// contains all kinds of transactions.
+// contains transactions of all kinds.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

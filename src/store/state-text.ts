@@ -1,5 +1,5 @@
-// The text format of snapshots, and after which transactions they are stored. Snapshots contain no new data: with a
-// snapshot, fewer postings must be applied to compute an end user's state.
+// Defines the text format of snapshots, and decides after which transactions a snapshot is stored. Snapshots contain no
+// new data: with a snapshot, fewer postings must be applied to compute an end user's state.
 
 import { type Cycle, type CycleStatus, type CycleType, isLive } from '../ledger/cycle.ts';
 import type { Hold, HoldPart } from '../ledger/hold.ts';

@@ -1,4 +1,4 @@
-// Clients of the crash tests. Each client sends all kinds of writes, several at a time, with and without idempotency
+// Clients of the crash tests. Each client sends writes of all kinds, several at a time, with and without idempotency
 // keys, and records the responses.
 
 import { connect, type Socket } from 'node:net';

@@ -182,7 +182,7 @@ async function recovery({ server, key, endUsers }: Loaded): Promise<number> {
 }
 
 /**
- * Returns a description of each error of the server. The criteria do not depend on the speed of the machine.
+ * Returns a description of each mistake that the server made. The criteria do not depend on the speed of the machine.
  *
  * @param atOnceMax how many requests the server may have in flight
  */

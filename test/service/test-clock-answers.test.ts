@@ -1,5 +1,5 @@
-// Tests that a ledger with a test clock answers like a ledger whose machine clock is moved: the same requests at the
-// same instants get the same responses, except for the ids.
+// Tests that moving a test clock has the same effect as moving the clock of the machine: the same requests at the same
+// instants get the same responses, except for the ids.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -70,7 +70,7 @@ function withoutIds(text: string): string {
     .replaceAll(UUID, (id) => `#${seen.get(id) ?? seen.set(id, seen.size).get(id)}`);
 }
 
-test(`a ledger whose test clock is moved gives the same responses as a ledger whose machine clock is moved (SEED=${SEED})`, async () => {
+test(`a ledger whose test clock is moved gives the same responses as a ledger on a machine whose clock is moved (SEED=${SEED})`, async () => {
   const steps = someSteps(new Random(SEED));
   const [machine, real] = [new MovableClock(BEGIN), new MovableClock(BEGIN)];
   const tested = await startScrip({ clock: machine, testClock: true });

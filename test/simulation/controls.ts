@@ -106,7 +106,7 @@ class AnswersInTheWrongOrder extends SimulatedStore {
     const outcomes = await super.write(commands);
     const reversed = outcomes.toReversed();
     // Reverse the outcomes only if the server can format each of them as the response to its new command. An internal
-    // error of the server would not show that the auditor works.
+    // error in the server would not show that the auditor works.
     return commands.every((command, place) => canBeWritten(command, reversed[place])) ? reversed : outcomes;
   }
 }

@@ -87,8 +87,8 @@ export class SoakClients {
   }
 
   /**
-   * Sets the address of the server, or null while no server is running. Requests that become due without a server are
-   * never sent.
+   * Sets the address of the server, or null while no server is running. Requests that become due while no server is
+   * running are never sent.
    */
   setServer(address: { readonly port: number; readonly secret: string } | null): void {
     this.#address = address;

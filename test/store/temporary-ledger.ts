@@ -1,4 +1,4 @@
-// Helpers for the tests of stores: temporary folders, commands, and a ledger with all kinds of history.
+// Helpers for the tests of stores: temporary folders, commands, and a ledger with transactions of all kinds.
 
 import { mkdtempSync, realpathSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -43,8 +43,8 @@ export interface EndpointChanges {
 }
 
 /**
- * For each endpoint, the place of the first event in `passed`; 0 if `passed` is empty; null if nothing was stored,
- * since the endpoint is no longer leased to this process.
+ * For each endpoint, the place in `webhook_pending` of the first event of `passed`; 0 if `passed` is empty; null if
+ * nothing was stored, since the endpoint is no longer leased to this process.
  */
 export type StoredChanges = ReadonlyMap<number, number | null>;
 
@@ -178,7 +178,7 @@ export class DeliveryStore {
     return rows.length === DELETED_MAX;
   }
 
-  /** @returns the place of the first event in `passed`; 0 if `passed` is empty; null if the lease is lost */
+  /** @returns as in `StoredChanges` */
   async #storeOne(queries: AccountQueries, changes: EndpointChanges, now: Instant): Promise<number | null> {
     const { endpointId, position, passed, retries, finished, deliveries, pausedBecause, isReleased } = changes;
     const { numUpdatedRows } = await queries

@@ -168,7 +168,7 @@ export class EndpointSender {
     return changes;
   }
 
-  /** @param firstPlace the place of the first event in `passed` */
+  /** @param firstPlace the place in `webhook_pending` of the first event of `passed` */
   stored({ position, passed }: EndpointChanges, firstPlace: number): void {
     this.#storedPosition = position ?? this.#storedPosition;
     this.#finished.push(...this.#queue.stored(passed, firstPlace));

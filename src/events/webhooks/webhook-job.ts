@@ -45,7 +45,7 @@ export interface WebhookOptions {
 const CLEANING_STEPS = 10;
 /** The minimum time between two log lines about failures. */
 const TROUBLE_MS = 60_000;
-/** The time from a call of `nudge` until the senders look for new events. */
+/** The time from a call to `nudge` until the senders look for new events. */
 const NUDGE_MS = 20;
 /** The number of senders that look for new events in one turn of the event loop. */
 const SENDERS_PER_TURN = 10;

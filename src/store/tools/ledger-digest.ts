@@ -142,8 +142,10 @@ export function instantText(through: string): string {
 }
 
 /**
- * @returns the digests, one from each line that is not empty; null if a line is not a digest, or if there are 0 or more
- * than `LINES_MAX` lines
+ * Empty lines are ignored.
+ *
+ * @returns the digest in each line; null if a line is not a digest, if there are no lines, or if there are more than
+ * `LINES_MAX`
  */
 export function digestsIn(text: string): readonly PostingsDigest[] | null {
   const lines = text.split(/\r?\n/).filter((line) => line.trim() !== '');

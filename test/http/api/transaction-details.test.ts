@@ -242,7 +242,7 @@ test('renewals and lapses that are due are listed in the same way before and aft
   assert.deepEqual(await list(user, { details: 'true', ...between }), [earlier]);
 });
 
-test('a cursor is accepted only with the filters of the first page, and either with or without details', async () => {
+test('a cursor is accepted only with the filters of the first page, but `details` may differ between pages', async () => {
   const user = await eventful();
   const ask = (query: Record<string, string>) =>
     scrip.get('/get-all-user-transactions', { end_user_id: user, limit: '1', ...query });

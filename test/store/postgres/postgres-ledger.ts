@@ -1,5 +1,5 @@
 // PostgreSQL ledgers for tests, either with the clock of the database or with a clock that the test sets. A clock that
-// the test sets is a table from which the store reads the time. Each call of the store first writes the time of the
+// the test sets is a table from which the store reads the time. Each call to the store first writes the time of the
 // test to this table.
 
 import type { TestContext } from 'node:test';

@@ -18,7 +18,7 @@ export const at = (url: string): Database => databaseAt('a test', url, {});
 export const fileAt = (file: string): string => `file:${file}`;
 export const quietly = () => {};
 
-/** Makes a ledger file with all kinds of history, two accounts, a valid API key and a revoked one. */
+/** Makes a ledger file with transactions of all kinds, two accounts, a valid API key and a revoked one. */
 export async function makeLedger(): Promise<{ file: string; secret: string; revoked: string }> {
   const file = temporaryFile();
   const { tools, keys } = await openTools(at(fileAt(file)));

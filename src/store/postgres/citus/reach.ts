@@ -109,7 +109,7 @@ export class Reach {
     await Promise.all(unavailable.filter((part) => part !== first).map((part) => this.#isReached(part)));
   }
 
-  /** @throws the error of the coordinator if the coordinator itself fails */
+  /** @throws the error from the coordinator if the coordinator itself fails */
   async #isReached(part: Part): Promise<boolean> {
     try {
       await this.#pool.send([

@@ -1,9 +1,9 @@
 // Once a second, checks that the server responds, and stores the latest instant that this process has issued, so that
 // no process issues an earlier instant.
 //
-// While a synchronous standby is unreachable, each COMMIT waits in the server and occupies a connection, even after the
-// client has given up. If a COMMIT gets no answer, this process sends no further COMMIT until the server reports that
-// none is waiting. A standby confirms COMMITs in the order of the log, so a new COMMIT would wait as well.
+// While a synchronous standby is unreachable, each COMMIT stays in progress on the server and occupies a connection,
+// even after the client has given up. If a COMMIT gets no answer, this process sends no further COMMIT until the server
+// reports that none is waiting. A standby confirms COMMITs in the order of the log, so a new COMMIT would wait as well.
 
 import { StoreFault } from '../../store-fault.ts';
 import { type Connection, exactInteger, sql } from './connection.ts';
@@ -61,7 +61,7 @@ export class Heartbeat {
     await this.#beat();
   }
 
-  /** Call this after a lost connection, since a COMMIT may still be waiting in the server. */
+  /** Call this after a lost connection, since a COMMIT may still be in progress on the server. */
   suspectStandby(): void {
     this.#isStandbySuspected = true;
     void this.#beat();

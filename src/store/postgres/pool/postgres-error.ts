@@ -52,8 +52,8 @@ export function isWorkerAway(error: unknown): boolean {
 }
 
 /**
- * Whether an error of a coordinator may mean that a worker does not answer: a statement timeout, or an error without a
- * specific code.
+ * Whether an error from the coordinator may mean that a worker does not answer: a statement timeout, or an error
+ * without a specific code.
  */
 export function mayBeWorkerAway(error: unknown): boolean {
   return error instanceof DatabaseError && ['57014', 'XX000'].includes(codeOf(error));

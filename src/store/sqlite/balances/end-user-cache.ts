@@ -1,5 +1,5 @@
 // The writer's cache of end users. The balances of a pending end user in the file do not include its latest postings
-// yet. Pending end users are flushed in generations, and then stay in the cache until it needs their place:
+// yet. Pending end users are flushed in generations, and then stay in the cache until it needs the space:
 //
 //   young: collects pending end users ──full──▶ old: flushed evenly until the next young generation is full
 //

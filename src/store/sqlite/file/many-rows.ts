@@ -28,7 +28,7 @@ export class ManyRows {
     }));
   }
 
-  /** Returns the bytes of a UUID for the next call of `add`. */
+  /** Returns the bytes of a UUID for the next call to `add`. */
   uuid(text: string): Uint8Array {
     const index = this.#uuidsUsed++;
     this.#uuids[index] ??= new UuidParameter();

@@ -63,7 +63,7 @@ class Reader {
   }
 }
 
-/** Asserts that a list has each event of `rounds` calls of `fill` once, and in order for each end user. */
+/** After `rounds` calls to `fill`, asserts that `events` contains each event once, and in order for each end user. */
 function assertFilled(events: readonly LoggedEvent[], users: readonly EndUser[], rounds: number): void {
   assert.equal(new Set(events.map(({ id }) => id)).size, events.length);
   const found = new Map<string, number[]>();
@@ -234,7 +234,7 @@ test(
         while ((await server.query(waiting)).rows.length === 0) await sleep(5);
         assert.equal(await other.events.deriveNext(deriveEvents), false);
         await commit;
-        assert.equal(await other.events.deriveNext(deriveEvents), false, 'the COMMIT still waits in the server');
+        assert.equal(await other.events.deriveNext(deriveEvents), false, 'the COMMIT is still in progress');
         assert.deepEqual(await new Reader(other).readToEnd(), []);
       } finally {
         await setStandby('');
