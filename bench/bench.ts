@@ -1,5 +1,4 @@
-// Runs the benchmarks (`npm run bench`): measures one part after another, prints the results as tables, and stores them
-// in bench/results/latest.json. The chart and the documentation are generated from latest.json.
+// Runs the benchmarks (`npm run bench`), prints the results as tables, and stores them in bench/results/latest.json.
 
 import { join } from 'node:path';
 import { writeChart } from './chart.ts';

@@ -1,5 +1,4 @@
-// Draws the chart of the benchmarks as an SVG for light and dark pages. The bars show the CPU time per request of each
-// compared system.
+// Draws the CPU time per request of each compared system as an SVG for light and dark pages.
 
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
@@ -28,7 +27,6 @@ export function writeChart(results: Results, file: string): void {
   writeFileSync(file, svg);
 }
 
-/** @returns an SVG document; null if the part `peers-64` has not been measured */
 export function chartOf({ parts, machine }: Results): string | null {
   const part = parts[PART];
   if (part === undefined) return null;

@@ -1,6 +1,5 @@
-// Generates load in a closed loop, which keeps the server busy: each connection sends its next request as soon as the
-// previous response has arrived. The generator is wrk if it is installed, otherwise autocannon. All systems are
-// measured with the same generator.
+// Generates load in a closed loop: each connection sends its next request as soon as the previous response has arrived.
+// The generator is wrk if it is installed, otherwise autocannon.
 
 import { execFile } from 'node:child_process';
 import { accessSync, constants } from 'node:fs';
@@ -21,7 +20,7 @@ export interface Answered {
   readonly p50: number;
   readonly p99: number;
   readonly p999: number;
-  /** Number of requests that got no response with status 200. */
+  /** Requests that got no response with status 200. */
   readonly failures: number;
 }
 
@@ -30,7 +29,7 @@ export interface LoopSettings {
   readonly seconds: number;
 }
 
-/** Number of requests that are generated for each connection. autocannon repeats these requests in order. */
+/** autocannon repeats this number of requests on each connection. */
 const REQUESTS_IN_TURN = 500;
 
 const run = promisify(execFile);

@@ -4,14 +4,10 @@ import { readFileSync } from 'node:fs';
 
 export interface Frame {
   readonly name: string;
-  /**
-   * The file and line of the function, such as `ledger/draw.ts:10`; empty for code that is not JavaScript. Paths in
-   * `src` are relative to `src`; other paths are shortened to their last two segments.
-   */
+  /** Such as `ledger/draw.ts:10`; empty for code that is not JavaScript. */
   readonly place: string;
-  /** Microseconds spent in the function, without its callees. */
+  /** Microseconds, without callees; `total` includes callees. */
   self: number;
-  /** Microseconds spent in the function and its callees. */
   total: number;
   readonly children: Frame[];
 }
@@ -24,11 +20,10 @@ interface Profile {
   }[];
   readonly samples: readonly number[];
   readonly timeDeltas: readonly number[];
-  /** The start of the profile, in microseconds of the machine's monotonic clock. */
   readonly startTime: number;
 }
 
-/** A time range, in microseconds of the machine's monotonic clock (the clock of `process.hrtime`). */
+/** Microseconds, on the same clock as `process.hrtime`. */
 export interface Stretch {
   readonly from: number;
   readonly until: number;
@@ -36,7 +31,6 @@ export interface Stretch {
 
 const IDLE = '(idle)';
 
-/** Returns the root of the call tree. Counts only the samples in the time range, without idle time. */
 export function readProfile(file: string, { from, until }: Stretch): Frame {
   const { nodes, samples, timeDeltas, startTime } = JSON.parse(readFileSync(file, 'utf8')) as Profile;
   const frames = new Map<number, Frame>();
@@ -71,7 +65,6 @@ export interface FunctionTime {
   readonly micros: number;
 }
 
-/** Returns the time spent in each function without its callees, longest first. Adds up the calls from all callers. */
 export function selfTimes(root: Frame): FunctionTime[] {
   const sums = new Map<string, FunctionTime>();
   const visit = ({ name, place, self, children }: Frame): void => {
@@ -83,7 +76,7 @@ export function selfTimes(root: Frame): FunctionTime[] {
   return [...sums.values()].toSorted((a, b) => b.micros - a.micros);
 }
 
-/** Returns the time spent in each function and its callees, longest first. Recursive calls are not counted twice. */
+/** Counts recursive calls once. */
 export function totalTimes(root: Frame): FunctionTime[] {
   const sums = new Map<string, FunctionTime>();
   const visit = ({ name, place, total, children }: Frame, above: ReadonlySet<string>): void => {

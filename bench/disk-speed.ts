@@ -1,12 +1,11 @@
-// Measures how fast the disk writes data to stable storage. Every durable write depends on the speed of the disk, and
-// on a shared machine this speed changes from minute to minute.
+// Measures how fast the disk writes to stable storage.
 
 import { closeSync, fdatasyncSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Figure, median } from './results.ts';
 
-/** The size of each write: about as much as a batch of 50 subtractions adds to the log. */
+/** About as much as a batch of 50 subtractions adds to the log. */
 const BYTES = 100_000;
 const WRITES = 100;
 

@@ -1,4 +1,4 @@
-// A server that has the same framework, schemas and responses as Scrip but stores nothing. The column "vs. echo" of the
+// Responds as Scrip does, with the same framework and schemas, but stores nothing. The column "vs. echo" of the
 // benchmarks compares a system with this server.
 
 import Fastify from 'fastify';

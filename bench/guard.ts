@@ -1,5 +1,5 @@
-// Compares the ratios of a quick run with the baseline, and marks ratios that are worse. Worse ratios never fail the
-// run, since shared machines are noisy. test/ratchets counts the costs that noise does not affect.
+// Compares the ratios of a quick run with the baseline. Worse ratios never fail the run, since shared machines are
+// noisy.
 
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -19,7 +19,7 @@ interface Kept {
 }
 
 const BASELINE = join(import.meta.dirname, 'baseline.json');
-/** On a busy machine, quick runs of the same commit differ by up to 15%. Only larger differences are marked. */
+/** On a busy machine, quick runs of the same commit differ by up to 15%. */
 const WORSE_BY = 0.15;
 
 const SQLITE = 'Scrip on SQLite';

@@ -73,7 +73,6 @@ app.post<{ Body: SubtractRequest }>(
   },
 );
 
-/** @returns false, without changing any lot, if the lots do not cover the amount */
 async function subtract(client: pg.PoolClient, endUser: string, amount: number): Promise<boolean> {
   const { rows: lots } = await client.query({ ...LOTS, values: [endUser] });
   const available = lots.reduce((sum, lot) => sum + Number(lot.remaining), 0);

@@ -20,16 +20,13 @@ export interface Contest {
 
 export interface Blocks {
   readonly connections: number;
-  /** The number of rounds. In each round, every subject is measured for one block. */
   readonly rounds: number;
-  /** The length of a block. */
   readonly seconds: number;
 }
 
-/** A warm-up ends when it has sent `requestsMin` requests and the CPU per request has stopped falling. */
+/** A warm-up ends after `requestsMin` requests, once the CPU time per request has stopped falling. */
 export interface WarmUp {
   readonly requestsMin: number;
-  /** The warm-up ends after this many seconds, even if it has sent fewer than `requestsMin` requests. */
   readonly secondsMax: number;
 }
 
@@ -40,18 +37,15 @@ interface Round extends Answered {
 
 const MIB = 2 ** 20;
 
-/**
- * Maximum deviation of the echo from its median, as a share. A round with a larger deviation, in CPU per request or in
- * throughput, is dropped.
- */
+/** A round is dropped if its echo deviates by more than this share from the median, in CPU time or in throughput. */
 const ECHO_OFF_MAX = 0.1;
 
-/** The CPU per request counts as falling if it is lower than in every previous block by more than this share. */
+/** Decreases of the CPU time per request by less than this share do not count. */
 const FALLING_BY = 0.02;
 const BLOCKS_NOT_FALLING = 3;
 
 const IDLE_WITHIN_S = 120;
-/** A subject counts as idle if it uses less CPU than this in a second. */
+/** A subject is idle if it uses less CPU time than this per second. */
 const IDLE_MICROS = 50_000;
 
 const run = promisify(execFile);
@@ -76,7 +70,6 @@ export async function inTurn(
   });
 }
 
-/** Waits until the subject has finished the background work that the warm-up has caused. */
 async function untilIdle({ pids }: Subject): Promise<void> {
   for (let seconds = 0; seconds < IDLE_WITHIN_S; seconds++) {
     const before = costsOf(pids).cpuMicros;
@@ -85,10 +78,7 @@ async function untilIdle({ pids }: Subject): Promise<void> {
   }
 }
 
-/**
- * Warms up with several blocks. At the end of each block, the generator closes its connections while requests are in
- * flight. When this happens for the first time, V8 discards optimized code, so one block would not be enough.
- */
+/** One block is not enough: V8 discards optimized code when connections first close while requests are in flight. */
 async function settle(contest: Contest, blocks: Blocks, { requestsMin, secondsMax }: WarmUp): Promise<void> {
   let requests = 0;
   let lowest = Number.POSITIVE_INFINITY;
@@ -102,10 +92,7 @@ async function settle(contest: Contest, blocks: Blocks, { requestsMin, secondsMa
   }
 }
 
-/**
- * Returns the indexes of the rounds in which the echo was near its median. Returns null if at most half of the rounds
- * were near the median, since the median is then unreliable.
- */
+/** Returns null if at most half of the rounds were near the median, since the median is then unreliable. */
 function steadyRounds(echo: readonly Round[]): ReadonlySet<number> | null {
   const usual = { cpu: median(echo.map(({ cpuMicros }) => cpuMicros)), rate: median(echo.map(rateOf)) };
   const isOff = (value: number, median: number) => Math.abs(value / median - 1) > ECHO_OFF_MAX;
@@ -115,13 +102,12 @@ function steadyRounds(echo: readonly Round[]): ReadonlySet<number> | null {
   return 2 * steady.size > echo.length ? steady : null;
 }
 
-/** A workload, and a function that starts a new subject for each block. */
 export interface FreshContest {
   readonly workload: Workload;
   readonly start: () => Promise<Subject>;
 }
 
-/** Measures each block on a process that was just started. The time to start the process does not count. */
+/** Measures each block on a new process. The start-up time does not count. */
 export async function fromStart(
   contests: readonly FreshContest[],
   blocks: Blocks,
@@ -178,7 +164,7 @@ async function measured({ pids }: Subject, load: () => Promise<Answered>): Promi
   };
 }
 
-/** Flushes the previous subject's writes to disk now, so that they do not slow down the next subject. */
+/** Writes of the previous subject would slow down the next subject. */
 async function writeBack(): Promise<void> {
   await run('sync').catch(() => {});
 }

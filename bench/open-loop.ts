@@ -1,6 +1,5 @@
-// Generates load in an open loop: requests are due at a fixed rate, however fast the server responds. The latency of a
-// request is measured from its due time. A closed loop would hide delays, since each client waits for a response before
-// it sends its next request (coordinated omission).
+// Generates load in an open loop: requests are due at a fixed rate, and their latency counts from the due time. A
+// closed loop would hide delays (coordinated omission).
 
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
@@ -12,12 +11,11 @@ import { bytesOf, type Request, RequestSource, type Workload } from './workload.
 export interface OpenLoop {
   readonly rate: number;
   readonly seconds: number;
-  /** The maximum number of requests in flight: the generator does not pipeline requests. */
+  /** Also the maximum number of requests in flight: the generator does not pipeline. */
   readonly connections: number;
 }
 
-/** How long to wait for responses after the last request. */
-const REST_MS = 10_000;
+const DRAIN_MAX_MS = 10_000;
 const OK = 200;
 
 export interface Source {
@@ -44,7 +42,7 @@ class OpenLoopGenerator {
   readonly #source: Source;
   readonly #sockets: Socket[] = [];
   readonly #idle: Connection[] = [];
-  /** Due times of requests that found no idle connection, oldest first. The first `#taken` of them have been sent. */
+  /** Due times, oldest first. The first `#taken` requests have been sent. */
   readonly #waiting: number[] = [];
   #taken = 0;
   readonly #latencies: Float64Array;
@@ -82,7 +80,7 @@ class OpenLoopGenerator {
       for (; due < until; due++) this.#send(started + Math.floor((due * 1_000) / rate));
       await sleep(1);
     }
-    const deadline = performance.now() + REST_MS;
+    const deadline = performance.now() + DRAIN_MAX_MS;
     while (this.#answered < total && performance.now() < deadline) await sleep(1);
     const sorted = this.#latencies.subarray(0, this.#answered).toSorted();
     const at = (share: number) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0;

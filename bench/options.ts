@@ -3,7 +3,7 @@
 import { parseArgs } from 'node:util';
 
 export interface Options {
-  /** The parts to measure: names, or prefixes of names. Empty for all parts. */
+  /** Names of parts, or prefixes of names. Empty for all parts. */
   readonly only: readonly string[];
   readonly rounds: number;
   readonly seconds: number;

@@ -1,9 +1,9 @@
-// Measures the CPU time that other processes use while a part is measured. On a shared machine, this CPU time shows
-// whether the results of the part are reliable.
+// Measures the CPU time of other processes. On a shared machine, this time shows whether the results of a part are
+// reliable.
 
 import { readFileSync } from 'node:fs';
 
-/** CPU ticks since the machine started. `own` counts this process and the child processes that have ended. */
+/** CPU ticks since the machine started. `own` includes the child processes that have ended. */
 interface Ticks {
   readonly at: number;
   readonly busy: number;
@@ -12,15 +12,14 @@ interface Ticks {
 }
 
 export interface OtherLoad {
-  /** Average number of cores that other processes used. */
   readonly othersCores: number;
-  /** Average number of cores that the hypervisor gave to other virtual machines. */
+  /** Used by other virtual machines. */
   readonly stolenCores: number;
 }
 
 const TICKS_PER_SECOND = 100;
 
-/** @returns a function that ends the measurement; call it after the child processes have ended, so that they count */
+/** Call the returned function after the child processes have ended, so that they count. */
 export function watchOthers(): () => OtherLoad {
   const before = ticks();
   return () => {

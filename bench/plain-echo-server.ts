@@ -1,5 +1,5 @@
-// An echo server on Node's own HTTP module, without a framework. A request to any ledger on Node costs at least as much
-// as a request to this server.
+// An echo server on Node's own HTTP module. A request to any ledger on Node costs at least as much as a request to this
+// server.
 
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';

@@ -1,9 +1,9 @@
-// Reads the CPU time, the memory and the written bytes of processes from Linux's /proc, including all threads and child
-// processes. Without /proc, all costs are 0.
+// Reads the CPU time, the memory and the written bytes of processes and their descendants from Linux's /proc. Without
+// /proc, all costs are 0.
 
 import { readdirSync, readFileSync } from 'node:fs';
 
-/** /proc counts CPU time in ticks, 100 per second on every Linux that Node runs on. */
+/** A tick is 10 ms on every Linux that Node runs on. */
 const TICK_MICROS = 10_000;
 const KIB = 1_024;
 
@@ -13,7 +13,6 @@ export interface Costs {
   readonly writtenBytes: number;
 }
 
-/** Returns the total costs of these processes and all their descendants. */
 export function costsOf(roots: readonly number[]): Costs {
   const total = { cpuMicros: 0, residentBytes: 0, writtenBytes: 0 };
   for (const pid of treeOf(roots)) {
@@ -24,7 +23,6 @@ export function costsOf(roots: readonly number[]): Costs {
   return total;
 }
 
-/** Returns CPU microseconds by thread name, summed over threads with the same name. */
 export function threadCosts(pid: number): Map<string, number> {
   const costs = new Map<string, number>();
   for (const thread of listed(`/proc/${pid}/task`)) {
@@ -34,7 +32,7 @@ export function threadCosts(pid: number): Map<string, number> {
   return costs;
 }
 
-/** Prefers Pss, which divides shared memory, such as PostgreSQL's buffers, among the processes that use it. */
+/** Pss divides shared memory, such as PostgreSQL's buffers, among the processes that use it. */
 function residentKib(pid: number): number {
   const shared = field(`/proc/${pid}/smaps_rollup`, /^Pss:\s+(\d+)/m);
   return shared > 0 ? shared : field(`/proc/${pid}/status`, /VmRSS:\s+(\d+)/);
@@ -57,7 +55,7 @@ function cpuMicrosOf(stat: string): number {
   return (Number(fields[11] ?? 0) + Number(fields[12] ?? 0)) * TICK_MICROS;
 }
 
-/** Returns the fields after the process name, which is in parentheses and may itself contain spaces and parentheses. */
+/** The process name is in parentheses and may itself contain spaces and parentheses. */
 function fieldsBehindName(stat: string): readonly string[] {
   const text = read(stat);
   return text.slice(text.lastIndexOf(') ') + 2).split(' ');
@@ -67,7 +65,6 @@ function field(path: string, pattern: RegExp): number {
   return Number(pattern.exec(read(path))?.[1] ?? 0);
 }
 
-/** Returns an empty string if the process has ended. */
 function read(path: string): string {
   try {
     return readFileSync(path, 'utf8');

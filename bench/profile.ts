@@ -1,5 +1,5 @@
-// Profiles the CPU time of a server under load, with V8's profiler on every thread. Prints where each thread spends its
-// time, and writes a flame graph of each thread to bench/results.
+// Profiles every thread of a server under load with V8's profiler. Prints where each thread spends its time, and writes
+// flame graphs to bench/results.
 //
 //   npm run profile -- [--on sqlite|postgres|echo] [--load subtract|add|balance|mix|keyed]
 //                      [--connections C] [--seconds S]
@@ -18,7 +18,7 @@ import * as workloads from './workload.ts';
 const RESULTS = join(import.meta.dirname, 'results');
 const WARM_UP_SECONDS = 2;
 const FUNCTIONS_SHOWN = 25;
-/** Longer function names are cut off: V8 reports regular expressions as functions with long names. */
+/** V8 reports regular expressions as functions with long names. */
 const NAME_MAX = 60;
 const OURS = /^(?:ledger|accounts|batching|store|http|tracing|events)\//;
 const GROUP = workloads.CROWD_MEDIUM;
@@ -58,7 +58,6 @@ async function startedWith(flags: readonly string[]): Promise<Subject> {
 async function profile(subject: Subject, workload: workloads.Workload): Promise<void> {
   const [connections, seconds] = [Number(values.connections), Number(values.seconds)];
   const pid = subject.pids[0] as number;
-  // Warm up first, so that the measured time does not include the start of the server.
   await closedLoop(subject, workload, { connections, seconds: WARM_UP_SECONDS });
   const [before, threadsBefore] = [costsOf(subject.pids), threadCosts(pid)];
   const from = monotonicMicros();

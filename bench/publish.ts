@@ -1,5 +1,5 @@
-// Writes the latest results into the documentation: the tables between the marker comments in docs/benchmarks.md, and
-// the chart. Readers can look up every figure in the raw results, docs/benchmarks.json.
+// Writes the latest results into the documentation: the tables between the marker comments in docs/benchmarks.md, the
+// chart, and the raw results in docs/benchmarks.json.
 
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -11,7 +11,6 @@ import { targetTable } from './targets.ts';
 const DOCS = join(import.meta.dirname, '..', 'docs');
 const PAGE = join(DOCS, 'benchmarks.md');
 
-/** Matches a marker comment, the generated text after it, and `<!-- end -->`. */
 const MARK = /<!-- (machine|targets|part [\w-]+) -->[\s\S]*?<!-- end -->/g;
 
 export function publish(results: Results): void {

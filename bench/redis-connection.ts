@@ -1,5 +1,4 @@
-// Implements the parts of the Redis protocol that the benchmark needs. Commands from the same turn of the event loop
-// are sent together, and replies arrive in the order of the commands.
+// Implements the parts of the Redis protocol that the benchmark needs.
 
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';

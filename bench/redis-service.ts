@@ -1,6 +1,5 @@
-// A service that a developer might build on Redis: each end user has a counter, which a script checks and decrements.
-// All changes are appended to one stream. The service has no expiry, cycles or idempotency. How much data survives a
-// crash depends on `appendfsync`; the name of the subject includes this setting.
+// A service that a developer might build on Redis: a script changes the counter of an end user and appends the change
+// to a stream. The service has no expiry, cycles or idempotency.
 
 import { createHash, timingSafeEqual } from 'node:crypto';
 import Fastify from 'fastify';

@@ -1,5 +1,4 @@
-// The results of the benchmarks, stored as JSON. A run replaces only the results of the parts that it measures, so that
-// you can split a long run.
+// The results of the benchmarks, stored as JSON. A run replaces only the results of the parts that it measures.
 
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -7,22 +6,21 @@ import { arch, cpus, platform, release, totalmem } from 'node:os';
 import { dirname } from 'node:path';
 import { GENERATOR } from './closed-loop.ts';
 
-/** The name of the system that the ratios "vs. echo" refer to. */
 export const ECHO = 'Fastify echo';
 
-/** The results of one workload on one subject: medians over all rounds, unless a field says otherwise. */
+/** Medians over all rounds, unless a field says otherwise. */
 export interface Row {
   readonly workload: string;
   readonly subject: string;
   readonly loop: 'closed' | 'open';
   readonly connections: number;
-  /** The number of rounds that were kept. All other fields except `dropped` refer to these rounds. */
+  /** All other fields except `dropped` refer to these rounds. */
   readonly rounds: number;
-  /** The number of rounds that were dropped because the echo was unusually slow or fast. */
+  /** Rounds in which the echo was unusually slow or fast. */
   readonly dropped: number;
   /** Responses per second; in an open loop, the requested rate. */
   readonly rate: number;
-  /** CPU microseconds per request, in all threads and processes of the subject. */
+  /** Per request, in all threads and processes of the subject. */
   readonly cpuMicros: number;
   /** Latency percentiles in milliseconds. */
   readonly p50: number;
@@ -31,11 +29,9 @@ export interface Row {
   readonly residentMib: number;
   /** The sum over all rounds. */
   readonly failures: number;
-  /** The values of each round. */
   readonly eachRound: readonly { readonly rate: number; readonly cpuMicros: number; readonly p99: number }[];
 }
 
-/** A single value, such as a start-up time, a file size or renewals per second. */
 export interface Figure {
   readonly name: string;
   readonly value: number;
@@ -46,7 +42,7 @@ export interface PartResult {
   readonly measuredAt: string;
   readonly commit: string;
   readonly tookSeconds: number;
-  /** Cores that other processes and virtual machines used on average; absent if they were not measured. */
+  /** An average; absent if it was not measured. */
   readonly othersCores?: number;
   readonly stolenCores?: number;
   readonly rows: readonly Row[];
@@ -78,7 +74,6 @@ export function thisMachine(): Machine {
   };
 }
 
-/** Returns the short hash of the current commit, with a `+` if src or bench has uncommitted changes. */
 export function thisCommit(): string {
   const git = (...args: string[]) => execFileSync('git', args, { cwd: import.meta.dirname, encoding: 'utf8' }).trim();
   try {
@@ -102,11 +97,10 @@ export function keepPart(file: string, name: string, part: PartResult): Results 
   return results;
 }
 
-/** If other processes and virtual machines together use more cores than this, the results are unreliable. */
-const OTHERS_MAX = 0.2;
+const OTHER_CORES_MAX = 0.2;
 
 export function isQuiet({ othersCores = 0, stolenCores = 0 }: PartResult): boolean {
-  return othersCores + stolenCores <= OTHERS_MAX;
+  return othersCores + stolenCores <= OTHER_CORES_MAX;
 }
 
 export function median(values: readonly number[]): number {
@@ -116,10 +110,7 @@ export function median(values: readonly number[]): number {
   return ((sorted[middle - 1] ?? 0) + (sorted[middle] ?? 0)) / 2;
 }
 
-/**
- * Computes the ratio of `a` to `b` in each round, and returns the median. Within a round, other load on the machine
- * affects `a` and `b` alike.
- */
+/** Divides within each round, because other load on the machine then affects `a` and `b` alike. */
 export function ratioOf(a: Row, b: Row, of: 'rate' | 'cpuMicros' | 'p99'): number {
   return median(a.eachRound.map((round, index) => round[of] / (b.eachRound[index]?.[of] ?? Number.NaN)));
 }

@@ -1,4 +1,4 @@
-// Creates large ledgers quickly, on SQLite or PostgreSQL. The ledgers are valid: `scrip verify` finds no problems.
+// Quickly creates large ledgers that pass `scrip verify`, on SQLite or PostgreSQL.
 
 import { randomBytes } from 'node:crypto';
 import { apiKeySecret, hashOf, hintOf, SECRET_BYTES } from '../src/accounts/api-key.ts';
@@ -20,7 +20,7 @@ import { CREDITS, endUserId, type Group } from './workload.ts';
 const ACCOUNT = 1;
 const KEY = 1;
 const ACTOR = `key:${KEY}`;
-/** Histories of one-time cycles begin this long ago. The longest takes 1,000 s: one transaction per millisecond. */
+/** The longest history takes 1,000 s: one transaction per millisecond. */
 const HISTORY_MS = 2 * 3_600_000;
 const VALIDITY_DAYS = 31;
 const RENEWING_VALIDITY_DAYS = 1;
@@ -31,7 +31,6 @@ export interface Seeded {
   readonly seconds: number;
 }
 
-/** @param dueAt when recurring cycles, if any, are due to renew */
 export async function seedLedger(
   database: Database,
   groups: readonly Group[],
@@ -57,7 +56,7 @@ export async function seedLedger(
   let last: EndUserKey | null = null;
   for (const created of inBatches(rowsOf(groups, now, dueAt))) {
     const rows = events.follow(created);
-    // Commit only end users whose rows are complete. Load the rows of an incomplete end user after the commit.
+    // Commits may contain only complete end users.
     const complete = rows.findLastIndex(({ kind }) => kind === 'end-user') + 1;
     await destination.load(rows.slice(0, complete));
     last = rows[complete - 1]?.user ?? last;
@@ -92,7 +91,6 @@ function* rowsOf(groups: readonly Group[], now: Instant, dueAt: Instant): Genera
   }
 }
 
-/** Yields one addition for each cycle, then subtractions of one credit from the first cycle. */
 function* oneTime(cycles: number, { transactions }: Group, begun: Instant, ids: Ids): Generator<Posting> {
   const first = cycleOf(ids.at(begun), 'one-time', VALIDITY_DAYS);
   yield opened(first, 'add');
@@ -117,7 +115,7 @@ function cycleOf(id: TransactionId, type: Cycle['type'], validityDays: number): 
   return newCycle(id, type, { amount: CREDITS, validityDays, validityMonths: null, rolloverMax: 0 });
 }
 
-/** Creates transaction IDs as a store does, but ends them with a counter instead of random digits. */
+/** The IDs end with a counter instead of random digits. */
 class Ids {
   #count = 0;
 

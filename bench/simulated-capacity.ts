@@ -1,6 +1,5 @@
-// Simulates Scrip on a PostgreSQL server that is larger and farther away than the machines of the benchmarks: the real
-// group commit of each process writes to a store that only takes time. The time is virtual, so that the simulation may
-// have more processors than the machine on which it runs.
+// Simulates group commit on a PostgreSQL server that is larger and farther away than the machines of the benchmarks.
+// The time is virtual, so that the simulation may have more processors than the machine on which it runs.
 //
 //   client ──▶ processor of its process ──▶ group commit ──▶ network ──▶ lock and load ──▶ network ──▶ decide
 //                    client ◀── processor ◀── network ◀── flush of the log ◀── write ◀── network ◀──┘
@@ -17,19 +16,17 @@ import { asMarkdown } from './tables.ts';
 interface Setup {
   readonly what: string;
   readonly processes: number;
-  /** `DATABASE_LANES` of each process. */
   readonly lanes: number;
-  /** The number of processors of the database server. */
+  /** Processors of the database server. */
   readonly cores: number;
-  /** The time of a network round trip between a process and the database server. */
   readonly roundTripMs: number;
-  /** The time to write the log to stable storage, on the server and on its synchronous standby if it has one. */
+  /** Includes the synchronous standby, if the database server has one. */
   readonly flushMs: number;
-  /** The number of clients of each process. A client sends its next request when the previous one is answered. */
+  /** The number of clients of each process. */
   readonly clients: number;
 }
 
-/** CPU time in milliseconds, from the measurements in docs/internals/performance.md ("A subtraction on PostgreSQL"). */
+/** CPU time, from docs/internals/performance.md ("A subtraction on PostgreSQL"). */
 const RECEIVE_MS = 0.018;
 const DECIDE_MS = 0.0047;
 const ANSWER_MS = 0.018;
@@ -41,7 +38,7 @@ const WRITE_COMMAND_MS = 0.015;
 const END_USERS = 100_000_000;
 const WARM_UP_MS = 300;
 const MEASURED_MS = 700;
-/** The share of the maximum throughput at which latencies are measured. */
+/** Latencies are measured at this share of the maximum throughput. */
 const MODERATE = 0.7;
 
 const HERE = { cores: 2, roundTripMs: 0.1, flushMs: 0.4 };
@@ -61,13 +58,11 @@ const SETUPS: readonly Setup[] = [
 interface Measured {
   readonly rate: number;
   readonly commandsPerBatch: number;
-  /** The average number of busy processors of the database server. */
   readonly busyCores: number;
   readonly p50: number;
   readonly p99: number;
 }
 
-/** Processors that execute tasks in the order of arrival. */
 class Cores {
   busyMs = 0;
   readonly #time: VirtualTime;
@@ -87,7 +82,7 @@ class Cores {
   }
 }
 
-/** A write-ahead log. Transactions that arrive during a flush share the next flush. */
+/** Transactions that arrive during a flush share the next flush. */
 class Log {
   readonly #flush: () => Promise<void>;
   #current: Promise<void> = Promise.resolve();
@@ -119,7 +114,6 @@ class Server {
   }
 }
 
-/** The store of one process. Each lane has one connection, which executes its batches one after another. */
 class DistantStore implements Pick<LedgerStore, 'lanes' | 'write'> {
   readonly lanes: Lanes;
   readonly #time: VirtualTime;
@@ -165,7 +159,7 @@ class DistantStore implements Pick<LedgerStore, 'lanes' | 'write'> {
   }
 }
 
-/** @param rate requests per second in an open loop; null for a closed loop */
+/** @param rate requests per second; null for a closed loop */
 async function simulate(setup: Setup, rate: number | null): Promise<Measured> {
   const chance = new Chance(1);
   const time = new VirtualTime(() => chance.share());
@@ -204,7 +198,6 @@ async function simulate(setup: Setup, rate: number | null): Promise<Measured> {
   };
 }
 
-/** Never returns: the simulation ends when its virtual time is over. */
 async function repeat(request: () => Promise<void>): Promise<never> {
   for (;;) await request();
 }

@@ -1,5 +1,5 @@
-// The measured systems: Scrip, and the systems with which Scrip is compared. Each system runs as a server in its own
-// process, with its own ledger or database in a temporary folder.
+// Starts Scrip and the systems with which the benchmarks compare Scrip. Each system is a server in its own process,
+// with its own data in a temporary folder.
 
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -29,13 +29,13 @@ export interface Subject {
   readonly name: SubjectName;
   readonly url: string;
   readonly secret: string;
-  /** IDs of the processes whose CPU time and memory are measured. Child processes of these processes count too. */
+  /** Child processes of these processes count too. */
   readonly pids: readonly number[];
 }
 
 const NO_SECRET = 'none';
 const ENDED_WITHIN_MS = 10_000;
-/** `shared_buffers` is at least as large as Scrip's own cache on SQLite; PostgreSQL's default is 128 MB. */
+/** `shared_buffers` is at least as large as the cache of Scrip on SQLite; the default is 128 MB. */
 const POSTGRES = { fsync: 'on', synchronous_commit: 'on', shared_buffers: '256MB' };
 const PIPELINED = 1_000;
 
@@ -96,7 +96,6 @@ export class Subjects {
     return { ...subject, pids: [...subject.pids, this.#postmaster()] };
   }
 
-  /** Returns null if `redis-server` is not installed. */
   async redis(appendfsync: 'always' | 'everysec', group: Group): Promise<Subject | null> {
     if (!hasRedis()) return null;
     const port = await freePort();
@@ -157,10 +156,7 @@ export class Subjects {
     return Number(pid);
   }
 
-  /**
-   * Does what autovacuum would do within about a minute. Without statistics, PostgreSQL plans queries as if the tables
-   * were almost empty.
-   */
+  /** Without statistics, PostgreSQL plans queries as if the tables were almost empty. */
   async #analyze(url: string): Promise<void> {
     await this.postgres.query('VACUUM ANALYZE', new URL(url).pathname.slice(1));
   }
@@ -172,7 +168,6 @@ interface ServerOptions {
   readonly flags: readonly string[];
 }
 
-/** Throws an error if the ledger does not pass its audit, since the results are then invalid. */
 export async function assertWhole(file: string): Promise<void> {
   const { tools } = await openTools({ kind: 'file', path: file }, { create: false });
   const problems = problemsOf(await auditOf(tools).finally(() => tools.close()));
@@ -188,7 +183,6 @@ export function hasRedis(): boolean {
   }
 }
 
-/** Passes `DATABASE_LANES` from the environment on to all servers. */
 function laneSettings(): Record<string, string> {
   const { DATABASE_LANES } = process.env;
   return DATABASE_LANES === undefined ? {} : { DATABASE_LANES };

@@ -56,7 +56,6 @@ function openTable(title: string, rows: readonly Row[]): Table {
   return { title, head, lines };
 }
 
-/** The ratio to the echo server under the same workload; empty if the echo server was not measured. */
 function ofEcho(row: Row, rows: readonly Row[], of: 'rate' | 'cpuMicros'): string {
   const echo = rows.find(
     ({ subject, workload, connections }) =>
@@ -65,7 +64,7 @@ function ofEcho(row: Row, rows: readonly Row[], of: 'rate' | 'cpuMicros'): strin
   return echo === undefined || echo === row ? '' : ratioOf(row, echo, of).toFixed(2);
 }
 
-/** Rounds to three significant digits, or to a whole number from 100 on, and adds thousands separators. */
+/** Rounds numbers below 100 to three significant digits, and others to whole numbers. */
 export function figure(value: number): string {
   if (value === 0) return '0';
   const digits = Math.max(0, 2 - Math.floor(Math.log10(Math.abs(value))));

@@ -20,7 +20,7 @@ const SUBTRACT = workloads.SUBTRACT_MEDIUM.name;
 const ADD = workloads.ADD_MEDIUM.name;
 const BALANCE = workloads.BALANCE_MEDIUM.name;
 
-/** The throughput of TigerBeetle behind a Fastify route, as a share of the echo's, for 64 and for 256 connections. */
+/** The throughput of TigerBeetle behind a Fastify route, as a share of the echo's, by number of connections. */
 const TIGERBEETLE = { 64: 0.59, 256: 0.83 };
 
 const atLeast = (what: string, wanted: number, measured: Target['measured'], unit = ''): Target => ({
@@ -109,7 +109,6 @@ export const TARGETS: readonly Target[] = [
   atMost('start-up time with a million users', 1, figureOf('large-ledger', 'from start to the first subtraction'), 's'),
 ];
 
-/** @param which `all` includes the targets that were not measured */
 export function targetTable(results: Results, which: 'all' | 'measured ones' = 'all'): Table {
   const lines = TARGETS.map(({ what, wanted, atMost, unit, measured }) => {
     const value = measured(results);
@@ -146,7 +145,7 @@ function ofEcho(workload: string, of: 'rate' | 'cpuMicros', connections: number)
   };
 }
 
-/** Divides medians, not rounds: the first seconds and the warm process are measured in different rounds. */
+/** The first seconds and the warm process are measured in different rounds, so this divides medians. */
 function ofFirstSeconds(workload: string, connections: number): Target['measured'] {
   return ({ parts }) => {
     const first = find(parts['first-seconds']?.rows ?? [], workload, SQLITE, connections);

@@ -1,44 +1,40 @@
-// The workloads of the benchmarks as data: the end users, their cycles and transactions, and the mix of requests. This
-// module has no I/O, so that the simulation can use it too. `load.lua` computes the same end user IDs for wrk.
+// The workloads of the benchmarks as data. `load.lua` must compute the same end user IDs as this file.
 
 export type Call = 'add' | 'subtract' | 'balance' | 'first-page';
 
 export interface Group {
   readonly first: number;
   readonly users: number;
-  /** Open one-time cycles of each end user; `renewing` stands for one recurring cycle that is due to renew. */
+  /** Open one-time cycles of each end user; `renewing` means one recurring cycle that is due to renew. */
   readonly cycles: number | 'renewing';
-  /** Transactions of each end user, including the transactions that opened the cycles. */
+  /** Includes the transactions that opened the cycles. */
   readonly transactions: number;
 }
 
 export interface Workload {
   readonly name: string;
   readonly group: Group;
-  /** How many end users of the group receive requests; all of them if absent. */
+  /** All end users of the group if absent. */
   readonly users?: number;
   readonly shares: Readonly<Partial<Record<Call, number>>>;
-  /** Whether each write is sent with a new idempotency key. */
   readonly keyed?: boolean;
 }
 
-/** Numbers of end users are below this bound, so that `load.lua` can multiply them by `SPREAD` exactly (53 bits). */
+/** `load.lua` can multiply smaller numbers by `SPREAD` exactly, in 53 bits. */
 const NUMBER_MAX = 3_000_000;
-/** 2^32 divided by the golden ratio. This factor gives successive numbers IDs that are far apart, like random IDs. */
+/** 2^32 divided by the golden ratio. This factor gives successive numbers IDs that are far apart. */
 const SPREAD = 2_654_435_761;
 
 /** More credits than a benchmark subtracts. */
 export const CREDITS = 1_000_000_000_000;
 export const PAGE_LIMIT = 100;
 
-/** Each end user of a crowd has two transactions: the addition that opened the cycle, and a subtraction. */
 const crowd = (users: number): Group => ({ first: 0, users, cycles: 1, transactions: 2 });
 
 export const CROWD_SMALL = crowd(10_000);
 export const CROWD_MEDIUM = crowd(100_000);
 export const CROWD_LARGE = crowd(1_000_000);
 
-/** Small groups of end users with many cycles or transactions. */
 export const TEN_CYCLES: Group = { first: 2_000_000, users: 200, cycles: 10, transactions: 11 };
 export const FIFTY_CYCLES: Group = { first: 2_010_000, users: 200, cycles: 50, transactions: 51 };
 export const THOUSAND_CYCLES: Group = { first: 2_020_000, users: 200, cycles: 1_000, transactions: 1_001 };
@@ -46,7 +42,7 @@ export const SHORT_HISTORY: Group = { first: 2_030_000, users: 1, cycles: 1, tra
 export const LONG_HISTORY: Group = { first: 2_040_000, users: 1, cycles: 1, transactions: 1_000_000 };
 export const RENEWING: Group = { first: 1_000_000, users: 1_000_000, cycles: 'renewing', transactions: 1 };
 
-/** The size of each group with many cycles. Workloads that are compared with such a group use as many end users. */
+/** As many end users as the groups with many cycles have, so that the workloads are comparable. */
 const FEW = FIFTY_CYCLES.users;
 
 export const subtractOf = (group: Group, name: string): Workload => ({ name, group, shares: { subtract: 100 } });
@@ -114,7 +110,6 @@ export class RequestSource {
   readonly #keyPrefix: string;
   #keys = 0;
 
-  /** @param random returns numbers from 0 up to, but not including, 1 */
   constructor(workload: Workload, random: () => number) {
     this.#workload = workload;
     this.#random = random;

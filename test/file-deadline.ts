@@ -1,6 +1,5 @@
-// The test runner loads this module before each test file. The module ends the process after five minutes, because an
-// open socket could otherwise keep the process alive and hang the whole test run. Ending the process right after the
-// tests would be simpler, but would lose results that are not yet written.
+// The test runner loads this module before each test file. An open socket could hang the whole test run, so the process
+// ends after five minutes. Ending the process right after the tests would lose results that are not yet written.
 
 /** The slowest test file takes about a minute on an idle machine. */
 const FILE_MS_MAX = 300_000;

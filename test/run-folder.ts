@@ -1,15 +1,10 @@
-// A folder that all test files of one `npm test` run share. A test file that runs on its own has no such folder and
-// creates what it needs.
+// The folder that all test files of one `npm test` run share. A test file that runs on its own has no such folder.
 
-/** `npm test` sets this environment variable to the path of the folder that the test files share. */
 export const RUN_FOLDER_VARIABLE = 'SCRIP_TEST_RUN_FOLDER';
 
 export const RUN_FOLDER: string | undefined = process.env[RUN_FOLDER_VARIABLE];
 
-/**
- * Returns the environment for the processes that a test starts: the variables that they need, and the folder of the
- * Node.js compile cache. Without the cache, each start of Scrip spends a quarter of a second compiling modules.
- */
+/** Without the Node.js compile cache, each start of Scrip spends a quarter of a second compiling modules. */
 export function startingEnvironment(): Record<string, string> {
   const names = ['PATH', 'TMPDIR', 'SystemRoot', 'NODE_COMPILE_CACHE'];
   return Object.fromEntries(names.flatMap((name) => (process.env[name] ? [[name, process.env[name]]] : [])));

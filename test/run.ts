@@ -1,5 +1,5 @@
-// Runs all tests (`npm test`) or some of them (`npm test -- FILE...`). The files that took longest in the last run
-// start first, so that no core is idle at the end.
+// Runs all tests (`npm test`) or some of them (`npm test -- FILE...`), the slowest files first, so that no core is idle
+// at the end.
 
 import assert from 'node:assert/strict';
 import { chmodSync, existsSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -15,7 +15,7 @@ const TESTS = ['test/**/*.test.ts', 'src/**/*.test.ts'];
 const SECONDS_FILE = join(ROOT, 'node_modules/.cache/scrip/test-seconds.json');
 /** One more than the number of cores of a small machine, because test files are sometimes idle. */
 const FILES_AT_ONCE = 3;
-/** The timeout of a test or suite that does not set its own. The slowest takes 74 s. */
+/** For tests and suites without their own timeout; the slowest takes 74 s. */
 const TEST_MS_MAX = 240_000;
 const LONGEST = 20;
 
@@ -25,7 +25,7 @@ const lastSeconds = new Map<string, number>(
 
 function filesInOrder(): string[] {
   const all = TESTS.flatMap((pattern) => globSync(pattern, { cwd: ROOT }).sort());
-  // A file without a recorded time starts first, because it may take long.
+  // A file without a recorded time may take long.
   const seconds = (path: string) => lastSeconds.get(path) ?? Number.POSITIVE_INFINITY;
   return all.sort((a, b) => (seconds(a) === seconds(b) ? 0 : seconds(b) - seconds(a)));
 }

@@ -8,8 +8,8 @@ import { type Part, WARM_UP } from './part.ts';
 
 const CONNECTIONS = 64;
 const ROUNDS_MAX = 3;
-/** A warm-up of one block, which fills the caches of a process that has already served requests. */
-const BRIEFLY = { requestsMin: 0, secondsMax: 1 };
+/** One block fills the caches of a process that has already served requests. */
+const ONE_BLOCK = { requestsMin: 0, secondsMax: 1 };
 const BESIDE = [
   workloads.TEN_CYCLES,
   workloads.FIFTY_CYCLES,
@@ -17,7 +17,7 @@ const BESIDE = [
   workloads.SHORT_HISTORY,
   workloads.LONG_HISTORY,
 ];
-/** In each row, the first workload is the baseline for the other workloads. */
+/** The first workload of each row is the baseline. */
 const SHAPES = [
   [workloads.SUBTRACT_SMALL, workloads.HOT_USER, workloads.SUBTRACT_KEYED, workloads.MIX],
   [
@@ -72,7 +72,7 @@ const shapes: Part = {
     const rounds = Math.min(ROUNDS_MAX, settings.rounds);
     const rows: Row[] = [];
     for (const [index, group] of SHAPES.entries()) {
-      const warmUp = index === 0 ? WARM_UP : BRIEFLY;
+      const warmUp = index === 0 ? WARM_UP : ONE_BLOCK;
       const contests = group.map((workload) => ({ subject, workload }));
       rows.push(...(await inTurn(contests, { ...settings, rounds, connections, warmUp })));
     }

@@ -24,7 +24,7 @@ const CLI = join(import.meta.dirname, '..', '..', 'src', 'main.ts');
 const STARTS = 5;
 const MIB = 2 ** 20;
 const CONNECTIONS = 64;
-/** Long enough that more than a third of the million end users get a request, at 23,000 requests per second. */
+/** At 23,000 requests per second, more than a third of the end users get a request. */
 const LOADED_SECONDS = 20;
 
 export const largeLedger: Part = {
@@ -34,7 +34,7 @@ export const largeLedger: Part = {
     const { file, secret } = await subjects.seed('large', [CROWD_LARGE]);
     const figures: Figure[] = [{ name: 'size of the file', value: statSync(file).size / MIB, unit: 'MiB' }];
     const starts: number[] = [];
-    for (let start = 0; start < STARTS; start++) starts.push(await firstAnswer(file, secret));
+    for (let start = 0; start < STARTS; start++) starts.push(await secondsToFirstAnswer(file, secret));
     figures.push({ name: 'from start to the first subtraction', value: median(starts), unit: 's' });
     const subject = await subjects.scripOnSqlite(file, secret);
     const resident = () => costsOf(subject.pids).residentBytes / MIB;
@@ -60,8 +60,7 @@ export const disk: Part = {
   },
 };
 
-/** @returns seconds from the start of the process to the response to the first subtraction */
-async function firstAnswer(file: string, secret: string): Promise<number> {
+async function secondsToFirstAnswer(file: string, secret: string): Promise<number> {
   const started = performance.now();
   const { PATH = '' } = process.env;
   const env = { PATH, DATABASE_URL: `file:${file}`, PORT: '0', LOG_LEVEL: 'warn' };
@@ -95,7 +94,7 @@ async function bytesOfOperations(
   const written = costsOf(subject.pids).writtenBytes;
   const { requests } = await closedLoop(subject, workload, { connections: CONNECTIONS, seconds: 2 * seconds });
   const writtenBytes = costsOf(subject.pids).writtenBytes - written;
-  // Stop the server before reading the size of the file: it then writes the log back to the file.
+  // When the server stops, it writes the log back to the file.
   await subjects.end(subject);
   return [
     { name: `SQLite, ${what}, kept`, value: (stored() - before) / requests, unit: 'bytes' },

@@ -10,10 +10,7 @@ import type { Part } from './part.ts';
 const CONNECTIONS = 64;
 const WARM_UP_SECONDS = 10;
 const RATES = [1_000, 2_000, 5_000, 10_000, 20_000];
-/**
- * A subject is measured only at rates up to this share of its closed-loop throughput. At higher rates, the queue could
- * grow until the end of the measurement.
- */
+/** At rates above this share of the closed-loop throughput, the queue could grow without limit. */
 const SHARE_MAX = 0.8;
 
 export const latency: Part = {

@@ -7,16 +7,16 @@ import type { Subjects } from '../subjects.ts';
 export interface PartSettings {
   readonly rounds: number;
   readonly seconds: number;
-  /** The number of connections; null for the default of the part. */
+  /** Null for the default of the part. */
   readonly connections: number | null;
 }
 
 export interface Part {
   readonly name: string;
   readonly title: string;
-  /** @param subjects starts the subjects; the caller of `run` stops them afterwards */
+  /** The caller stops the subjects. */
   run(subjects: Subjects, settings: PartSettings): Promise<{ rows: readonly Row[]; figures: readonly Figure[] }>;
 }
 
-/** The hand-written service on PostgreSQL does not reach `requestsMin` within `secondsMax`. */
+/** The hand-written service on PostgreSQL reaches `secondsMax` before `requestsMin`. */
 export const WARM_UP: WarmUp = { requestsMin: 300_000, secondsMax: 60 };

@@ -1,5 +1,4 @@
-// Measures for a minute the ratios that a change is most likely to make worse. guard.ts compares these ratios with the
-// baseline.
+// Measures for a minute the ratios that a change is most likely to make worse.
 
 import { inTurn } from '../in-turn.ts';
 import { assertWhole } from '../subjects.ts';
@@ -7,8 +6,7 @@ import { BALANCE_SMALL, CROWD_SMALL, SUBTRACT_KEYED, SUBTRACT_SMALL, type Worklo
 import type { Part } from './part.ts';
 
 const CONNECTIONS = 64;
-/** A single block. */
-const BRIEFLY = { requestsMin: 0, secondsMax: 1 };
+const ONE_BLOCK = { requestsMin: 0, secondsMax: 1 };
 const ADD_SMALL: Workload = { name: 'add, 10,000 users', group: CROWD_SMALL, shares: { add: 100 } };
 
 export const quick: Part = {
@@ -26,8 +24,8 @@ export const quick: Part = {
       { subject: await subjects.scripOnPostgres([CROWD_SMALL]), workload: SUBTRACT_SMALL },
       { subject: await subjects.handWritten(CROWD_SMALL), workload: SUBTRACT_SMALL },
     ];
-    const rows = await inTurn(contests, { ...settings, connections, warmUp: BRIEFLY });
-    // Additions come last and separately, since they give each end user more cycles.
+    const rows = await inTurn(contests, { ...settings, connections, warmUp: ONE_BLOCK });
+    // Additions come last, since they give each end user more cycles.
     rows.push(...(await inTurn([{ subject: scrip, workload: ADD_SMALL }], { ...settings, connections, warmUp: null })));
     await subjects.end(scrip);
     await assertWhole(file);

@@ -1,6 +1,5 @@
-// A million cycles are due to renew at the same instant while other requests continue. Measures how fast the renewals
-// are stored, how much slower the other requests become, and whether balances are correct before the renewals are
-// stored.
+// Measures how fast Scrip stores a million renewals that are due at once, and how much they slow down other requests.
+// Checks balances before their renewals are stored.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Answered, closedLoop } from '../closed-loop.ts';
@@ -11,11 +10,11 @@ import { CREDITS, CROWD_SMALL, endUserId, RENEWING, SUBTRACT_SMALL } from '../wo
 import type { Part } from './part.ts';
 
 const RATE = 5_000;
-/** So many connections that requests queue in the server, and not in the generator, while renewals slow it down. */
+/** So many that requests queue in the server, not in the generator. */
 const CONNECTIONS = 256;
 const ALONE_SECONDS = 8;
 const BESIDE_SECONDS = 10;
-/** The approximate time that seeding takes. If seeding is faster, the benchmark waits until the renewals are due. */
+/** An estimate. If seeding takes less time, the benchmark waits. */
 const SEEDING_SECONDS = 45;
 const READY_SECONDS = 2 * ALONE_SECONDS;
 const PROBE_MS = 100;
@@ -36,7 +35,7 @@ export const renewals: Part = {
     const storm = watchStorm(subject, dueAt);
     const beside = await openLoop(subject, SUBTRACT_SMALL, { ...load, seconds: BESIDE_SECONDS });
     const { seconds, probes, wrong } = await storm;
-    // If seeding left no time to measure the load alone before the renewals, measure it after them.
+    // Seeding may leave no time to measure the load alone before the renewals.
     const quiet = alone ?? (await openLoop(subject, SUBTRACT_SMALL, { ...load, seconds: ALONE_SECONDS }));
     const figures: Figure[] = [
       { name: 'renewals stored', value: RENEWING.users / seconds, unit: 'per second' },
@@ -61,8 +60,8 @@ function latencies(when: string, { p50, p99, p999, failures }: Answered): Figure
 }
 
 /**
- * Reads balances until all renewals are stored. Reads only end users with the highest IDs: renewals that are due at the
- * same instant are stored in the order of these IDs.
+ * Reads the balances of the last end users: renewals that are due at the same instant are stored in the order of end
+ * user IDs.
  */
 async function watchStorm(subject: Subject, dueAt: number) {
   const last = lastEndUsers();

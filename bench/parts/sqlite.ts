@@ -1,5 +1,4 @@
-// Compares Scrip on SQLite with the echo server: balances, subtractions and additions. Measures both servers when they
-// are warm, and in their first seconds.
+// Compares Scrip on SQLite with the echo server, when both are warm and in their first seconds.
 
 import { diskSpeed } from '../disk-speed.ts';
 import { fromStart, inTurn } from '../in-turn.ts';
@@ -11,7 +10,7 @@ import { type Part, WARM_UP } from './part.ts';
 const CONNECTIONS = [64, 256];
 const FIRST_SECONDS = 5;
 const FRESH_PROCESSES = 3;
-/** Balances come first and additions last, since additions give each end user more cycles. */
+/** Additions come last, since they give each end user more cycles. */
 const WORKLOADS = [BALANCE_MEDIUM, SUBTRACT_MEDIUM, ADD_MEDIUM];
 
 const settledAt = (connections: number): Part => ({

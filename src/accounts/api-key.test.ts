@@ -27,7 +27,7 @@ test('an API key contains its scope and is well-formed', () => {
   );
 });
 
-/** The random part of a key: the base-62 number between the scope and the checksum. */
+/** The base-62 number between the scope and the checksum. */
 function numberIn(secret: string): bigint {
   const digits = secret.split('_')[2] as string;
   return [...digits].reduce((sum, digit) => sum * 62n + BigInt(DIGITS.indexOf(digit)), 0n);

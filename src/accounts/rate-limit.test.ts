@@ -1,4 +1,4 @@
-// The token bucket of the rate limit: bursts, the average rate, the reported state, and the bound on stored buckets.
+// The token bucket of the rate limit: bursts, the average rate, and the bound on stored buckets.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

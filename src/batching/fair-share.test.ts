@@ -1,4 +1,4 @@
-// Fair shares of a pool: one account can use half of it, two accounts a third each, and a new account always gets room.
+// How accounts share a pool: one account can use half of the pool, and a new account always gets room.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

@@ -1,4 +1,4 @@
-// Group commit on a store that the test controls: when group commit forms batches, and which result each command gets.
+// When group commit forms batches, and which result each command gets.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

@@ -1,4 +1,4 @@
-// The sweep of expired idempotency records, on a store with predetermined results.
+// The sweep of expired idempotency records.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -9,10 +9,6 @@ import { idempotencySweep } from './idempotency-sweep.ts';
 
 const RETENTION = { grantsMs: 30 * 86_400_000, othersMs: 86_400_000 };
 
-/**
- * @param steps the results of the first deletions: true if more records have expired, or a fault to throw; all later
- * deletions return false
- */
 function begin(...steps: (boolean | StoreFault)[]) {
   const calls: IdempotencyRetention[] = [];
   const troubles: unknown[] = [];

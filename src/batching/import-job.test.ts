@@ -1,12 +1,10 @@
-// The job that grants the credits of imported rows: how it waits for further batches of a running import, and how it
-// stops.
+// How the import job waits for further batches of a running import, and how it stops.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { importJob } from './import-job.ts';
 
-/** @param gapMs how long after a batch the next batch is queued */
 function importOf(batches: number, gapMs: number) {
   const one = {
     granted: 0,

@@ -6,7 +6,6 @@ import { test } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { amountsOf, begin as beginOn, StalledStore } from '../../test/batching/stalled-store.ts';
 
-/** The last digit of an end user's ID is the number of the lane. */
 function begin(count: number, atOnce: number) {
   const lanes = { count, atOnce, of: ({ endUser }: { endUser: string }) => Number(endUser.at(-1)) };
   const { submit, ...begun } = beginOn(undefined, new StalledStore(lanes));

@@ -1,4 +1,4 @@
-// The load meter: when a process counts as busy.
+// When a process counts as busy.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

@@ -7,7 +7,6 @@ import { PacedJob, pauseFor } from './paced-job.ts';
 
 const STEP_MS = 10;
 
-/** @param steps the number of steps until the work is done; each takes `STEP_MS` */
 function workOf(steps: number) {
   const work = {
     taken: 0,

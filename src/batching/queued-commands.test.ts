@@ -19,7 +19,6 @@ import { BATCH_COMMANDS_MAX, NotBegun } from './group-commit.ts';
 import { QUEUE_LIMITS } from './queue-space.ts';
 
 test('if the queue is full, further commands are refused as Overloaded at once, and the queued commands are still accepted', async () => {
-  // A single account can use half of the queue: 3 commands.
   const { store, commit, results, submit } = begin({ commandsMax: 6, bytesMax: Infinity });
   submit(1);
   await nextTurn();
@@ -97,7 +96,7 @@ test('by default the queue has room for 10,000 commands and 16 MiB, and a single
   assert(QUEUE_LIMITS.bytesMax <= 16 * 2 ** 20);
 });
 
-/** Commands of account `n` have amounts above `n * OF_ACCOUNT`, so the amount shows the account of a command. */
+/** The amounts of account `n` begin at `n * OF_ACCOUNT`, so an amount shows its account. */
 const OF_ACCOUNT = 100_000;
 
 test('ten commands of one account are in the next batch even if another account floods the queue', async () => {
@@ -231,15 +230,11 @@ test('if the clients of all queued commands have disconnected, nothing is writte
   assert.deepEqual([store.batches.length, commit.queued], [0, 0]);
 });
 
-/**
- * The size of a subtraction of 1 in the queue: 256 bytes, plus 2 bytes for each character of the end user and the
- * actor.
- */
-const BYTES = 256 + 2 * (USER.length + 'key:1'.length);
+const COMMAND_BYTES = 256 + 2 * (USER.length + 'key:1'.length);
 
 for (const [what, command, bytes] of [
-  ['a command', subtraction(1), BYTES],
-  ['a command with a note', { ...subtraction(1), note: 'for Ada' } as Command, BYTES + 2 * 'for Ada'.length],
+  ['a command', subtraction(1), COMMAND_BYTES],
+  ['a command with a note', { ...subtraction(1), note: 'for Ada' } as Command, COMMAND_BYTES + 2 * 'for Ada'.length],
 ] as const) {
   test(`the queue counts ${what} as 256 bytes plus the bytes of its strings, and a single account can use half of the bytes`, () => {
     assert.equal(room(begin({ commandsMax: Infinity, bytesMax: 4 * bytes }), command), 2);

@@ -1,5 +1,4 @@
-// The renewal job on a store with due end users: the job settles all of them, a bounded number at a time, even after
-// faults.
+// The renewal job settles all due end users, a bounded number at a time, even after faults.
 
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
@@ -19,7 +18,6 @@ class DueStore {
   readonly limits: number[] = [];
   readonly settled: string[] = [];
   readonly batchSizes: number[] = [];
-  /** Called and awaited before each batch. If it throws, the batch fails with that error. */
   beforeWrite: () => Promise<void> = async () => {};
   beforeLookUp: () => void = () => {};
 

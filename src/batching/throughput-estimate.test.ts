@@ -1,4 +1,4 @@
-// The throughput estimate: how many commands the store writes per millisecond.
+// The estimate of how many commands the store writes per millisecond.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

@@ -1,5 +1,5 @@
-// The events of random histories do not depend on when or in how many steps they are derived, add up to the balance,
-// and agree with a reference implementation.
+// The events of random histories do not depend on when or in how many steps they are derived, and they add up to the
+// balance.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -34,7 +34,6 @@ const settings: fc.Arbitrary<EventSettings> = fc.record({
   expiringDays: fc.integer({ min: 1, max: 5 }),
   thresholds: fc.uniqueArray(thresholds, { maxLength: THRESHOLDS_MAX, selector: (each) => JSON.stringify(each) }),
 });
-/** The time between the end of the history and the derivation of events. */
 const later = fc.constantFrom(0, 1, DAY_MS, 3 * DAY_MS, 400 * DAY_MS);
 
 function transactionsOf({ postings }: MemoryLedger): readonly Transaction[] {
@@ -45,7 +44,6 @@ function inOneGo({ postings }: MemoryLedger, until: Instant, settings: EventSett
   return deriveEvents({ user: ADA, from: null, postings, until, settings });
 }
 
-/** Derives events in several steps, and stores the state between the steps as a store does. */
 class Steps {
   readonly events: LedgerEvent[] = [];
   readonly #settings: EventSettings;
@@ -65,7 +63,7 @@ class Steps {
   }
 }
 
-/** The last instant before the next request in `coming`. Renewals and lapses do not count: they may be stored late. */
+/** Skips renewals and lapses, because they may be stored late. */
 function quietUntil(coming: readonly Transaction[], end: Instant): Instant {
   const request = coming.find(([first]) => first !== undefined && !isByTime(first.kind));
   return request?.[0] === undefined ? end : request[0].createdAt - 1;
@@ -124,7 +122,6 @@ test('the events of random histories add up to the balance and the held credits'
   );
 });
 
-/** How much an event changes the end user's credits, held credits included. */
 function signed({ type, data }: LedgerEvent): number {
   const amount = Number(data.amount);
   switch (type) {
@@ -196,7 +193,7 @@ test('time alone causes nothing before the instant at which events are due, and 
   assert(due > 1_000, `events are often due, not ${due} times`);
 });
 
-/** Whether `credits.expiring` is due at `at` for a cycle whose credits all roll over, and is therefore not sent. */
+/** Scrip does not send `credits.expiring` if all credits of the cycle roll over. */
 function isAllRollingOver({ state }: EventState, at: Instant, { expiringDays }: EventSettings): boolean {
   return state.cycles.some(
     ({ end, remaining, held, plan }) => end - expiringDays * DAY_MS === at && remaining - held <= plan.rolloverMax,

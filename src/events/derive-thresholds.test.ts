@@ -21,7 +21,6 @@ import {
   subtract,
 } from '../../test/ledger/ledger-builders.ts';
 
-/** A history with thresholds, and the balance events that it causes. */
 type Case = readonly [title: string, thresholds: readonly string[], history: EventHistory, ...expected: string[]];
 
 const CROSSINGS: readonly Case[] = [

@@ -23,8 +23,7 @@ const LAST_DAY = (LAST_INSTANT - dayAt(0)) / DAY_MS;
 
 const TIMED = ['credits.expiring', 'credits.expired', 'cycle.renewed'] as const;
 
-/** Each case: a history, the day until which time passes, and the events that time alone causes. */
-const CASES: readonly (readonly [title: string, history: EventHistory, until: number, ...expected: string[]])[] = [
+const CASES: readonly (readonly [title: string, history: EventHistory, untilDay: number, ...expected: string[]])[] = [
   [
     'a reminder comes 7 days before credits expire',
     [[0, add(10, { validityDays: 31 })]],

@@ -25,7 +25,6 @@ import {
 import { EVENT_TYPES, type EventType } from '../store/event-log.ts';
 import { deriveEvents } from './derive.ts';
 
-/** A history with events of all types. */
 const HISTORY: EventHistory = [
   [0, add(100, { validityDays: 10 })],
   [1, subtract(30)],
@@ -41,7 +40,6 @@ const HISTORY: EventHistory = [
 const LEDGER = ledgerAfter(HISTORY);
 const SETTINGS = settingsOf(['60'], 3);
 
-/** Returns the ID of a transaction in `HISTORY`. @param number counted from 0 among the transactions of this kind */
 function id(kind: string, number = 0): string {
   const ids = LEDGER.postings.filter((posting) => posting.kind === kind).map(({ transactionId }) => transactionId);
   return [...new Set(ids)][number] as string;
@@ -135,7 +133,6 @@ test('the id of an event depends on its cause alone, and differs between end use
 
 const MOVES = ['credits.added', 'credits.subtracted', 'credits.refunded', 'credits.expired', 'hold.lapsed'] as const;
 
-/** Each case: a history, and its events about credits and lapses from day 1 on. */
 const CASES: readonly (readonly [title: string, history: EventHistory, ...expected: string[]])[] = [
   [
     'a hold, a release and a scheduled plan make no event',

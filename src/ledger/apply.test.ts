@@ -1,4 +1,4 @@
-// How each kind of posting changes the state of an end user, and which invariants invalid postings violate.
+// How postings change the state of an end user, and which invariants invalid postings violate.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -257,7 +257,7 @@ test('the stored cycles and holds of an end user can be recomputed from the post
   fc.assert(
     fc.property(histories, ({ cycles, holds, postings, now }) => {
       const state = applyAll(EMPTY_STATE, postings);
-      // A lapse does not update `held` in a cycle that has already ended, so `held` is not compared in ended cycles.
+      // A lapse does not update `held` in a cycle that has ended.
       const rows = (all: readonly Cycle[]) =>
         all
           .map((cycle) => (hasEnded(cycle, now) ? { ...cycle, held: 0 } : cycle))

@@ -1,5 +1,4 @@
-// The audit rules for holds, tested on hand-made ledgers: valid ledgers pass, and each faulty ledger produces the
-// expected messages.
+// The audit rules for holds, tested on hand-made valid and faulty ledgers.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -38,7 +37,6 @@ function stillOpen({ transactionId }: Posting): Found {
   return [1, `hold ${transactionId} is open, but not stored`];
 }
 
-/** Two holds that expire at the same instant, in the order in which they lapse. */
 const TWINS = [98, 99].map((sequence) => holding(BOUGHT, 10, { sequence, until: LAPSE })) as [Posting, Posting];
 const BOTH = [HELD, holding(GIFT, 5, { until: LAPSE })] as const;
 const NEXT = periodAfter(DAILY, 1);

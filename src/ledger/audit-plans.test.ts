@@ -1,5 +1,4 @@
-// How the audit checks rollover, scheduled plans and changes of plan: which histories it accepts, and what it reports
-// for each wrong field.
+// How the audit checks rollover, scheduled plans and changes of plan.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -15,10 +14,6 @@ function later(amount: number, change: Partial<StartCycle> = {}): StartCycle {
   return startCycle(amount, { validityDays: 2, onActive: 'at_period_end', ...change });
 }
 
-/**
- * Contains a renewal with rollover, a scheduled plan that is replaced, a change of plan, and a scheduled plan that has
- * not begun yet.
- */
 const HISTORY: History = [
   [0, startCycle(50, { validityDays: 1, rolloverMax: 20 })],
   [0.1, subtract(35)],
@@ -66,7 +61,6 @@ test('the audit finds nothing wrong with a scheduled plan that a stop or a repla
   }
 });
 
-/** A change to one posting, the violated invariant, and a part of the first message that the audit reports. */
 type Row = readonly [what: string, posting: Posting, change: Partial<Posting>, invariant: number, said: string];
 
 function planned(posting: Posting, change: Partial<Plan>): Partial<Posting> {
@@ -314,7 +308,6 @@ test('the audit finds a plan that was scheduled on a canceled cycle', () => {
       const stop = postings.findIndex(({ kind }) => kind === 'stop-cycle');
       const [stopping] = postings.splice(stop, 1) as [Posting];
       const [scheduling] = postings.slice(-1) as [Posting];
-      // Swaps the two transactions: the cycle is stopped before the plan is scheduled.
       const { transactionId, createdAt } = stopping;
       postings.splice(-1, 1, { ...stopping, transactionId: scheduling.transactionId, createdAt: scheduling.createdAt });
       postings.push({ ...scheduling, transactionId, createdAt });

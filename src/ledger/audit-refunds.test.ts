@@ -1,5 +1,4 @@
-// The audit rules for refunds, tested on hand-made ledgers: valid ledgers pass, and each faulty ledger produces the
-// expected messages.
+// The audit rules for refunds, tested on hand-made valid and faulty ledgers.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

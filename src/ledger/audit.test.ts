@@ -1,6 +1,5 @@
-// The audit finds nothing wrong in a ledger that Scrip wrote, and finds any single change to that ledger. Each row of
-// the tables describes one change. The tests apply the change to every cycle, hold or posting in turn. The ledger
-// contains transactions of all kinds.
+// The audit accepts a ledger that Scrip wrote, and finds any single change to that ledger. The tests apply each change
+// to every cycle, hold or posting in turn.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -63,8 +62,8 @@ test('a finding consists of the end user, the invariant, and a message about wha
 });
 
 /**
- * @param invariants a string of digits; the audit must report a violation of one of these invariants
- * @param hits selects the rows that the change makes wrong; by default all rows
+ * @param invariants digits: the audit must report at least one of these invariants
+ * @param hits the rows that the change makes wrong; by default all rows
  */
 type Change<Row> = readonly [
   what: string,
@@ -145,7 +144,7 @@ const hasTerms = ({ terms }: Posting) => terms !== null;
 
 const isHold = ({ kind }: Posting) => kind === 'hold';
 
-/** Whether a hold is open or has lapsed. The audit cannot check the expiry of other holds. */
+/** The audit cannot check the expiry of captured and released holds. */
 function hasExpiry({ kind, transactionId: id }: Posting, { holds, postings }: Stored): boolean {
   const hasLapsed = postings.some((other) => other.kind === 'lapse' && other.reference === id);
   return kind === 'hold' && (hasLapsed || holds.some((hold) => hold.id === id));

@@ -1,5 +1,5 @@
-// The balance at an instant is the exact sum of the spendable credits of all cycles that have not ended. The balance
-// includes due renewals and lapses that are not stored yet.
+// A balance is the exact sum of the spendable credits in all cycles that have not ended. Renewals and lapses count from
+// the instant at which they are due.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

@@ -1,5 +1,4 @@
-// Commands for holds and refunds see the effects of earlier commands in the same batch. Due lapses count towards the
-// event limit of the batch.
+// Commands for holds and refunds see the effects of earlier commands in the same batch.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -48,7 +47,6 @@ function decideAll(
   return decideBatch(batchOf(commands), { states, records: NO_RECORDS, referenced }, momentAt(NOW), eventsMax);
 }
 
-/** For each command, `accepted` or the refusal; null if the command was postponed. */
 function outcomes({ outcomes: all }: DecidedBatch): (string | null)[] {
   return all.map((outcome) => (outcome === null ? null : (outcome.refused ?? 'accepted')));
 }
@@ -145,10 +143,6 @@ test('a refund of a transaction of another end user is refused: the transaction 
   assert.deepEqual(outcomes(decideAll(commands, [AFTER, AFTER], given)), ['accepted', 'TransactionNotFound']);
 });
 
-/**
- * A state with `count` holds, each on two cycles. The first hold lapses at `at`, and the others follow one second
- * apart.
- */
 function withLapsed(count: number, at: Instant): EndUserState {
   const cycles = [BOUGHT, oneTime({ start: daysAgo(1) }, 3)];
   const postings = Array.from({ length: count }, (_, index) =>

@@ -38,7 +38,6 @@ const subtract = (user: typeof ADA, amount: number) => subtraction(amount, user)
 const start = (user: typeof ADA, onActive: 'refuse' | 'replace' = 'refuse') =>
   startCycle(50, { ...user, validityDays: 7, onActive });
 
-/** A daily cycle that started `days` days ago and was never renewed, so that `days` renewals are due. */
 function daily(days: number, change: Partial<Cycle> = {}): Cycle {
   return recurring({ start: daysAgo(days), validityDays: 1, ...change });
 }
@@ -52,7 +51,7 @@ function decideAll(
   return decideBatch(batchOf(commands), loaded, momentAt(NOW), eventsMax);
 }
 
-/** For each command, `accepted` or the refusal; null if the command was postponed. */
+/** Null means that the command was postponed. */
 function outcomes(decided: DecidedBatch): (string | null)[] {
   return decided.outcomes.map((outcome) => (outcome === null ? null : (outcome.refused ?? 'accepted')));
 }
@@ -248,9 +247,7 @@ test('any command of an end user with two active recurring cycles violates invar
     assert.throws(() => decideAll([command], [two]), { invariant: 3 });
 });
 
-/**
- * The cycles of an end user after the batch. The ids are blank, because they depend on the other commands of the batch.
- */
+/** Clears the ids, because they depend on the other commands of the batch. */
 function cyclesAfter({ changes }: DecidedBatch, user: number): Cycle[] | undefined {
   return changes.find(({ index }) => index === user)?.after.cycles.map((cycle) => ({ ...cycle, id: '' }));
 }

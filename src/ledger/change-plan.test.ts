@@ -1,5 +1,5 @@
-// Plans that are scheduled for the end of the current period. The tests send requests in every order, before, at and
-// after that end.
+// Scheduled plans begin at the end of the current period. The tests send requests in every order, before, at and after
+// that end.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -303,7 +303,7 @@ function check(commands: readonly Command[], times: readonly Instant[], third: s
       const isRefused = before !== null && command.onActive === 'refuse';
       assert.equal(refused, isRefused ? 'CycleAlreadyActive' : null, what);
     }
-    // Even a refused request stores the events that were due.
+    // Even a refused request stores the due events.
     assert.deepEqual(activeOf(ledger.cycles), describe(expected), what);
     assertSound(ledger);
   }

@@ -1,4 +1,4 @@
-// A single cycle: when it ends, whether it renews, its position in the burn order, and its invariants.
+// When a cycle ends and renews, its position in the burn order, and its invariants.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -121,11 +121,10 @@ test('the formula for missed periods gives the same number as counting the perio
     fc.integer({ min: INSTANT_MAX - 200 * DAY_MS, max: INSTANT_MAX - 2 }),
   );
   const validities = fc.integer({ min: 1, max: 40 });
-  /** The time since the start, as a number of periods. `offsets` are milliseconds. */
   const periods = fc.oneof(fc.double({ min: 0, max: 60, noNaN: true }), fc.integer({ min: 0, max: 60 }));
-  const offsets = fc.constantFrom(-1, 0, 1);
+  const offsetsMs = fc.constantFrom(-1, 0, 1);
   fc.assert(
-    fc.property(starts, validities, periods, offsets, (start, validityDays, periods, offset) => {
+    fc.property(starts, validities, periods, offsetsMs, (start, validityDays, periods, offset) => {
       const length = validityDays * DAY_MS;
       const wanted = start + Math.floor(periods * length) + offset;
       const now = Math.min(Math.max(wanted, start), INSTANT_MAX);

@@ -1,5 +1,4 @@
-// Starting, replacing and stopping recurring cycles. An end user never has two active recurring cycles, and a second
-// stop changes nothing.
+// Starting, replacing and stopping recurring cycles.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

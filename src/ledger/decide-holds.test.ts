@@ -1,5 +1,4 @@
-// Holds, captures and releases, including the boundary cases: the expiry of the hold, the end of its cycles, and the
-// maximum balance.
+// Holds, captures and releases, before and after the hold expires and its cycles end.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -37,7 +36,6 @@ function balanceOf({ state, now }: MemoryLedger): [number, number] {
   return [activeBalance(cyclesAt(state, now), now), heldAt(state.holds, now)];
 }
 
-/** @returns the id of the hold */
 function held(ledger: MemoryLedger, amount: number, seconds = 900): string {
   return ledger.accept(hold(amount, { expiresInSeconds: seconds })).hold?.id as string;
 }

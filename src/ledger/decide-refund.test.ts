@@ -1,5 +1,4 @@
-// A refund returns at most the credits that were spent. Credits return to the cycles that they came from, first to the
-// cycle that was spent last.
+// A refund returns at most the spent credits, first to the cycle that was spent last.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -23,7 +22,6 @@ import { refundableOf } from './decide-refund.ts';
 import { DAY_MS } from './instant.ts';
 import { transactionOf } from './posting.ts';
 
-/** @returns the id of the transaction */
 function spend(ledger: MemoryLedger, amount: number): string {
   return ledger.transact(subtract(amount));
 }

@@ -1,5 +1,4 @@
-// Additions and subtractions. A subtraction spends the oldest credits first, and either the full amount or nothing. An
-// addition never raises a balance above 2^53−1.
+// Additions and subtractions: which cycles are spent first, and how large a balance may become.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -68,8 +67,6 @@ for (const amount of [0, -1, 0.5]) {
     assert.throws(() => subtract([oneTime()], amount), { name: 'AssertionError' });
   });
 }
-
-// The limit for an end user is 2^53−1 credits, now and when the active cycle renews.
 
 const FULL_BUT_30 = AMOUNT_MAX - 30;
 

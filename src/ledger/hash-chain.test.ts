@@ -1,4 +1,4 @@
-// The hash chain over the postings of an end user: different postings, or a different order, give a different hash.
+// Different postings, or the same postings in a different order, give a different hash.
 
 import assert from 'node:assert/strict';
 import { hash } from 'node:crypto';

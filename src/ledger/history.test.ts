@@ -1,5 +1,5 @@
-// For a past instant, the history contains the balance that a read returned at that instant. For a future instant, it
-// contains the balance that a read will return if no request arrives before then.
+// For a past instant, the history shows the balance that a read returned. For a future instant, it shows the balance
+// that a read will return if no request arrives before then.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -52,7 +52,6 @@ function future({ state }: MemoryLedger, at: Instant): [balance: number, held: n
   return [balance, held];
 }
 
-/** @param commands each with the number of days after `NOW` at which it is sent */
 function ledgerOf(...commands: readonly (readonly [day: number, command: (ledger: MemoryLedger) => Command])[]) {
   const ledger = new MemoryLedger();
   for (const [day, command] of commands) {
@@ -149,7 +148,6 @@ test('a stored renewal and a renewal that is due give the same balance', () => {
     assert.deepEqual(balanceAt(renewed, at), balanceAt(stateOf(cycle), at));
 });
 
-/** The balance and the held credits, computed from the postings alone, without cycles and holds. */
 function sumOf(postings: readonly Posting[], at: Instant): [balance: number, held: number] {
   let [balance, held] = [0, 0];
   for (const { amount, held: change, expiresAt } of postings) {

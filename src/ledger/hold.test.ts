@@ -1,4 +1,4 @@
-// Open holds: the credits that they hold at an instant, the order in which they lapse, and the ids of their lapses.
+// How many credits an open hold holds at an instant, in which order holds lapse, and which ids the lapses have.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -20,8 +20,7 @@ test('the credits of a hold are the sum of its parts', () => {
 });
 
 const LAPSE = NOW + 1_000;
-/** The leading digits that all ids of the instant `LAPSE` share. */
-const LAPSE_DIGITS = idAt(LAPSE).slice(0, 13);
+const LAPSE_ID_PREFIX = idAt(LAPSE).slice(0, 13);
 
 for (const [when, at, held] of [
   ['a millisecond before it lapses', LAPSE - 1, 15],
@@ -51,7 +50,7 @@ test('held credits above 2^53−1 fail an assertion instead of being rounded', (
 test('the id of a lapse depends only on the hold and its expiry, and sorts after renewals and before requests', () => {
   const hold = holdUntil(LAPSE);
   const id = lapseId(hold);
-  assert.equal(id, `${LAPSE_DIGITS}-4000-8001-${hold.id.slice(24)}`);
+  assert.equal(id, `${LAPSE_ID_PREFIX}-4000-8001-${hold.id.slice(24)}`);
   assert.deepEqual([instantOf(id), sequenceOf(id)], [LAPSE, 1]);
   assert.equal(lapseId({ ...hold, parts: hold.parts.slice(1) }), id);
   assert.notEqual(lapseId(holdUntil(LAPSE, 98)), id);

@@ -93,7 +93,6 @@ test('a cycle that starts at the latest possible time of a clock still ends afte
   assert(isInstant(LAST_INSTANT + 1) && !isInstant(LAST_INSTANT + 2));
 });
 
-/** The last day of each month in a year that is not a leap year. */
 const MONTH_ENDS = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31] as const;
 
 for (const year of [2026, 2028, 2000, 2100]) {

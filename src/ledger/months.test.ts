@@ -1,5 +1,4 @@
-// Cycles with periods of calendar months. Every period ends on the day of the month on which the cycle was created, or
-// on the last day of a shorter month, and the ends do not drift.
+// Monthly periods end on the day of the month on which the cycle was created, or on the last day of a shorter month.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -13,7 +12,6 @@ import type { Posting } from './posting.ts';
 import { dueCount, dueRenewals, dueTransactions, settle } from './settle.ts';
 import type { EndUserState } from './state.ts';
 
-/** The number of days of each month in a year that is not a leap year. */
 const MONTH_DAYS = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31] as const;
 
 /** Correct for the years 2001 to 2399. */
@@ -21,10 +19,7 @@ function isLeapYear(year: number): boolean {
   return year % 4 === 0 && year % 100 !== 0;
 }
 
-/**
- * 9:30:00.123 on the given day, or on the last day of the month if the month is too short. Month 0 is January, and
- * month 12 is January of the next year.
- */
+/** 9:30:00.123 on the given day, or on the last day of a shorter month. Month 12 is January of the next year. */
 function dayOf(year: number, month: number, day: number): Instant {
   const [inYear, inMonth] = [year + Math.floor(month / 12), month % 12];
   const days = inMonth === 1 && isLeapYear(inYear) ? 29 : (MONTH_DAYS[inMonth] as number);
@@ -37,8 +32,8 @@ function monthly(start: Instant, validityMonths = 1): Cycle {
 
 const MONTHS = 48;
 
-/** Start months. The 48 months after each start month include a leap day or February 2100, which has no leap day. */
-const YEARS: readonly (readonly [year: number, month: number])[] = [
+/** The 48 months after each start include a leap day or February 2100, which has no leap day. */
+const START_MONTHS: readonly (readonly [year: number, month: number])[] = [
   [2026, 0],
   [2027, 11],
   [2028, 0],
@@ -46,7 +41,7 @@ const YEARS: readonly (readonly [year: number, month: number])[] = [
   [2099, 11],
 ];
 
-for (const [year, month] of YEARS) {
+for (const [year, month] of START_MONTHS) {
   for (const day of [28, 29, 30, 31]) {
     test(`each of 48 monthly periods from ${year}-${month + 1}-${day} ends on day ${day} or on the last day of the month`, () => {
       const start = dayOf(year, month, day);
@@ -133,14 +128,13 @@ for (const months of [1, 2, 3, 6, 7, 12, 13, 120]) {
     const cycle = monthly(dayOf(2026, 0, 31), months);
     for (let count = 0; count < 30; count++) {
       const { start, end } = periodAt(cycle, count);
-      assert.equal(start, dayOfAnyYear(months * count));
-      assert.equal(end, dayOfAnyYear(months * (count + 1)));
+      assert.equal(start, lastDayOfMonth(months * count));
+      assert.equal(end, lastDayOfMonth(months * (count + 1)));
     }
   });
 }
 
-/** 9:30:00.123 on the last day of a month; month 0 is January 2026, and month 1 is February 2026. */
-function dayOfAnyYear(months: number): Instant {
+function lastDayOfMonth(months: number): Instant {
   return Date.UTC(2026, months + 1, 0, 9, 30, 0, 123);
 }
 

@@ -1,5 +1,4 @@
-// The next event of an end user: the renewal of the active cycle at the end of its period, or the lapse of the hold
-// that expires first.
+// The next event of an end user: the renewal of the active cycle, or the lapse of the hold that expires first.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

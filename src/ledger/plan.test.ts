@@ -1,4 +1,4 @@
-// Plans: their limits, their text form, and the ends of their periods.
+// Tests the limits, the text form and the period ends of plans.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

@@ -1,4 +1,4 @@
-// The fields of a posting, and how a transaction is computed from its postings.
+// Tests the fields of postings, and how a transaction is computed from its postings.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

@@ -1,4 +1,4 @@
-// A preview of `/start-cycle` shows what the request would change, and changes nothing itself.
+// Tests that a preview of `/start-cycle` shows what the request would change, and changes nothing.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -123,7 +123,6 @@ test('a preview changes nothing', () => {
   assert.deepEqual({ state: ledger.state, postings: ledger.postings }, before);
 });
 
-/** Replaces the ids of new cycles with `new`, because a preview cannot know the ids that the request will create. */
 function withoutIds(cycles: readonly Cycle[], known: ReadonlySet<string>): readonly unknown[] {
   const idOf = (id: string) => (known.has(id) ? id : 'new');
   return cycles.map((cycle) => ({

@@ -1,5 +1,4 @@
-// Rollover adds the unused credits of a period to the next period, up to a maximum. Renewing over several missed
-// periods in one step gives the same credits as renewing one period at a time.
+// Tests that a renewal adds unused credits to the next period, up to a maximum, even if several periods were missed.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -41,7 +40,7 @@ function naive({ plan, remaining }: Cycle, count: number): number {
   return unused;
 }
 
-/** The credits after `missed` renewals, for a plan of 100 credits. */
+/** The plan has 100 credits. */
 const EXAMPLES: readonly (readonly [rolloverMax: number, remaining: number, missed: number, amount: number])[] = [
   [0, 100, 1, 100],
   [50, 0, 1, 100],
@@ -110,7 +109,7 @@ test('credits that rolled over roll over again with the others, but never more t
     ledger.now += DAY_MS;
     return balanceAt(ledger.state, ledger.now).balance;
   });
-  // At the ends of the periods, 10, 110, 5, 0 and 100 credits were left.
+  // The periods ended with 10, 110, 5, 0 and 100 unused credits.
   assert.deepEqual(balances, [110, 130, 105, 100, 130]);
 });
 

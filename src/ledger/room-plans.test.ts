@@ -1,5 +1,4 @@
-// The limit of 2^53−1 credits with rollover and scheduled plans. A command is refused if it would leave too little room
-// for the next renewal.
+// Tests the limit of 2^53−1 credits with rollover and scheduled plans.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

@@ -1,4 +1,4 @@
-// The spendable and held credits of an end user together never exceed 2^53−1, now or later.
+// Tests that the spendable and held credits of an end user never exceed 2^53−1 together, now or later.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -67,7 +67,7 @@ test('added credits that outlast a period leave room for the next period and for
   assert.equal(roomOf(long, END), AMOUNT_MAX - 100, 'the new credits end with the period');
 });
 
-/** A ledger in which the next renewal leaves room for 10 more credits. */
+/** The next renewal leaves room for 10 more credits. */
 function almostFull(): MemoryLedger {
   const ledger = new MemoryLedger();
   ledger.accept(startCycle(50, { validityDays: 1 }));

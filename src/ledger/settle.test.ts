@@ -1,5 +1,4 @@
-// Settling applies all due events, such as renewals at the ends of periods and lapses of holds. Readers compute the
-// same result without storing it.
+// Tests settling, which applies all due events, such as renewals and lapses of holds.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -180,7 +179,6 @@ interface Loaded {
 
 const offset = fc.constantFrom(-1, 0, 0, 1);
 
-/** A recurring cycle among one-time cycles; it starts at `NOW` or near `INSTANT_MAX`. */
 const anyCycles: fc.Arbitrary<Loaded> = fc
   .record({
     start: fc.oneof(fc.constant(NOW), fc.integer({ min: INSTANT_MAX - 200 * DAY_MS, max: LAST_INSTANT })),

@@ -1,4 +1,4 @@
-// The state of an end user: which cycles the live state leaves out, and how the changes between two states are found.
+// Tests which cycles the live state leaves out, and how Scrip finds the changes between two states.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

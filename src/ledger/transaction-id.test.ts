@@ -1,4 +1,4 @@
-// Transaction ids are UUIDs that sort by creation time. The id of a renewal is known before the renewal is stored.
+// Tests that transaction ids are UUIDs that sort by creation time, and that the ids of renewals are known in advance.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

@@ -1,4 +1,4 @@
-// Tests the text format of snapshots, and the decision after which transactions a snapshot is stored.
+// Tests the text format of snapshots, and after which transactions Scrip stores a snapshot.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

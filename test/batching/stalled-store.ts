@@ -14,9 +14,7 @@ type Results = readonly (Outcome | null)[];
 
 export interface Batch {
   readonly commands: readonly Command[];
-  /** Tells group commit that the lane may start its next batch. */
   readonly decide: () => void;
-  /** @param results by default, every command is accepted */
   finish(results?: Results): void;
   fail(error: unknown): void;
 }

@@ -1,4 +1,4 @@
-// Runs `scrip backup` while a server is running, kills and interrupts backups, and runs `scrip restore`.
+// Tests `scrip backup` on a running server and after kills and interrupts, and tests `scrip restore`.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -16,7 +16,7 @@ const options = { timeout: 240_000 };
 const WRITERS = 12;
 const WARM_UP_MS = 1_000;
 
-/** Creates a ledger of 50,000 postings, so that a backup takes long enough to be interrupted. */
+/** Makes 50,000 postings, so that a backup takes long enough to be interrupted. */
 async function makeLarge(t: Parameters<typeof openFor>[0], file: string): Promise<void> {
   const ledger = await openFor(t, file);
   const users = Array.from({ length: 500 }, (_, index) => new EndUser(1, index));

@@ -1,4 +1,4 @@
-// `scrip` as a process: its help, its errors and exit codes, and commands on a ledger that a server is using.
+// Tests the help, errors and exit codes of `scrip`, and commands on a ledger that a server is using.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';

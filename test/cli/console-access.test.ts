@@ -1,5 +1,5 @@
-// Tests access to the console from the command line: `scrip invite`, `scrip password reset`, the owner's link from
-// `scrip serve --first-key`, and invalid console settings.
+// Tests how `scrip invite`, `scrip password reset` and `scrip serve --first-key` give access to the console, and tests
+// invalid console settings.
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';

@@ -1,4 +1,4 @@
-// `scrip demo` on a ledger file and on PostgreSQL, and the sample account that it creates.
+// Tests `scrip demo` on a ledger file and on PostgreSQL, and the sample account that the command creates.
 
 import assert from 'node:assert/strict';
 import { join } from 'node:path';

@@ -1,5 +1,4 @@
-// How `scrip import` reads a CSV file: the variants of CSV that common programs write, and errors that name the line
-// and the column.
+// Tests how `scrip import` reads the CSV variants of common programs, and that errors name the line and the column.
 
 import assert from 'node:assert/strict';
 import { appendFileSync, writeFileSync } from 'node:fs';

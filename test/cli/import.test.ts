@@ -1,5 +1,4 @@
-// `scrip import` as a process: its output, its refusals, and resuming an interrupted import. The tests use a ledger
-// file and PostgreSQL, with and without a running server.
+// Tests the output and the refusals of `scrip import`, and how the command resumes an interrupted import.
 
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';

@@ -1,5 +1,5 @@
-// `scrip key` and `scrip serve --first-key`: the secret is printed once, `scrip key list` shows no secrets, and changes
-// take effect on a running server.
+// Tests `scrip key` and `scrip serve --first-key`: Scrip prints a secret only once, and a running server applies
+// changes.
 
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';

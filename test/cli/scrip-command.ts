@@ -1,4 +1,4 @@
-// Runs the `scrip` command as a child process and captures its output. Settings are passed as environment variables.
+// Runs the `scrip` command as a child process and captures its output.
 
 import assert from 'node:assert/strict';
 import { type ChildProcessByStdio, spawn } from 'node:child_process';
@@ -9,7 +9,7 @@ import { startingEnvironment } from '../run-folder.ts';
 
 const MAIN = join(import.meta.dirname, '..', '..', 'src', 'main.ts');
 
-/** The number of commands that a test file runs concurrently. A command keeps one core busy while it starts. */
+/** A command keeps one core busy while it starts. */
 export const COMMANDS_AT_ONCE = 3;
 
 export const SECRET = /scrip_(?:read|write)_[0-9A-Za-z]{33}_[0-9A-Za-z]{6}/g;
@@ -55,7 +55,7 @@ export class Running {
   #stderr = '';
 
   constructor(args: readonly string[], environment: Environment) {
-    // Inherit only the variables that a process needs to start, so that Scrip settings of the test run have no effect.
+    // Scrip settings in the environment of the test run must have no effect.
     this.#child = spawn(process.execPath, [MAIN, ...args], {
       env: { ...startingEnvironment(), ...environment },
       stdio: ['ignore', 'pipe', 'pipe'],
@@ -81,7 +81,6 @@ export class Running {
     this.#child.kill(signal);
   }
 
-  /** Waits until standard output matches `line` and returns the groups of the match. */
   says(line: RegExp): Promise<string[]> {
     return this.#prints(line, this.#child.stdout, () => this.#stdout);
   }

@@ -1,5 +1,4 @@
-// `scrip serve` as a process: it never writes an API key to its log, and after a SIGTERM or SIGINT it responds to all
-// requests in flight before it exits.
+// Tests that `scrip serve` never logs an API key, and responds to requests in flight after a SIGTERM or SIGINT.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';

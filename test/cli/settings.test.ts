@@ -1,5 +1,4 @@
-// Tests how the command line handles settings that are probably a mistake: a folder that does not exist, and a
-// misspelled environment variable.
+// Tests settings that are probably a mistake, such as a missing folder or a misspelled environment variable.
 
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';

@@ -1,5 +1,5 @@
-// Tests `scrip serve --test-clock`. A ledger can get a test clock only before its first posting. A move of the test
-// clock is kept even if the server is killed, and every process uses the new time.
+// Tests `scrip serve --test-clock`: only a ledger without postings can get a test clock, and a move of the test clock
+// survives a kill of the server.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';

@@ -1,5 +1,5 @@
-// Tests the output and exit codes of `scrip verify` and `scrip digest`. Some output is longer than the buffer of a
-// pipe, and the reader of the pipe is slow or closes the pipe.
+// Tests the output and exit codes of `scrip verify` and `scrip digest`, even if the reader of a pipe is slow or closes
+// the pipe.
 
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
@@ -142,10 +142,7 @@ test('`scrip digest` fails on a ledger whose postings violate the rules of the l
 });
 
 describe('long output', () => {
-  /**
-   * `scrip verify` reports at least one problem for each of these end users. This is much more text than fits into the
-   * buffer of a pipe.
-   */
+  /** Each end user has a problem, so the output is much longer than the buffer of a pipe. */
   const END_USERS = 3_000;
   let broken = '';
   before(async () => {
@@ -154,7 +151,6 @@ describe('long output', () => {
     byHand(broken, 'UPDATE balances SET remaining = remaining - 1 WHERE remaining > 0');
   });
 
-  /** Runs a shell command in which the variable `$SCRIP` contains the `scrip` command. */
   async function shell(line: string) {
     const main = join(import.meta.dirname, '../../src/main.ts');
     const child = spawn('bash', ['--norc', '-c', `set -o pipefail; ${line}`], {

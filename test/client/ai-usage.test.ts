@@ -1,4 +1,4 @@
-// The example ai-usage.ts charges the user the cost of an answer, even if the program is killed during the answer.
+// Tests that the example ai-usage.ts charges for an answer even if the program is killed during the answer.
 
 import assert from 'node:assert/strict';
 import { type ChildProcessByStdio, spawn } from 'node:child_process';
@@ -58,7 +58,6 @@ async function text(stream: Readable): Promise<string> {
   return whole;
 }
 
-/** @returns the text that the user saw before the example was killed */
 async function killInTheMiddle(jobs: string): Promise<string> {
   const program = start(jobs);
   let seen = '';

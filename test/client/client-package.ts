@@ -1,4 +1,4 @@
-// The paths of the client's package and of the TypeScript compilers, and a function that runs programs with Node.
+// Provides the paths of the client and of the TypeScript compilers, and runs programs with Node.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -9,27 +9,22 @@ export const REPOSITORY = join(import.meta.dirname, '../..');
 export const CLIENT = join(REPOSITORY, 'client');
 export const TSC = join(REPOSITORY, 'node_modules/typescript/bin/tsc');
 
-/** TypeScript 5, the last major version with `moduleResolution: node`. */
+/** TypeScript 5 is the last major version with `moduleResolution: node`. */
 export const TSC_5 = join(REPOSITORY, 'node_modules/typescript-5/bin/tsc');
 
 const TIMEOUT_MS = 60_000;
 
 interface RunOptions {
   readonly cwd: string;
-  /** Environment variables for the program, in addition to those of this process. */
   readonly env?: Readonly<Record<string, string>>;
 }
 
-/**
- * Returns PATH without the folders in node_modules. With this PATH, `node` is the Node that is installed on the
- * machine, which may be older than the Node of the project.
- */
+/** On this PATH, `node` is the Node of the machine, which may be older than the Node of the project. */
 export function pathWithoutNodeModules(): string {
   const path = (process.env.PATH ?? '').split(delimiter).filter((part) => !part.includes('node_modules'));
   return path.join(delimiter);
 }
 
-/** @returns the standard output; if the program fails, the error contains the program's output */
 export async function runNode(folder: RunOptions | string, ...args: readonly string[]): Promise<string> {
   const { cwd, env = {} } = typeof folder === 'string' ? { cwd: folder } : folder;
   const options = { cwd, env: { ...process.env, ...env }, timeout: TIMEOUT_MS };

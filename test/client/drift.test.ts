@@ -1,5 +1,4 @@
-// The client matches the OpenAPI document: the generated types are up to date, each operation has a method that sends
-// the documented request, and each error has a class.
+// Tests that the types, methods and error classes of the client match the OpenAPI document.
 
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
@@ -60,7 +59,6 @@ function queryName(parameter: { name: string; in: string }): string[] {
 test('the client has a method for each operation, and the method sends the request that the OpenAPI document describes', async () => {
   const scrip = new Scrip({ apiKey: 'scrip_write_canary', baseUrl: hostile.url, retries: 0 });
   const methods = scrip as unknown as Readonly<Record<string, Method | undefined>>;
-  // The methods of `testClock` are tested in test-clock.test.ts.
   for (const described of operationsOf(document).filter((one) => !isOfTestClock(one))) {
     const { path, method, operation } = described;
     const call = methods[operation.operationId];

@@ -1,17 +1,15 @@
-// The checks that the client must pass in every runtime: Node, Deno, Bun and workers. The checks use only the runtime
-// features that the client uses.
+// The checks that the client must pass in Node, Deno, Bun and workers. The checks use only the runtime features that
+// the client uses.
 
 import type * as Client from '../../client/src/scrip.ts';
 
 export interface Servers {
-  /** The URL of a real Scrip, and an API key with the scope `write`. */
   readonly url: string;
   readonly key: string;
-  /** The URL of a server that applies the first write and then drops the connection. */
+  /** Applies the first write and then drops the connection. */
   readonly dropping: string;
-  /** The URL of a server that redirects every request. */
   readonly redirecting: string;
-  /** The URL of a server that sends response headers, but never a body. */
+  /** Sends response headers, but never a body. */
   readonly silent: string;
 }
 

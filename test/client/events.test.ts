@@ -1,4 +1,4 @@
-// The client reads events: page by page, and with an iterator over all events up to now.
+// Tests how the client reads events: page by page, and with an iterator.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';

@@ -1,5 +1,4 @@
-// Tests `withHold`: it captures the cost that its callback returns, and releases the hold if the callback throws, even
-// if responses are lost. Also tests refunds, past and future balances, and the filters for transactions.
+// Tests holds, refunds, balances of the past and future, and filters for transactions.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -33,9 +32,7 @@ function client(options: Partial<ScripOptions> = {}): Scrip {
   return new Scrip({ apiKey: service.writeKey, baseUrl: service.url, retries: 1, ...options });
 }
 
-/**
- * Returns a `fetch` that sends every request, but throws instead of returning the response if `isLost` returns true.
- */
+/** The server receives every request, even if the response is lost. */
 function losing(isLost: (path: string, attempt: number) => boolean): typeof fetch {
   const attempts = new Map<string, number>();
   return async (input, init) => {

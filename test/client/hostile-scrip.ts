@@ -1,5 +1,5 @@
-// A server that imitates a failing Scrip, or a Scrip behind a proxy or an unreliable network. The server applies a
-// write once per idempotency key and records the requests.
+// Imitates a failing Scrip, a proxy or an unreliable network. The server applies a write once per idempotency key and
+// records the requests.
 
 import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
@@ -11,11 +11,10 @@ export interface Received {
   readonly url: string;
   readonly headers: IncomingHttpHeaders;
   readonly body: unknown;
-  /** Whether the client closed the connection before the response was complete. */
   readonly canceled: Promise<boolean>;
 }
 
-/** Responds to a request. If the request is a write, the server has already applied it. */
+/** If the request is a write, the server has already applied the write. */
 export type Behavior = (response: ServerResponse, fields: Readonly<Record<string, unknown>>) => void;
 
 export const END_USER = '5f2b1c9e-3a70-4d2e-9b61-0c8f4e7a1d23';
@@ -71,7 +70,7 @@ export class HostileScrip {
     return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
   }
 
-  /** Uses one behavior for each request, in order, and the last behavior for all further requests. */
+  /** The last behavior applies to all further requests. */
   behave(...behaviors: readonly Behavior[]): void {
     this.#behaviors = behaviors;
     this.received.length = 0;

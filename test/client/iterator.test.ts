@@ -1,5 +1,4 @@
-// The client's transactions iterator with pages from a test server: when the iterator requests pages, when it stops,
-// and which pages it rejects.
+// Tests when the client's transactions iterator requests pages, when it stops, and which pages it rejects.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -20,7 +19,6 @@ function page(number: number, next: string | null | undefined): Behavior {
   return sends(200, JSON.stringify(body), { 'content-type': 'application/json' });
 }
 
-/** Cursors contain characters that must be escaped in a URL. */
 const cursorOf = (number: number): string | null => (number === PAGES ? null : `c+/=&${number}`);
 const ALL_PAGES = Array.from({ length: PAGES }, (_, index) => page(index + 1, cursorOf(index + 1)));
 

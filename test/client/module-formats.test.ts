@@ -1,6 +1,4 @@
-// Compiles programs that use the packed client, as ES modules and as CommonJS, with each TypeScript module resolution
-// and without Node's types. Runs the programs with the Node of the project and the Node of the machine, which may be
-// older.
+// Compiles and runs programs that use the packed client, as ES modules and as CommonJS, with each module resolution.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';

@@ -10,7 +10,6 @@ import { CLIENT, runNode } from './client-package.ts';
 import { unpackClient } from './unpacked-client.ts';
 import { VECTOR, VECTOR_HEADERS } from './webhook-vector.ts';
 
-/** A program that loads the modules of the client in a context with only the globals that the program lists. */
 const BARE = `
 import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';

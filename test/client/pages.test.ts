@@ -1,4 +1,4 @@
-// The client's transactions iterator against the real service.
+// Tests the client's transactions iterator on the real service.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';

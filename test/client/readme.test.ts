@@ -1,5 +1,4 @@
-// The README of the client shows the programs in `client/examples`. The programs compile, and print the expected lines
-// when they run against the real service.
+// Tests that the README of the client shows the programs in `client/examples`, and that the programs run.
 
 import assert from 'node:assert/strict';
 import { globSync, readFileSync } from 'node:fs';
@@ -18,7 +17,7 @@ before(async () => {
 });
 after(() => scrip.stop());
 
-/** Examples that docs/subscriptions.md shows instead of the README; stories.test.ts tests them. */
+/** docs/subscriptions.md shows these examples, and stories.test.ts tests them. */
 const STORIES = ['monthly-rollover.ts', 'plan-changes.ts', 'trial-to-plan.ts'];
 
 test('the README of the client shows each example verbatim, except the stories that use the test clock', () => {

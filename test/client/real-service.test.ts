@@ -1,4 +1,4 @@
-// The client against the real service: what calls return, and which errors they throw. No error reveals the API key.
+// Tests what the calls of the client return on the real service, and which errors they throw.
 
 import assert from 'node:assert/strict';
 import { after, before, mock, test } from 'node:test';

@@ -1,5 +1,4 @@
-// Retries after dropped connections, timeouts, overload and responses from proxies. The client retries a write if the
-// failure may be temporary, and sends the same idempotency key in every attempt.
+// Tests retries after dropped connections, timeouts, overload and responses from proxies.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -30,7 +29,6 @@ import {
 } from './hostile-scrip.ts';
 
 const ADDITION = { end_user_id: END_USER, amount: 100 };
-/** The transaction ID is null because the hostile server sends no header `Transaction-Id`. */
 const ADDED = { ...ADDITION, transactionId: null };
 const HTML = '<html><h1>502 Bad Gateway</h1></html>';
 

@@ -1,5 +1,4 @@
-// Prepares a run of essentials.ts in a JavaScript runtime: starts the servers that the program uses, writes the
-// program, and checks the requests that the servers received.
+// Prepares a run of essentials.ts in a JavaScript runtime, and checks the requests that the servers received.
 
 import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';
@@ -28,7 +27,6 @@ export class RuntimeRun {
     return new RuntimeRun(await startScrip(), [await start(), await start(), await start(), await start()]);
   }
 
-  /** Writes the program into a folder from which `scrip-client` can be imported. @returns its path */
   async writeProgram(folder: string): Promise<string> {
     this.#dropping.behave(dropsConnection, responds);
     this.#redirecting.behave(sends(307, '', { location: `${this.#elsewhere.url}/add` }));

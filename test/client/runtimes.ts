@@ -12,17 +12,14 @@ import { pathWithoutNodeModules } from './client-package.ts';
 import { RuntimeRun } from './runtime-run.ts';
 import { unpackClient } from './unpacked-client.ts';
 
-/**
- * The arguments of each runtime, by the name and version of its npm package. The script runs the latest releases of Bun
- * and Deno, to find problems with new versions. Deno gets no permission except network access to 127.0.0.1.
- */
+/** The latest releases of Bun and Deno show problems with new versions. */
 const RUNTIMES: Readonly<Record<string, readonly string[]>> = {
   'bun@latest': ['run'],
   'node@22': [],
   'node@24': [],
   'deno@latest': ['run', '--no-prompt', '--node-modules-dir=manual', '--allow-net=127.0.0.1'],
 };
-/** Long enough to download a large runtime. */
+/** This time includes the download of the runtime. */
 const TIMEOUT_MS = 300_000;
 
 const print = (line: string) => process.stdout.write(`${line}\n`);

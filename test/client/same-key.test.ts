@@ -1,5 +1,4 @@
-// Retries against the real service: if the response to a write is lost, the client retries the write with the same
-// idempotency key, and the service applies the write once.
+// Tests on the real service that a write takes effect once if its response is lost and the client retries it.
 
 import assert from 'node:assert/strict';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-// Signs webhooks as Standard Webhooks specifies, independently of Scrip.
+// Signs webhooks as Standard Webhooks specifies, without the code of Scrip.
 
 import { createHmac } from 'node:crypto';
 
@@ -9,7 +9,6 @@ export interface Signed {
   readonly body: string | Uint8Array;
 }
 
-/** @returns the value of the header `webhook-signature` */
 export function signatureOf({ id, timestamp, body }: Signed, secret: string): string {
   const key = Buffer.from(secret.slice('whsec_'.length), 'base64');
   return `v1,${createHmac('sha256', key).update(`${id}.${timestamp}.`).update(body).digest('base64')}`;

@@ -1,5 +1,4 @@
-// The stories of docs/subscriptions.md are the files in `client/examples` that use the test clock. On both stores, each
-// story runs against the real service and prints the lines that the document shows.
+// Tests that the stories of docs/subscriptions.md, on both stores, print the lines that the document shows.
 
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';

@@ -1,4 +1,4 @@
-// The client reads and moves the test clock of the real service.
+// Tests that the client reads and moves the test clock of the real service.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';

@@ -1,4 +1,4 @@
-// Installs the client into an empty folder as npm would: builds and packs a copy of the client and unpacks the package.
+// Builds, packs and unpacks the client into an empty folder, as npm would install it.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -9,7 +9,6 @@ import { CLIENT, REPOSITORY } from './client-package.ts';
 
 const PACK_MS_MAX = 120_000;
 
-/** @returns the folder in which a program can import 'scrip-client' */
 export async function unpackClient(folder: string): Promise<string> {
   const clone = join(folder, 'clone');
   await cp(CLIENT, join(clone, 'client'), { recursive: true, filter: (path) => !path.endsWith('/dist') });

@@ -1,5 +1,5 @@
-// The example webhook-receiver.ts processes each event once and in order, even if it is killed, and refuses requests
-// that are not from Scrip.
+// Tests that the example webhook-receiver.ts processes each event once and in order, even if it is killed, and refuses
+// requests that Scrip did not send.
 
 import assert from 'node:assert/strict';
 import { type ChildProcessByStdio, spawn } from 'node:child_process';

@@ -1,4 +1,4 @@
-// The client verifies webhooks: it accepts what Standard Webhooks accepts, and refuses everything else with a reason.
+// Tests that the client accepts exactly the webhooks that Standard Webhooks accepts.
 
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';

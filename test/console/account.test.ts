@@ -1,4 +1,4 @@
-// The account page of the console: the name of the account, the sessions of the user, and the color theme.
+// Tests the account page of the console: account name, sessions and color theme.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

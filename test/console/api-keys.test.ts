@@ -1,5 +1,5 @@
-// The API key pages: the secret of a key is shown once, a form that is sent twice creates one key, and a key is
-// revoked only after a confirmation.
+// Tests the API key pages: a secret is shown once, a form that is sent twice creates one key, and a revocation needs a
+// confirmation.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

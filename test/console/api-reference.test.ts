@@ -1,5 +1,5 @@
-// The API reference at `/docs` shows the whole OpenAPI document, even to visitors who are not signed in, and even if
-// the console fails.
+// Tests that `/docs` shows the whole OpenAPI document, even to visitors without a session, and even if the console
+// fails.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

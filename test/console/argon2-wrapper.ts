@@ -1,5 +1,4 @@
-// Wraps Node's argon2 to count the computed hashes. Tests that sign in many times can make each hash a thousand times
-// cheaper.
+// Counts the hashes that argon2 computes, and can make each hash a thousand times cheaper.
 
 import crypto from 'node:crypto';
 import { syncBuiltinESMExports } from 'node:module';
@@ -16,7 +15,7 @@ crypto.argon2 = (algorithm, parameters, callback) => {
 };
 syncBuiltinESMExports();
 
-/** A cheap hash is encoded with the full parameters, so only this process can verify it. */
+/** A cheap hash names the full parameters, so no other process can verify the hash. */
 export function makeHashesCheap(): void {
   isCheap = true;
 }

@@ -1,4 +1,4 @@
-// Tests that the console refuses forms that other websites send, and which requests count as cross-origin.
+// Tests that the console refuses forms from other websites, and which requests count as cross-origin.
 
 import assert from 'node:assert/strict';
 import type { IncomingHttpHeaders } from 'node:http';

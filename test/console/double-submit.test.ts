@@ -1,5 +1,4 @@
-// A form that is sent twice takes effect once, even after a restart or on another process, because the ledger stores
-// the idempotency key of the form in the same transaction as its effect.
+// Tests that a form that is sent twice takes effect once, even after a restart or on another process.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -12,7 +11,7 @@ import { decode, newOwner, Visitor } from './visitor.ts';
 const END_USER = '5f2b1c9e-3a70-4d2e-9b61-0c8f4e7a1d23';
 const PATH = `/console/end-users/${END_USER}`;
 
-/** The tested forms, in the order in which they are sent: name, fields, and the balance of the end user afterwards. */
+/** The tests send the forms in this order; the last column is the balance afterwards. */
 const FORMS = [
   ['add', { amount: '100', validity: '31', unit: 'days', note: 'Sent twice' }, '100'],
   ['subtract', { amount: '30', note: 'Sent twice' }, '70'],
@@ -39,7 +38,6 @@ async function load(visitor: Visitor, form: string): Promise<LoadedForm> {
   return { path, idempotencyKey };
 }
 
-/** @param key by default, the API key of the first owner's account */
 async function holdFor(form: string, scrip: Scrip, key = scrip.writeKey): Promise<void> {
   if (form !== 'release') return;
   const { status } = await scrip.post('/hold', { end_user_id: END_USER, amount: 40 }, { key });

@@ -1,5 +1,4 @@
-// Tests the lists of end users, as pages and as CSV files: content, order and filters. Also tests the search for end
-// users.
+// Tests the search for end users, and the lists of end users as pages and CSV files.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';

@@ -1,6 +1,5 @@
-// Password hashing: the parameters, and how many hashes each request computes. A request that hashes a password spends
-// most of its time on hashing. If all requests compute the same number of hashes, response times do not reveal which
-// addresses have accounts.
+// Tests the parameters of password hashing. The number of hashes that a request computes must not depend on whether the
+// address has an account, because response times would reveal accounts.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -96,7 +95,7 @@ test('a password is accepted in every Unicode normalization form', async () => {
 
 test('a password can be verified against a stored hash that has other argon2id parameters', async () => {
   const hasher = new PasswordHasher();
-  // From the tests of the argon2 reference implementation: a hash of the password "password".
+  // This hash is from the tests of the argon2 reference implementation.
   const old = '$argon2id$v=19$m=256,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4';
   assert(await hasher.verify('password', old));
   assert(!(await hasher.verify('Password', old)));

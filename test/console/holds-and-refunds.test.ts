@@ -1,4 +1,4 @@
-// Holds and refunds in the console: the pages that show them, and the forms that release a hold or refund credits.
+// Tests the pages for holds and refunds, and the forms that release a hold or refund credits.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

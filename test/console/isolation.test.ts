@@ -1,5 +1,4 @@
-// Isolation of accounts: a user who knows or guesses IDs of another account (end users, keys, members, cursors) gets
-// the same responses as for IDs that do not exist.
+// Tests that a user who guesses IDs of another account gets the same responses as for IDs that do not exist.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -17,7 +16,6 @@ interface TwoAccounts {
   readonly keyId: string;
   readonly memberId: string;
   readonly secret: string;
-  /** The path of the page for a paused webhook endpoint with a pending event and a delivery. */
   readonly endpoint: string;
 }
 
@@ -40,12 +38,11 @@ async function twoAccounts({ scrip, sql }: Started): Promise<TwoAccounts> {
   await add(endUser, CREDITS);
   await Promise.all(Array.from({ length: TRANSACTIONS }, () => add(endUser, 1)));
   await Promise.all(Array.from({ length: END_USERS }, (_, index) => add(endUserAt(index + 1), 1)));
-  const endpoint = await victimEndpoint(owner, sql);
+  const endpoint = await victimEndpointPath(owner, sql);
   return { owner, eve, endUser, keyId, memberId: String(row.id), secret, endpoint };
 }
 
-/** @returns the path of the endpoint's page */
-async function victimEndpoint(owner: Visitor, sql: Started['sql']): Promise<string> {
+async function victimEndpointPath(owner: Visitor, sql: Started['sql']): Promise<string> {
   const added = await owner.post('/console/webhooks', { url: 'https://victim.example/hooks' });
   const endpoint = linkIn(added, /href="(\/console\/webhooks\/\d+)"/);
   await owner.post(`${endpoint}/pause`);

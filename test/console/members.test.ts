@@ -1,4 +1,4 @@
-// Members of an account: owners can list, invite, change and remove members, and members cannot.
+// Tests that owners can list, invite, change and remove members, and that members cannot.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

@@ -1,5 +1,5 @@
-// Serves the account pages of the console with a ledger in memory. A request header names the viewer's account, so the
-// tests need neither sessions nor a database.
+// Serves the account pages of the console with a ledger in memory. A request header names the account of the viewer, so
+// the tests need no sessions.
 
 import formbody from '@fastify/formbody';
 import Fastify, { type FastifyInstance, type FastifyRequest, type LightMyRequestResponse } from 'fastify';
@@ -41,7 +41,6 @@ export class MemoryConsole {
   readonly app: FastifyInstance = Fastify();
   readonly keys: (ListedKey & { readonly secret: string })[] = [];
   readonly ledger = new MemoryStore(Date.UTC(2026, 10, 20, 14, 5, 31, 204));
-  /** The fault with which the next change of credits or API keys fails; null for none. */
   fault: StoreFault | null = null;
 
   static async start(): Promise<MemoryConsole> {
@@ -61,7 +60,6 @@ export class MemoryConsole {
     this.ledger.now += milliseconds;
   }
 
-  /** @returns the id of the transaction */
   run(command: CommandWithout<keyof EndUserKey | 'actor'>): string {
     return this.ledger.transact({ account: 1, endUser: END_USER, actor: 'key:1', ...command });
   }

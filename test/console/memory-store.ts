@@ -86,7 +86,6 @@ export class MemoryStore implements ConsoleStore, LedgerReads {
     return outcomes[0] as Outcome;
   }
 
-  /** @returns the id of the transaction */
   transact(command: WriteCommand): string {
     const outcome = this.submit(command);
     assert(outcome.refused === null && outcome.transactionId !== null, `${command.kind} is accepted`);

@@ -1,5 +1,4 @@
-// The account pages of the console: forms, errors at the fields of forms, lists of transactions, and isolation of
-// accounts.
+// Tests the account pages of the console: forms and their errors, lists of transactions, and isolation of accounts.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -69,7 +68,7 @@ test('a form with invalid input changes nothing and is shown again with the inpu
     note: 'Why "not"',
     idempotency_key: 'a',
   });
-  // The response to a form with errors has status 200, because the browser's console would log an error status.
+  // The browser would log an error status in its console.
   assert.equal(status, 200);
   assert.match(text, /value="1,000"[^>]*aria-invalid="true"/);
   assert.match(text, /id="add-amount-error">Enter digits only, without separators: 1000\.</);

@@ -1,5 +1,4 @@
-// Tests the permissions of all routes: compares a table with the routes of the server, and tests every row of the
-// table.
+// Tests every route of the server against a table of permissions.
 
 import assert from 'node:assert/strict';
 import { hash, randomUUID } from 'node:crypto';
@@ -46,7 +45,7 @@ const rows = (...kinds: readonly RouteAccess[]) =>
 const consoleRows = (...kinds: readonly RouteAccess[]) =>
   rows(...kinds).filter((name) => /^\w+ \/(console|$)/.test(name));
 
-/** Replaces path parameters with IDs that do not exist, so that requests change nothing. */
+/** The IDs do not exist, so the requests change nothing. */
 function split(name: string): { method: string; path: string } {
   const [method, path] = name.split(' ') as [string, string];
   return { method, path: path.replaceAll(/:\w+/g, 'nothing').replace('*', 'nothing') };
@@ -60,10 +59,7 @@ function request(visitor: Visitor, name: string): Promise<Reply> {
 
 const WITH_MAIL = { mail: { smtpUrl: 'smtp://127.0.0.1:1', from: 'scrip@example.com' } };
 
-/**
- * Signs up a new user and signs in. If the address must be confirmed, stores a known token in the database, because the
- * test receives no mail.
- */
+/** The test receives no mail, so this function stores a known token. */
 async function signedIn({ scrip, sql }: Started, signUp: (visitor: Visitor, email: string) => Promise<Reply>) {
   const visitor = Object.assign(new Visitor(scrip), { email: someEmail() });
   assert.equal((await signUp(visitor, visitor.email)).status, 303);
@@ -153,7 +149,6 @@ onBothStores('Permissions', (start) => {
       assert.equal((await call(name, secret, { cookie })).status, 401, name);
       assert.notEqual((await call(name, started.scrip.writeKey)).status, 401, name);
       const isRead = TABLE.get(name) === 'read-key';
-      // The test clock and the list of events refuse the field `end_user_id`.
       const admitted = /\/(?:test-clock|get-events)$/.test(name) ? 422 : 200;
       assert.equal((await call(name, started.scrip.readKey)).status, isRead ? admitted : 403, name);
     }

@@ -1,4 +1,4 @@
-// Plans in the console: intervals in months, rollover, and changes of plan with a preview.
+// Tests plans in the console: intervals in months, rollover, and changes of plan with a preview.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -8,7 +8,7 @@ import { StoreFault } from '../../src/store/store-fault.ts';
 import { END_USER, MemoryConsole } from './memory-console.ts';
 
 const PATH = `/console/end-users/${END_USER}`;
-/** The clock starts on 20 November 2026, so the first monthly period ends on 20 December. */
+/** The clock starts on 20 November, so the first monthly period ends on 20 December. */
 const DAYS_TO_RENEWAL = 30;
 
 const MONTHLY = { validityDays: null, validityMonths: 1 };

@@ -1,4 +1,4 @@
-// Serves every page of the console with sample data, with the same Content-Security-Policy as Scrip.
+// Serves every page of the console with sample data and the Content-Security-Policy of Scrip.
 
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';

@@ -1,4 +1,4 @@
-// Sample data for the pages that do not show an end user: an account in use and a new account.
+// Sample data for the pages of an account, both in use and new.
 
 import type { Page } from '../../src/console/layout.ts';
 import type { AccountView } from '../../src/console/pages/account.ts';

@@ -1,5 +1,4 @@
-// Secrets are never logged, even if the database fails, and are shown only once. The API works even if a table of the
-// console is missing.
+// Tests that secrets are never logged, even if the database fails, and are shown only once.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

@@ -1,4 +1,4 @@
-// Signing in and out, rate limits, sessions, and the session cookie.
+// Tests signing in and out, rate limits, sessions and the session cookie.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

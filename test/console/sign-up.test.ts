@@ -1,4 +1,4 @@
-// Signing up and joining an account: which users and accounts are created, and which requests are refused.
+// Tests signing up and joining an account: which users and accounts are created, and which requests are refused.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -15,7 +15,7 @@ import {
 } from './visitor.ts';
 
 const OVERVIEW = '/console/overview';
-/** A header that proxies add. A request with this header does not count as a request from the machine of the server. */
+/** A request with this header does not count as a request from the machine of the server. */
 const BY_PROXY = { 'x-forwarded-for': '192.0.2.7' };
 
 onBothStores('Sign-up', (start) => {

@@ -1,5 +1,5 @@
 // A client of the console that stores cookies and sends forms like a browser, and a function that defines tests for
-// SQLite and PostgreSQL.
+// both stores.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -38,7 +38,6 @@ export class Visitor {
     return this.postBody(path, String(new URLSearchParams(fields)), headers);
   }
 
-  /** @param body the URL-encoded form; a field may occur several times */
   postBody(path: string, body: string, headers: Headers = {}): Promise<Reply> {
     const form = { 'content-type': 'application/x-www-form-urlencoded' };
     return this.#send('POST', path, body, { ...form, ...headers });
@@ -81,14 +80,13 @@ export function someEmail(): string {
   return `${randomUUID()}@example.com`;
 }
 
-/** Signs up an owner. The first owner gets the account that the test server already has. */
+/** The first owner gets the account that the test server already has. */
 export async function newOwner(scrip: Scrip, name = 'Lovelace Ltd'): Promise<Visitor & { readonly email: string }> {
   const visitor = Object.assign(new Visitor(scrip), { email: someEmail() });
   assertGoesTo(await visitor.signUp({ email: visitor.email, name }), '/console/overview');
   return visitor;
 }
 
-/** @returns the path of a new invitation link */
 export async function invite(owner: Visitor, role: string): Promise<string> {
   const page = await owner.post('/console/members/invite', { role });
   const link = />(http[^<]+\/console\/join\/[^<]+)</.exec(decode(page.text))?.[1];
@@ -118,13 +116,13 @@ export function decode(text: string): string {
 export interface Started {
   readonly scrip: Scrip;
   readonly clock: MovableClock;
-  /** Runs SQL. Table names without a schema work on both SQLite and PostgreSQL. */
+  /** Table names without a schema work on both SQLite and PostgreSQL. */
   sql(text: string): Promise<readonly Record<string, unknown>[]>;
 }
 
 export type Start = (settings?: Partial<ConsoleSettings>) => Promise<Started>;
 
-/** One PostgreSQL server for all tests of a file. The server does not need fsync, because no test crashes it. */
+/** No test crashes this server, so it needs no fsync. */
 let server: Promise<PostgresServer> | null = null;
 function postgres(): Promise<PostgresServer> {
   server ??= PostgresServer.start({ fsync: 'off' });

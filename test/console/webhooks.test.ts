@@ -1,5 +1,4 @@
-// Tests the webhook pages and the threshold page. On the webhook pages, users manage endpoints and their secrets, view
-// deliveries and resend events. The tests pause an endpoint to keep its events pending.
+// Tests the webhook pages and the threshold page of the console.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -22,7 +21,6 @@ function textOf({ text }: Reply): string {
   return decode(text.replaceAll(/<[^>]*>/g, ' ')).replaceAll(/\s+/g, ' ');
 }
 
-/** Adds an endpoint and pauses it. @returns the path of the endpoint's page */
 async function pausedEndpoint(visitor: Visitor, fields: Record<string, string> = {}): Promise<string> {
   const added = await visitor.post(LIST, { url: URL, ...fields });
   const path = /href="(\/console\/webhooks\/\d+)"/.exec(added.text)?.[1];
@@ -31,7 +29,6 @@ async function pausedEndpoint(visitor: Visitor, fields: Record<string, string> =
   return path;
 }
 
-/** Stores a failed delivery directly in the database, as the webhook job does. */
 async function storeDelivery({ sql, clock }: Started, path: string, id: string, body: string): Promise<void> {
   const endpoint = path.split('/').at(-1);
   const values = `'${id}', ${endpoint}, 'evt_${'0'.repeat(32)}', 'balance.low', '${body}', 1, ${clock.now}, 87`;

@@ -1,5 +1,4 @@
-// Clients of the crash tests. Each client sends writes of all kinds, several at a time, with and without idempotency
-// keys, and records the responses.
+// Clients of the crash tests: each sends writes of all kinds, several at a time, and records the responses.
 
 import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -7,9 +6,7 @@ import { below, type Random } from './randomness.ts';
 import { type Answered, answered, KnownTransactions, requestText, type Sent, someKind } from './requests.ts';
 
 const REQUESTS_AT_ONCE_MAX = 16;
-/**
- * A client pauses after a failed request, because a failing store would otherwise get a thousand requests per second.
- */
+/** Without this pause, a failing store would get a thousand requests per second. */
 const PAUSE_MS = 5;
 
 export class Requests {
@@ -22,7 +19,7 @@ export class Requests {
     this.#random = random;
   }
 
-  /** Creates end users. From now on, all writes are for these end users. */
+  /** All later writes are for these end users. */
   newEndUsers(count: number): readonly string[] {
     this.#endUsers = Array.from({ length: count }, () => crypto.randomUUID());
     return this.#endUsers;
@@ -55,7 +52,6 @@ export async function runClient(address: Address, requests: Requests, random: Ra
   connection.close();
 }
 
-/** Repeats requests. @returns the new responses in the order of the requests; null for a request without a response */
 export async function sendAgain(address: Address, sent: readonly Sent[]): Promise<(Answered | null)[]> {
   const again = sent.map((one) => ({ ...one, answer: null }));
   const connection = new Connection(address);

@@ -1,6 +1,5 @@
-// Opens a ledger after a crash and compares it with the recorded journal of its commands. Every acknowledged write must
-// be stored, each batch must be stored completely or not at all, no batch before a stored batch may be missing, and the
-// audit must find no problem.
+// Opens a ledger after a crash and compares it with the journal of its commands. Acknowledged writes must be stored,
+// and each batch must be complete or missing.
 
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -39,10 +38,6 @@ export class Known {
     return commandOf(serial, this.#named.get(serial));
   }
 
-  /**
-   * Returns how many transactions of a command the ledger may contain: 0, 1, or both if the command got no response or
-   * its outcome is unknown.
-   */
   timesOf(serial: number): readonly number[] {
     const answer = this.answers.get(serial);
     if (answer === 'acknowledged') return this.made.get(serial) === null ? [0] : [1];
@@ -54,7 +49,6 @@ export class Known {
   }
 }
 
-/** Lists problems as sentences: missing acknowledged writes in `lost`, and all other problems in `broken`. */
 export interface Faults {
   readonly lost: string[];
   readonly broken: string[];
@@ -103,8 +97,7 @@ async function effectsOf(ledger: LedgerStore): Promise<Effects> {
       const { transactions, next } = await ledger.history(key, { from, limit: PAGE_ROWS_MAX });
       for (const { id, kind, note } of transactions) {
         const serial = Number(note);
-        // Skip renewals and lapses, which have no note. Skip the stop of a replaced cycle, which has the same note as
-        // the start.
+        // Renewals and lapses have no note. The stop of a replaced cycle has the same note as the start.
         const requested = kind === 'schedule-plan' ? 'start-cycle' : kind;
         if (note === null || kindOf(serial) !== requested) continue;
         times.set(serial, (times.get(serial) ?? 0) + 1);
@@ -146,8 +139,7 @@ function batchFaults({ batches, answers }: Known, times: ReadonlyMap<number, num
     const there = additions.filter((serial) => times.has(serial)).length;
     if (there !== 0 && there !== additions.length)
       faults.push(`${there} of the ${additions.length} additions of batch ${index} are stored`);
-    // A failed batch may be missing even if later batches are stored. A batch without a response may be missing only if
-    // no later batch is stored.
+    // Only a failed batch may be missing if a later batch is stored.
     const hasFailed = additions.some((serial) => /Unknown|Unavailable/.test(answers.get(serial) ?? ''));
     if (there === 0 && !hasFailed) missing ??= index;
     if (there > 0 && missing !== null) faults.push(`batch ${index} is stored, and the earlier batch ${missing} is not`);
@@ -155,7 +147,6 @@ function batchFaults({ batches, answers }: Known, times: ReadonlyMap<number, num
   return faults;
 }
 
-/** Repeats the latest commands. A repeated command may take effect only if the first attempt is not stored. */
 async function sendAgain(
   ledger: LedgerStore,
   known: Known,

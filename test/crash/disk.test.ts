@@ -1,5 +1,4 @@
-// Tests the simulated disk of the power-loss test. If the simulated disk kept more data than a real disk, the
-// power-loss test could miss lost writes.
+// Tests the simulated disk of the power-loss test: a disk that kept too much data could hide lost writes.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

@@ -13,7 +13,6 @@ import { below, type Random } from './randomness.ts';
 const SECTOR_BYTES = 512;
 
 export const SURVIVES = ['nothing', 'prefix', 'sectors', 'everything'] as const;
-/** Which unsynced changes survive a power loss: none, the earliest ones, random sectors, or all. */
 export type Survives = (typeof SURVIVES)[number];
 
 interface Bytes {
@@ -60,7 +59,7 @@ export class RecordedFile {
     for (const change of this.underWay) {
       if (!written.has(change)) continue;
       this.#forgetDoomed(change);
-      // The file size is metadata. The journal of the file system makes a new size durable even if fsync fails.
+      // The journal of the file system makes a new file size durable even if fsync fails.
       if (change.kind === 'truncate') this.stable = applied(this.stable, change);
       else this.doomed.push({ offset: change.offset, bytes: change.bytes });
     }
@@ -188,7 +187,7 @@ function sectorsApplied(content: Buffer, { offset, bytes }: Bytes, share: number
   return result;
 }
 
-/** May change `content` in place, so callers must pass a copy. */
+/** May change `content`, so callers must pass a copy. */
 function withBytes(content: Buffer, { offset, bytes }: Bytes): Buffer {
   assert(offset >= 0, 'the offset is not negative');
   const end = offset + bytes.length;

@@ -1,25 +1,17 @@
-// Reads a ledger over HTTP to find out which writes of the clients are stored. Clients number their writes, and a
-// transaction has the number of its write as its note.
+// Reads over HTTP which writes of the clients a ledger contains. The note of a transaction is the number of its write.
 
 import type { Kind, Sent } from './requests.ts';
 
 export interface Effects {
   readonly times: ReadonlyMap<string, number>;
   readonly ids: ReadonlySet<string>;
-  /**
-   * For each lapsed hold, the milliseconds from its creation to its lapse. The keys are the numbers of the hold
-   * requests.
-   */
+  /** Maps the number of a hold request to the milliseconds until the hold lapsed. */
   readonly lapses: ReadonlyMap<number, number>;
-  /** The errors of failed reads, by end user. A server refuses to read an end user with corrupt rows. */
   readonly unread: ReadonlyMap<string, string>;
   readonly wrong: readonly string[];
 }
 
-/**
- * Names a write by its kind and number. A `start-cycle` that takes effect at the end of the period is stored as
- * `schedule-plan`.
- */
+/** A `start-cycle` that takes effect at the end of the period is stored as `schedule-plan`. */
 export function nameOf({ kind, number }: { readonly kind: Kind | string; readonly number: number | string }): string {
   return `${kind === 'schedule-plan' ? 'start-cycle' : kind} ${number}`;
 }
@@ -81,7 +73,7 @@ export async function effectsOf(
 
 class Unread extends Error {}
 
-/** Does not count renewals, plan changes and lapses as writes: they have no note, because no client requested them. */
+/** Renewals, plan changes and lapses have no note, because no client requested them. */
 function add(
   { times, ids, lapses }: { times: Map<string, number>; ids: Set<string>; lapses: Map<number, number> },
   { transaction_id: id, kind, note, reference, created_at }: Entry,
@@ -108,7 +100,7 @@ function* contradictions(all: readonly Entry[], open: ReadonlySet<string>): Gene
     ends.delete(id);
     if (second !== undefined) yield `hold ${id} ended twice: with a ${end} and with a ${second}`;
     if (end === undefined && !open.has(id)) yield `hold ${id} is not open, but no transaction ended it`;
-    // A lapse is not an error: a hold may lapse between the read of the open holds and the read of the transactions.
+    // A hold may lapse between the read of the open holds and the read of the transactions.
     if (end !== undefined && end !== 'lapse' && open.has(id)) yield `hold ${id} ended with a ${end}, but is open`;
   }
   for (const [id, kinds] of ends) yield `hold ${id} ended with a ${kinds[0]}, but is not in the history`;
@@ -121,7 +113,6 @@ function* contradictions(all: readonly Entry[], open: ReadonlySet<string>): Gene
   }
 }
 
-/** Returns false if the hold of a request lapsed earlier or later than the request specified. */
 export function lapsedInTime({ number, fields }: Sent, { lapses }: Effects): boolean {
   const ms = lapses.get(number);
   return ms === undefined || ms === 1_000 * Number(fields.expires_in_seconds);

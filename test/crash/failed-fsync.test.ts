@@ -1,5 +1,5 @@
-// After a failed fsync, processes can read data that never reached the disk. When Scrip opens a ledger, it must
-// therefore not assume that the data in the log is durable.
+// After a failed fsync, processes can read data that never reached the disk. Scrip must therefore not trust the log
+// when it opens a ledger.
 
 import assert from 'node:assert/strict';
 import { copyFileSync, existsSync, statSync } from 'node:fs';

@@ -1,7 +1,6 @@
-// `npm run failing-disk -- --times 12 --seed 1`: tests a server under load while its disk is slow or fails. strace
-// injects the errors: fsyncs fail with EIO, and writes fail with EIO or ENOSPC. The errors occur once, intermittently,
-// or until the disk is repaired. The control is a writer that treats a failed COMMIT as a success. The test must catch
-// the control. Needs Linux and strace (Debian: `apt-get install strace`).
+// `npm run failing-disk -- --times 12 --seed 1` tests a server under load while its disk is slow or fails. The test
+// must also catch a control: a writer that treats a failed COMMIT as a success. Needs Linux and strace (Debian:
+// `apt-get install strace`).
 
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -13,14 +12,10 @@ import { type BreakDisk, FailingServer, type Failure, type Seen, summaryOf } fro
 import { randomFrom } from './randomness.ts';
 
 const LASTS_MS = 250;
-/** After every fourth disk failure, the test kills and restarts the server as soon as writes succeed again. */
 const KILLED_EVERY = 4;
 const SHOWN = 5;
 
-/**
- * The statuses and errors that the server may return while its disk fails. `Internal` is not allowed, because a failing
- * disk violates no invariant.
- */
+/** A failing disk violates no invariant, so the server must not return `Internal`. */
 const HONEST = new Set([
   '200',
   'InsufficientFunds',
@@ -72,8 +67,7 @@ say(`${Math.round((performance.now() - started) / 1_000)} s`);
 process.exit(hasFailed ? 1 : 0);
 
 /**
- * @param when which calls of each thread fail, in the syntax of strace: `3` is the third call, `3+` the third and all
- *   later calls, `1+7` the first call and every seventh call after it
+ * @param when as in strace: `3+` is the third call and all later calls, `1+7` the first and every seventh later call
  */
 function failureOf({ name, inject }: Fault, when: string, mustFail: boolean, lastsMs = LASTS_MS): Failure {
   return { name: `${name}, ${when}`, breakDisk: injecting(`${inject}:when=${when}`), lastsMs, mustFail };
@@ -131,7 +125,7 @@ async function examine(name: string, failures: readonly Failure[]): Promise<void
   for (const sentence of wrong.slice(0, SHOWN)) say(`        ${sentence}`);
 }
 
-/** The control is caught if it loses acknowledged writes, or if it finds a posting missing and stops writing. */
+/** The control may stop writing because it finds a posting missing; the test counts this as caught. */
 async function examineControl(): Promise<void> {
   const failure = failureOf(WRITE_EIO, '1+7', false, 1_000);
   const seen = await withServer('deaf', (server) => server.under(failure, null)).catch((error) => {

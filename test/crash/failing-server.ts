@@ -1,5 +1,5 @@
-// Runs a server under constant load while its disk fails temporarily. Checks the responses, and that the server
-// continues to serve reads, reports the failure at /readyz, recovers without help, and loses no acknowledged write.
+// Runs a server under load while its disk fails temporarily. The server must continue to serve reads, recover without
+// help, and lose no acknowledged write.
 
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -14,32 +14,26 @@ const WEAKENED = new URL('./weakened-writer.ts', import.meta.url).href;
 
 const CLIENTS = 6;
 const END_USERS = 12;
-/**
- * The time limit for each wait: until a write fails after the disk breaks, and until the server recovers after the
- * repair. Both normally take far less time.
- */
 const PATIENCE_MS = 30_000;
 const LOOK_EVERY_MS = 10;
 
-/** Breaks the disk of a server. @returns a function that repairs the disk */
+/** Returns a function that repairs the disk. */
 export type BreakDisk = (server: Running) => Promise<() => Promise<void>>;
 
 export interface Failure {
   readonly name: string;
   readonly breakDisk: BreakDisk;
-  /** The disk stays broken for at least this time. */
   readonly lastsMs: number;
   readonly mustFail: boolean;
 }
 
 export interface Seen {
-  /** The number of requests by result: the status or error of the response, or `none` if there was no response. */
+  /** The key is the status or error of the response, or `none` if there was no response. */
   readonly answers: Map<string, number>;
   readonly notReady: number;
   readonly reads: number;
   readonly lost: number;
   readonly wrong: readonly string[];
-  /** The time from the repair of the disk to the first successful write. */
   readonly backMs: number;
 }
 
@@ -74,11 +68,6 @@ export class FailingServer {
     await this.#server?.ended;
   }
 
-  /**
-   * Lets clients write before, during and after a failure, then compares all responses with the ledger.
-   *
-   * @param restart the signal that stops the server before it is restarted for the comparison; null for no restart
-   */
   async under(failure: Failure, restart: NodeJS.Signals | null): Promise<Seen> {
     const server = this.#server;
     if (server === null) throw new Error('the server is not running');
@@ -110,7 +99,6 @@ export class FailingServer {
     return { answers: answersOf(sent()), ...during, lost: findings.lost, wrong, backMs };
   }
 
-  /** @returns a new end user, for whom the clients send no writes */
   async #idleEndUser(): Promise<string> {
     const endUser = randomUUID();
     const headers = { authorization: `Bearer ${this.#secret}`, 'content-type': 'application/json' };
@@ -121,9 +109,8 @@ export class FailingServer {
   }
 
   /**
-   * Reads balances and /readyz repeatedly until the failure ends. A read of the busy end user may get a 503: Scrip
-   * refuses the read if the outcome of a write is unknown and a renewal or a lapse is due. Reads of the idle end user
-   * must succeed.
+   * Scrip refuses a read of the busy end user with a 503 if the outcome of a write is unknown and a renewal or a lapse
+   * is due.
    */
   async #watch(
     [idle, busy]: readonly [idle: string, busy: string],

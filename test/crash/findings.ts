@@ -1,4 +1,4 @@
-// Reads the ledger of a server over HTTP and compares it with the responses that clients have got.
+// Compares the ledger of a server with the responses that clients have got.
 
 import { type Address, sendAgain } from './clients.ts';
 import { type Effects, effectsOf, lapsedInTime, nameOf } from './effects.ts';
@@ -10,17 +10,8 @@ export interface Findings {
   readonly wrong: string[];
 }
 
-/**
- * The test repeats the latest requests that have an idempotency key and got a status below 500, up to this number. It
- * also repeats all requests that have a key and an unknown outcome.
- */
 const ANSWERED_SENT_AGAIN = 10;
 
-/**
- * Compares the responses with the ledger, then repeats some of the requests that have an idempotency key.
- *
- * @param sent all requests that clients sent for `endUsers`
- */
 export async function findingsOf(
   address: Address,
   endUsers: readonly string[],
@@ -43,20 +34,12 @@ export function compared(effects: Effects, sent: readonly Sent[]): Findings {
   return findings;
 }
 
-/**
- * Returns the names of the transactions that a request may make. A start that replaces a cycle makes two: it also stops
- * the old cycle.
- */
 function namesOf({ kind, number }: Sent): string[] {
   return kind === 'start-cycle'
     ? [nameOf({ kind, number }), nameOf({ kind: 'stop-cycle', number })]
     : [nameOf({ kind, number })];
 }
 
-/**
- * Returns how many transactions an acknowledged request must have in the ledger: 1, or 0 if the request changed
- * nothing, such as a second stop of the same cycle.
- */
 function timesOf({ transactionId }: Answered): number {
   return transactionId === null ? 0 : 1;
 }
@@ -92,10 +75,7 @@ function compare(one: Sent, effects: Effects, findings: Findings): void {
   if (!lapsedInTime(one, effects)) findings.wrong.push(`${name} did not lapse exactly when its request said`);
 }
 
-/**
- * Repeats requests. Each response must match the ledger. A request that got a status below 500 before must get the same
- * response again.
- */
+/** A request that got a status below 500 before must get the same response again. */
 async function repeat(
   address: Address,
   endUsers: readonly string[],
@@ -104,7 +84,7 @@ async function repeat(
   { wrong }: Findings,
 ): Promise<void> {
   const keyed = sent.filter(({ key }) => key !== null);
-  // A request that got a 5xx may have no idempotency record. Scrip then executes the repeated request.
+  // A request that got a 5xx may have no idempotency record, so Scrip may execute the repeated request.
   const decided = keyed.filter((one) => one.answer !== null && one.answer.status < 500).slice(-ANSWERED_SENT_AGAIN);
   const open = keyed.filter(isUnknown);
   const again = [...decided, ...open];

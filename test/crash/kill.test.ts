@@ -1,5 +1,4 @@
-// Kills a server under load 20 times; `npm run kill` kills it 200 times. The controls are writers that are broken on
-// purpose. The test must catch the controls.
+// Kills a server under load 20 times. The test must also catch writers that are broken on purpose.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

@@ -1,5 +1,5 @@
-// `npm run kill -- --kills 200 --seed 1`: kills a server at random moments under load and checks that it loses no
-// acknowledged write. The controls are writers that are broken on purpose. The test must catch the controls.
+// `npm run kill -- --kills 200 --seed 1` kills a server under load and checks that it loses no acknowledged write. The
+// test must also catch the controls: writers that are broken on purpose.
 
 import { parseArgs } from 'node:util';
 import { type Kills, killRepeatedly, summaryOf } from './killing.ts';
@@ -7,8 +7,7 @@ import { randomFrom } from './randomness.ts';
 
 const CONTROL_KILLS_MAX = 40;
 const SHOWN = 10;
-/** A run takes minutes, so it prints an interim result after this many kills. */
-const SAID_EVERY = 10;
+const PROGRESS_EVERY_KILLS = 10;
 
 const { kills, seed } = parseArgs({
   options: {
@@ -50,7 +49,7 @@ async function examine(
   let said = 0;
   const isEnough = (sofar: Kills) => {
     if (weakness !== null) return isRight(sofar);
-    if (sofar.kills >= said + SAID_EVERY) {
+    if (sofar.kills >= said + PROGRESS_EVERY_KILLS) {
       said = sofar.kills;
       say(`so far: ${summaryOf(sofar)}`);
     }

@@ -19,10 +19,10 @@ const STOPPED_STATUS = 500;
 const CLIENTS = 8;
 const END_USERS = 16;
 const LOAD_MS_MAX = 150;
-/** The share of kills after which the server is killed a second time, at a random moment while it restarts. */
+/** The test also kills the server during this share of the restarts. */
 const STARTS_KILLED = 0.1;
 const START_MS = 600;
-/** After this many kills, the test begins a new ledger, because each audit reads the whole ledger. */
+/** Each audit reads the whole ledger, so a ledger must stay small. */
 const KILLS_A_LEDGER = 20;
 
 export interface Kills {
@@ -37,14 +37,10 @@ export interface Kills {
   halfBatches: number;
   batches: number;
   readonly wrong: string[];
-  /** For each completed restart after a kill, the milliseconds from the start of the process to its first response. */
   readonly startsMs: number[];
 }
 
-/**
- * @param weakness how the writer is broken, see weakened-writer.ts; null for the real writer
- * @param isEnough called before each kill; the run ends early if it returns true
- */
+/** @param weakness see weakened-writer.ts; null for the real writer */
 export async function killRepeatedly(
   kills: number,
   random: Random,
@@ -182,7 +178,7 @@ class KilledLedger {
 
   /** Additions are never refused, so either all additions of a batch are stored or none. */
   #compareBatches(times: ReadonlyMap<string, number>, record: string): void {
-    // The kill may have left an incomplete last line in the record of batches.
+    // The kill may have left an incomplete last line.
     const lines = readFileSync(record, 'utf8').split('\n').slice(0, -1);
     for (const line of lines) {
       const additions = JSON.parse(line) as number[];

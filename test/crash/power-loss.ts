@@ -1,7 +1,6 @@
-// `npm run power-loss -- --images 2000 --seed 1`: records all writes and fsyncs of a process that uses a ledger, and
-// simulates power losses at random moments. After each power loss, the SQLite store of Scrip opens an image: the files
-// that the disk might contain. The controls must lose writes: their database syncs less, they trust a log after a
-// failed fsync, or their disk ignores fsync. Needs Linux and strace (Debian: `apt-get install strace`).
+// `npm run power-loss -- --images 2000 --seed 1` records all writes and fsyncs of a process, simulates power losses,
+// and opens the ledger on the files that the disk might contain. The controls are weakened on purpose and must lose
+// writes. Needs Linux and strace (Debian: `apt-get install strace`).
 
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
@@ -18,7 +17,7 @@ import { readTrace, TRACED, TRACED_BYTES_MAX, type TracePart } from './strace.ts
 const RECORDER = join(import.meta.dirname, 'recorded-load.ts');
 const WEAKENED = join(import.meta.dirname, 'weakened-sqlite.ts');
 
-/** This low limit makes SQLite checkpoint and restart the log many times in one recording. */
+/** With this low limit, SQLite checkpoints and restarts the log many times in one recording. */
 const CHECKPOINT_PAGES = 60;
 const TURNS = 60;
 const SERIALS_A_SESSION = 5_000;
@@ -26,7 +25,6 @@ const RECORDING_MS_MAX = 120_000;
 const FAULTS_SHOWN = 5;
 const LEDGER = 'ledger';
 const JOURNAL = 'journal';
-/** The folder of the current image, in memory if possible, because an image does not need a disk. */
 const IMAGE_FOLDER = mkdtempSync(join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'scrip-image-'));
 process.once('exit', () => rmSync(IMAGE_FOLDER, { recursive: true, force: true }));
 
@@ -36,7 +34,6 @@ interface Session {
 
 interface Recording {
   readonly name: string;
-  /** One session per process. The processes run one after the other, and each process kills itself at the end. */
   readonly sessions: readonly Session[];
   readonly checkpointPages?: number;
   readonly synchronous?: 'NORMAL' | 'OFF';
@@ -100,10 +97,7 @@ const RECORDINGS: readonly Recording[] = [
 const EXAMINED = RECORDINGS.filter(({ isControl }) => !isControl).length;
 const IMAGES_A_RECORDING = 250;
 const CONTROL_IMAGES = 100;
-/**
- * The test records a control up to this many times until a write is lost. In a single recording, the fault of the
- * control may do no harm.
- */
+/** In a single recording, the fault of a control may do no harm. */
 const CONTROL_RECORDINGS_MAX = 10;
 
 if (spawnSync('strace', ['--version']).status !== 0) {

@@ -2,7 +2,7 @@
 
 export type Random = () => number;
 
-/** Returns a generator of numbers in [0, 1). */
+/** The numbers are in [0, 1). */
 export function randomFrom(seed: number): Random {
   let state = seed >>> 0;
   return () => {

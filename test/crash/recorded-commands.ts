@@ -1,5 +1,5 @@
-// Makes commands from serial numbers. Each command has its serial number as its note, so that its transaction can be
-// found.
+// Makes commands from serial numbers. The note of a command is its serial number, so that the test can find the
+// transaction.
 
 import type { OnActive, WriteCommand } from '../../src/ledger/command.ts';
 import type { TransactionId } from '../../src/ledger/transaction-id.ts';
@@ -9,10 +9,9 @@ import { someKind } from './requests.ts';
 
 export const END_USERS = 8;
 
-/** The credits of an addition or a cycle: enough that subtractions and holds rarely fail. */
 const ADDITION = 1_000_000;
 const AMOUNT_MAX = 1_000;
-/** Holds of 1 or 5 seconds lapse during the recording, or later while the ledger is closed. */
+/** Short holds lapse during the recording, or later while the ledger is closed. */
 const HOLD_SECONDS = [1, 1, 5, 3_600];
 const NAMED_BACK_MAX = 80;
 const UNKNOWN_ID: TransactionId = '019bc0de-0000-4000-8000-000000000000';
@@ -84,7 +83,6 @@ function someValidity(random: () => number) {
   return random() < 0.5 ? { validityDays: 31, validityMonths: null } : { validityDays: null, validityMonths: 1 };
 }
 
-/** Additions are never refused, so either all additions of a batch are stored or none. */
 export function isAddition(serial: number): boolean {
   return kindOf(serial) === 'add';
 }

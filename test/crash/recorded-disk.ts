@@ -1,15 +1,15 @@
-// Replays the system calls of a process on a simulated `Disk`. The replay fails if an unsupported call affects the
-// folder, so that no change is silently left out.
+// Replays the recorded system calls of a process on a simulated `Disk`. The replay fails on calls that it does not
+// support, so that no change is silently left out.
 
 import assert from 'node:assert/strict';
 import { basename, dirname } from 'node:path';
 import { Disk, RecordedFile, type Unfinished } from './disk.ts';
 import type { Call, TracePart } from './strace.ts';
 
-/** SQLite's shared-memory file. The replay ignores this file, because SQLite creates a new one after a power loss. */
+/** SQLite creates a new shared-memory file after a power loss, so the replay ignores this file. */
 const SHARED_MEMORY = /-shm$/;
 
-/** A file descriptor in the arguments of a call, such as `17</ledger/scrip.db>`. */
+/** Matches an argument such as `17</ledger/scrip.db>`. */
 const DESCRIPTOR = /^(-?\d+)(?:<([^>]*)>)?/;
 
 export class RecordedDisk {
@@ -28,7 +28,6 @@ export class RecordedDisk {
     this.#isFsyncIgnored = isFsyncIgnored;
   }
 
-  /** Replays a call on the folder or on a file in the folder. @returns false for other calls, which are ignored */
   follow(part: TracePart): boolean {
     const { call } = part;
     const concerned = pathsOf(call).filter((path) => path.startsWith(this.#folder) && !SHARED_MEMORY.test(path));
@@ -41,11 +40,7 @@ export class RecordedDisk {
     return true;
   }
 
-  /**
-   * Compares the replay with the files after the end of the process. The files show which unfinished calls took effect.
-   *
-   * @param found the contents of the files, by name
-   */
+  /** @param found the contents of the files by name, to find out which unfinished calls took effect */
   processEnded(found: ReadonlyMap<string, Buffer>): void {
     for (const [name, file] of this.disk.names) {
       const content = found.get(name) ?? assert.fail(`${name} is in the replay, but not in the folder`);
@@ -154,7 +149,7 @@ export class RecordedDisk {
   }
 }
 
-/** The disk that ignores fsync performs the first fsyncs up to this number, so that the ledger can be created. */
+/** Even a disk that ignores fsync performs this many, so that the ledger can be created. */
 const FSYNCS_HEEDED = 12;
 
 function pathsOf({ args, strings, name }: Call): string[] {

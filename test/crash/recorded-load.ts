@@ -1,6 +1,5 @@
-// The process whose system calls are recorded: `node recorded-load.ts LEDGER JOURNAL SEED TURNS FIRST`. The process
-// writes to the file LEDGER through group commit. It appends a line of JSON to JOURNAL for each batch that begins and
-// for each outcome.
+// The process whose system calls are recorded: `node recorded-load.ts LEDGER JOURNAL SEED TURNS FIRST`. It appends each
+// batch and each outcome to JOURNAL as a line of JSON.
 
 import { openSync, writeSync } from 'node:fs';
 import { type CommitResult, GroupCommit } from '../../src/batching/group-commit.ts';
@@ -14,9 +13,9 @@ import { commandOf, type JournalLine, namedBy } from './recorded-commands.ts';
 
 const COMMANDS_A_TURN_MAX = 12;
 const TURNS_PER_FEED_PART = 13;
-/** After this many faults, the process assumes that the disk will not recover, and kills itself. */
+/** After more faults, the disk is unlikely to recover. */
 const FAULTS_MAX = 8;
-/** With these small limits, Scrip flushes balances and indexes idempotency records all the time. */
+/** These limits make Scrip flush balances and index idempotency records all the time. */
 const SMALL_LIMITS = {
   cache: { endUsersMax: 4, postingsMax: 40, cyclesMax: 40, perUserMax: 16, ageMaxMs: 60_000 },
   indexRunMax: 20,
@@ -38,8 +37,7 @@ const commit = new GroupCommit(noting(ledger));
 for (let turn = 0; turn < Number(turns) && faults < FAULTS_MAX; turn++) {
   const count = 1 + below(COMMANDS_A_TURN_MAX, random);
   const answers = Array.from({ length: count }, () => submit(serial++));
-  // In half of the turns, the next turn begins after the first outcome, while other commands of this turn are in
-  // progress.
+  // In half of the turns, other commands are still in progress when the next turn begins.
   if (random() < 0.5) await Promise.all(answers);
   else await Promise.race(answers);
   if (turn % TURNS_PER_FEED_PART === 0) await ledger.totals.catchUp().catch(() => {});

@@ -1,5 +1,4 @@
-// Makes random writes of all kinds for crash and soak tests. Each write has its number as its note, so that the test
-// can find the transaction of the write.
+// Makes random writes of all kinds. The note of each write is its number, so that tests can find the transaction.
 
 import type { Random } from './randomness.ts';
 
@@ -22,7 +21,6 @@ export interface Answered {
   readonly text: string;
 }
 
-/** @param head the status line and the headers */
 export function answered(head: string, text: string): Answered {
   const { error = null } = JSON.parse(text) as { error?: string };
   const transactionId = /^transaction-id: *(\S+)/im.exec(head)?.[1] ?? null;
@@ -36,7 +34,7 @@ export function requestText({ number, kind, endUser, fields, key }: Sent, secret
   return `POST /${kind} HTTP/1.1\r\nHost: scrip\r\nAuthorization: Bearer ${secret}\r\n${header}Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
 }
 
-/** The credits of an addition or a cycle: enough that subtractions and holds rarely fail. */
+/** High enough that subtractions and holds rarely fail. */
 const ADDITION = 1_000_000;
 const AMOUNT_MAX = 1_000;
 /** Holds of 1 or 5 seconds lapse while a test runs. */
@@ -58,10 +56,7 @@ export class KnownTransactions {
     if (kind === 'subtract' || kind === 'capture') known.spent.push(answer.transactionId);
   }
 
-  /**
-   * Makes a write of the kind `wanted`. If this kind needs a hold or a transaction and none is known, makes a `hold` or
-   * a `subtract` instead.
-   */
+  /** If no hold or transaction is known, makes a `hold` or a `subtract` instead of a write that needs one. */
   draw(wanted: Kind, endUser: string, random: Random): Pick<Sent, 'kind' | 'fields'> {
     const { holds, spent } = this.#of(endUser);
     const amount = 1 + Math.floor(random() * AMOUNT_MAX);

@@ -1,5 +1,5 @@
-// Parses the output of `strace -f -y -xx -s …`. If a system call is still running when another thread makes one, strace
-// prints the first call on two lines, `<unfinished ...>` and `resumed`. recorded-disk.ts interprets the calls.
+// Parses the output of `strace -f -y -xx -s …`. If calls of two threads overlap, strace splits the first call into two
+// lines, `<unfinished ...>` and `resumed`.
 
 import { createReadStream } from 'node:fs';
 import { createInterface } from 'node:readline';
@@ -9,12 +9,12 @@ export const TRACED =
   'fsync,fdatasync,sync,syncfs,sync_file_range,truncate,ftruncate,fallocate,' +
   'rename,renameat,renameat2,link,linkat,symlink,symlinkat,unlink,unlinkat';
 
-/** The longest buffer that strace prints in full. The parser rejects longer buffers. */
+/** strace cuts off longer buffers, and the parser rejects them. */
 export const TRACED_BYTES_MAX = 131_072;
 
 export interface Call {
   readonly name: string;
-  /** The arguments as strace prints them, except that paths are decoded. */
+  /** As strace prints them, but with decoded paths and empty strings. */
   readonly args: string;
   readonly strings: readonly Buffer[];
 }
@@ -34,7 +34,6 @@ const RESUMED = /^<\.\.\. (\w+) resumed>(.*)$/s;
 const WHOLE = /^(\w+)\((.*)\) += (-?\d+)(.*)$/s;
 const BEGUN = /^(\w+)\((.*?) ?<unfinished \.\.\.>$/s;
 
-/** Yields each call twice: when it begins and when it ends. Yields a call that a kill interrupted only once. */
 export async function* readTrace(file: string): AsyncGenerator<TracePart> {
   const begun = new Map<string, { call: Call; text: string }>();
   for await (const line of createInterface({ input: createReadStream(file), crlfDelay: Number.POSITIVE_INFINITY })) {

@@ -1,5 +1,4 @@
-// Replaces the writer of Scrip in crash tests, and implements `BATCH_RECORD` and `WEAKENED_WRITER=halves` (see
-// weakened-writer.ts).
+// Replaces Scrip's writer for `BATCH_RECORD` and `WEAKENED_WRITER=halves` (see weakened-writer.ts).
 
 import { openSync, writeSync } from 'node:fs';
 import type { Command } from '../../src/ledger/command.ts';

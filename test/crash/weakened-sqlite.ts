@@ -1,5 +1,5 @@
-// Changes the SQLite settings of Scrip, either for controls that must lose writes or for more frequent checkpoints. A
-// process and each of its threads load this module before all other modules: `NODE_OPTIONS=--import=…`.
+// Weakens the SQLite settings of Scrip so that a control loses writes, or makes checkpoints more frequent. Load this
+// module before all others: `NODE_OPTIONS=--import=…`.
 //
 //   WEAKENED_SYNCHRONOUS=NORMAL|OFF   sets `synchronous` after Scrip has checked that it is FULL
 //   WEAKENED_CHECKPOINT_PAGES=60      checkpoints every 60 pages instead of every 2,000
@@ -9,7 +9,7 @@ import { DatabaseSync } from 'node:sqlite';
 
 const { WEAKENED_SYNCHRONOUS: synchronous, WEAKENED_CHECKPOINT_PAGES: pages, WEAKENED_START: start } = process.env;
 const { exec } = DatabaseSync.prototype;
-/** How many transactions each connection has begun. Scrip checks the settings before the second transaction. */
+/** Counts transactions, because Scrip checks its settings before the second transaction of a connection. */
 const begun = new WeakMap<DatabaseSync, number>();
 
 DatabaseSync.prototype.exec = function (this: DatabaseSync, sql: string): void {

@@ -1,5 +1,5 @@
-// For the crash tests: breaks the writer of a server on purpose, or records its batches. A process and each of its
-// threads load this module before all other modules (`NODE_OPTIONS=--import=…`).
+// Breaks the writer of a server on purpose, or records its batches. Load this module before all others:
+// `NODE_OPTIONS=--import=…`.
 //
 //   BATCH_RECORD=FILE         before each batch is written, appends the numbers of its additions as a line of JSON
 //   WEAKENED_WRITER=late      responds first and commits up to 50 ms later, as a writer might to save fsyncs
@@ -13,7 +13,7 @@ import { substitute } from '../load/substituted-module.ts';
 const LATE_MS = 50;
 
 const { BATCH_RECORD: record, WEAKENED_WRITER: weakness } = process.env;
-// The main thread has no writer, and its commits must not change.
+// The commits of the main thread must not change.
 if (!isMainThread) {
   if (weakness === 'late') commitLate();
   if (weakness === 'deaf') ignoreFailedCommits();

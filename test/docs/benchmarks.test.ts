@@ -1,5 +1,4 @@
-// The table at the top of docs/benchmarks.md is written by hand. The figures of the table must match
-// docs/benchmarks.json.
+// Tests that the figures in the handwritten table of docs/benchmarks.md match docs/benchmarks.json.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

@@ -1,5 +1,5 @@
-// Tests the TypeScript blocks in the documents. Each block under docs is a complete program that runs against a real
-// server. The program must print the output shown below the block.
+// Tests the TypeScript blocks in the documents: each block under docs is a complete program that must print the output
+// below the block.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';

@@ -1,5 +1,5 @@
-// Tests the documents in docs/decisions: the index lists every decision with its title, a superseded decision links to
-// its successor, and the decision about dependencies matches package.json.
+// Tests docs/decisions: the index is complete, superseded decisions link to their successors, and the decision about
+// dependencies matches package.json.
 
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';

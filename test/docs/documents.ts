@@ -1,4 +1,4 @@
-// Lists the documents and their shell examples, for the tests of the documentation.
+// Lists the documents and their shell examples.
 
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -10,7 +10,6 @@ export function textOf(path: string): string {
   return readFileSync(join(REPOSITORY, path), 'utf8');
 }
 
-/** Returns the path of every Markdown file that Git does not ignore. */
 export function documents(): string[] {
   const args = ['ls-files', '--cached', '--others', '--exclude-standard', '--', '*.md'];
   return execFileSync('git', args, { cwd: REPOSITORY, encoding: 'utf8' }).trimEnd().split('\n').toSorted();
@@ -19,7 +18,6 @@ export function documents(): string[] {
 export interface Example {
   readonly document: string;
   readonly command: string;
-  /** The output shown below the command; empty if there is none. */
   readonly shown: string;
 }
 

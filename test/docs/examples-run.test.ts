@@ -1,5 +1,5 @@
-// Runs the shell examples of the documents with API calls, in order, against a running server. Each example must print
-// the output that the document shows; times, IDs and keys may differ.
+// Runs the API examples of the documents, in order, against a running server. Each example must print the output in the
+// document; times, IDs and keys may differ.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -13,7 +13,7 @@ import { AMOUNT_NEGATIVE, errorCodeOf, PROBLEMS, type ProblemCode } from '../../
 import { type Scrip, startScrip } from '../http/running-service.ts';
 import { type Example, examplesIn, masked, REPOSITORY, textOf } from './documents.ts';
 
-/** The tests cannot run this command, because it installs packages and then starts a server on a fixed port. */
+/** This command installs packages and starts a server on a fixed port. */
 const NOT_RUN = 'npm ci && npm start\n';
 
 const IDS: readonly (readonly [pattern: RegExp, mask: string])[] = [
@@ -26,9 +26,8 @@ const IDS: readonly (readonly [pattern: RegExp, mask: string])[] = [
 let folder: string;
 before(async () => {
   folder = await mkdtemp(join(tmpdir(), 'scrip-docs-'));
-  // Some examples run programs in the folder `client` of the repository.
+  // Some examples run programs in `client`.
   for (const name of ['client', 'node_modules']) await symlink(join(REPOSITORY, name), join(folder, name));
-  // Make curl write the status to standard error, so that standard output contains only the response.
   await writeFile(join(folder, '.curlrc'), 'silent\nwrite-out = "%{stderr}%{http_code}"\n');
 });
 after(() => rm(folder, { recursive: true, force: true }));
@@ -43,7 +42,7 @@ async function assertRunsAsShown({ command, shown, document }: Example, scrip: S
   const options = { cwd: folder, env, timeout: 30_000 };
   const run = () => promisify(execFile)('bash', ['-euo', 'pipefail', '-c', command], options);
   let { stdout, stderr } = await run();
-  // Scrip derives events shortly after the requests that cause them, so repeat the command until the events appear.
+  // Events appear shortly after the requests that cause them.
   for (
     let tries = 40;
     tries > 0 && command.includes('/get-events') && normalized(stdout) !== normalized(shown);

@@ -1,4 +1,4 @@
-// Each number in the tables of docs/operating/limits.md must equal the constant that the same row names.
+// Tests that each number in docs/operating/limits.md equals the constant that its row names.
 
 import assert from 'node:assert/strict';
 import { join } from 'node:path';

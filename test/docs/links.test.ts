@@ -1,5 +1,4 @@
-// Every relative link in a document points to an existing file, every anchor points to a heading of that file, and all
-// source files and folders that a document names exist.
+// Tests that the links in the documents work, and that all source files and folders that a document names exist.
 
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
@@ -8,15 +7,12 @@ import { dirname, join, normalize } from 'node:path';
 import { test } from 'node:test';
 import { documents, REPOSITORY, textOf } from './documents.ts';
 
-/** Removes code, because it may contain text that looks like a link. */
+/** Code may contain text that looks like a link. */
 function withoutCode(text: string): string {
   return text.replaceAll(/^```[\s\S]*?^```$/gm, '').replaceAll(/`[^`\n]+`/g, (code) => code.replaceAll(/[[\]()]/g, ''));
 }
 
-/**
- * Returns the anchors that GitHub makes from headings: lower case, no punctuation, hyphens for spaces, numbered if
- * repeated.
- */
+/** Makes the same anchors as GitHub. */
 function anchorsOf(path: string): Set<string> {
   const anchors = new Set<string>();
   for (const [, heading = ''] of textOf(path)
@@ -33,7 +29,6 @@ function anchorsOf(path: string): Set<string> {
   return anchors;
 }
 
-/** @returns why the link is broken; null if it works */
 function faultOf(document: string, link: string): string | null {
   const [path = '', anchor] = link.split('#');
   const target = path === '' ? document : normalize(join(dirname(document), decodeURIComponent(path)));
@@ -65,7 +60,7 @@ test('a link to a missing file, a missing heading or a path outside the reposito
   assert.match(faultOf('docs/README.md', '../../x.md') ?? '', /outside the repository/);
 });
 
-/** Whether Git ignores the folder. Ignored folders contain generated files, and are missing in a fresh clone. */
+/** Git ignores folders of generated files, so a fresh clone does not have them. */
 function isOutput(path: string): boolean {
   return spawnSync('git', ['check-ignore', '--quiet', `${path}/`], { cwd: REPOSITORY }).status === 0;
 }

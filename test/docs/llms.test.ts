@@ -7,7 +7,6 @@ import { test } from 'node:test';
 import { LLMS_FILES, llmsFull, llmsIndex } from '../../packaging/llms.ts';
 import { documents, REPOSITORY, textOf } from './documents.ts';
 
-/** The full text leaves these documents out, because they are for developers of Scrip. */
 const FOR_DEVELOPERS = /^(ARCHITECTURE|CONTRIBUTING|CHANGELOG)\.md$|^docs\/(decisions|internals)\/|^docs\/README\.md$/;
 
 for (const [path, text] of LLMS_FILES)

@@ -1,5 +1,5 @@
-// Tests that the dashboard, the alerts and monitoring.md refer only to metrics and labels that /metrics returns, and
-// that monitoring.md documents every metric of Scrip.
+// Tests that the dashboard, the alerts and monitoring.md use only metrics and labels in /metrics, and that
+// monitoring.md documents every metric.
 
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -29,10 +29,9 @@ before(async () => {
 });
 after(() => scrip.stop());
 
-/** Labels that Prometheus adds when it scrapes. */
+/** Prometheus adds these labels when it scrapes. */
 const ADDED = new Set(['instance', 'job']);
 
-/** Asserts that the metrics and labels of an expression exist. @returns the number of metrics in the expression */
 function assertExpression(expression: string): number {
   const metrics = [...expression.matchAll(/\b((?:scrip|process|nodejs)_\w+)(?:\{([^}]*)\})?/g)];
   const grouped = [...expression.matchAll(/\bby \(([^)]*)\)/g)].flatMap(([, list = '']) => list.split(/, */));

@@ -1,5 +1,5 @@
-// Runs the commands for operators in the documents, with temporary folders. Each command must print the output shown
-// below the command; paths, numbers and times may differ.
+// Runs the commands for operators in the documents. Each command must print the output in the document; paths, numbers
+// and times may differ.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -12,10 +12,9 @@ import { promisify } from 'node:util';
 import { type Scrip, someone, startScrip } from '../http/running-service.ts';
 import { documents, type Example, examplesIn, masked, REPOSITORY, textOf } from './documents.ts';
 
-/** The examples in these documents are API calls. examples-run.test.ts runs them. */
+/** examples-run.test.ts runs the examples in these documents. */
 const OF_CALLS = ['README.md', 'docs/api.md', 'docs/recipes.md', 'docs/other-languages.md'];
 
-/** Commands with these beginnings are not run by this test. The values are the reasons. */
 const NOT_RUN: Readonly<Record<string, string>> = {
   'npm start -- --test-clock': 'it serves until it is stopped; test/cli/test-clock.test.ts runs it',
   'curl "$SCRIP_URL/test-clock"': 'it needs a ledger with a test clock; test/cli/test-clock.test.ts runs it',
@@ -44,7 +43,6 @@ function reasonFor({ command }: Example): string | undefined {
   return Object.keys(NOT_RUN).find((beginning) => command.startsWith(beginning));
 }
 
-/** A script that starts a server and stops it as soon as it listens, or after 30 seconds. */
 const SERVE_UNTIL_LISTENING = `#!/bin/sh
 said=$(mktemp)
 scrip serve >"$said" &
@@ -81,7 +79,6 @@ after(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-/** Runs a command of an example, with temporary folders instead of the folders in the example. */
 async function run(command: string): Promise<{ stdout: string; stderr: string }> {
   const here = command
     .replaceAll('/backups', join(folder, 'backups'))
@@ -109,15 +106,12 @@ function linesOf(text: string): string[] {
   return named.split('\n').map((line) => masked(line, NUMBERS_AND_PATHS));
 }
 
-/** Returns only the header of a table, with single spaces, because the width of a column depends on its content. */
+/** The width of a column depends on its content, so only the header is compared. */
 function headerOf(table: string): string | undefined {
   return table.split('\n')[0]?.replaceAll(/ +/g, ' ');
 }
 
-/**
- * The number of progress lines depends on how long the command takes. The document may therefore contain progress lines
- * that the command does not print.
- */
+/** The number of progress lines depends on how long the command takes, so the command may print fewer. */
 function assertPrintsAsShown(
   { document, command, shown }: Example,
   { stdout, stderr }: Record<'stdout' | 'stderr', string>,
@@ -146,7 +140,7 @@ test('each command in the documentation prints the output shown below it, or is 
       skipped.add(reason);
       continue;
     }
-    // An example writes a nightly backup to a file named after the current date, and fails if the file exists.
+    // The nightly backup fails if a backup with today's date exists.
     const today = join(backups, `scrip-${new Date().toISOString().slice(0, 10)}.db`);
     if (example.command.includes('$(date')) await rm(today, { force: true });
     if (example.command.includes('latest.db') && !existsSync(latest)) await run('scrip backup /backups/latest.db');

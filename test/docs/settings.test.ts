@@ -1,5 +1,5 @@
-// Every environment variable that Scrip reads has one row in the documentation, and every row is about a variable that
-// Scrip reads. `scrip --help` also names these variables, except the variables for tracing.
+// Tests that the documentation has one row for each environment variable that Scrip reads. `scrip --help` must name the
+// same variables, except those for tracing.
 
 import assert from 'node:assert/strict';
 import { globSync } from 'node:fs';
@@ -8,7 +8,6 @@ import { SETTING_NAMES } from '../../src/config.ts';
 import { scrip } from '../cli/scrip-command.ts';
 import { REPOSITORY, textOf } from './documents.ts';
 
-/** The documents with tables of settings. monitoring.md has the tracing settings. */
 const TABLES = ['docs/settings.md', 'docs/operating/monitoring.md'];
 
 const settings = [

@@ -1,5 +1,5 @@
-// Replaces the delivery queue of an endpoint with a queue that is broken on purpose: the queue returns a position after
-// all events that were read, even if some of these events are not delivered yet.
+// A delivery queue that is broken on purpose: it returns the position after all events that it has read, even if some
+// are not delivered yet.
 
 import { DeliveryQueue as ShippedQueue } from '../../src/events/webhooks/delivery-queue.ts';
 import type { EventPosition } from '../../src/store/event-log.ts';

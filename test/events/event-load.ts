@@ -1,5 +1,5 @@
-// The load of the event tests: writes of all kinds with small amounts, so that balances often cross thresholds, and
-// moves of the test clock, so that credits expire, cycles renew and holds lapse.
+// The load of the event tests: small writes and clock moves, so that balances cross thresholds, credits expire, cycles
+// renew and holds lapse.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { below, type Random } from '../crash/randomness.ts';
@@ -7,19 +7,15 @@ import { KnownTransactions, type Sent, someKind } from '../crash/requests.ts';
 
 const CLIENTS = 6;
 const END_USERS = 40;
-/** With this maximum, clients add about as much as they spend, so that balances stay near the thresholds. */
+/** Clients add about as much as they spend, so that balances stay near the thresholds. */
 const ADDITION_MAX = 400;
-/** Some values are shorter than the notice period of `credits.expiring`, and some are longer. */
+/** Some are shorter than the notice period of `credits.expiring`, and some are longer. */
 const VALIDITY_DAYS = [1, 3, 8, 10, 31];
-/** The periods of recurring cycles are short, so that many cycles renew. */
 const CYCLE_DAYS = [1, 2, 8];
-/** The longest pause of a client between two requests. */
 const PAUSE_MS_MAX = 15;
-/** The longest pause between two moves of the clock. */
 const MOVE_PAUSE_MS_MAX = 600;
 const MOVE_MS_MAX = 12 * 3_600_000;
-/** The share of clock moves that are at most `SMALL_MOVE_MS_MAX` long. */
-const SMALL_MOVES = 0.3;
+const SMALL_MOVES_SHARE = 0.3;
 const SMALL_MOVE_MS_MAX = 2_000;
 
 export interface Target {
@@ -47,10 +43,7 @@ export class EventLoad {
     this.#clients = Promise.all([...clients, this.#moveClock()]);
   }
 
-  /**
-   * Stops the load. A kill may have interrupted a move of the clock, so a last move makes sure that all due renewals
-   * and lapses happen.
-   */
+  /** A kill may have interrupted a clock move, so a last move triggers all due renewals and lapses. */
   async stop(): Promise<void> {
     this.#isStopped = true;
     await this.#clients;
@@ -81,7 +74,7 @@ export class EventLoad {
   async #moveClock(): Promise<void> {
     while (!this.#isStopped) {
       await sleep(this.#random() * MOVE_PAUSE_MS_MAX);
-      const movedMs = 1 + below(this.#random() < SMALL_MOVES ? SMALL_MOVE_MS_MAX : MOVE_MS_MAX, this.#random);
+      const movedMs = 1 + below(this.#random() < SMALL_MOVES_SHARE ? SMALL_MOVE_MS_MAX : MOVE_MS_MAX, this.#random);
       if (await this.#move(movedMs)) this.clockMoves += 1;
     }
   }
@@ -94,7 +87,6 @@ export class EventLoad {
     return answer?.status === 200;
   }
 
-  /** @returns null if there was no response */
   async #post(url: string, body: object): Promise<Sent['answer']> {
     const headers = { authorization: `Bearer ${this.#target.secret}`, 'content-type': 'application/json' };
     try {
@@ -113,7 +105,6 @@ export class EventLoad {
   }
 }
 
-/** Returns the time of the test clock, in milliseconds since 1970. */
 export async function clockOf(url: string, secret: string): Promise<number> {
   const response = await fetch(`${url}/test-clock`, { headers: { authorization: `Bearer ${secret}` } });
   const { now } = (await response.json()) as { now: string };

@@ -1,5 +1,4 @@
-// The servers of the tests that kill processes: one `scrip serve` on SQLite, or three on one PostgreSQL database. The
-// ledger has a test clock, and an account with thresholds and endpoints.
+// Servers for the tests that kill processes: one `scrip serve` on SQLite, or three on one PostgreSQL database.
 
 import { randomBytes } from 'node:crypto';
 import { type Database, databaseOf } from '../../src/config.ts';
@@ -14,7 +13,6 @@ import { freePort } from '../store/postgres/postgres-server.ts';
 import type { Weakness } from './weakened-events.ts';
 
 export const ACCOUNT = 'Acme';
-/** The number of the ledger's only account. */
 const ACCOUNT_NUMBER = 1;
 
 const WEAKENED = new URL('./weakened-events.ts', import.meta.url).href;
@@ -59,12 +57,11 @@ export class EventServers {
     this.database = databaseOf({ DATABASE_URL: databaseUrl });
   }
 
-  /** Starts a server and waits until it listens. */
   async start(index: number): Promise<void> {
     await this.begin(index).says(/^Scrip is listening on (\S+)$/m);
   }
 
-  /** Starts a server without waiting until it listens. */
+  /** Does not wait until the server listens. */
   begin(index: number): Running {
     const PORT = String(this.#ports[index]);
     const server = new Running(['serve', '--test-clock'], { ...this.#environment, PORT });
@@ -82,14 +79,13 @@ export class EventServers {
     await Promise.all(this.#running.map((_, index) => this.kill(index)));
   }
 
-  /** Stops the servers with SIGTERM, as an operator does. @returns what the servers wrote to standard error */
+  /** @returns what the servers wrote to standard error */
   async stop(): Promise<string> {
     for (const server of this.#running) server?.kill('SIGTERM');
     const ended = await Promise.all(this.#running.map((server) => server?.ended));
     return ended.map((each) => each?.stderr ?? '').join('');
   }
 
-  /** Creates the account of a new ledger, with its thresholds and endpoints. @returns an API key of the account */
   async setUp(settings: EventSettings, endpointUrls: readonly string[]): Promise<string> {
     const { DATABASE_URL } = this.#environment;
     const secret = await newKey(DATABASE_URL as string, ACCOUNT);
@@ -104,7 +100,6 @@ export class EventServers {
     return secret;
   }
 
-  /** Returns the total number of pending events of all endpoints. */
   async pending(): Promise<number> {
     await using database = await openAccountDatabase(this.database);
     const { pending } = await database.queries

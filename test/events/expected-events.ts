@@ -1,5 +1,4 @@
-// Derives events from all postings at once and compares them with the event log. Then compares the event log with the
-// requests that a receiver got.
+// Compares the event log with the events that follow from all postings, and with the requests that a receiver got.
 
 import type { Database } from '../../src/config.ts';
 import { deriveEvents } from '../../src/events/derive.ts';
@@ -10,10 +9,8 @@ import { openAccountPostings } from '../../src/open-tools.ts';
 import { type EventSettings, eventBody } from '../../src/store/event-log.ts';
 import type { Arrival } from './receiver.ts';
 
-/** The bodies of the events of each end user, in order. The keys are the UUIDs of the end users. */
 export type EventsByUser = ReadonlyMap<string, readonly string[]>;
 
-/** An event in the response to `GET /get-events`. */
 export interface ListedEvent {
   readonly id: string;
   readonly type: string;
@@ -23,7 +20,6 @@ export interface ListedEvent {
 
 const PAGE = 1_000;
 
-/** Reads all postings of an account directly from the database, and derives their events. */
 export async function expectedEvents(
   database: Database,
   accountName: string,
@@ -63,10 +59,6 @@ export async function readLog(url: string, secret: string): Promise<readonly Lis
   return events;
 }
 
-/**
- * @returns one sentence for each end user whose events in the log are not as expected, and one if the log contains an
- *   ID twice
- */
 export function logProblems(log: readonly ListedEvent[], expected: EventsByUser): string[] {
   const problems: string[] = [];
   const ids = new Set(log.map(({ id }) => id));
@@ -87,11 +79,7 @@ export function logProblems(log: readonly ListedEvent[], expected: EventsByUser)
   return problems;
 }
 
-/**
- * @param arrivals the requests to one endpoint, in order
- * @returns one sentence for each event that did not arrive, differs from the log, or arrived before an earlier event of
- *   the same end user
- */
+/** @param arrivals the requests to one endpoint, in order */
 export function arrivalProblems(log: readonly ListedEvent[], arrivals: readonly Arrival[]): string[] {
   const problems: string[] = [];
   const bodies = new Map(log.map((event) => [event.id, JSON.stringify(event)]));

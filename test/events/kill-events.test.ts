@@ -1,5 +1,5 @@
-// A short version of `npm run kill-events`: kills the processes that derive, deliver and receive events 4 times instead
-// of 100 times. The control is a server that is broken on purpose. The test must catch the control.
+// A short version of `npm run kill-events`: 4 kills instead of 100, and a server that is broken on purpose as the
+// control.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

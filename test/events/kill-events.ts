@@ -1,6 +1,5 @@
-// `npm run kill-events -- --kills 100 --seed 1`: kills the processes that derive, deliver and receive events at random
-// moments under load. With `--database postgres`, three processes share a PostgreSQL ledger. On SQLite, the test must
-// also catch servers that are broken on purpose.
+// `npm run kill-events -- --kills 100 --seed 1`: kills servers and the webhook receiver at random moments under load.
+// With `--database postgres`, three servers share one PostgreSQL ledger.
 
 import { parseArgs } from 'node:util';
 import { randomFrom } from '../crash/randomness.ts';
@@ -15,9 +14,8 @@ const { kills, seed, database, retries } = parseArgs({
   options: {
     kills: { type: 'string', default: '100' },
     seed: { type: 'string', default: String(Date.now() % 1_000_000) },
-    /** `sqlite` or `postgres` */
     database: { type: 'string', default: 'sqlite' },
-    /** `shipped` for the retry schedule of Scrip; `short` to retry failed deliveries within a second */
+    /** `shipped`, or `short` to retry within a second */
     retries: { type: 'string', default: 'shipped' },
   },
 }).values;
@@ -31,7 +29,7 @@ const SQLITE: KillOptions = {
   endpoints: 1,
   hasShortRetries: retries === 'short',
   weakness: null,
-  // In Scrip's retry schedule, up to six minutes pass between the first and the second retry of a delivery.
+  // Scrip waits up to six minutes between the first and the second retry.
   settledWithinMs: retries === 'short' ? 120_000 : 900_000,
 };
 

@@ -1,5 +1,5 @@
-// Kills the processes that derive and deliver events, and the process that receives them, at random moments under load.
-// Then checks that the log has exactly the events that follow from the postings, and that each event was delivered.
+// Kills servers and the webhook receiver at random moments under load. Then compares the event log with the postings,
+// and the deliveries with the event log.
 
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -18,29 +18,20 @@ const SETTINGS: EventSettings = {
   expiringDays: 7,
   thresholds: [{ credits: 100 }, { percent: 50 }, { credits: 500 }],
 };
-/** The share of server kills after which the server is killed a second time, at a random moment while it restarts. */
-const STARTS_KILLED = 0.1;
+const SHARE_OF_STARTS_KILLED = 0.1;
 const START_MS = 800;
 const RESPONSE_MS_MAX = 8;
 const LOOK_MS = 500;
-/**
- * Scrip stores due renewals and lapses every second, so the log is complete if this many checks in a row find no new
- * events.
- */
+/** These checks take longer than a second, the interval at which Scrip stores renewals and lapses. */
 const SAME_LOOKS = 5;
 
 export interface KillOptions extends ServerOptions {
   readonly kills: number;
-  /** The shortest time from a restart to the next kill. */
   readonly loadMsMin: number;
   readonly loadMsMax: number;
-  /** Null for a SQLite file in a new folder. */
   readonly databaseUrl: string | null;
   readonly endpoints: number;
-  /**
-   * After the load, the test waits at most this long until the log is complete, and then at most this long until all
-   * events are delivered.
-   */
+  /** After the load, limits the wait for a complete log, and then the wait for the deliveries. */
   readonly settledWithinMs: number;
 }
 
@@ -50,14 +41,11 @@ export interface EventKills {
   startsKilled: number;
   acknowledged: number;
   clockMoves: number;
-  /** The milliseconds from the end of the load until all events were delivered. */
   settledMs: number;
   events: number;
   readonly types: Record<string, number>;
   arrivals: number;
-  /** The number of events that the receiver got more than once. */
   twice: number;
-  /** One sentence for each problem. */
   readonly problems: string[];
 }
 
@@ -116,11 +104,11 @@ class KilledEvents {
       SETTINGS,
       this.#paths.map((path) => this.#receiver.urlOf(path)),
     );
-    // The load has its own random numbers, so that the seed alone decides which process is killed, and when.
+    // The load has its own random numbers, so that the seed alone decides which processes are killed.
     const load = new EventLoad({ urls, secret: this.#secret }, randomFrom(below(2 ** 32, this.#random)));
     load.start();
     const { kills, loadMsMin, loadMsMax } = this.#options;
-    // Of every two kills, one kills a server and the other kills the receiver, in random order.
+    // Of every two kills, one kills a server and the other kills the receiver.
     let isSender = false;
     for (let kill = 0; kill < kills; kill++) {
       await sleep(loadMsMin + this.#random() * (loadMsMax - loadMsMin));
@@ -143,7 +131,7 @@ class KilledEvents {
     const index = below(this.#servers.urls.length, this.#random);
     await this.#servers.kill(index);
     this.#found.senderKills += 1;
-    if (this.#random() < STARTS_KILLED) {
+    if (this.#random() < SHARE_OF_STARTS_KILLED) {
       this.#servers.begin(index);
       await sleep(this.#random() * START_MS);
       await this.#servers.kill(index);
@@ -178,9 +166,6 @@ class KilledEvents {
     if (said !== '') found.problems.push(`the servers wrote: ${said}`);
   }
 
-  /**
-   * Waits until the log has the expected events, and returns the log. After the time limit, returns the incomplete log.
-   */
   async #completeLog(): Promise<readonly ListedEvent[]> {
     const deadline = performance.now() + this.#options.settledWithinMs;
     const [url = ''] = this.#servers.urls;

@@ -1,5 +1,5 @@
-// Replaces the writer of events with a writer that is broken on purpose: this writer stores the position of the
-// derivation first, and the events in a later transaction.
+// An event writer that is broken on purpose: it stores the position of the derivation first, and the events in a later
+// transaction.
 
 import type { DatabaseSync } from 'node:sqlite';
 import type { Instant } from '../../src/ledger/instant.ts';

@@ -1,5 +1,5 @@
-// The two servers that the event benchmarks compare: one with an endpoint and optional thresholds, and one with
-// neither. Both derive events.
+// The two servers that the event benchmarks compare: with an endpoint and optional thresholds, and without. Both derive
+// events.
 
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -15,7 +15,6 @@ import type { EventType, Threshold } from '../../src/store/event-log.ts';
 import { freePort } from '../store/postgres/postgres-server.ts';
 import { Receiver } from './receiver.ts';
 
-/** The number of the only account in a seeded ledger. */
 const ACCOUNT_NUMBER = 1;
 const LOOK_MS = 250;
 /** The webhook job finds new events within this time. */
@@ -23,7 +22,7 @@ const NUDGED_MS = 1_500;
 
 export interface Watched {
   readonly thresholds: readonly Threshold[];
-  /** The event types that the endpoint receives; empty for all. */
+  /** Empty for all types. */
   readonly types: readonly EventType[];
 }
 
@@ -76,14 +75,13 @@ export async function derived({ url }: Subject): Promise<void> {
   }
 }
 
-/** Waits until the events of all earlier writes are derived and delivered. */
 export async function delivered(subject: Subject): Promise<void> {
   await derived(subject);
   await sleep(NUDGED_MS);
   while ((await metric(subject.url, 'scrip_webhook_oldest_event_seconds')) > 0) await sleep(LOOK_MS);
 }
 
-/** Measures how far the derivation of events lags behind the writes. `stop` returns the greatest lag in seconds. */
+/** `stop` returns the greatest lag in seconds. */
 export function watchLag({ url }: Subject): { stop(): Promise<number> } {
   let isStopped = false;
   let greatest = 0;
@@ -102,7 +100,6 @@ export function watchLag({ url }: Subject): { stop(): Promise<number> } {
   };
 }
 
-/** For each end user, makes one request that adds or subtracts one credit. */
 export class EachUser implements Source {
   readonly #path: string;
   #next = 0;

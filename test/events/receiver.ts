@@ -1,4 +1,4 @@
-// Starts and kills the webhook receiver in receiver-process.ts, and reads the requests that the receiver has recorded.
+// Starts and kills receiver-process.ts, and reads the requests that it recorded.
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -10,7 +10,6 @@ const PROGRAM = join(import.meta.dirname, 'receiver-process.ts');
 const READ_BYTES = 1 << 20;
 
 export interface Arrival {
-  /** The path of the endpoint's URL. */
   readonly path: string;
   /** The header `webhook-id`. */
   readonly id: string;
@@ -27,7 +26,6 @@ export class Receiver {
   #readTo = 0;
   #rest = '';
 
-  /** @param responseMsMax the longest time between a request and its response */
   constructor(port: number, file: string, responseMsMax = 0) {
     this.#port = port;
     this.#file = file;
@@ -58,7 +56,6 @@ export class Receiver {
     await ended;
   }
 
-  /** Returns all recorded requests, in order of arrival. */
   read(): readonly Arrival[] {
     const descriptor = openSync(this.#file, 'r');
     const bytes = Buffer.alloc(READ_BYTES);
@@ -74,7 +71,7 @@ export class Receiver {
     return this.#arrivals;
   }
 
-  /** Ignores an incomplete line: the receiver was killed before it responded to that request. */
+  /** The sender got no response to a request whose line is incomplete. */
   #add(line: string): void {
     if (line.endsWith('}')) this.#arrivals.push(JSON.parse(Buffer.from(line, 'latin1').toString('utf8')));
   }

@@ -1,4 +1,4 @@
-// Replaces the retry schedule of Scrip: the next round of the webhook job retries a failed delivery.
+// Replaces Scrip's retry schedule, so that the next round of the webhook job retries a failed delivery.
 
 export function retryDelayMs(): number {
   return 200;

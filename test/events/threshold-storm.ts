@@ -1,7 +1,5 @@
-// `npm run event-storm`: every end user crosses a threshold within a minute, and an endpoint receives the events.
-// Measures how long each event takes to arrive. Compares the speed of the writes with a server without thresholds and
-// endpoints. With `-- --closed-loop`, compares the speed of `/subtract` with and without an endpoint that receives all
-// events.
+// `npm run event-storm`: moves every end user across a threshold within a minute, and measures delivery times and write
+// speed. With `-- --closed-loop`, compares the speed of `/subtract` with and without an endpoint.
 
 import { parseArgs } from 'node:util';
 import { closedLoop } from '../../bench/closed-loop.ts';
@@ -15,7 +13,6 @@ import { delivered, derived, EachUser, type MeasuredSubjects, startSubjects, wat
 
 const OPEN_CONNECTIONS = 64;
 const CLOSED_CONNECTIONS = 64;
-/** Requests per second during the warm-up, and while credits are added between the rounds. */
 const REFILL_RATE = 2_000;
 const WARM_UP_USERS = 5_000;
 const SHOWN = 10;
@@ -68,10 +65,6 @@ async function storm(): Promise<void> {
   }
 }
 
-/**
- * Sends requests so that V8 compiles the code of the server before the measurement. The warm-up leaves the balances
- * unchanged.
- */
 async function warmUp(subject: Subject): Promise<void> {
   const load = {
     rate: REFILL_RATE,
@@ -82,16 +75,12 @@ async function warmUp(subject: Subject): Promise<void> {
   await openLoopFrom(subject, new EachUser('/subtract'), load);
 }
 
-/**
- * Measures both servers. Even rounds begin with the server that has an endpoint, and odd rounds with the other server.
- */
 async function inTurn(round: number, onWatched: () => Promise<Round>, onPlain: () => Promise<Round>): Promise<Pair> {
   if (round % 2 === 0) return { watched: await onWatched(), plain: await onPlain() };
   const plain = await onPlain();
   return { watched: await onWatched(), plain };
 }
 
-/** @param watching null for the server without an endpoint */
 async function stormOn(subject: Subject, watching: MeasuredSubjects | null, round: number): Promise<Round> {
   if (round > 0) {
     const refill = { rate: REFILL_RATE, seconds: users / REFILL_RATE, connections: OPEN_CONNECTIONS };
@@ -122,7 +111,6 @@ async function stormOn(subject: Subject, watching: MeasuredSubjects | null, roun
   return measured;
 }
 
-/** Every end user must have crossed the threshold once in each round, and each event must have arrived. */
 async function checkArrivals({ watched, receiver }: MeasuredSubjects): Promise<void> {
   const log = (await readLog(watched.url, watched.secret)).filter(({ type }) => type === 'balance.low');
   const problems = arrivalProblems(log, receiver.read());

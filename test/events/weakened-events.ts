@@ -1,5 +1,5 @@
-// For the event tests: breaks a server on purpose, or shortens the delays between retries. A process and each of its
-// threads load this module before all other modules (`NODE_OPTIONS=--import=…`).
+// Breaks the events of a server on purpose, or shortens the delays between retries. Load this module before all others:
+// `NODE_OPTIONS=--import=…`.
 //
 //   SHORT_RETRIES=yes                 retries failed deliveries within a second
 //   WEAKENED_EVENTS=early-position    stores the position of an endpoint before the events up to it are delivered

@@ -1,5 +1,5 @@
-// Decides whether a request body is valid, based only on the API definition and RFC 8259. This module shares no code
-// with the service, so that the fuzzer can check the responses of the service independently.
+// Decides whether a request body is valid according to the API definition and RFC 8259. It shares no code with the
+// service, so that the fuzzer's checks are independent.
 
 export interface Fields {
   readonly endUser: string;
@@ -9,7 +9,7 @@ export interface Fields {
 export type Write = 'add' | 'subtract' | 'refund' | 'start-cycle' | 'stop-cycle' | 'hold' | 'capture' | 'release';
 export type Operation = Write | 'preview-change' | 'read';
 
-/** The fields of each operation, in addition to `end_user_id`. A field with a `?` is optional. */
+/** A `?` marks an optional field. */
 const FIELDS: Readonly<Record<Operation, readonly string[]>> = {
   add: ['amount', 'validity_days?', 'validity_months?', 'note?'],
   subtract: ['amount', 'note?'],
@@ -33,14 +33,13 @@ const BODY_BYTES_MAX = 65_536;
 const AMOUNT_MAX = 2n ** 53n - 1n;
 const HOLD_SECONDS_MAX = 2_592_000n;
 const MONTHS_MAX = 120n;
-/** The parser refuses values that are nested deeper than this. Valid bodies are not nested. */
+/** Valid bodies contain no nested values. */
 const DEPTH_MAX = 100;
 
 const UUID = /^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$/;
 const ZERO = /^-?0+(?:\.0+)?(?:[eE][+-]?[0-9]+)?$/;
 const DECIMAL = /^([0-9]+)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]+))?$/;
 
-/** @returns the end user and the amount; null if the service must refuse the body */
 export function validFields(operation: Operation, body: Uint8Array): Fields | null {
   const json = body.length > BODY_BYTES_MAX ? null : parse(body);
   if (json?.type !== 'object') return null;
@@ -88,16 +87,13 @@ function isValid(name: string, value: Json): boolean {
   }
 }
 
-/** Whether the text has 1 to 500 code points, and contains neither U+0000 nor a lone surrogate. */
 function isNote(text: string): boolean {
   const points = [...text].map((character) => character.codePointAt(0) as number);
   const isText = points.every((point) => point !== 0 && !(point >= 0xd800 && point <= 0xdfff));
   return isText && points.length >= 1 && points.length <= 500;
 }
 
-/**
- * Whether a JSON number is exactly an integer from 1 to `max`; null for no maximum. `1.0` and `1e2` count as integers.
- */
+/** Whether the number is an integer from 1 to `max`; `1.0` and `1e2` are integers. */
 function isWithin(source: string, max: bigint | null): boolean {
   const [, whole = '', fraction = '', exponent = '0'] = DECIMAL.exec(source) ?? [];
   let digits = BigInt(whole + fraction);

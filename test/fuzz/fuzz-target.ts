@@ -1,4 +1,4 @@
-// Prepares a service for the fuzzer: creates an account with an API key and signs in to the console.
+// Prepares a service for the fuzzer: creates an account and an API key, and signs in to the console.
 
 import { randomUUID } from 'node:crypto';
 import type { Target } from './fuzzing.ts';
@@ -7,7 +7,7 @@ import { schemasOf } from './hostile-bodies.ts';
 export const ACCOUNT = 'Acme';
 const PASSWORD = 'seven green bottles on a wall';
 
-/** @param newKey creates an API key of the account `ACCOUNT`; called after the account has been created */
+/** Calls `newKey` after the account exists. */
 export async function targetAt(url: string, newKey: () => Promise<string>): Promise<Target> {
   const email = `${randomUUID()}@example.com`;
   await sendForm(`${url}/console/sign-up`, { email, password: PASSWORD, name: ACCOUNT });

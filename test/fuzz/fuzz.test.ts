@@ -1,5 +1,4 @@
-// A short run of the fuzzer; `npm run fuzz` runs longer. Each control is a server with a fault that the fuzzer must
-// find.
+// A short run of the fuzzer, and servers with faults that the fuzzer must find.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -23,7 +22,7 @@ test(`2,000 hostile requests get correct responses, and only accepted requests m
     [],
   );
   assert(requests >= 2_000);
-  // 402 is not listed: only one in four hundred requests gets a 402, so this run may have none.
+  // Only one in four hundred requests gets a 402, so this run may have none.
   for (const status of [200, 303, 400, 401, 404, 405, 415, 422])
     assert((statuses.get(status) ?? 0) > 0, `no response had the status ${status}`);
   assert.deepEqual(Object.keys(Object.prototype), [], 'no request adds a property to Object.prototype');

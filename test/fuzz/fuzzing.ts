@@ -1,5 +1,5 @@
-// Sends hostile requests on a few connections and checks every response. The same seed makes the same requests, except
-// for the IDs that come from responses.
+// Sends hostile requests on a few connections and checks every response. The same seed repeats all requests, except for
+// IDs from responses.
 
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
@@ -12,7 +12,6 @@ import { type HostileRequest, HostileRequests } from './hostile-requests.ts';
 export interface Target {
   readonly port: number;
   readonly key: string;
-  /** The cookie of a console session in the same account. */
   readonly cookie: string;
   readonly schemas: Schemas;
 }
@@ -25,7 +24,7 @@ export interface Fault {
 
 export interface Fuzzed {
   readonly requests: number;
-  /** The number of responses by status; 0 counts the requests without a response. */
+  /** 0 counts the requests without a response. */
   readonly statuses: ReadonlyMap<number, number>;
   readonly faults: readonly Fault[];
 }
@@ -33,10 +32,6 @@ export interface Fuzzed {
 const CLOSES = /\r\nconnection: close/i;
 
 const LINES = 8;
-/**
- * After this many requests about one end user, the fuzzer checks the transactions of that end user and continues with a
- * new end user.
- */
 const REQUESTS_PER_USER = 40;
 const CREDITS = 1_000;
 const FAULTS_MAX = 20;
@@ -81,10 +76,7 @@ const LEDGER_REFUSALS = new Set([
   'IdempotencyKeyReused',
 ]);
 
-/**
- * Operations that add no entry to the default list of transactions, and do not change the sum of available and held
- * credits.
- */
+/** These operations change neither the default list of transactions nor the sum of available and held credits. */
 const MOVES_NOTHING: ReadonlySet<Operation> = new Set(['stop-cycle', 'hold', 'release']);
 const READS: ReadonlySet<Operation> = new Set(['read', 'preview-change']);
 const SPENDS: ReadonlySet<Operation> = new Set(['subtract', 'capture']);
@@ -133,11 +125,9 @@ class Subject {
     if (end === 'silent') fault('no response, and the connection stays open');
     if (this.#wire.reader.wrong !== null) fault(`the response is not HTTP: ${this.#wire.reader.wrong}`);
     const extra = answers.slice(batch.length);
-    // A broken request may get several error responses.
     if (extra.some(({ status }) => !isOdd || status < 400))
       fault(`${answers.length} responses to ${batch.length} requests`);
-    // After a response that closes the connection, later requests on that connection get no response and must have no
-    // effect.
+    // Requests after a response that closes the connection must have no effect.
     const closing = answers.findIndex(({ head }) => CLOSES.test(head));
     for (const [index, request] of batch.entries()) {
       if (closing !== -1 && index > closing) break;
@@ -214,13 +204,12 @@ class Subject {
       const isDone = answers[0]?.status === 303;
       if (!isDone && this.#balanceText !== before)
         fault(`a form that returned ${answers[0]?.status} changed the credits`);
-      // Forms have their own parsers, so the fuzzer cannot predict the effect of a form. The fuzzer accepts the new
-      // balance.
+      // Forms have their own parsers, so the fuzzer cannot predict the effect of a form.
       if (this.#balanceText !== before && batch[0]?.operation !== 'stop-cycle') this.#transactions += 1;
       this.#credits = now;
       return;
     }
-    // If fewer credits are held although nothing was written, a hold has lapsed.
+    // If `held` is lower, a hold has lapsed.
     if (!isChanged && this.#balanceText !== before && held >= heldBefore)
       fault(`the balance changed without an accepted write, from ${before} to ${this.#balanceText}`);
     if (now !== this.#credits) fault(`${now} credits, but ${this.#credits} according to the responses`);
@@ -272,9 +261,9 @@ function wrongProblem({ head, body, status }: Answer): string | null {
 
 type End = 'open' | 'closed' | 'silent';
 
-/** How long to wait for a response: longer than any response takes, and shorter than the timeouts of the server. */
+/** Longer than any response takes, and shorter than the timeouts of the server. */
 const SILENCE_MS = 5_000;
-/** How long to wait for further bytes, such as a second response to a broken request. */
+/** The time for further bytes, such as a second response to a broken request. */
 const SETTLED_MS = 2;
 
 class Wire {

@@ -1,5 +1,5 @@
-// Makes hostile and erroneous request bodies. Some have values at and beyond the bounds in the OpenAPI document, and
-// some have text that JSON parsers interpret in different ways.
+// Makes hostile request bodies: values around the bounds in the OpenAPI document, and text that JSON parsers interpret
+// in different ways.
 
 import { gzipSync } from 'node:zlib';
 import type { Random } from '../load/random.ts';
@@ -167,10 +167,7 @@ export class HostileBodies {
     return members;
   }
 
-  /**
-   * Returns a valid value for a field, except that some notes are invalid. A body with both `validity_days` and
-   * `validity_months` is still invalid.
-   */
+  /** Returns a valid value, except that some notes are invalid. */
   #valueOf(name: string): string {
     const random = this.#random;
     switch (name) {
@@ -298,7 +295,7 @@ export function schemasOf(document: {
   const schemas = new Map<Operation, FieldSchema[]>();
   for (const [path, item] of Object.entries(document.paths)) {
     const schema = item.post?.requestBody?.content?.['application/json']?.schema;
-    // Leave out `/test-clock`: such a request would move the clock for all other requests.
+    // A request to `/test-clock` would move the clock for all other requests.
     if (schema === undefined || path === '/test-clock') continue;
     const fields = Object.entries(schema.properties as Record<string, Record<string, unknown>>);
     schemas.set(

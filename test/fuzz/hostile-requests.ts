@@ -1,5 +1,5 @@
 // Makes whole requests as bytes, each with the expected response. HTTP syntax errors come from fixed lists, because the
-// expected response to random bytes would be unknown.
+// correct response to random bytes is unknown.
 
 import type { Random } from '../load/random.ts';
 import { type Fields, type Operation, validFields } from './contract.ts';
@@ -10,12 +10,8 @@ export interface HostileRequest {
   readonly bytes: Buffer;
   readonly verdict: Verdict;
   readonly operation: Operation | null;
-  /** The fields of the body if the request may be accepted, otherwise null. */
   readonly fields: Fields | null;
-  /**
-   * Whether the last byte of the request is missing. The client must then close its side of the connection to get a
-   * response.
-   */
+  /** The client must close its side of the connection to get a response. */
   readonly isCutShort: boolean;
 }
 
@@ -49,7 +45,7 @@ export class HostileRequests {
     this.#cookie = secrets.cookie;
   }
 
-  /** Makes one or more requests that are sent together. Only the last request may be broken. */
+  /** Only the last request may be broken. */
   batch(user: string): HostileRequest[] {
     const random = this.#random;
     if (random.chance(0.04)) return [this.#form(user)];
@@ -83,7 +79,7 @@ export class HostileRequests {
   }
 
   #plainVerdict({ method, body }: Draft, fields: Fields | null): Verdict {
-    // A GET without a body is invalid, because its query string contains no end user.
+    // Without a body, a GET names no end user: the query string is empty.
     return fields === null || (method === 'GET' && body.length === 0) ? 'refuse' : 'take';
   }
 
@@ -120,7 +116,6 @@ export class HostileRequests {
     this.#random.pick(tamperings)(draft);
   }
 
-  /** Changes the headers so that the request is valid HTTP, but must be refused. */
   #wrongHeaders(draft: Draft): void {
     const random = this.#random;
     const without = (name: string) => {
@@ -165,7 +160,6 @@ export class HostileRequests {
     draft.verdict ??= 'refuse';
   }
 
-  /** Changes the request so that the server may either accept or refuse it. */
   #oddHeaders(draft: Draft): void {
     const random = this.#random;
     draft.verdict = 'either';
@@ -234,10 +228,7 @@ export class HostileRequests {
     Object.assign(draft, this.#random.pick(broken)());
   }
 
-  /**
-   * Makes a request-smuggling attempt: HTTP parsers could disagree on where the first request ends. The server must
-   * process none of the requests in these bytes.
-   */
+  /** HTTP parsers could disagree on where the first request ends, so the server must process none of these requests. */
   #smuggle(draft: Draft, user: string): void {
     const length = String(draft.body.length);
     const hidden = this.#bodies.plain('add', user);
@@ -317,8 +308,7 @@ export class HostileRequests {
     const [validity, rollover_max] = [random.pick(FORM_NUMBERS), random.pick(FORM_NUMBERS)];
     const unit = random.pick(['days', 'months', '', 'x']);
     const on_active = random.pick(['', 'replace', 'at_period_end']);
-    // Never confirm a plan change at the end of the period, only preview it. A scheduled plan would change the balance
-    // response without adding a transaction to the default list.
+    // A scheduled plan would change the balance response without adding a transaction to the default list.
     const confirmed = on_active === 'at_period_end' ? '' : random.pick(['', 'yes']);
     const note = random.pick(['', 'a note', '\u0000', '\ud800', 'x'.repeat(5_000), '<script>', '%']);
     const plan = { validity, unit, rollover_max, on_active, confirmed };
@@ -343,7 +333,7 @@ export class HostileRequests {
   }
 }
 
-/** Whether the request may have an idempotency key. A preview writes nothing, so Scrip ignores the key. */
+/** A preview writes nothing, so Scrip ignores the key. */
 function takesKey({ method, target }: Draft): boolean {
   return method === 'POST' && !target.includes(PATHS['preview-change']);
 }

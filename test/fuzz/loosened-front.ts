@@ -1,6 +1,9 @@
-// The controls of the fuzzer: a proxy in front of Scrip that has one of these faults. `coerces` validates requests with
-// Fastify's defaults, which convert text to numbers and remove unknown fields. `changes` refuses a subtraction after
-// Scrip has executed it. `falls silent` does not respond to invalid JSON. `fails` responds to invalid JSON with a 500.
+// The controls of the fuzzer: a proxy in front of Scrip with one of these faults:
+//
+//   coerces         converts text to numbers and removes unknown fields, as Fastify does by default
+//   changes         refuses a subtraction after Scrip has executed it
+//   falls silent    does not respond to invalid JSON
+//   fails           responds to invalid JSON with a 500
 
 import type { IncomingMessage } from 'node:http';
 import Fastify, { type FastifyReply } from 'fastify';
@@ -38,8 +41,7 @@ export async function loosenedFront(scrip: Scrip, fault: Fault): Promise<{ port:
     }
   });
   for (const [path, schema] of Object.entries(BODIES)) {
-    // With the `coerces` fault, Fastify's validation changes the body in place. The proxy forwards the body even if the
-    // validation fails.
+    // Fastify's validation changes the body in place. The proxy forwards even an invalid body.
     const options = { attachValidation: true, ...(fault === 'coerces' ? { schema: { body: schema } } : {}) };
     app.post(path, options, async (request, reply) => {
       const text = (request.raw as Raw)[TEXT] ?? '';

@@ -1,9 +1,12 @@
-// Describes a valid or invalid request, and converts it into the bytes that are sent.
+// Describes a valid or invalid request, and converts it into bytes.
 
 /**
- * The expected response. `take`: 200, or a refusal by the ledger. `refuse`: any status from 400 to 499. `break`: any
- * status from 400 to 499, or a closed connection without a response; the server must not process further bytes.
- * `either`: 200 or any status from 400 to 499. `form`: 200, 303, or any status from 400 to 499.
+ * The expected response:
+ * - `take`: 200, or a refusal by the ledger
+ * - `refuse`: any 4xx
+ * - `break`: any 4xx, or a closed connection without a response; the server processes no further bytes
+ * - `either`: 200 or any 4xx
+ * - `form`: 200, 303 or any 4xx
  */
 export type Verdict = 'take' | 'refuse' | 'break' | 'either' | 'form';
 

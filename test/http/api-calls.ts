@@ -1,4 +1,4 @@
-// For the tests: the paths of the API, and a valid request for each path.
+// The paths of the API, and valid fields for a request to each path.
 
 import { randomUUID } from 'node:crypto';
 
@@ -19,10 +19,9 @@ export const READS: readonly string[] = [
   '/get-all-user-transactions',
 ];
 
-/** The paths of reads that have no `end_user_id`, because they return data of the whole account. */
+/** These reads return data of the whole account, so they have no `end_user_id`. */
 export const ACCOUNT_READS: readonly string[] = ['/get-events'];
 
-/** The paths of POST requests that write nothing. */
 export const PREVIEWS: readonly string[] = ['/preview-change'];
 
 const REQUIRED: Readonly<Record<string, () => Readonly<Record<string, unknown>>>> = {
@@ -37,9 +36,6 @@ const REQUIRED: Readonly<Record<string, () => Readonly<Record<string, unknown>>>
   '/release': () => ({ hold_id: randomUUID() }),
 };
 
-/**
- * Returns valid fields for a request. A hold or transaction ID in the fields is random, so nothing with this ID exists.
- */
 export function fieldsOf(path: string, endUser: string): Readonly<Record<string, unknown>> {
   return { end_user_id: endUser, ...REQUIRED[path.replace(/^\/v1/, '')]?.() };
 }

@@ -1,4 +1,4 @@
-// Sends bytes that an HTTP client would not send: half a request, many requests at once, or bytes that are not HTTP.
+// Sends bytes that an HTTP client would not send, such as half a request.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -12,7 +12,7 @@ export interface RawReply {
   readonly body: Body;
 }
 
-/** The timeout of a response. On a busy machine, responses on hundreds of connections can take 20 s. */
+/** On a busy machine, responses on hundreds of connections can take 20 s. */
 const PATIENCE_MS = 60_000;
 
 export class RawConnection {
@@ -46,7 +46,7 @@ export class RawConnection {
     this.socket.write(bytes);
   }
 
-  /** @returns the next response; null if the connection ends before a complete response */
+  /** Returns null if the connection ends before a complete response. */
   async answer(): Promise<RawReply | null> {
     for (;;) {
       const head = this.#unread.indexOf('\r\n\r\n');
@@ -74,7 +74,6 @@ export class RawConnection {
     return replies;
   }
 
-  /** Waits until the server closes the connection, and returns all unread bytes as text. */
   async untilClosed(): Promise<string> {
     const pieces = [this.#unread];
     do pieces.push(...this.#arrived.splice(0));
@@ -83,7 +82,6 @@ export class RawConnection {
     return this.#unread.toString();
   }
 
-  /** Waits for more bytes. @returns false if the connection is closed and all bytes have been read */
   async #more(): Promise<boolean> {
     if (!(await this.#arrival())) return false;
     this.#unread = Buffer.concat([this.#unread, ...this.#arrived.splice(0)]);
@@ -114,7 +112,6 @@ export async function sendRaw(scrip: Scrip, bytes: string | Uint8Array): Promise
   return reply;
 }
 
-/** Returns a complete POST request as text. The body is `fields` as JSON, or `fields` itself if it is a string. */
 export function postText(scrip: Scrip, path: string, fields: unknown): string {
   const body = typeof fields === 'string' ? fields : JSON.stringify(fields);
   return `POST ${path} HTTP/1.1\r\nHost: scrip\r\nAuthorization: Bearer ${scrip.writeKey}\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`;

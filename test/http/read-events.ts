@@ -1,4 +1,4 @@
-// Reads the events of an account. Events are derived in the background, so a test has to wait for them.
+// Waits for the events of an account, because the service derives events in the background.
 
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -20,7 +20,6 @@ export interface EventListBody {
 const WAIT_MS = 10_000;
 const POLL_MS = 20;
 
-/** Waits until the account has at least `count` events, and returns all its events. */
 export async function eventsOf(scrip: Scrip, count: number, key = scrip.writeKey): Promise<readonly EventBody[]> {
   const events: EventBody[] = [];
   for (let deadline = performance.now() + WAIT_MS, after = ''; events.length < count; ) {

@@ -16,7 +16,7 @@ import { type Service, startService } from '../../src/service.ts';
 import { createApiKey } from '../../src/store/key-store.ts';
 import { type Audited, auditOf, problemsOf } from '../store/temporary-ledger.ts';
 
-/** All members that occur in any response body. Each test asserts which of them its response has. */
+/** The members of all response bodies; one response has only some of them. */
 export interface Body {
   readonly end_user_id: string;
   readonly amount: number;
@@ -93,14 +93,13 @@ export interface Reply {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
   readonly text: string;
-  /** `text` parsed as JSON; an empty object if `text` is not JSON. */
   readonly body: Body;
 }
 
 export interface Call {
   /** Text and bytes are sent unchanged; any other value is sent as JSON. */
   readonly body?: unknown;
-  /** The API key, by default the one with the scope `write`; null sends no `Authorization` header. */
+  /** By default, the key with the scope `write`; null sends no `Authorization` header. */
   readonly key?: string | null;
   readonly headers?: Readonly<Record<string, string | string[]>>;
 }
@@ -139,21 +138,19 @@ export interface Scrip {
   get(path: string, fields?: Readonly<Record<string, string>>, call?: Omit<Call, 'body'>): Promise<Reply>;
   balance(endUser: string): Promise<Body>;
   transactions(endUser: string): Promise<readonly TransactionBody[]>;
-  /** Audits the ledger as `scrip verify` does, while the service is running. */
   audit(): Promise<Audited>;
   assertConsistent(): Promise<void>;
-  /** Calls `release` when the service stops. A failed test can leave connections open, which would delay the stop. */
+  /** Open connections of a failed test would delay the stop. */
   atStop(release: () => void): void;
-  /** Stopping twice is not an error. */
   stop(): Promise<void>;
 }
 
 export interface ScripOptions {
   readonly clock?: MovableClock;
-  /** The ledger file. The default is a new temporary file, which `stop` removes. */
+  /** By default, a temporary file that `stop` removes. */
   readonly file?: string;
   readonly database?: Database;
-  /** Settings of the console. By default, sign-up is open and there is no mail server. */
+  /** By default, sign-up is open and there is no mail server. */
   readonly console?: Partial<ConsoleSettings>;
   readonly rateLimit?: RateLimitSettings;
   readonly limits?: Partial<ServerLimits>;

@@ -1,4 +1,4 @@
-// Makes the writes of a store hang until the test resumes them, as if the disk hung.
+// Makes the writes of a store hang until the test resumes them.
 
 import type { TestContext } from 'node:test';
 import { eventually, type Scrip } from './running-service.ts';
@@ -8,7 +8,6 @@ export interface StalledWrites {
   waiting(count: number): Promise<void>;
 }
 
-/** Makes all writes wait until `resume` is called or the test ends. */
 export function stallWrites(test: TestContext, scrip: Scrip): StalledWrites {
   const { ledger: store } = scrip.service.stores;
   const write = store.write.bind(store);

@@ -1,4 +1,4 @@
-// The cases of the audit tests: handwritten ledgers, each with the findings that the audit must report.
+// Handwritten ledgers, each with the findings that the audit must report.
 
 import type { Cycle } from '../../src/ledger/cycle.ts';
 import type { Posting } from '../../src/ledger/posting.ts';

@@ -1,4 +1,4 @@
-// Helpers for the event tests: they run commands on given days, and format each resulting event as one line.
+// Runs commands on given days, and formats each resulting event as one line.
 
 import assert from 'node:assert/strict';
 import { deriveEvents } from '../../src/events/derive.ts';
@@ -8,10 +8,7 @@ import type { PostingKind } from '../../src/ledger/posting.ts';
 import { type EventSettings, type EventType, type LedgerEvent, thresholdOf } from '../../src/store/event-log.ts';
 import { ADA, MemoryLedger, NOW } from './ledger-builders.ts';
 
-/**
- * Commands, each with the day on which it is sent, counted from `NOW`. A command that depends on earlier commands is a
- * function of the ledger.
- */
+/** Days are counted from `NOW`. */
 export type EventHistory = readonly (readonly [day: number, command: Command | ((ledger: MemoryLedger) => Command)])[];
 
 /** A millisecond, in days. */
@@ -47,7 +44,6 @@ export function ledgerAfter(history: EventHistory): MemoryLedger {
   return ledger;
 }
 
-/** Derives all events of a history in one step, up to the day `until`, by default the day of the last command. */
 export function eventsOf(
   history: EventHistory,
   { until = history.at(-1)?.[0] ?? 0, settings = settingsOf() }: { until?: number; settings?: EventSettings } = {},
@@ -56,7 +52,7 @@ export function eventsOf(
   return deriveEvents({ user: ADA, from: null, postings, until: dayAt(until), settings }).events;
 }
 
-/** Formats the events whose types begin with `balance.`, such as `3: balance.low 20 (25 to 15)`. */
+/** For example, `3: balance.low 20 (25 to 15)`. */
 export function balanceLines(events: readonly LedgerEvent[]): readonly string[] {
   return events
     .filter(({ type }) => type.startsWith('balance.'))
@@ -67,7 +63,7 @@ export function balanceLines(events: readonly LedgerEvent[]): readonly string[] 
     );
 }
 
-/** Formats the events of the given types, such as `3: credits.expired 10`. */
+/** For example, `3: credits.expired 10`. */
 export function linesOf(events: readonly LedgerEvent[], ...types: readonly EventType[]): readonly string[] {
   return events
     .filter(({ type }) => types.includes(type))

@@ -1,5 +1,5 @@
-// Test data for the ledger rules: cycles, postings, commands and an in-memory ledger of one end user. Cycles, states
-// and postings are frozen, so a rule that modifies its arguments fails its test.
+// Builds cycles, postings, commands and an in-memory ledger for tests. Cycles, states and postings are frozen, so a
+// rule that modifies its arguments fails its test.
 
 import assert from 'node:assert/strict';
 import { audit, type Finding } from '../../src/ledger/audit.ts';
@@ -40,7 +40,6 @@ export function idAt(at: Instant, sequence = FIRST_SEQUENCE): string {
   return transactionId({ at, sequence, tail: `aaaa${sequence.toString(16).padStart(8, '0')}` });
 }
 
-/** Returns a moment whose `nextId` returns `idAt(now, firstSequence)`, `idAt(now, firstSequence + 1)` and so on. */
 export function momentAt(now: Instant, firstSequence = FIRST_SEQUENCE): Moment {
   let sequence = firstSequence;
   return { now, nextId: () => idAt(now, sequence++) };
@@ -52,7 +51,6 @@ export function daysAgo(days: number): Instant {
 
 export type CycleChange = Partial<Cycle & Omit<Plan, 'amount'>>;
 
-/** An active cycle in its first period, with all its credits left: by default, 100 credits for 31 days from `NOW`. */
 export function recurring(change: CycleChange = {}, sequence = FIRST_SEQUENCE): Cycle {
   const { validityMonths = null, validityDays = validityMonths === null ? 31 : null, rolloverMax = 0, ...own } = change;
   const { start = NOW, amount = 100 } = own;
@@ -77,7 +75,6 @@ export function oneTime(change: CycleChange = {}, sequence = FIRST_SEQUENCE): Cy
   return recurring({ type: 'one-time', ...change }, sequence);
 }
 
-/** One-time cycles that are valid for a day; each starts a millisecond after the previous one. */
 export function dayCycles(count: number, start: Instant): Cycle[] {
   return Array.from({ length: count }, (_, index) => oneTime({ start: start + index, validityDays: 1 }, 3));
 }
@@ -108,14 +105,13 @@ interface When {
   readonly sequence?: number;
 }
 
-/** The posting of a hold on `cycle`; the hold lapses at `until`, by default after 15 minutes. */
 export function holding(cycle: Cycle, amount: number, when: When & { readonly until?: Instant } = {}): Posting {
   const { at = cycle.start, sequence = 99, until = at + 15 * MINUTE_MS } = when;
   const posting = postingTo(cycle, 0, { ...entryAt('hold', at, sequence), holdExpiresAt: until });
   return Object.freeze({ ...posting, held: amount });
 }
 
-/** The hold that `postings` open. All postings must have the same transaction id. */
+/** All postings must have the same transaction id. */
 export function holdOf(...postings: readonly [Posting, ...Posting[]]): Hold {
   const [{ transactionId: id, holdExpiresAt }] = postings;
   assert(holdExpiresAt !== null);
@@ -123,7 +119,6 @@ export function holdOf(...postings: readonly [Posting, ...Posting[]]): Hold {
   return { id, expiresAt: holdExpiresAt, parts };
 }
 
-/** The posting that captures `spent` credits of the hold posting `held`; by default, all its held credits. */
 export function capturing(
   held: Posting,
   spent = held.held,
@@ -202,7 +197,6 @@ export interface StoredEndUser {
   readonly holds?: readonly Hold[];
   /** Oldest first. */
   readonly postings: readonly Posting[];
-  /** The instant of the latest read or write of the ledger. */
   readonly now: Instant;
 }
 
@@ -211,23 +205,17 @@ export function findingsOf({ cycles, holds = [], postings, now }: StoredEndUser)
   return [...audit({ user: ADA, cycles, holds, postings, find }, now)];
 }
 
-/**
- * Whether the audit can check the amount of a posting. If the period of the posting ended before the posting, or is no
- * longer stored, only the hash chain covers the amount.
- */
+/** If the period had ended or is no longer stored, only the hash chain covers the amount. */
 export function isAmountChecked(posting: Posting, { cycles, postings }: StoredEndUser): boolean {
   const { transactionId, kind, cycleId, period, createdAt, expiresAt, terms } = posting;
   if ((kind !== 'subtract' && kind !== 'capture' && kind !== 'refund') || terms !== null) return true;
   const hadEnded = expiresAt <= createdAt;
   if (!hadEnded) return cycles.some((cycle) => cycle.id === cycleId && cycle.period === period);
-  // If a refund opens a new cycle, the credits of that cycle show how much was refunded to ended cycles.
+  // A cycle that a refund opens shows how much was refunded to ended cycles.
   return postings.some((other) => other.transactionId === transactionId && other.terms !== null);
 }
 
-/**
- * Whether the audit can check the plan that a posting schedules. It cannot if the plan was canceled before it began, by
- * a stop or by a later plan.
- */
+/** The audit cannot check a plan that was canceled before it began. */
 export function isPlanChecked({ kind, transactionId: id }: Posting, { cycles, postings }: StoredEndUser): boolean {
   if (kind !== 'schedule-plan') return true;
   return (
@@ -236,10 +224,9 @@ export function isPlanChecked({ kind, transactionId: id }: Posting, { cycles, po
   );
 }
 
-/** A ledger of one end user in memory. It keeps all postings, but only the latest period of each cycle. */
+/** Keeps all postings, but only the latest period of each cycle. */
 export class MemoryLedger {
   now: Instant;
-  /** All cycles, including ended ones, in the order in which they were opened. */
   cycles: readonly Cycle[] = [];
   holds: readonly Hold[] = [];
   readonly postings: Posting[] = [];
@@ -264,7 +251,6 @@ export class MemoryLedger {
     return outcome;
   }
 
-  /** Runs a command that must create a transaction. @returns the id of the transaction */
   transact(command: Command): string {
     const { transactionId } = this.accept(command);
     assert(transactionId !== null, 'the command creates a transaction');
@@ -291,7 +277,7 @@ export class MemoryLedger {
       this.cycles = this.cycles.map((cycle) => changedTo.get(cycle.id) ?? cycle).concat(opened);
       for (const posting of postings) this.postings.push(Object.freeze(posting));
     }
-    // A command uses at most two ids. To replace a cycle, it needs one id for the stop and one for the start.
+    // A replacement needs two ids: one for the stop and one for the start.
     this.#sequence += 2;
     assert(outcomes[0], 'every command of a history is decided');
     return outcomes[0];

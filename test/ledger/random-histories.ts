@@ -86,10 +86,7 @@ function latestId(ids: readonly string[], place: number): string {
   return ids.at(-1 - (place % Math.max(1, ids.length))) ?? idAt(NOW);
 }
 
-/**
- * The pause after a command. It often ends exactly at the next renewal, change of plan or lapse, or a millisecond
- * before or after that instant.
- */
+/** Many pauses end at the next renewal, change of plan or lapse, or a millisecond before or after. */
 const pauses: fc.Arbitrary<(ledger: MemoryLedger) => number> = fc.oneof(
   ...[
     fc.constantFrom(0, 0, 1, DAY_MS - 1, DAY_MS, DAY_MS + 1, 2 * DAY_MS),
@@ -104,7 +101,7 @@ function untilNextEvent({ state, now }: MemoryLedger, offset: number): number {
   return at === NEVER ? 0 : Math.max(0, at + offset - now);
 }
 
-/** The clock advances even after the last command, so renewals may be due when the history ends. */
+/** Renewals may be due when a history ends, because the clock advances after the last command. */
 export function historiesOf(amounts: fc.Arbitrary<number>): fc.Arbitrary<MemoryLedger> {
   return fc.array(fc.tuple(commandsOf(amounts), pauses), { minLength: 1, maxLength: 30, size: 'max' }).map((steps) => {
     const ledger = new MemoryLedger();
@@ -118,7 +115,6 @@ export function historiesOf(amounts: fc.Arbitrary<number>): fc.Arbitrary<MemoryL
 
 const amounts = fc.integer({ min: 1, max: 40 });
 
-/** Histories in which the amounts of commands often exceed the balance. */
 export const histories = historiesOf(amounts);
 
 export const starts = startsOf(amounts);

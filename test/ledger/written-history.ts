@@ -47,19 +47,19 @@ const HISTORY: History = [
   [0, startCycle(50, { validityDays: 1 })],
   [0.1, subtract(120)],
   [2, subtract(7)],
-  // Two holds lapse: one before the period of its credits ends, and one after the period is renewed.
+  // The first hold lapses before its period ends, the second after the renewal.
   [2.1, holdFor(5, 0.1)],
   [2.3, holdFor(20, 1)],
   [3.4, holdFor(10, 1)],
   [3.5, (ledger) => capture(latestHold(ledger), 15)],
   [3.6, holdFor(11, 1)],
   [3.65, (ledger) => release(latestHold(ledger))],
-  // Two holds are captured after the period of their credits has ended: one for more than was held, one for less.
+  // The period ends before both captures; the first capture exceeds its hold.
   [3.7, holdFor(12, 2)],
   [3.75, holdFor(3, 2)],
   [4.1, (ledger) => capture(latestHold(ledger), 13)],
   [4.15, (ledger) => capture(latestHold(ledger), 8)],
-  // Some refunds return credits to active cycles, others to ended periods. The last refund opens a new cycle.
+  // The last refund opens a new cycle.
   [4.2, subtract(9)],
   [4.25, (ledger) => refund(latestSpent(ledger, 9), 4)],
   [4.3, (ledger) => refund(latestSpent(ledger, 9), 5)],
@@ -68,7 +68,6 @@ const HISTORY: History = [
   [4.5, stopCycle()],
   [4.6, startCycle(30, { validityDays: null, validityMonths: 1 })],
   [4.7, startCycle(40, { validityDays: 1, onActive: 'replace' })],
-  // The plan changes at the end of the period. Credits roll over at the next two renewals.
   [4.75, startCycle(40, { validityDays: 1, rolloverMax: 5, onActive: 'at_period_end' })],
   [4.8, add(9, { validityDays: VALIDITY_DAYS_MAX })],
   [5, subtract(60)],
@@ -76,7 +75,7 @@ const HISTORY: History = [
   [8, add(2, { validityDays: 2 })],
   [8, subtract(1)],
   [8.1, stopCycle()],
-  // Two holds stay open. The second hold expires before the first.
+  // Two holds stay open; the second expires first.
   [8.2, holdFor(14, 9)],
   [8.3, holdFor(31, 5)],
 ];

@@ -1,11 +1,10 @@
-// Parses the bytes on a socket as a sequence of HTTP responses. The parser is fast, because a load generator shares the
-// machine with the server, and strict, because a test must not accept a malformed response.
+// Parses HTTP responses. The parser is fast, because a load generator shares the machine with the server, and rejects
+// malformed responses.
 
 export interface Answer {
   readonly status: number;
-  /** The status line and the headers. */
   readonly head: string;
-  /** The body, with each byte as one Latin-1 character. */
+  /** Each byte is one Latin-1 character. */
   readonly body: string;
 }
 
@@ -14,7 +13,6 @@ const CHUNKED = /\r\ntransfer-encoding: *chunked/i;
 const STATUS_LINE = /^HTTP\/1\.1 \d{3} /;
 
 export class AnswerReader {
-  /** Describes the first invalid response; null if all responses so far are valid. */
   wrong: string | null = null;
   #rest = '';
   readonly #onAnswer: (answer: Answer) => void;

@@ -1,4 +1,4 @@
-// Pseudo-random numbers: the same seed gives the same numbers.
+// Pseudo-random numbers from a seed.
 
 export class Random {
   #state: number;

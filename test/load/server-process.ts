@@ -1,4 +1,4 @@
-// Runs a real server with its ledger in a separate process, for tests that load, kill or measure the server.
+// Runs a real server in a separate process, for tests that load, kill or measure the server.
 
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
@@ -20,7 +20,7 @@ export class ServerProcess {
   readonly #child: ChildProcess;
   readonly #log: string[];
 
-  /** @param script the path of a server to run, which must print its URL; null runs `scrip serve` */
+  /** `script` must print its URL; null runs `scrip serve`. */
   static async start(
     databaseUrl: string,
     environment: Readonly<Record<string, string>> = {},
@@ -58,7 +58,6 @@ export class ServerProcess {
     return this.#child.exitCode === null && this.#child.signalCode === null;
   }
 
-  /** The errors and stack traces that the server has logged; empty if there are none. */
   get complaints(): string {
     return this.#log
       .join('')
@@ -67,7 +66,7 @@ export class ServerProcess {
       .join('\n');
   }
 
-  /** The resident memory of the server in MiB; 0 if the system does not provide it. */
+  /** Resident memory; 0 if the system has no `/proc`. */
   get memoryMib(): number {
     try {
       const [, kib = '0'] = /VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${this.pid}/status`, 'utf8')) ?? [];
@@ -85,7 +84,7 @@ export class ServerProcess {
   }
 }
 
-/** Creates an API key with the scope `write`. If the ledger does not exist, creates the ledger first. */
+/** Creates the ledger if it does not exist. */
 export async function newKey(databaseUrl: string, accountName = 'Acme'): Promise<string> {
   const { tools, keys } = await openTools(databaseOf({ DATABASE_URL: databaseUrl }));
   const secret = await createApiKey(keys, { accountName, scope: 'write' });

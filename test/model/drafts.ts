@@ -1,19 +1,14 @@
-// Drafts of the commands in random histories. A draft can contain placeholders, such as the whole balance or an open
-// hold.
+// Drafts of random commands, with placeholders such as the whole balance or an open hold.
 
 import { MOST } from './model-end-user.ts';
 import type { ModelCommand, ModelUser, ModelValidity } from './model-types.ts';
 import type { ReferenceLedger } from './reference-model.ts';
 
-/** A number of credits, or a limit that is computed when the command is sent, such as the whole balance. */
 export type Wanted = number | { readonly what: Limit; readonly more: 0 | 1 };
 
 type Limit = 'balance' | 'room' | 'available' | 'held' | 'held and balance' | 'refundable';
 
-/**
- * Selects the hold or the transaction of a command. A number below `FITTING` selects one for which the command can
- * succeed, if there is one.
- */
+/** A number below `FITTING` selects a hold or transaction for which the command can succeed, if one exists. */
 export type Which = number;
 const FITTING = 12;
 export const WHICH_MAX = 15;

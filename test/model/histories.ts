@@ -30,7 +30,7 @@ const SECOND = 1_000;
 /** Clock jumps end before this instant, because a daily cycle needs a renewal for each day. */
 const END = BEGIN + 100 * 365 * DAY;
 const who = fc.nat({ max: USERS.length - 1 });
-/** The number of idempotency keys. It is small, so that some keys are reused by chance. */
+/** Small, so that some keys are reused by chance. */
 const KEYS = 60;
 const key = fc.option(fc.nat({ max: KEYS - 1 }), { freq: 2 });
 
@@ -262,8 +262,7 @@ const restart = fc.constant(null).map(
 const crash = fc.constant(null).map(
   () =>
     new Step('crash', async (both) => {
-      // First set the clock to the time of the ledger. If the store wrote nothing in the last second, a crash may set
-      // the time of the ledger back by up to a second.
+      // A crash may set the time of the ledger back by up to a second, so set the clock first.
       both.setWall(both.model.peek());
       await both.real.crash();
       both.model.lookAtClock();
@@ -274,8 +273,7 @@ const consume = who.map(
   (who) =>
     new Step('totals catch up', async (both) => {
       await both.real.ledger.consumeFeed();
-      // In every store, reading a balance advances the time of the ledger. Reading the feed does so only in some
-      // stores.
+      // Reading the feed advances the time of the ledger only in some stores; reading a balance does so in all.
       await both.compareBalance(USERS[who] as ModelUser);
     }),
 );
@@ -284,10 +282,7 @@ const failing = fc
   .array(fc.tuple(who, draft, fc.constant(null)), { minLength: 1, maxLength: 3 })
   .map((drafts) => new Step(`every COMMIT fails: ${JSON.stringify(drafts)}`, (both) => both.fail(drafts)));
 
-/**
- * `fc.commands` chooses all entries with the same probability. A step that should occur more often is listed several
- * times.
- */
+/** `fc.commands` chooses all entries with equal probability, so frequent steps are repeated. */
 const COMMANDS: fc.Arbitrary<Step>[] = (
   [
     [8, write(add)],

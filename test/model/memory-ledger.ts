@@ -30,7 +30,6 @@ const OPTIONS: StoreOptions = {
   crash() {},
 };
 
-/** @param Store the simulated store; a control passes one with a fault that the random histories must detect */
 export function newMemoryLedger(Store: typeof SimulatedStore = SimulatedStore): NewLedger {
   class MemoryStore extends Store {
     isFailing = false;
@@ -65,7 +64,7 @@ export function newMemoryLedger(Store: typeof SimulatedStore = SimulatedStore): 
 
 function diskOf(wall: () => Instant): Disk {
   let tail = 0;
-  // The last 12 digits distinguish ids of the same instant. They do not ascend in the order of creation.
+  // The last 12 digits differ, but do not ascend in the order of creation.
   return new Disk(wall, () => ((++tail * 0x9e3779b1) % 2 ** 32).toString(16).padStart(12, '0'));
 }
 

@@ -1,4 +1,4 @@
-// The calendar of the reference model. It counts days from 1970 and uses no calendar functions of JavaScript.
+// The calendar of the reference model, without the calendar functions of JavaScript.
 
 export const DAY = 24 * 60 * 60 * 1000;
 
@@ -46,7 +46,7 @@ export function instantOfDate({ year, month, day, msOfDay }: ModelDate): number 
   return (days + day - 1) * DAY + msOfDay;
 }
 
-/** Returns the same day of the month and time, `count` months later; in a shorter month, the last day. */
+/** In a shorter month, the result is the last day. */
 export function monthsAfter(instant: number, count: number): number {
   const date = dateOf(instant);
   let { year, month } = date;

@@ -84,11 +84,11 @@ function startCycle(user: EndUser, command: Of<'start-cycle'>, moment: Moment): 
   const plan = { amount, validityDays, validityMonths, rolloverMax };
   const { now, id } = moment;
   const active = user.active(now);
-  // A cycle that ends at `LAST_INSTANT` never renews, so no plan can begin when the cycle ends.
+  // A cycle that ends at `LAST_INSTANT` never renews.
   if (active && onActive === 'at_period_end' && active.end < LAST_INSTANT)
     return schedule(user, active, plan, command, moment);
   if (active && onActive !== 'replace') return { refused: 'CycleAlreadyActive', cycle: cycleOf(user, active) };
-  // The new cycle replaces the active one, whose next renewal therefore does not count towards the maximum.
+  // The next renewal of a replaced cycle does not count towards the maximum.
   const rooms = [MOST - user.total(now)];
   if (rolloverMax > 0) rooms.push(user.roomWithoutCycle(now, endOf(plan, now, now, 0)) - rolloverMax);
   const available = Math.max(Math.min(...rooms), 0);
@@ -101,7 +101,6 @@ function startCycle(user: EndUser, command: Of<'start-cycle'>, moment: Moment): 
   return { refused: null, transactionId: id, cycle: cycleOf(user, grant) };
 }
 
-/** Schedules a plan in place of any plan that was scheduled earlier. */
 function schedule(user: EndUser, active: Grant, plan: ModelPlan, command: ModelCommand, moment: Moment): ModelOutcome {
   const { now, id } = moment;
   const available = Math.max(user.roomWithoutCycle(now, active.end) - plan.rolloverMax, 0);
@@ -159,11 +158,7 @@ function hold(user: EndUser, command: Of<'hold'>, moment: Moment): ModelOutcome 
   return { refused: null, transactionId: id, hold: result };
 }
 
-/**
- * Returns a refusal if the hold would make the balance exceed the maximum at the next renewal; otherwise null. Credits
- * that are held beyond the end of their period count towards the maximum, in addition to the credits of the next
- * period.
- */
+/** Credits that are held beyond the end of their period count towards the maximum. */
 function withoutRoomForRenewal(user: EndUser, pieces: readonly Piece[], expiresAt: number, now: number) {
   const active = user.active(now);
   if (active === undefined || active.end >= LAST_INSTANT || expiresAt <= active.end) return null;
@@ -211,7 +206,6 @@ function closed(
   return { id, createdAt, expiresAt, status, amount: sumOf(pieces), ...change };
 }
 
-/** Returns credits in the reverse of the order in which they were spent. */
 function refund(user: EndUser, command: Of<'refund'>, moment: Moment): ModelOutcome {
   const { transactionId, validityDays } = command;
   const { now, id } = moment;

@@ -1,5 +1,4 @@
-// An end user of the reference model, with lists of the end user's grants of credits, holds and transactions.
-// `passTime` applies the due renewals and lapses one after the other.
+// An end user of the reference model: grants of credits, holds and transactions.
 
 import { DAY, monthsAfter } from './model-calendar.ts';
 import type { ModelPlan } from './model-types.ts';
@@ -7,26 +6,23 @@ import type { ModelPlan } from './model-types.ts';
 export const MOST = 2 ** 53 - 1;
 export const LAST_INSTANT = Date.UTC(9999, 11, 31, 23, 59, 59, 999);
 
-/** Credits that are valid from one instant to another: an addition, or one period of a recurring cycle. */
+/** An addition, or one period of a recurring cycle. */
 export interface Grant {
   readonly type: 'one-time' | 'recurring';
-  /** The credits at the start, including credits that rolled over from the previous period. */
+  /** Includes credits that rolled over from the previous period. */
   readonly amount: number;
   readonly plan: ModelPlan;
-  /**
-   * The plan that begins when the current period ends, and the id of the transaction that scheduled the plan; null if
-   * no plan is scheduled.
-   */
+  /** `id` is the transaction that scheduled the plan. */
   next: { readonly id: string; readonly plan: ModelPlan } | null;
-  /** The instant of the addition, or the start of the first period. */
+  /** The start of the first period. */
   readonly createdAt: number;
   readonly start: number;
   readonly end: number;
-  /** The credits that can be spent; held credits are not included. */
+  /** Excludes held credits. */
   left: number;
   canceled: boolean;
   followed: boolean;
-  /** The number of the recurring cycle: 1 for the end user's first recurring cycle; 0 for a one-time cycle. */
+  /** Numbers the recurring cycles of an end user from 1; 0 for a one-time cycle. */
   readonly started: number;
   readonly cycle: string;
   readonly period: number;
@@ -56,7 +52,7 @@ export interface Touched {
   readonly held: number;
 }
 
-/** A renewal or the start of a scheduled plan. `sights.ts` counts them. */
+/** A renewal or the start of a scheduled plan. */
 export interface Turned {
   readonly isChange: boolean;
   readonly ended: Grant;
@@ -71,13 +67,10 @@ export interface Happened {
   readonly kind: string;
   readonly amount: number;
   readonly createdAt: number;
-  /** Null if the transaction changed no credits. */
   readonly expiresAt: number | null;
   readonly actor: string;
   readonly note: string | null;
-  /**
-   * The hold that the transaction closed, the transaction that it refunded, or the transaction that scheduled the plan.
-   */
+  /** The closed hold, the refunded transaction, or the transaction that scheduled the plan. */
   readonly reference: string | null;
   readonly touched: readonly Touched[];
 }
@@ -85,7 +78,7 @@ export interface Happened {
 const UNLISTED = ['schedule-plan', 'hold', 'release', 'lapse', 'stop-cycle'];
 
 export class EndUser {
-  /** In order of creation. Ended grants are removed when time advances. */
+  /** In order of creation. */
   grants: Grant[] = [];
   holds: OpenHold[] = [];
   happened: Happened[] = [];
@@ -94,12 +87,12 @@ export class EndUser {
   passedTo = 0;
   readonly turns: Turned[] = [];
 
-  /** Returns an independent copy, in which `spent` and `turns` are empty. */
+  /** Does not copy `spent` and `turns`. */
   copy({ withHistory }: { readonly withHistory: boolean }): EndUser {
     const copies = new Map(this.grants.map((grant) => [grant, { ...grant }]));
     const copy = new EndUser();
     copy.grants = [...copies.values()];
-    // Ended grants never change, so the original and the copy can share them.
+    // Ended grants never change, so the copy can share them.
     const copied = ({ grant, amount }: Piece) => ({ grant: copies.get(grant) ?? grant, amount });
     copy.holds = this.holds.map((hold) => ({ ...hold, pieces: hold.pieces.map(copied) }));
     copy.passedTo = this.passedTo;
@@ -113,7 +106,6 @@ export class EndUser {
     return (grant !== undefined && grant.end <= now) || this.holds.some(({ expiresAt }) => expiresAt <= now);
   }
 
-  /** Applies all due renewals and lapses, each at its instant, and deletes ended grants. */
   passTime(now: number): void {
     const { length: turnsBefore } = this.turns;
     for (;;) {
@@ -129,7 +121,7 @@ export class EndUser {
     this.passedTo = Math.max(this.passedTo, now);
   }
 
-  /** The current period of the active recurring cycle, even if its renewal is already due. */
+  /** Returns the current period even if its renewal is due. */
   renewing(): Grant | undefined {
     for (let place = this.grants.length - 1; place >= 0; place--) {
       const grant = this.grants[place] as Grant;
@@ -138,7 +130,7 @@ export class EndUser {
     return undefined;
   }
 
-  /** Holds that lapse at the same instant are in the order of the last digits of their ids. */
+  /** Holds that expire at the same instant lapse in the order of their last id digits. */
   nextToLapse(): OpenHold | undefined {
     let next: OpenHold | undefined;
     for (const hold of this.holds) {
@@ -156,7 +148,6 @@ export class EndUser {
     this.turns.push({ isChange: ended.next !== null, ended, begun, missed, held });
   }
 
-  /** Unused credits of the ended period roll over. Held credits do not. */
   #renew(ended: Grant): Grant {
     const { plan, createdAt, started, end: start, cycle, period } = ended;
     const amount = plan.amount + Math.min(ended.left, plan.rolloverMax);
@@ -170,7 +161,6 @@ export class EndUser {
     return begun;
   }
 
-  /** Begins the scheduled plan. No credits of the ended cycle roll over. */
   #change({ end: start }: Grant, { id: scheduledBy, plan }: NonNullable<Grant['next']>): Grant {
     this.starts += 1;
     const cycle = idOfTime(start, 0, scheduledBy);
@@ -195,10 +185,10 @@ export class EndUser {
     });
   }
 
-  /** The grants that are valid at `now`, in the order in which they are spent: by start, then by creation. */
+  /** In spending order: by start, then by creation. */
   valid(now: number): Grant[] {
     const valid = this.grants.filter((grant) => grant.start <= now && now < grant.end);
-    // Sort only if needed: sorting is slow, and the grants are usually in order already.
+    // Sorting is slow, and the grants are usually in order already.
     const areInOrder = valid.every((grant, index) => index === 0 || (valid[index - 1] as Grant).start <= grant.start);
     return areInOrder ? valid : valid.sort((a, b) => a.start - b.start);
   }
@@ -207,13 +197,12 @@ export class EndUser {
     let sum = 0;
     for (const grant of this.valid(now)) {
       sum += grant.left;
-      // Check the sum after each grant, because a much larger sum would be rounded.
+      // Check inside the loop, because a much larger sum would be rounded.
       if (sum > MOST) throw new Error(`the model has a balance of ${sum}`);
     }
     return sum;
   }
 
-  /** The credits of all open holds, including holds on ended cycles. */
   held(): number {
     return this.holds.reduce((sum, { pieces }) => sum + sumOf(pieces), 0);
   }
@@ -239,7 +228,7 @@ export class EndUser {
     return grant;
   }
 
-  /** Returns the pieces that `wanted` credits would be drawn from, oldest first. The balance must cover `wanted`. */
+  /** The balance must cover `wanted`. */
   pieces(wanted: number, now: number): Piece[] {
     const pieces: Piece[] = [];
     let missing = wanted;
@@ -257,10 +246,6 @@ export class EndUser {
     return pieces;
   }
 
-  /**
-   * Closes a hold and spends `spent` of its credits. The other credits return to their grants, or expire if their
-   * grants have ended.
-   */
   close(hold: OpenHold, spent: number, now: number): { spent: Piece[]; returned: number; expired: number } {
     this.holds = this.holds.filter((each) => each !== hold);
     const closed = { spent: [] as Piece[], returned: 0, expired: 0 };
@@ -277,10 +262,6 @@ export class EndUser {
     return closed;
   }
 
-  /**
-   * Records which credits a transaction spent: one entry for each grant, in the order in which the transaction first
-   * drew from the grants.
-   */
   spend(id: string, pieces: readonly Piece[]): Spent[] {
     const spent: Spent[] = [];
     for (const { grant, amount } of pieces) {
@@ -292,13 +273,12 @@ export class EndUser {
     return spent;
   }
 
-  /** How many credits of a transaction can still be refunded; null if the transaction spent no credits. */
   refundable(id: string | null): number | null {
     const spent = id === null ? undefined : this.spent.get(id);
     return spent === undefined ? null : spent.reduce((sum, { amount, refunded }) => sum + amount - refunded, 0);
   }
 
-  /** The largest addition, expiring at `end`, that keeps the balance within the maximum, even at the next renewal. */
+  /** The largest addition until `end` that keeps the balance within the maximum, even at the next renewal. */
   room(now: number, end: number): number {
     const room = MOST - this.total(now);
     const active = this.active(now);
@@ -306,10 +286,7 @@ export class EndUser {
     return Math.min(room, this.roomAt(active.end));
   }
 
-  /**
-   * How many credits could be added at `then`, the end of the current period, if as many credits as possible roll
-   * over into the next period.
-   */
+  /** `then` is the end of the current period, at which as many credits as possible roll over. */
   roomAt(then: number): number {
     const user = this.copy({ withHistory: false });
     user.passTime(then);
@@ -318,7 +295,7 @@ export class EndUser {
     return MOST - user.total(then);
   }
 
-  /** How many credits could be added at the future instant `then` if the active cycle were stopped now. */
+  /** The room at `then` if the active cycle is stopped now. */
   roomWithoutCycle(now: number, then: number): number {
     const user = this.copy({ withHistory: false });
     const active = user.active(now);
@@ -332,7 +309,7 @@ export class EndUser {
   }
 }
 
-/** The end of a period. Months are counted from the creation of the cycle. */
+/** Months are counted from the creation of the cycle. */
 export function endOf(plan: ModelPlan, createdAt: number, start: number, period: number): number {
   const { validityDays, validityMonths } = plan;
   if (validityMonths === null) return Math.min(start + (validityDays ?? 0) * DAY, LAST_INSTANT);
@@ -348,15 +325,11 @@ export function latestEnd(pieces: readonly Piece[]): number {
 }
 
 export function touchedOf({ grant }: Piece, amount: number, held: number): Touched {
-  // `|| 0` turns -0 into 0, because `assert.deepEqual` distinguishes them.
+  // `assert.deepEqual` distinguishes -0 from 0.
   return { cycle: grant.cycle, period: grant.period, amount: amount || 0, held: held || 0 };
 }
 
-/**
- * Returns the id of a renewal, a change of plan or a lapse, as documented: the instant, the sequence number (0 or 1),
- * and the last 12 digits of `of`. `of` is the id of the cycle, of the transaction that scheduled the plan, or of the
- * hold.
- */
+/** `of` is the id of the cycle, the transaction that scheduled the plan, or the hold. */
 function idOfTime(at: number, sequence: 0 | 1, of: string): string {
   const time = at.toString(16).padStart(12, '0');
   return `${time.slice(0, 8)}-${time.slice(8)}-4000-800${sequence}-${of.slice(24)}`;

@@ -1,5 +1,4 @@
-// Tests a store, with group commit and the background jobs, against the reference model. The environment variables
-// `SEED` and `RUNS` select the random histories. A failed test prints the command that repeats it.
+// Tests a store against the reference model. The environment variables `SEED` and `RUNS` select the random histories.
 
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
@@ -12,11 +11,11 @@ import { Stack } from './stack.ts';
 
 const SEED = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 31));
 /**
- * With fewer runs, the mean length of the histories is not checked. Lengths have a mean of 100 and a standard deviation
- * of 58, so the mean of 150 lengths is below 80 in only one of 100,000 cases.
+ * Lengths have a mean of 100 and a standard deviation of 58, so the mean of 150 lengths is below 80 in one of 100,000
+ * cases.
  */
 export const RUNS_JUDGED = 150;
-/** Short histories find hardly any bugs. With fast-check's default `size`, the mean length would be 5. */
+/** Short histories find hardly any bugs; with fast-check's default `size`, the mean length would be 5. */
 const COMMANDS_MEAN_MIN = 80;
 const SHRINK_MS_MAX = 60_000;
 
@@ -70,7 +69,7 @@ export function modelTests(name: string, store: ModelledStore): void {
       await both.decide([[0, { ...start, amount: 7 }, null]]);
       both.setWall(Date.UTC(9999, 11, 31, 12));
       await both.comparePreview(user, start);
-      // The cycle ends at the last instant of the year 9999, so no plan can begin after the cycle.
+      // The cycle ends at the last instant of the year 9999, so no plan can follow.
       await both.decide([
         [0, start, null],
         [0, { ...start, onActive: 'replace' }, null],
@@ -150,7 +149,6 @@ async function runHistories(t: TestContext, store: ModelledStore): Promise<void>
   const seconds = (performance.now() - started) / SECOND;
   t.diagnostic(`${runs} runs of ${mean.toFixed(1)} commands on average in ${seconds.toFixed(1)} s; ${repeat}`);
   for (const [sight, count] of sights) t.diagnostic(`${count} × ${sight}`);
-  // With fewer runs, the mean length and the cases that occur depend too much on chance.
   if (runs < RUNS_JUDGED) return;
   assert(mean >= COMMANDS_MEAN_MIN, `a run has ${mean} commands on average; repeat it with: ${repeat}`);
   for (const [sight, count] of sights)

@@ -7,7 +7,7 @@ export interface ModelUser {
   readonly endUser: string;
 }
 
-/** A validity in days or in months; the other member is null. */
+/** One member is always null. */
 export interface ModelValidity {
   readonly validityDays: number | null;
   readonly validityMonths: number | null;
@@ -43,7 +43,6 @@ export interface ModelCycle {
   readonly createdAt: number;
   readonly start: number;
   readonly end: number;
-  /** Null if the validity of the cycle is in days. */
   readonly validityMonths: number | null;
   readonly rolloverMax: number;
   readonly next: (ModelPlan & { readonly startsAt: number }) | null;
@@ -71,7 +70,6 @@ export interface ModelHoldResult {
 
 export interface ModelAccepted {
   readonly refused: null;
-  /** Null if no transaction was stored. */
   readonly transactionId: string | null;
   readonly cycle?: ModelCycle;
   readonly hold?: ModelHoldResult;
@@ -90,7 +88,7 @@ export type ModelRefused =
 
 export type ModelOutcome = ModelAccepted | ModelRefused;
 
-/** A transaction. `refundable` is the number of credits that can still be refunded; null if it spent no credits. */
+/** `refundable` is null if the transaction spent no credits. */
 export interface ModelHistoryEntry extends Happened {
   readonly refundable: number | null;
 }

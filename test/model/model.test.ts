@@ -1,6 +1,5 @@
-// Runs random histories on the real stack (SQLite file, group commit, renewal job) and on the reference model, and
-// compares every outcome. The ledger files are in memory if possible: the test does not simulate power loss, and 15,000
-// fsyncs to a disk would take most of its time.
+// Runs random histories on SQLite and the reference model, and compares every outcome. The ledger files are in memory
+// if possible, because 15,000 fsyncs to a disk would take most of the time.
 
 import { accessSync, constants, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -4,10 +4,7 @@ import fc from 'fast-check';
 import { type Draft, type Wanted, WHICH_MAX } from './drafts.ts';
 import { MOST } from './model-end-user.ts';
 
-/**
- * Two values of `validityDays`: the smallest with which a cycle that starts at `BEGIN` would end after the year 9999,
- * and the maximum.
- */
+/** The smallest value with which a cycle that starts at `BEGIN` ends after the year 9999, and the maximum. */
 const DAYS_BEYOND_9999 = [2_912_384, 2_932_897] as const;
 
 const validityDays = fc.oneof(
@@ -53,7 +50,7 @@ const refunded: fc.Arbitrary<Wanted | null> = fc.oneof(
   { weight: 4, arbitrary: small },
   { weight: 2, arbitrary: limitOf('refundable') },
 );
-/** Includes whole days, so that some holds lapse at the instant at which a cycle ends. */
+/** Whole days make some holds lapse exactly at the end of a cycle. */
 export const expiresInSeconds = fc.oneof(
   { weight: 2, arbitrary: fc.integer({ min: 1, max: 3 }) },
   { weight: 2, arbitrary: fc.integer({ min: 4, max: 3_600 }) },
@@ -101,7 +98,7 @@ export const draft: fc.Arbitrary<Draft> = fc.oneof(
   ...[add, subtract, startCycle, stopCycle, hold, capture, release, refund],
 );
 
-/** Fills the balance to the maximum, with credits that remain valid after the next renewal. */
+/** The credits remain valid after the next renewal. */
 export const fill = fc
   .record({ kind: fc.constant('add' as const), amount: limitOf('room'), note })
   .map((draft) => ({ ...draft, validityDays: 4_000, validityMonths: null }));

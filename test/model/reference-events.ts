@@ -1,6 +1,5 @@
-// A second implementation of the events that follow from the balance, for comparison with `src/events/derive.ts`. It
-// compares the balance before and after every posting and every end of a period, and keeps all cycles. It is slow,
-// because it always begins with the first posting instead of a stored state.
+// A second, slow implementation of the balance events in `src/events/derive.ts`: it starts at the first posting instead
+// of a stored state.
 
 import assert from 'node:assert/strict';
 import { applyAll } from '../../src/ledger/apply.ts';
@@ -19,7 +18,7 @@ export interface ReferenceEvent {
   readonly balance: number;
   /** The balance before the event; for `credits.expired`, the credits that expired. */
   readonly amount: number;
-  /** The thresholds that were crossed; for `credits.expired`, the id of the cycle. */
+  /** The crossed thresholds; for `credits.expired`, the id of the cycle. */
   readonly of: readonly string[];
 }
 
@@ -30,7 +29,7 @@ export const REFERENCE_TYPES: readonly EventType[] = [
   'balance.recovered',
 ];
 
-/** @param postings all postings of an end user up to `until`, oldest first */
+/** `postings` contains all postings of an end user up to `until`, oldest first. */
 export function referenceEvents(
   postings: readonly Posting[],
   until: Instant,
@@ -87,12 +86,11 @@ function instantsOf(postings: readonly Posting[], last: Instant): readonly Insta
   return [...new Set([...made, ...ends])].sort((a, b) => a - b);
 }
 
-/** The credits that can be spent at `at`, if no renewal or lapse is due. */
+/** No renewal or lapse may be due at `at`. */
 function running({ cycles }: EndUserState, at: Instant): number {
   return cycles.reduce((sum, cycle) => (cycle.end > at ? sum + spendable(cycle) : sum), 0);
 }
 
-/** The credits of a cycle that expire at `at`; 0 if its period does not end at `at`. */
 function lostAtEnd(cycle: Cycle, at: Instant, after: EndUserState): number {
   if (cycle.end !== at) return 0;
   const next = after.cycles.find(({ id, period }) => id === cycle.id && period === cycle.period + 1);
@@ -100,7 +98,7 @@ function lostAtEnd(cycle: Cycle, at: Instant, after: EndUserState): number {
   return spendable(cycle) - (next === undefined ? 0 : Math.min(spendable(cycle), next.amount - next.plan.amount));
 }
 
-/** The credits that expire because a posting returns them from a hold to a period that has ended. */
+/** Held credits expire when they return to a period that has ended. */
 function lostHold({ cycleId, period, amount, held, createdAt, reference }: Posting, { holds }: EndUserState): number {
   if (held >= 0) return 0;
   const hold = holds.find(({ id }) => id === reference);

@@ -1,5 +1,4 @@
-// A second, slow and simple implementation of the ledger. It shares no code with the real implementation: if both have
-// the same outcome, the outcome is probably right.
+// A second, slow and simple implementation of the ledger. It shares no code with the real implementation.
 
 import { cycleOf, decide } from './model-commands.ts';
 import { EndUser, type Happened, LAST_INSTANT, sumOf, type Turned } from './model-end-user.ts';
@@ -17,17 +16,16 @@ export type StartCommand = Extract<ModelCommand, { kind: 'start-cycle' }>;
 
 interface Known {
   readonly user: EndUser;
-  /** A copy of the end user after each command that changed the end user, oldest first. */
   readonly past: { readonly at: number; readonly user: EndUser }[];
 }
 
 export class ReferenceLedger {
   /** The clock of the machine; it may jump in both directions. */
   wall: number;
-  /** The instant of the latest read or write. The time of the ledger is never earlier than this instant. */
+  /** The last read or write; the time of the ledger is never earlier. */
   #latest = 0;
   readonly #users = new Map<string, Known>();
-  /** The end user of the latest call, cached because the next call is usually for the same end user. */
+  /** Cached, because the next call is usually for the same end user. */
   #latestUser: { readonly of: ModelUser; readonly known: Known } | null = null;
   readonly #ids = new Set<string>();
 
@@ -39,7 +37,7 @@ export class ReferenceLedger {
     return Math.max(this.#latest, this.wall);
   }
 
-  /** @param id the id that the real ledger gave the transaction, because the model cannot predict random ids */
+  /** `id` comes from the real ledger, because the model cannot predict random ids. */
   run(command: ModelCommand, id: string): ModelOutcome {
     const now = this.#now();
     const { user, past } = this.#find(command) ?? this.#add(command);
@@ -53,7 +51,6 @@ export class ReferenceLedger {
     return outcome;
   }
 
-  /** Returns the effects of starting a cycle, without starting the cycle or advancing the time of the ledger. */
   previewAt(command: StartCommand, now: number): ModelPreview | ModelRefused {
     const user = this.#view(command, now).copy({ withHistory: false });
     user.passTime(now);
@@ -84,19 +81,19 @@ export class ReferenceLedger {
     return this.transactionsAt(of, this.#now());
   }
 
-  /** All transactions, newest first, including those that the list of transactions leaves out. */
+  /** Newest first; includes transactions that the list of transactions omits. */
   history(of: ModelUser): ModelHistoryEntry[] {
     return this.historyAt(of, this.#now());
   }
 
   historyAt(of: ModelUser, now: number): ModelHistoryEntry[] {
     const { happened } = this.#view(of, now);
-    // `#view` may return a copy of the end user. A copy has an empty `spent`, so read `refundable` from the original.
+    // A copy of the end user has an empty `spent`, so read `refundable` from the original.
     const refundable = (id: string | null) => this.#find(of)?.user.refundable(id) ?? null;
     return happened.toReversed().map((each) => ({ ...each, refundable: refundable(each.id) }));
   }
 
-  /** Like `balance`, but at any instant and without advancing the time of the ledger. */
+  /** Does not advance the time of the ledger. */
   balanceAt(of: ModelUser, at: number): ModelBalance {
     const user = this.#view(of, at);
     return {
@@ -113,23 +110,20 @@ export class ReferenceLedger {
     return this.#view(of, now).listed().reverse();
   }
 
-  /** The instant of the latest renewal or lapse that is due at `now`; 0 if none is due. */
   latestDue(of: ModelUser, now: number): number {
     const known = this.#find(of);
     if (known === undefined || !known.user.isDue(now)) return 0;
     return this.#view(of, now).happened.at(-1)?.createdAt ?? 0;
   }
 
-  /**
-   * Stores all due renewals and lapses, as the renewal job does. If none is due, the time of the ledger stays the same.
-   */
+  /** If nothing is due, the time of the ledger stays the same. */
   tick(): void {
     const due = [...this.#users.values()].filter(({ user }) => user.isDue(this.peek()));
     if (due.length > 0) this.#now();
     for (const { user } of due) user.passTime(this.peek());
   }
 
-  /** Advances the time of the ledger, as a service does at each start and when it replays a response. */
+  /** Advances the time of the ledger, as a service does when it starts or replays a response. */
   lookAtClock(): void {
     this.#now();
   }
@@ -162,7 +156,6 @@ export class ReferenceLedger {
     return this.#view(of, this.peek()).renewing()?.end ?? null;
   }
 
-  /** The future instants, soonest first, at which a period ends or a hold lapses, for all end users. */
   boundaries(): number[] {
     const now = this.peek();
     const instants = [...this.#users.values()].flatMap(({ user }) => {
@@ -192,7 +185,7 @@ export class ReferenceLedger {
     return known;
   }
 
-  /** The end user as of `at`, which may be past or future. The caller must not change the returned object. */
+  /** The caller must not change the returned object. */
   #view(of: ModelUser, at: number): EndUser {
     const known = this.#find(of);
     if (known === undefined) return new EndUser();

@@ -1,5 +1,5 @@
-// Runs random histories on the ledger rules with an in-memory store and on the reference model, and compares every
-// outcome. An in-memory store is much faster than a real store.
+// Runs random histories on the ledger rules with a fast in-memory store and on the reference model, and compares every
+// outcome.
 
 import { BROKEN_STORES } from '../simulation/controls.ts';
 import { newMemoryLedger } from './memory-ledger.ts';

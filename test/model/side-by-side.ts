@@ -20,14 +20,12 @@ const POINTS_MAX = 1_000;
 
 const UUID_VERSION_4 = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
-/** Three end users: the same UUID in two accounts, and another UUID in the first account. */
 export const USERS: readonly ModelUser[] = [
   { account: 1, endUser: '5f0c6f7e-0000-4000-8000-000000000001' },
   { account: 2, endUser: '5f0c6f7e-0000-4000-8000-000000000001' },
   { account: 1, endUser: '5f0c6f7e-0000-4000-8000-000000000002' },
 ];
 
-/** The index of the end user in `USERS`, the draft of the command, and the number of the idempotency key or null. */
 export type DraftRequest = readonly [who: number, draft: Draft, key: number | null];
 
 interface Kept extends Idempotency {
@@ -38,10 +36,7 @@ interface Kept extends Idempotency {
 
 export interface ComparedStore {
   readonly newLedger: NewLedger;
-  /**
-   * Whether the renewal job may find a due event late, because the store writes balances back later. A run of the job
-   * that finds no due event does not advance the time of the ledger.
-   */
+  /** True if the renewal job may find a due event late, because the store defers balances. */
   readonly isDueFoundLate?: boolean;
 }
 
@@ -85,7 +80,7 @@ export class SideBySide {
     );
   }
 
-  /** Runs commands while every COMMIT fails. Nothing is stored, but the time of the ledger advances. */
+  /** Nothing is stored, but the time of the ledger advances. */
   async fail(drafts: readonly DraftRequest[]): Promise<void> {
     if (!this.real.ledger.canFail) return;
     await this.real.runFailing(drafts.map(([who, draft]) => this.#drafts.commandOf(USERS[who] as ModelUser, draft)));
@@ -108,12 +103,7 @@ export class SideBySide {
     );
   }
 
-  /**
-   * Predicts a response. A request that repeats an earlier request with the same idempotency key gets the outcome of
-   * the first request.
-   *
-   * @param response the response of the real ledger; only its transaction id is used
-   */
+  /** The prediction uses only the transaction id of `response`. */
   #expected({ idempotency = null, ...command }: ModelRequest, response: ModelResponse): ModelResponse {
     const { account, endUser, actor: _, ...asked } = command;
     const isKept = ({ key, command: { account: itsAccount, endUser: whose } }: Kept) =>
@@ -142,7 +132,7 @@ export class SideBySide {
     if (outcome.refused !== null || outcome.transactionId === null) return outcome;
     this.#drafts.accepted(outcome.transactionId);
     if (outcome.hold !== undefined) this.#lapses.set(outcome.hold.id, outcome.hold.expiresAt);
-    // The transaction may change a balance that was read earlier at the same instant, so forget that balance.
+    // The transaction may change a balance that was read at the same instant.
     this.#answered.get(user)?.delete(before.now);
     return outcome;
   }
@@ -172,10 +162,7 @@ export class SideBySide {
     if (preview.refused === null && preview.expiring > 0) saw('preview: credits would expire');
   }
 
-  /**
-   * Checks that past and future balances are the same as in the model, and that past balances are the same as when they
-   * were first read.
-   */
+  /** Past balances must also be the same as when they were first read. */
   async compareBalancesAt(user: ModelUser, points: readonly Point[]): Promise<void> {
     const instants = new Set(points.map((point) => this.#instantOf(user, point)));
     const ascending = [...instants].toSorted((a, b) => a - b);
@@ -286,10 +273,7 @@ export interface HistoryStep {
   readonly which: number;
 }
 
-/**
- * No response contains the id of the transaction that stops a replaced cycle, so this id is null in the model. The
- * returned function sets the id to null in the same entry of the real ledger.
- */
+/** The stop of a replaced cycle has no id in the model, because no response contains the id. */
 function withoutUnknownId(expected: readonly ModelHistoryEntry[]) {
   return (entry: ModelHistoryEntry, index: number) => (expected[index]?.id === null ? { ...entry, id: null } : entry);
 }

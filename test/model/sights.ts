@@ -1,4 +1,4 @@
-// The cases that must occur in the random histories, and how often each case occurred.
+// Counts the cases that must occur in the random histories.
 
 import { dateOf } from './model-calendar.ts';
 import { MOST, type Turned } from './model-end-user.ts';

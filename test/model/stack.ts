@@ -1,5 +1,4 @@
-// The real ledger for the model test, in one process: a store, group commit, the renewal job and the feed, with a clock
-// that the test sets. Converts outcomes to the types of the reference model.
+// The real ledger for the model tests, in one process, with a clock that the test sets.
 
 import assert from 'node:assert/strict';
 import { GroupCommit } from '../../src/batching/group-commit.ts';
@@ -39,7 +38,6 @@ type ModelStart = Extract<ModelCommand, { kind: 'start-cycle' }>;
 
 export type ModelRequest = ModelCommand & { readonly idempotency?: Idempotency | null };
 
-/** @property replayOf the id of the first request with the same key, if the outcome of that request is replayed */
 export type ModelResponse = (ModelOutcome | { readonly refused: 'IdempotencyKeyReused' }) & {
   readonly replayOf?: string;
 };
@@ -67,7 +65,7 @@ export class Stack {
     this.#begin();
   }
 
-  /** Simulates a crash: anything that the old process writes after the crash is discarded. */
+  /** Later writes of the old process have no effect. */
   async crash(): Promise<void> {
     await this.ledger.crash(() => this.#end());
     this.#begin();
@@ -79,12 +77,11 @@ export class Stack {
     await this.ledger.remove();
   }
 
-  /** Submits all commands at once, as one batch unless an end user has too many due events for one batch. */
+  /** The commands form one batch, unless an end user has too many due events for one batch. */
   async run(commands: readonly ModelRequest[]): Promise<ModelResponse[]> {
     return (await Promise.all(commands.map((command) => this.#submit(command)))).map(responseOf);
   }
 
-  /** Like `run`, but every COMMIT fails and has no effect. */
   async runFailing(commands: readonly ModelRequest[]): Promise<void> {
     const results = await this.ledger.whileCommitsFail(() =>
       Promise.allSettled(commands.map((command) => this.#submit(command))),
@@ -120,7 +117,7 @@ export class Stack {
     return { now, preview: { ...others, entries: cycles.map(cycleOf) } };
   }
 
-  /** @param instants in ascending order */
+  /** `instants` must be in ascending order. */
   async balancesAt(
     user: ModelUser,
     instants: readonly Instant[],
@@ -220,7 +217,7 @@ function cycleOf(cycle: Cycle): ModelCycle {
   return { type, status: shown, ...credits, createdAt: instantIn(id), start, end, validityMonths, rolloverMax, next };
 }
 
-/** Transactions of these kinds change no credits, so their `expiresAt` has no meaning. */
+/** Transactions of these kinds change no credits, so `expiresAt` has no meaning. */
 const WITHOUT_END = ['schedule-plan', 'hold', 'release', 'lapse', 'stop-cycle'];
 
 function historyEntryOf(transaction: HistoryTransaction): ModelHistoryEntry {

@@ -1,10 +1,9 @@
-// For each alert: a history of metrics, a time at which the alert does not fire yet, and a time at which it fires. The
-// histories are in the notation of `promtool test rules`: `0x8` is nine zeros, and `0+5x8` is nine samples that grow by
-// five. There is a sample every 15 seconds.
+// For each alert, a history of metrics in the notation of `promtool test rules`, a time at which the alert does not
+// fire, and a time at which it fires. There is a sample every 15 seconds; `0+5x8` is nine samples that grow by five.
 
 export interface AlertCase {
   readonly alert: string;
-  /** The samples of each series. If no `up` series is given, Scrip is up. */
+  /** If no `up` series is given, Scrip is up. */
   readonly series: Readonly<Record<string, string>>;
   readonly quietAt: string;
   readonly firingAt: string;
@@ -115,7 +114,7 @@ export const ALERT_CASES: readonly AlertCase[] = [
   },
 ];
 
-/** Returns a test file for `promtool` as JSON, which is valid YAML. */
+/** Returns JSON, because JSON is valid YAML. */
 export function alertTests(rulesFile: string): string {
   const tests = ALERT_CASES.map(({ alert, series, quietAt, firingAt }) => {
     const isUpGiven = Object.keys(series).some((name) => name.startsWith('up{'));

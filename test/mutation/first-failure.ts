@@ -1,4 +1,4 @@
-// A test reporter for mutation testing. It exits at the first failed test, because one failed test kills the mutant.
+// A test reporter for mutation testing: it exits at the first failure, because one failure kills the mutant.
 
 import type { TestEvent } from 'node:test/reporters';
 

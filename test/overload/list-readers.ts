@@ -1,5 +1,4 @@
-// Measures the response times of other requests while clients read long lists. The other requests are single requests,
-// each on a new connection, and subtractions in a closed loop.
+// Measures the response times of other requests while clients read long lists.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { percentile } from './open-loop.ts';
@@ -41,7 +40,7 @@ export async function* besideReaders(
   }
 }
 
-/** Creates an end user with many transactions on one cycle, because most end users have few cycles. */
+/** All transactions use one cycle, because most end users have few cycles. */
 async function historyOf({ server, key }: Loaded, transactions: number): Promise<string> {
   const end_user_id = crypto.randomUUID();
   const add = requestOf(key, '/add', { end_user_id, amount: transactions });

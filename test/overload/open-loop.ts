@@ -1,6 +1,4 @@
-// Open-loop load, like that of independent clients: each request is sent at its scheduled time, even if earlier
-// requests have no response yet. A request uses an idle connection, or a new one if none is idle. The peak throughput
-// of a server is measured with a closed loop, in which each connection waits for a response before its next request.
+// Generates open-loop load: each request is sent at its scheduled time, even if earlier requests have no response yet.
 
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
@@ -15,12 +13,12 @@ export interface LoadTarget {
 export interface Outcome {
   readonly seconds: number;
   readonly sent: number;
-  /** How many requests were not sent, for lack of a free connection: a limit of the generator, not of the server. */
+  /** The generator had no free connection for these requests. */
   readonly unsent: number;
   readonly doneInTime: number;
-  /** The number of responses by status; 0 stands for a connection that ended without a response. */
+  /** By status; 0 is a connection that ended without a response. */
   readonly answers: ReadonlyMap<number, number>;
-  /** By status: the response times in milliseconds from the scheduled time, in ascending order. */
+  /** By status: milliseconds from the scheduled time, in ascending order. */
   readonly latencies: ReadonlyMap<number, readonly number[]>;
 }
 
@@ -33,9 +31,8 @@ interface Line {
 const REST_MS_MAX = 15_000;
 const OPENING_MAX = 512;
 /**
- * How long to wait until the server has accepted all connections, which the kernel opens earlier. libuv accepts one
- * connection per turn of the event loop (https://github.com/libuv/libuv/pull/3696), so under load the last connections
- * would wait for seconds.
+ * libuv accepts one connection per turn of the event loop (https://github.com/libuv/libuv/pull/3696), so under load the
+ * last connections would wait for seconds.
  */
 const ACCEPTING_MS = 500;
 
@@ -57,7 +54,6 @@ export class Generator {
     this.#connectionsMax = connectionsMax;
   }
 
-  /** Opens connections before a measurement, so that the measured times do not include connecting. */
   async connect(connections: number): Promise<void> {
     while (this.#lines.size < connections) {
       const some = Math.min(OPENING_MAX, connections - this.#lines.size);

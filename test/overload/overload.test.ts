@@ -1,6 +1,4 @@
-// Sends more load than a server can handle. The assertions hold on any machine: requests that the server does not
-// process get 503, no write is lost or applied twice, and clients that send or read nothing do not block other
-// requests. `npm run overload` measures servers and prints the results.
+// Sends more load than a server can handle. The assertions hold on any machine; `npm run overload` measures speed.
 
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
@@ -11,7 +9,7 @@ import { temporaryFile } from '../store/temporary-ledger.ts';
 import { Crowd, faultsOf, fund, type Loaded, othersWait, overload, readOf, sendAll } from './pressure.ts';
 
 const TEST_MS_MAX = 120_000;
-/** The maximum number of requests in flight of an account, if no other account has requests in flight. */
+/** One account may use only half of the limit, even if no other account sends requests. */
 const AT_ONCE_MAX = SERVER_LIMITS.inFlightMax / 2;
 const STORM = { times: 10, seconds: 2, connections: 1_024, connectionsMax: 2_000 };
 const MAX_CONNECTIONS = '3000';
@@ -65,7 +63,7 @@ test('a server processes requests while 2,000 connections are idle and 500 never
   const idle = await Crowd.of(under.server, 2_000);
   const slow = await Crowd.of(under.server, 500);
   t.after(() => [idle, slow].map((crowd) => crowd.leave()));
-  // The server closes connections that never send a request, so each idle connection sends one first.
+  // The server closes connections that never send a request.
   for (const socket of idle.sockets)
     socket.write(readOf(under.key, '/get-active-balance', under.endUsers[0] as string));
   slow.every(1_000, (socket) => socket.write('X'));

@@ -1,5 +1,5 @@
-// `npm run overload -- [--seconds N] [--storms | --readers]`: measures servers under overload. By default, runs
-// all scenarios; with `--storms`, only those with too many writes; with `--readers`, only those with list readers.
+// `npm run overload -- [--seconds N] [--storms | --readers]`: measures servers under overload. By default, runs all
+// scenarios; with `--storms`, only those with too many writes; with `--readers`, only those with list readers.
 
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -33,7 +33,7 @@ const SLOW_SERVER = join(import.meta.dirname, 'slow-server.ts');
 const REFUSING_SERVER = join(import.meta.dirname, 'refusing-server.ts');
 /** Requests per second: more than any server on two cores can process. */
 const GENERATOR_RATE = 180_000;
-/** The maximum number of connections of the load generator. The server accepts more, so that others can connect. */
+/** The server accepts more connections than the load generator opens, so that other clients can connect. */
 const CONNECTIONS_MAX = 2_000;
 const CONNECTIONS_SERVED = 3_100;
 

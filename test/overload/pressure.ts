@@ -98,14 +98,14 @@ export function watchMemory(server: ServerProcess): () => { most: number; bySeco
 
 export interface UnderOverload {
   /**
-   * `peak`, `goodput` and `afterwards` are subtractions per second: in a closed loop before the overload, during the
-   * overload, and in a closed loop after the overload.
+   * Subtractions per second: in a closed loop before the overload, during the overload, and in a closed loop after the
+   * overload.
    */
   readonly peak: number;
   readonly goodput: number;
   readonly afterwards: number;
   readonly done200: number;
-  /** `meant` and `offered` are the requests per second that were planned and that were sent. */
+  /** Requests per second that were planned (`meant`) and sent (`offered`). */
   readonly meant: number;
   readonly offered: number;
   readonly answers: Readonly<Record<string, number>>;
@@ -113,7 +113,7 @@ export interface UnderOverload {
   readonly turnedAway: readonly [half: number, most: number, all: number];
   readonly done: readonly [half: number, most: number, all: number];
   readonly memory: { readonly before: number; readonly most: number; readonly bySecond: readonly number[] };
-  /** Milliseconds from the end of the load until the first request that gets a response within 50 ms. */
+  /** From the end of the load to the first response within 50 ms. */
   readonly recoveredMs: number;
 }
 
@@ -166,10 +166,7 @@ function rateOf(count: number | undefined, seconds: number): number {
 const CALM_MS = 50;
 const RECOVERY_MS_MAX = 30_000;
 
-/**
- * Measures the recovery with reads: reads do not depend on the writer, so they show when the process itself has
- * recovered.
- */
+/** Reads do not depend on the writer, so reads show when the process itself has recovered. */
 async function recovery({ server, key, endUsers }: Loaded): Promise<number> {
   const started = performance.now();
   while (performance.now() - started < RECOVERY_MS_MAX) {
@@ -181,11 +178,7 @@ async function recovery({ server, key, endUsers }: Loaded): Promise<number> {
   return Math.round(performance.now() - started);
 }
 
-/**
- * Returns a description of each mistake that the server made. The criteria do not depend on the speed of the machine.
- *
- * @param atOnceMax how many requests the server may have in flight
- */
+/** The criteria do not depend on the speed of the machine. */
 export function faultsOf({ answers, peak, done, offered }: UnderOverload, atOnceMax: number): string[] {
   const faults: string[] = [];
   const others = Object.keys(answers).filter((status) => status !== '200' && status !== '503');
@@ -200,7 +193,7 @@ export function faultsOf({ answers, peak, done, offered }: UnderOverload, atOnce
   return faults;
 }
 
-/** The factor by which requests may be slower, because the server shares the machine with the load generator. */
+/** Requests may be slower by this factor, because the server shares the machine with the load generator. */
 const PATIENCE = 3;
 
 export class Crowd {
@@ -213,7 +206,7 @@ export class Crowd {
     while (crowd.sockets.length < count) {
       const some = Array.from({ length: Math.min(500, count - crowd.sockets.length) }, async () => {
         const socket = connect(server.port, '127.0.0.1');
-        // Read from the socket; otherwise, the socket would not notice that the server closes the connection.
+        // A socket that nothing reads does not notice that the server closes the connection.
         socket.on('error', () => {}).resume();
         await once(socket, 'connect');
         socket.on('close', () => {
@@ -238,10 +231,7 @@ export class Crowd {
   }
 }
 
-/**
- * Sends `count` subtractions during the load, one after the other. Returns their response times in milliseconds, in
- * ascending order.
- */
+/** Returns response times in milliseconds, in ascending order. */
 export async function othersWait({ server, key, endUsers }: Loaded, count: number): Promise<readonly number[]> {
   const request = requestOf(key, '/subtract', { end_user_id: endUsers[0], amount: 1 });
   const waits: number[] = [];

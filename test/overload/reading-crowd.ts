@@ -1,5 +1,5 @@
 // Clients that request lists and read the responses slowly, at full speed or not at all. They run in a worker thread,
-// so that they do not slow down the thread that measures.
+// so that they do not slow the measurement.
 
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
@@ -15,7 +15,7 @@ export interface ReadingCrowd {
 /** A slow client reads a chunk of up to 64 KiB, then pauses for this long. */
 const SLOWLY_MS = 500;
 
-/** @returns a function that stops the clients and returns how many MiB they received */
+/** The returned function stops the clients and returns how many MiB they received. */
 export async function gather(crowd: ReadingCrowd): Promise<() => Promise<number>> {
   const worker = new Worker(import.meta.filename, { workerData: crowd });
   await once(worker, 'message');

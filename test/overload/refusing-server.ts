@@ -1,5 +1,4 @@
-// A server that immediately refuses every request. It shows the limits of the load generator: the highest request rate
-// and the shortest response time that the generator can measure.
+// A server that refuses every request immediately, which shows the limits of the load generator.
 
 import { createServer } from 'node:http';
 

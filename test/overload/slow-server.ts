@@ -1,5 +1,5 @@
-// A server on a slow disk: every batch takes at least a quarter of a second. A load generator can therefore send ten
-// times the server's maximum throughput without using all of the machine's CPU time.
+// A server on a slow disk: each batch takes at least 250 ms. A load generator can exceed the throughput tenfold without
+// using all CPU time.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { readConfig } from '../../src/config.ts';

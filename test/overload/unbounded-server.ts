@@ -1,5 +1,5 @@
-// The control for the overload test. This server has the same throughput as `slow-server.ts` but accepts every request,
-// so its queue and its response times grow without bound.
+// The control for the overload test: a server like `slow-server.ts` that accepts every request, so the queue grows
+// without bound.
 
 import { createServer, type ServerResponse } from 'node:http';
 

@@ -1,5 +1,4 @@
-// Tests the structure of the source code: each file belongs to a layer, imports only from its own folder or lower
-// layers, and has a specific name.
+// Tests the structure of the source code: layers, imports and file names.
 
 import assert from 'node:assert/strict';
 import { globSync, readFileSync } from 'node:fs';
@@ -14,10 +13,7 @@ const WRITTEN_BY_HAND = ['src', 'test', 'bench', 'lint', 'packaging', 'client/sr
 const IS_GENERATED = /(?:^|\/)generated\.ts$/;
 const LINES_MAX = 400;
 
-/**
- * The layers, from lowest to highest. A file may import from its own folder, its subfolders, and lower layers. A path
- * belongs to the first layer whose pattern matches it.
- */
+/** From lowest to highest; a path belongs to the first pattern that matches. */
 const LAYERS: readonly RegExp[] = [
   /^(ledger|accounts)\//,
   /^(store\/[^/]+\.ts$|tracing\/|console\/(assets\/|(figures|layout|ghtml\.d)\.ts$))/,
@@ -37,12 +33,11 @@ const LAYERS: readonly RegExp[] = [
   /^main\.ts$/,
 ];
 
-/** The rules of the ledger are pure: they use no I/O, clock, randomness or asynchronous code. */
 const IMPURE =
   /\bDate\.now\b|\bnew Date\(\)|\bMath\.random\b|\bperformance\.|\bsetTimeout\b|\bsetInterval\b|\bawait\b|\basync\b|\bprocess\./;
 const PURE_MODULES = new Set(['node:assert/strict', 'node:crypto', 'node:zlib']);
 
-/** The only files that choose between SQLite and PostgreSQL: one for the service, one for all other commands. */
+/** Only these files choose between SQLite and PostgreSQL: one for the service, one for all other commands. */
 const NAMES_STORES = new Set(['open-store.ts', 'open-tools.ts']);
 
 const VAGUE = /^(utils?|helpers?|common|manager|core|lib|misc|shared|index)$|\d$/;
@@ -63,7 +58,6 @@ const files: SourceFile[] = globSync('**/*.ts', { cwd: SOURCE })
     return { path, text, imports };
   });
 
-/** Returns the project files that a file imports, including type-only imports. */
 function importedBy({ path, imports }: SourceFile): string[] {
   return imports
     .filter((name) => name.startsWith('.'))

@@ -1,5 +1,4 @@
-// Tests the check for banned words (`npm run lint:words`): the words that it finds, the text that it accepts, and its
-// report.
+// Tests the check for banned words, `npm run lint:words`.
 
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';

@@ -1,5 +1,5 @@
-// Builds a Dockerfile without a container engine. A folder serves as the root of the image: the build replaces each
-// absolute path in a command with the same path in this folder, so commands must spell out absolute paths.
+// Builds a Dockerfile in a folder, without a container engine. Commands must spell out absolute paths, because the
+// build prefixes each path with the path of the folder.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -12,7 +12,7 @@ export interface Image {
   readonly root: string;
   readonly workingFolder: string;
   readonly environment: Readonly<Record<string, string>>;
-  /** The user of the last `USER` instruction; null for root. */
+  /** Null for root. */
   readonly user: { readonly uid: number; readonly gid: number } | null;
   readonly settings: ReadonlyMap<string, string>;
 }
@@ -49,11 +49,7 @@ export function instructionsOf(dockerfile: string): readonly (readonly [name: st
     });
 }
 
-/**
- * @param context the folder of the build context, from which only files that .dockerignore includes may be copied
- * @param folder an empty folder for the stages
- * @returns the image of the last stage
- */
+/** @param folder must be empty */
 export async function buildDockerfile(context: string, folder: string): Promise<Image> {
   const stages: Stage[] = [];
   for (const [name, text] of instructionsOf(readFileSync(join(context, 'Dockerfile'), 'utf8'))) {
@@ -94,9 +90,7 @@ function variablesOf(text: string): Record<string, string> {
   );
 }
 
-/**
- * Parses a numeric user and group. Rejects names, because resolving a name would need the user database of the image.
- */
+/** Rejects names, because only the user database of the image could resolve them. */
 function userOf(text: string): Image['user'] {
   const [, uid, gid] = /^(\d+):(\d+)$/.exec(text) ?? assert.fail(`not a numeric user and group: ${text}`);
   return { uid: Number(uid), gid: Number(gid) };
@@ -129,7 +123,6 @@ function copy(
   }
 }
 
-/** The `.dockerignore` file begins with `*`, and then lists the names to include. */
 function isIncluded(context: string, source: string): boolean {
   const [first, ...names] = readFileSync(join(context, '.dockerignore'), 'utf8').trim().split('\n');
   assert.equal(first, '*');
@@ -138,7 +131,7 @@ function isIncluded(context: string, source: string): boolean {
 
 async function runIn({ root, workingFolder, environment }: Stage, text: string): Promise<void> {
   assert(!text.startsWith('--'), `${text.split(' ')[0]} needs BuildKit`);
-  // Only root may change the owner of a file. Without root, `chown` gets the current user instead of the image's user.
+  // Only root may change the owner of a file.
   const isRoot = process.getuid?.() === 0;
   const command = inRoot(isRoot ? text : text.replaceAll(/\bchown \S+/g, 'chown "$(id -u):$(id -g)"'), root);
   const env = { ...baseEnvironment(root), ...environment };
@@ -146,7 +139,6 @@ async function runIn({ root, workingFolder, environment }: Stage, text: string):
   await done.catch(({ stdout, stderr }) => assert.fail(`RUN ${text}\n${stdout}${stderr}`));
 }
 
-/** Returns an environment with the Node.js of the image, and with npm and the network settings of this machine. */
 export function baseEnvironment(root: string): NodeJS.ProcessEnv {
   const { PATH = '', HOME, TMPDIR } = process.env;
   const path = PATH.split(':').filter((part) => !part.includes('node_modules'));

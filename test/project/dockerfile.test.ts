@@ -1,6 +1,4 @@
-// Tests the Docker image without a container engine, as far as that is possible: runs the steps of the Dockerfile in a
-// folder, starts the result as the user of the image, runs the health check, and stops the process with the stop
-// signal.
+// Tests the Docker image without a container engine: builds it in a folder, and runs it as the user of the image.
 
 import assert from 'node:assert/strict';
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
@@ -32,17 +30,12 @@ before(
 );
 after(() => rmSync(folder, { recursive: true, force: true }));
 
-/** Returns the command of an instruction such as `ENTRYPOINT`, which must be in the exec form. */
 function commandOf(instruction: string): string[] {
   const text = image.settings.get(instruction) ?? assert.fail(`no ${instruction}`);
   const words: string[] = JSON.parse(/\[.*\]$/.exec(text)?.[0] ?? assert.fail(`${instruction} is not JSON: ${text}`));
   return words.map((word) => inRoot(word, image.root));
 }
 
-/**
- * Returns the options for a process in the container: the variables of the image and, if the tests run as root, the
- * user of the image.
- */
 function settings(port: number) {
   const environment = Object.entries(image.environment).map(([name, value]) => [name, inRoot(value, image.root)]);
   const { PATH } = baseEnvironment(image.root);
@@ -77,7 +70,7 @@ describe('the Docker image', { timeout: BUILD_MS_MAX }, () => {
     const { PORT = '', DATABASE_URL, SQLITE_TMPDIR } = image.environment;
     assert.equal(readConfig(image.environment).port, Number(PORT));
     assert.equal(image.settings.get('EXPOSE'), PORT);
-    // The root file system may be read-only, and SQLite needs a folder for the temporary files of large sorts.
+    // The root file system may be read-only, and SQLite needs a folder for temporary files.
     assert.deepEqual([DATABASE_URL, SQLITE_TMPDIR], ['file:/data/scrip.db', '/data']);
   });
 

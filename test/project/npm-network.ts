@@ -1,5 +1,4 @@
-// Selects the environment variables that npm needs to reach its registry: proxies, certificates, the cache and
-// configuration files.
+// Selects the environment variables that npm needs to reach its registry.
 
 const NETWORK =
   /^(npm_config_(registry|cache|userconfig|globalconfig|cafile|(https_)?proxy)|NODE_EXTRA_CA_CERTS|https?_proxy)$/i;

@@ -1,5 +1,5 @@
-// Packs the npm package, installs it in an empty folder without development dependencies, and runs it as users do. Also
-// checks that the Dockerfile, compose.yaml and the systemd unit set only variables that exist.
+// Packs the npm package, installs it in an empty folder, and runs it. Also checks that the Dockerfile, compose.yaml and
+// the systemd unit set only variables that exist.
 
 import assert from 'node:assert/strict';
 import { type ChildProcessByStdio, execFile, spawn } from 'node:child_process';
@@ -20,7 +20,6 @@ const options = { timeout: INSTALL_MS_MAX };
 
 const manifest = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
 
-/** Returns an environment with the running Node.js first in PATH and with no settings of Scrip except `settings`. */
 function environmentWith(settings: Record<string, string> = {}): NodeJS.ProcessEnv {
   const { PATH = '', HOME = '', TMPDIR = '' } = process.env;
   return { PATH: `${dirname(process.execPath)}:${PATH}`, HOME, TMPDIR, ...npmNetwork(), ...settings };
@@ -78,7 +77,7 @@ function ended(child: Child): Promise<number | null> {
 async function outputOf(child: Child, expected: RegExp): Promise<string> {
   let text = '';
   return new Promise((resolve, reject) => {
-    // Put standard error before standard output, so that one regular expression can match text in both.
+    // Put standard error first, so that one regular expression can match text in both streams.
     let log = '';
     const look = () => expected.test(log + text) && resolve(log + text);
     child.stderr.setEncoding('utf8').on('data', (chunk) => {
@@ -120,7 +119,7 @@ describe('the npm package', options, () => {
       const assets = [...page.matchAll(/"(\/console\/assets\/[^"]+)"/g)].map(([, path]) => path as string);
       assert.equal(assets.length, 3, 'the package includes a stylesheet, a script and an icon');
       for (const path of assets) assert.equal((await fetch(`${url}${path}`)).status, 200, path);
-      // npx does not forward the signal, so take the process ID of Scrip from the log.
+      // npx does not forward signals, so the test signals the process ID from the log.
       process.kill(Number(/"pid":(\d+)/.exec(text)?.[1]), 'SIGTERM');
       assert.equal(await end, 0);
     }

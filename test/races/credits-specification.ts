@@ -1,6 +1,5 @@
-// A sequential specification of the credits of one end user: it computes the response to each call as if calls ran one
-// at a time. It follows the API documentation and shares no code with the rules under test. It does not model time, so
-// a history must be much shorter than a day, and holds must last longer than the history.
+// Computes the expected response to each call for one end user, without code of the ledger. It does not model time: a
+// history must be much shorter than a day, and holds must last longer than the history.
 
 import type { Specification } from './linearizability.ts';
 
@@ -27,8 +26,8 @@ export interface HeldCycle {
   readonly left: number;
 }
 
-/** Credits that a hold or a transaction drew from one cycle. `place` is the index of the cycle. */
 interface Part {
+  /** The index of the cycle. */
   readonly place: number;
   readonly amount: number;
 }
@@ -36,7 +35,7 @@ interface Part {
 interface State {
   readonly cycles: readonly HeldCycle[];
   readonly holds: ReadonlyMap<string, readonly Part[]>;
-  /** Spent credits that are not refunded yet, by transaction id, in the order in which they were drawn. */
+  /** Credits that are not refunded yet, by transaction id. */
   readonly spent: ReadonlyMap<string, readonly Part[]>;
 }
 
@@ -60,7 +59,6 @@ function partsText(all: State['holds']): string {
     .join(', ');
 }
 
-/** Formats a balance response: the cycles in order, then the held credits. */
 export function balanceText(cycles: readonly HeldCycle[], held: number): string {
   return `${cycles.map(({ kind, amount, left }) => `${kind} ${left}/${amount}`).join(', ')}, ${held} held`;
 }
@@ -125,10 +123,7 @@ function hold(state: State, { amount, id }: Of<'hold'>): Step {
   return [{ ...taken(state, drawn), holds: new Map(state.holds).set(id, drawn) }, { answer: 'done' }];
 }
 
-/**
- * Spends the oldest held credits first. Held credits that are not spent return to their cycles; if the hold is too
- * small, the balance covers the difference.
- */
+/** Spends the oldest held credits first. If the hold is too small, the balance covers the difference. */
 function capture(state: State, { hold, amount, id }: Of<'capture'>): Step {
   const parts = state.holds.get(hold);
   if (parts === undefined) return [state, { answer: 'no hold' }];
@@ -173,7 +168,7 @@ function refund(state: State, { of, amount }: Of<'refund'>): Step {
   return [{ ...taken(state, given, -1), spent: new Map(state.spent).set(of, rest) }, { answer: 'done' }];
 }
 
-/** Draws the oldest credits first. The balance must cover the amount. */
+/** The balance must cover the amount. */
 function draw({ cycles }: State, amount: number): Part[] {
   let wanted = amount;
   return cycles.flatMap(({ left }, place) => {
@@ -183,7 +178,7 @@ function draw({ cycles }: State, amount: number): Part[] {
   });
 }
 
-/** @param sign 1 takes the credits from their cycles, -1 returns them to their cycles */
+/** @param sign -1 returns the credits to their cycles */
 function taken(state: State, parts: readonly Part[], sign: 1 | -1 = 1): State {
   const cycles = state.cycles.slice();
   for (const { place, amount } of parts) {
@@ -199,10 +194,6 @@ function closed(state: State, hold: string): State {
   return { ...state, holds };
 }
 
-/**
- * Records the credits that a transaction spent: one entry for each cycle, in the order in which the transaction first
- * drew from the cycles.
- */
 function spent(state: State, id: string, drawn: readonly Part[]): State {
   const amounts = new Map<number, number>();
   for (const { place, amount } of drawn) amounts.set(place, (amounts.get(place) ?? 0) + amount);

@@ -1,5 +1,5 @@
-// Sends a thousand requests at once for an end user with a hundred credits, and counts how many succeed. In some races,
-// each request is for one credit; in others, all requests are for the same hold or subtraction.
+// Sends a thousand requests at once for a hundred credits, for one hold or for one subtraction, and counts how many
+// succeed.
 
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
@@ -28,7 +28,6 @@ interface Line {
   readonly reader: AnswerReader;
 }
 
-/** Clients whose sockets stay open between rounds. */
 export class Spenders {
   readonly #lines: Line[];
   readonly #key: string;
@@ -136,7 +135,7 @@ function requestOf(path: string, key: string, fields: object | null): string {
 export interface DoubleSpends {
   readonly rounds: number;
   readonly requests: number;
-  /** The number of requests that succeeded although their credits had already been spent or returned. */
+  /** Counts requests that succeeded although their credits had already been spent or returned. */
   readonly overGrants: number;
   readonly faults: readonly string[];
 }

@@ -1,5 +1,5 @@
-// The control for lists-across-renewals.test.ts: makes the reads of a server show due renewals without waiting for
-// running writes. This module is loaded before all others (`NODE_OPTIONS=--import=…`).
+// The control for lists-across-renewals.test.ts: the reads of this server show due renewals without waiting for running
+// writes. Node.js loads this module first (`NODE_OPTIONS=--import=…`).
 
 import { substitute } from '../load/substituted-module.ts';
 

@@ -1,4 +1,4 @@
-// Tests the linearizability checker with histories that are easy to check by hand, and with random histories.
+// Tests the linearizability checker with small histories and with random ones.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -173,9 +173,7 @@ test('the linearizability checker returns the operation whose output no order of
   assert.equal(verdict.stuckAt, history[1]);
 });
 
-/**
- * Generates a history of a correct ledger: each call takes effect at a random time between its start and its return.
- */
+/** Each call takes effect at a random time between its start and its return. */
 function soundHistory(random: Random, count: number): Operation<CreditsInput, CreditsOutput>[] {
   const calls = Array.from({ length: count }, (_, number) => {
     const at = random.next() * count;
@@ -190,7 +188,6 @@ function soundHistory(random: Random, count: number): Operation<CreditsInput, Cr
   return calls.map(({ calledAt, returnedAt, input }) => {
     const [after, output] = outputOf(state, input);
     const isUnknown = random.chance(0.03);
-    // Half of the calls with an unknown outcome have no effect.
     if (!isUnknown || random.chance(0.5)) state = after;
     return { calledAt, returnedAt, input, output: isUnknown ? null : output };
   });
@@ -227,7 +224,6 @@ function outputOf(state: State, input: CreditsInput): readonly [State, CreditsOu
   throw new Error(`the specification allows no output for ${JSON.stringify(input)}`);
 }
 
-/** Ids are derived from the number of the call. The call may refer to a hold or transaction that does not exist. */
 function someInput(random: Random, number: number): CreditsInput {
   const amount = 1 + random.below(20);
   const id = `${number}`;
@@ -265,7 +261,7 @@ test('control: the linearizability checker rejects random histories with one wro
     const index = history.findLastIndex(({ output }) => output?.answer === 'insufficient');
     const { output } = history[index] ?? {};
     if (output?.answer !== 'insufficient') continue;
-    // This balance is larger than any balance in the history.
+    // No balance in the history is this large.
     history[index] = { ...history[index], output: { ...output, available: 100_000 } } as (typeof history)[number];
     spoilt += 1;
     assert(!checkLinearizable(CREDITS, history).isLinearizable, `seed ${seed}`);

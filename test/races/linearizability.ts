@@ -1,7 +1,5 @@
-// Checks whether a history of concurrent operations is linearizable: whether some sequential order explains all
-// outputs. In this order, an operation must precede all operations that were called after it returned. Uses the search
-// by Wing and Gong with the cache by Lowe, as Porcupine does. An operation with an unknown outcome may have taken
-// effect at any time after its call, or never.
+// Checks whether some sequential order of concurrent operations explains all outputs. Uses the search by Wing and Gong
+// with the cache by Lowe. An operation with an unknown outcome may take effect at any time after its call, or never.
 //
 // https://www.cs.ox.ac.uk/people/gavin.lowe/LinearizabiltyTesting/paper.pdf
 
@@ -10,16 +8,12 @@ export interface Operation<Input, Output> {
   /** Null if the outcome is unknown. */
   readonly output: Output | null;
   readonly calledAt: number;
-  /** Ignored if the output is null. */
   readonly returnedAt: number;
 }
 
 export interface Specification<State, Input, Output> {
   readonly initial: State;
-  /**
-   * @param output null if the output is unknown
-   * @returns the state after the operation; null if the operation cannot have this output in `state`
-   */
+  /** @returns null if the operation cannot have this output in `state` */
   step(state: State, input: Input, output: Output | null): State | null;
   /** Returns the same text for two states if and only if they are equal. */
   nameOf(state: State): string;
@@ -29,11 +23,10 @@ export type Verdict<Input, Output> =
   | { readonly isLinearizable: true }
   | { readonly isLinearizable: false; readonly stuckAt: Operation<Input, Output> };
 
-/** The call or the return of an operation, as an entry in a linked list ordered by time. */
 interface End<Input, Output> {
   readonly operation: Operation<Input, Output>;
   readonly bit: bigint;
-  /** The return that belongs to a call; null if the outcome is unknown. */
+  /** The return of a call; null if the outcome is unknown. */
   readonly matching: End<Input, Output> | null;
   readonly isCall: boolean;
   before: End<Input, Output> | null;
@@ -42,7 +35,7 @@ interface End<Input, Output> {
 
 const STEPS_MAX = 5_000_000;
 
-/** The search has taken `STEPS_MAX` steps without a result. The time of the search grows exponentially. */
+/** The search stops after `STEPS_MAX` steps, because its time may grow exponentially. */
 export class NoVerdict extends Error {}
 
 /** @throws NoVerdict */
@@ -65,7 +58,6 @@ export function checkLinearizable<State, Input, Output>(
     if (end?.isCall) {
       const { input, output } = end.operation;
       const next = isUnknownsTurn === (output === null) ? step(state, input, output) : null;
-      // Skip an operation with an unknown outcome if the operation does not change the state.
       const isIdle = next !== null && output === null && nameOf(next) === nameOf(state);
       if (next === null || isIdle || !isNew(seen, `${(done | end.bit).toString(36)} ${nameOf(next)}`)) {
         end = end.after;
@@ -82,7 +74,7 @@ export function checkLinearizable<State, Input, Output>(
       end = head.after;
       isUnknownsTurn = true;
     } else {
-      // No operation that was called before this return can come next, so an earlier choice was wrong.
+      // No operation can come next, so an earlier choice was wrong.
       if (end !== null && (stuckAt === null || end.operation.returnedAt > stuckAt.returnedAt)) stuckAt = end.operation;
       const latest = taken.pop();
       if (latest === undefined) return { isLinearizable: false, stuckAt: stuckAt as Operation<Input, Output> };
@@ -115,8 +107,7 @@ function listOf<Input, Output>(history: readonly Operation<Input, Output>[]): En
     }
     ends.push({ at: operation.calledAt, end: { operation, bit, matching, isCall: true, ...links } });
   });
-  // At the same instant, sort calls before returns. If one operation is called when another returns, the two then count
-  // as concurrent, which avoids false alarms.
+  // At the same instant, sort calls before returns: the operations then count as concurrent, which avoids false alarms.
   ends.sort((a, b) => a.at - b.at || Number(b.end.isCall) - Number(a.end.isCall));
   const none = { input: null, output: null, calledAt: 0, returnedAt: 0 } as unknown as Operation<Input, Output>;
   const head: End<Input, Output> = {

@@ -1,5 +1,5 @@
-// Records histories of concurrent clients of a real service, and checks whether they are linearizable.
-// On PostgreSQL, the service consists of three processes, and random processes and database connections are killed.
+// Records histories of concurrent clients of a real service, and checks whether they are linearizable. On PostgreSQL,
+// random processes and database connections are killed.
 
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -16,13 +16,12 @@ export interface Size {
   readonly calls: number;
 }
 
-/** Gives about three concurrent calls per end user. More concurrent calls would mainly slow down the search. */
+/** About three concurrent calls per end user. More would mainly slow down the search. */
 export const SIZE: Size = { endUsers: 4, clients: 12, calls: 40 };
 
 export interface Findings {
   readonly faults: readonly string[];
   readonly histories: number;
-  /** The number of histories whose check would take too long. */
   readonly unchecked: number;
   readonly operations: number;
   readonly unknown: number;
@@ -55,10 +54,7 @@ export async function recordOnSqlite(seed: number, rounds: number, size: Size = 
 const PROCESSES = 3;
 const ENVIRONMENT = { DATABASE_ACCEPT_UNSAFE: 'yes' };
 const FAULT_PAUSE_MS_MAX = 120;
-/**
- * On average, one in this many faults kills a process, which takes half a second to restart. The other faults kill a
- * connection.
- */
+/** One in this many faults kills a process, the others a connection. A process takes half a second to restart. */
 const PROCESS_KILLED_ONE_IN = 4;
 
 export async function recordOnPostgres(
@@ -156,7 +152,6 @@ class Faults {
     this.#servers[index] = await ServerProcess.start(this.#url, ENVIRONMENT);
   }
 
-  /** Kills a connection to the database, preferably an active one. */
   async #killConnection(): Promise<void> {
     const database = new URL(this.#url).pathname.slice(1);
     const { rows } = await this.#postgres.query(

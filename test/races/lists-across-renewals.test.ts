@@ -1,5 +1,5 @@
-// Tests that a listed transaction keeps its position in the list, even if cycles renew during writes. The control is a
-// server that shows renewals too early.
+// Tests that listed transactions keep their order if cycles renew during writes. The control is a server that shows
+// renewals too early.
 
 import assert from 'node:assert/strict';
 import { join } from 'node:path';

@@ -1,5 +1,4 @@
-// Lists the transactions of end users on a real server during writes to the same end users. The server's clock jumps
-// forward by half a day many times a second, so that cycles renew during writes.
+// Lists transactions on a real server during writes, while the clock of the server jumps forward and cycles renew.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Random } from '../load/random.ts';
@@ -9,8 +8,7 @@ const END_USERS = 8;
 const WRITERS_AN_END_USER = 3;
 const JUMP_MS = 43_200_000;
 const JUMP_EVERY_MS = 60;
-/** The `limit` of each request for a list. */
-const LISTED = 500;
+const LIST_LIMIT = 500;
 
 export interface Renewing {
   readonly url: string;
@@ -71,7 +69,7 @@ async function writeAll(
 async function list(server: Renewing, endUser: string, seen: Lists, { isOver }: { readonly isOver: () => boolean }) {
   let before: readonly string[] = [];
   while (!isOver()) {
-    const path = `/get-all-user-transactions?end_user_id=${endUser}&limit=${LISTED}`;
+    const path = `/get-all-user-transactions?end_user_id=${endUser}&limit=${LIST_LIMIT}`;
     const response = await fetch(server.url + path, { headers: { authorization: `Bearer ${server.secret}` } });
     const { transactions } = (await response.json()) as { transactions: { transaction_id: string }[] };
     const ids = transactions.map(({ transaction_id: id }) => id);
@@ -82,12 +80,11 @@ async function list(server: Renewing, endUser: string, seen: Lists, { isOver }: 
   }
 }
 
-/** @returns a description of the first contradiction between the two lists; null if they agree */
 export function changed(before: readonly string[], after: readonly string[]): string | null {
   const [head] = before;
   if (head === undefined) return null;
   const place = after.indexOf(head);
-  if (place === -1) return after.length < LISTED ? `${head} is no longer listed` : null;
+  if (place === -1) return after.length < LIST_LIMIT ? `${head} is no longer listed` : null;
   const same = before.slice(0, after.length - place);
   const different = same.findIndex((id, index) => after[place + index] !== id);
   return different === -1 ? null : `${after[place + different]} is listed where ${same[different]} was`;

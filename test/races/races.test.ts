@@ -1,5 +1,5 @@
-// Tests that concurrent calls for an end user are linearizable, and that no credit is spent twice. The controls are
-// ledgers that break these rules.
+// Tests that concurrent calls are linearizable and spend no credit twice. The controls are ledgers that break these
+// rules.
 
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
@@ -16,15 +16,15 @@ import { recordOnPostgres, recordOnSqlite, type Size } from './linearizable.ts';
 import { RecordedClients } from './recorded-clients.ts';
 
 const TEST_MS_MAX = 120_000;
-/** For a history that is not linearizable, the search must try every order, so the controls have few clients. */
+/** Few clients, because the search tries every order if a history is not linearizable. */
 const CONTROL_SIZE: Size = { endUsers: 4, clients: 5, calls: 100 };
-/** The number of rounds: in a single round, the fault of a control may change no response by chance. */
+/** In a single round, the bug of a control may by chance change no response. */
 const HISTORY_ROUNDS = 8;
 const SEED = Number(process.env.SEED ?? Date.now() % 1_000_000);
 
 let postgres: PostgresServer;
 before(async () => {
-  // The tests kill processes, not the machine, so writes survive without fsync, which would slow down the tests.
+  // Writes survive without fsync, because the tests kill processes and not the machine.
   postgres = await PostgresServer.start({ fsync: 'off' });
 });
 after(() => postgres.remove());
@@ -48,10 +48,6 @@ describe(`Concurrent clients (SEED=${SEED})`, () => {
   });
 });
 
-/**
- * Runs clients against a service in this process, with some methods of its store replaced. Stops at the first round in
- * which a history is not linearizable.
- */
 async function faultsWith(
   t: test.TestContext,
   broken: (store: Pick<LedgerStore, 'load' | 'write'>) => Partial<LedgerStore>,

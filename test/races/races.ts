@@ -1,6 +1,5 @@
-// `npm run races -- [--rounds N] [--histories N] [--seed N]`: long tests for double spending and linearizability, with
-// one process on SQLite and with three on PostgreSQL. First runs the control, a service without locks, in which the
-// test must find double spending.
+// `npm run races -- [--rounds N] [--histories N] [--seed N]`: long tests for double spending and linearizability on
+// both stores. First, the test must find double spending in the control, a service without locks.
 
 import assert from 'node:assert/strict';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -37,7 +36,6 @@ async function spendOn(name: string, url: string, processes: number): Promise<Do
 async function spendAt(servers: readonly ServerProcess[], key: string): Promise<DoubleSpends> {
   const ports = servers.map(({ port }) => port);
   const spenders = [await Spenders.open(ports, FEW_SOCKETS, key), await Spenders.open(ports, MANY_SOCKETS, key)];
-  // Run half of the rounds on few sockets and half on many.
   const found = await doubleSpends(spenders, Math.ceil(rounds / spenders.length));
   for (const each of spenders) each.close();
   return found;

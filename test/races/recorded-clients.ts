@@ -1,7 +1,6 @@
-// Clients that send concurrent calls for a few end users over HTTP, and record the time and the response of each call.
-// Half of the clients send their writes with idempotency keys and retry them, on any process, until the outcome is
-// known. The other clients send no keys. If one of their calls gets no response, its outcome is looked up at the end in
-// the list of transactions, where every amount is unique.
+// Clients that send concurrent calls for a few end users, and record the time and the response of each call. Half of
+// the clients retry writes with idempotency keys. The others look up unknown outcomes in the list of transactions,
+// where every amount is unique.
 
 import assert from 'node:assert/strict';
 import { Agent, request } from 'node:http';
@@ -19,7 +18,6 @@ import { checkLinearizable, NoVerdict, type Operation } from './linearizability.
 export type History = Operation<CreditsInput, CreditsOutput>[];
 
 export interface RecordedRun {
-  /** Returns the ports of the service; each call goes to a random port. */
   readonly ports: () => readonly number[];
   readonly key: string;
   readonly random: Random;
@@ -41,7 +39,7 @@ const RETRIES_MAX = 500;
 
 export class RecordedClients {
   readonly histories = new Map<string, History>();
-  /** The number of calls whose response says that nothing happened. The histories do not contain these calls. */
+  /** Counts calls without an effect, according to their responses. The histories omit these calls. */
   turnedAway = 0;
   repeated = 0;
   readonly #run: RecordedRun;
@@ -55,7 +53,6 @@ export class RecordedClients {
     this.#run = run;
   }
 
-  /** The number of calls without a response or with the response `OutcomeUnknown`. */
   unknown = 0;
 
   get operations(): number {
@@ -77,7 +74,6 @@ export class RecordedClients {
     this.#agent.destroy();
   }
 
-  /** Returns the histories that are not linearizable, and the number of those that could not be checked. */
   check(): { readonly faults: string[]; readonly unchecked: number } {
     const faults: string[] = [];
     let unchecked = 0;
@@ -150,14 +146,14 @@ export class RecordedClients {
     return amount;
   }
 
-  /** Looks up unknown outcomes in the list of transactions. Removes calls that had no effect from the history. */
+  /** Looks up unknown outcomes, and removes calls that had no effect. */
   async #settle(user: string): Promise<void> {
     const history = this.histories.get(user) as History;
     const happened = [...(await this.#listOf(user, '')), ...(await this.#listOf(user, '&kind=hold'))];
     const returnedAt = performance.now();
     const settled = history.flatMap((operation): History => {
       const { input, output } = operation;
-      // A release or a stop has no amount to look up, so its unknown outcome stays unknown.
+      // A release or a stop has no amount to look up.
       if (output !== null || !('amount' in input)) return [operation];
       const { call, amount } = input;
       const kind = call === 'start' ? 'start-cycle' : call;
@@ -233,16 +229,13 @@ export class RecordedClients {
   }
 }
 
-/** A client chooses each entry with the same probability. */
 const CALLS = [
   ...(['add', 'add', 'subtract', 'subtract', 'subtract', 'start', 'stop'] as const),
   ...(['hold', 'hold', 'capture', 'capture', 'release', 'refund', 'refund'] as const),
   ...(['balance', 'balance', 'balance', 'balance'] as const),
 ] as const;
 const AMOUNTS = 400;
-/**
- * A call chooses from this many recent holds or transactions: so few that concurrent calls often choose the same one.
- */
+/** So few that concurrent calls often choose the same hold or transaction. */
 const RECENT = 2;
 /** Longer than any history takes, so that no hold lapses. */
 const HOLD_SECONDS = 86_400;

@@ -1,5 +1,5 @@
-// The control for the double-spending test: a service that stores credits in PostgreSQL but takes no locks. Concurrent
-// requests can therefore spend credits twice, close a hold twice, and refund credits twice.
+// The control for the double-spending test: a service that stores credits in PostgreSQL without locks, so that
+// concurrent requests can spend or refund credits twice.
 
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import pg from 'pg';
@@ -38,7 +38,7 @@ async function answer(request: IncomingMessage, response: ServerResponse): Promi
   }
 }
 
-/** The id of an end user that does not exist. A capture spends the held credits by moving them to this end user. */
+/** A capture moves the held credits to this end user, who does not exist. */
 const NO_END_USER = '00000000-0000-4000-8000-000000000000';
 
 async function creditsOf(user: string): Promise<number> {

@@ -1,5 +1,5 @@
-// Counts the bytes that V8 allocates on the main thread for one request, from reading the request to writing the
-// response. To make the count repeatable, optimization is off and requests are sent one at a time.
+// Counts the bytes that V8 allocates on the main thread for one request. To make the count repeatable, optimization is
+// off and requests are sent one at a time.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -13,7 +13,7 @@ import type { ClientData } from './closed-loop-worker.ts';
 const USERS = 100;
 const WARM_UP_REQUESTS = 200;
 const REQUESTS = 400;
-/** The number of measurements. The lowest count is used, because V8 sometimes allocates memory for itself. */
+/** The test uses the lowest of the counts, because V8 sometimes allocates memory for itself. */
 const STRETCHES = 5;
 
 const BOUNDS: readonly { readonly what: string; readonly workload: Workload; readonly bytesMax: number }[] = [
@@ -29,7 +29,7 @@ const allocated = () => (getHeapStatistics() as HeapInfo & { total_allocated_byt
 
 for (const { what, workload, bytesMax } of BOUNDS) {
   test(`${what} allocates a bounded number of bytes on the main thread`, async (t) => {
-    // Timers are mocked, so that they start no background jobs.
+    // Mocked timers start no background jobs.
     t.mock.timers.enable({ apis: ['setInterval', 'setTimeout'] });
     const scrip = await startScrip();
     t.after(() => scrip.stop());

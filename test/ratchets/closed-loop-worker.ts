@@ -1,4 +1,4 @@
-// A load client that runs in a worker thread, so that its allocations are not counted as allocations of the server.
+// A load client in a worker thread, so that its allocations are not counted as allocations of the server.
 
 import { once } from 'node:events';
 import { connect } from 'node:net';
@@ -34,8 +34,7 @@ function next(): void {
 }
 
 await once(socket, 'connect');
-// The parent posts the number of requests to send, and the client replies with the number of responses with status 200.
-// The number 0 ends the client.
+// The client replies with the number of responses with status 200; the number 0 ends the client.
 parentPort?.on('message', (requests: number) => {
   [left, answered] = [requests, 0];
   if (requests > 0) return next();

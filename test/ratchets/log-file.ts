@@ -1,11 +1,11 @@
-// Counts the commits, pages and bytes in the write-ahead log of a ledger file. The log format is described at
+// Counts the commits, pages and bytes in the write-ahead log of a ledger file.
 // https://www.sqlite.org/fileformat2.html#the_write_ahead_log
 
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 
 export interface LogCounts {
-  /** The number of frames that complete a commit. With `synchronous = FULL`, each commit is one fsync of the log. */
+  /** With `synchronous = FULL`, each commit is one fsync of the log. */
   readonly commits: number;
   readonly pages: number;
   readonly bytes: number;
@@ -15,10 +15,7 @@ const HEADER_BYTES = 32;
 const FRAME_HEADER_BYTES = 24;
 const MAGIC = 0x377f0682;
 
-/**
- * Stops at the first frame whose salt differs from the salt in the header: SQLite wrote that frame before it last
- * restarted the log.
- */
+/** Frames with an outdated salt are older than the last restart of the log. */
 export function countLog(file: string): LogCounts {
   const log = readFileSync(`${file}-wal`);
   if (log.length === 0) return { commits: 0, pages: 0, bytes: 0 };

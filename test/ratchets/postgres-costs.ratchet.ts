@@ -1,5 +1,5 @@
-// Counts what a batch costs on PostgreSQL: round trips and statements on the wire, and bytes of write-ahead log. Unlike
-// measured times, these counts are the same on every machine.
+// Counts the round trips, statements and bytes of write-ahead log of a batch on PostgreSQL. Unlike measured times,
+// these counts are the same on every machine.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -14,35 +14,28 @@ import { EndUser } from '../store/temporary-ledger.ts';
 const BATCH = 64;
 const BATCHES = 20;
 
-/** The round trips for a batch of 64 subtractions, each for a different end user. */
+/** For 64 subtractions, each for a different end user. */
 const ROUND_TRIPS = 2;
 /**
- * Two statements begin the transaction. Three lock the rows, read the time and read the cycles. One writes cycles and
- * postings. Two remove the timeout and commit.
+ * Two begin the transaction, three lock rows and read the time and the cycles, one writes, and two remove the timeout
+ * and commit.
  */
 const STATEMENTS = 2 + 3 + 1 + 2;
-/** A batch that stores a snapshot needs one more statement. On average, one in 128 transactions causes a snapshot. */
+/** On average, one in 128 transactions causes a snapshot. */
 const SNAPSHOT_STATEMENTS = 1;
-/**
- * The maximum bytes of write-ahead log for one subtraction. `full_page_writes` is off; with it on, the count would
- * depend on the time of the last checkpoint.
- */
+/** For one subtraction. `full_page_writes` is off, so that the time of the last checkpoint does not matter. */
 const LOG_BYTES_MAX = 670;
 
 let server: PostgresServer;
 before(async () => {
-  // Autovacuum is off, because it would write to the log during the count.
+  // Autovacuum would write to the log during the count.
   server = await PostgresServer.start({ fsync: 'off', full_page_writes: 'off', autovacuum: 'off' });
 });
 after(() => server.remove());
 
 const MESSAGE_TYPES = { execute: 0x45, sync: 0x53 } as const;
 
-/**
- * Returns the types of the protocol messages in one chunk from the client. Each message begins with a type byte and a
- * length.
- */
-function messagesIn(bytes: Buffer): number[] {
+function messageTypesIn(bytes: Buffer): number[] {
   const types: number[] = [];
   for (let at = 0; at + 5 <= bytes.length; at += 1 + bytes.readUInt32BE(at + 1)) types.push(bytes[at] as number);
   return types;
@@ -61,7 +54,7 @@ describe('what a batch costs on PostgreSQL', () => {
       const shared = { account: 1, actor: 'key:1' };
       await write(batchOf((endUser) => ({ kind: 'add', ...shared, endUser, amount: 1_000, validityDays: 31 })));
       const subtract = () => write(batchOf((endUser) => ({ kind: 'subtract', ...shared, endUser, amount: 1 })));
-      // The first batches are not counted, because they also prepare statements.
+      // The first batches also prepare statements.
       for (let batch = 0; batch < 3; batch++) await subtract();
       const snapshotsBefore = await batchesWithSnapshots(direct);
       const logBefore = await logPosition(direct);
@@ -98,7 +91,7 @@ function countIn(proxy: TcpProxy): Counted {
   const counted = { pieces: 0, statements: 0, syncs: 0, answered: 0 };
   let isHeartbeat = false;
   proxy.rule = (bytes) => {
-    const types = messagesIn(bytes);
+    const types = messageTypesIn(bytes);
     const executed = types.filter((type) => type === MESSAGE_TYPES.execute).length;
     isHeartbeat = bytes.includes('scrip.clock');
     if (executed === 0 || isHeartbeat) return 'pass';
@@ -166,7 +159,7 @@ describe('a database that was never analyzed', () => {
   test('in a PostgreSQL database that was never analyzed, a batch finds its end users by index, without a sequential scan', async () => {
     const url = await server.createDatabase();
     const options = { url, lanes: 1, prepared: true, citus: false, shards: 16, acceptUnsafe: true };
-    // Create the schema first, so that scans by migrations are not counted.
+    // Create the schema first, so that the count omits scans by migrations.
     await (await openPostgresStore(options)).ledger.close();
     const scans = await tableScans(url);
     const { ledger } = await openPostgresStore(options);
@@ -187,11 +180,7 @@ describe('a database that was never analyzed', () => {
   });
 });
 
-/**
- * Returns the number of index scans (`found`) and sequential scans (`read`) of the tables that a batch uses. Waits
- * until all connections are closed, because PostgreSQL may count the scans of a connection only when the connection
- * closes.
- */
+/** Waits until all connections are closed, because PostgreSQL may count the scans of a connection only then. */
 async function tableScans(url: string): Promise<{ found: number; read: number }> {
   const database = new URL(url).pathname.slice(1);
   const connected = `SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`;
@@ -204,10 +193,7 @@ async function tableScans(url: string): Promise<{ found: number; read: number }>
   return { found: Number(rows[0].found), read: Number(rows[0].read) };
 }
 
-/**
- * Returns the number of batches that stored a snapshot. A transaction id begins with the instant of its batch, and no
- * two batches have the same instant.
- */
+/** A transaction id begins with the instant of its batch, and no two batches have the same instant. */
 async function batchesWithSnapshots(url: string): Promise<number> {
   const { rows } = await server.query(
     'SELECT count(DISTINCT left(transaction_id::text, 13)) AS batches FROM scrip.snapshots',

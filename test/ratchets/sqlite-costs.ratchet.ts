@@ -1,7 +1,5 @@
-// Counts what a batch costs in a ledger file: commits (one fsync each), pages and bytes in the write-ahead log, and
-// growth of the file. Unlike measured times, these counts do not depend on the machine, and random ids change them by
-// at most a tenth. When a change makes writes cheaper, lower the bounds. Raise a bound only for a change that is worth
-// the cost.
+// Counts what a batch costs in a ledger file: commits (one fsync each), log pages and bytes, and growth of the file.
+// Random ids change these counts by at most a tenth. Lower the bounds when a change makes writes cheaper.
 
 import assert from 'node:assert/strict';
 import { statSync } from 'node:fs';
@@ -18,20 +16,20 @@ import { countLog, type LogCounts } from './log-file.ts';
 
 const USERS = 2_000;
 const BATCH = 64;
-/** With so few batches, SQLite does not checkpoint the log during the count. */
+/** So few that SQLite does not checkpoint the log during the count. */
 const BATCHES = 16;
 const USER_BATCH = 500;
 
-/** The cache is so small that Scrip flushes end users as often as in a large ledger. */
+/** So small that Scrip flushes end users as often as in a large ledger. */
 const CACHE = { ...CACHE_LIMITS, endUsersMax: USERS / 2, postingsMax: USERS };
-/** After this many batches, the ledger is in a steady state: the number of pending balances no longer grows. */
+/** After this many batches, the number of pending balances no longer grows. */
 const BATCHES_BEFORE = (4 * USERS) / BATCH;
 
 interface Counted extends LogCounts {
   readonly keptBytes: number;
 }
 
-/** Bounds per command, for 16 batches of 64 commands in a ledger of 2,000 end users with one cycle each. */
+/** Each bound is per command. */
 const BOUNDS: readonly {
   readonly what: string;
   readonly command: (number: number) => Command;
@@ -105,7 +103,6 @@ async function counted(t: TestContext, command: (number: number) => Command): Pr
   return { ...log, keptBytes: statSync(file).size - before };
 }
 
-/** Checkpoints and truncates the log, so that the next count starts at zero. */
 function emptyLog(file: string): void {
   const db = new DatabaseSync(file);
   const [result] = db.prepare('PRAGMA wal_checkpoint(TRUNCATE)').all();

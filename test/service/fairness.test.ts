@@ -1,5 +1,5 @@
-// Tests fairness between two accounts on a real server: one floods the server on hundreds of connections, the other
-// sends a few requests at a time. Response times are only printed, because they depend on the machine.
+// Tests fairness between an account that floods a real server and an account that sends a few requests at a time.
+// Response times are only printed, because they depend on the machine.
 
 import assert from 'node:assert/strict';
 import { type ChildProcess, fork } from 'node:child_process';

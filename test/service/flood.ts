@@ -1,5 +1,4 @@
-// A load generator that runs as a separate process: it pipelines writes on many connections as fast as the server reads
-// them, and counts the responses by status.
+// A load generator in a separate process: it pipelines writes on many connections as fast as the server reads them.
 
 import { randomUUID } from 'node:crypto';
 import { connect } from 'node:net';
@@ -12,7 +11,7 @@ const counts: Record<string, number> = {};
 const FIRST_RESPONSES = 1_000;
 let responses = 0;
 
-/** Enough end users that none of them gets thousands of cycles, which would slow down each write. */
+/** With fewer end users, each would get thousands of cycles, and writes would be slow. */
 const END_USERS = 10_000;
 
 const pieces = Array.from({ length: Math.ceil(END_USERS / Number(pipelined)) }, () =>

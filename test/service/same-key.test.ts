@@ -1,6 +1,5 @@
-// Tests that each idempotency key has one effect and one response, even if a server is killed while clients send
-// thousands of requests with 100 keys. The requests go to one server on SQLite, and to two servers on PostgreSQL. The
-// control sends requests without keys.
+// Tests that each idempotency key has one effect and one response, even if a server is killed during thousands of
+// requests. The control sends requests without keys.
 
 import assert from 'node:assert/strict';
 import { after, before, type TestContext, test } from 'node:test';
@@ -9,11 +8,10 @@ import { PostgresServer } from '../store/postgres/postgres-server.ts';
 import { temporaryFile } from '../store/temporary-ledger.ts';
 
 const KEYS = 100;
-/** The number of requests to each store. By default, each key is used 30 times, sometimes concurrently. */
 const REQUESTS = Number(process.env.SAME_KEY_REQUESTS ?? 3_000);
 const AT_ONCE = 64;
 const END_USERS = 7;
-/** A request times out after this time, because a killed server may never respond. */
+/** The timeout of a request, because a killed server may never respond. */
 const ANSWER_MS = 5_000;
 const TEST_MS = 120_000;
 
@@ -26,7 +24,6 @@ after(() => postgres.remove());
 interface Service {
   readonly secret: string;
   readonly users: readonly string[];
-  /** The running servers. A new server replaces a killed one. */
   servers: Server[];
   start(): Promise<Server>;
 }
@@ -44,7 +41,7 @@ async function serviceOn(t: TestContext, database: string, count: number): Promi
 
 interface Sent {
   readonly index: number;
-  /** The status and body of the response; null if there was no response or if the status was 500 or more. */
+  /** Null if there was no response or if the status was 500 or more. */
   readonly answer: string | null;
 }
 
@@ -52,7 +49,7 @@ async function send({ servers, secret, users }: Service, index: number, keyed: b
   const number = index % KEYS;
   const headers: Record<string, string> = { authorization: `Bearer ${secret}`, 'content-type': 'application/json' };
   if (keyed) headers['idempotency-key'] = `order-${number}`;
-  // Every third key belongs to a subtraction that exceeds the balance, because refusals are also stored and replayed.
+  // Every third request exceeds the balance, because Scrip also stores and replays refusals.
   const path = number % 3 === 0 ? '/subtract' : '/add';
   const amount = number % 3 === 0 ? 1_000_000 : number + 1;
   const body = JSON.stringify({ end_user_id: users[number % END_USERS], amount });
@@ -67,7 +64,6 @@ async function send({ servers, secret, users }: Service, index: number, keyed: b
   }
 }
 
-/** Sends all requests. After half of the requests, kills a server and starts another. */
 async function sendAll(service: Service): Promise<Sent[]> {
   const sent: Sent[] = [];
   let next = 0;

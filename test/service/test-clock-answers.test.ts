@@ -1,5 +1,4 @@
-// Tests that moving a test clock has the same effect as moving the clock of the machine: the same requests at the same
-// instants get the same responses, except for the ids.
+// Tests that moving a test clock leads to the same responses, except for ids, as moving the clock of the machine.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -62,7 +61,6 @@ async function answersOf(scrip: Scrip, steps: readonly Step[], advance: (days: n
   return answers.map(withoutIds);
 }
 
-/** Numbers the ids in the order in which they first appear, and masks the request ids and timestamps of errors. */
 function withoutIds(text: string): string {
   const seen = new Map<string, number>();
   return text

@@ -1,6 +1,4 @@
-// Tests a ledger with a test clock on both stores: the time of the ledger stands still until a request moves the test
-// clock. Credits follow the test clock. API keys follow the clock of the machine. Idempotency keys follow the clock of
-// the machine on SQLite, and the clock of the database on PostgreSQL.
+// Tests a ledger with a test clock on both stores. Credits follow the test clock; API keys and idempotency keys do not.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';

@@ -1,6 +1,4 @@
-// Tests tracing with an OpenTelemetry collector that runs in the test: each request and each batch has a span, the two
-// spans are linked, and a request continues the trace of the caller. Without a configured collector, Scrip sends no
-// spans.
+// Tests tracing with an OpenTelemetry collector that runs in the test.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';

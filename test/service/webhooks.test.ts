@@ -1,5 +1,5 @@
-// Tests the webhooks of a running service: the client verifies each webhook, and the body matches the OpenAPI document
-// and is the same text as the event in the list of events.
+// Tests that the client verifies the webhooks of a running service, and that their bodies match the OpenAPI document
+// and the list of events.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';

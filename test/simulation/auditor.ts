@@ -1,5 +1,5 @@
-// Checks every response of a simulation. To predict the responses, the auditor runs the committed commands on the
-// reference model, in the order of their commits.
+// Checks every response of a simulation against a reference model, which runs the committed commands in the order of
+// their commits.
 
 import assert from 'node:assert/strict';
 import { isDeepStrictEqual } from 'node:util';
@@ -20,7 +20,7 @@ import { comparableFor, predictedBy, type Read, UNPREDICTED } from './predicted-
 import { bodyOfSuccess, type KnownTexts, problemOf, transactionTexts } from './predicted-replies.ts';
 import type { Witness, WitnessedRead } from './simulated-store.ts';
 
-/** One request of an operation. A client may send several, and the network may duplicate a request. */
+/** One of the requests of an operation: clients retry, and the network duplicates requests. */
 export interface Attempt {
   readonly operation: Operation;
   readonly watched: Watched;
@@ -69,7 +69,7 @@ export class Auditor implements Witness {
   readonly #asked = new Map<ModelUser, Watched>();
   readonly #records = new Map<string, Recorded>();
   readonly #deleted = new Map<string, { readonly record: Recorded; readonly at: number }>();
-  /** The requests whose commands may still be committed. */
+  /** These commands may still be committed. */
   readonly #attempts = new Map<Command, Attempt>();
   readonly #texts: KnownTexts = new Map();
   readonly #trace: (line: string) => void;
@@ -166,8 +166,7 @@ export class Auditor implements Witness {
 
   read(read: WitnessedRead, user: ModelUser, now: number): void {
     const watched = this.#of(user);
-    // A read during a write returns the state before the write, but the instant of the read may be later than the
-    // instant of the write.
+    // A read during a write returns the state before the write, even if the instant of the write is earlier.
     watched.readAt = Math.max(watched.readAt, watched.ledger.peek(), now);
     watched.dueShown = Math.max(watched.dueShown, watched.ledger.latestDue(user, watched.readAt));
     watched.reads.push(this.#foundBy(read, user, watched));
@@ -204,7 +203,7 @@ export class Auditor implements Witness {
     return this.#records.get(name) ?? (deleted !== undefined && deleted.at > loadedAt ? deleted.record : undefined);
   }
 
-  /** Checks a response, even if the response never reaches the client. */
+  /** Also checks responses that never reach the client. */
   judge(attempt: Attempt, reply: Reply): void {
     const { operation } = attempt;
     const { status, headers, body } = reply;
@@ -320,10 +319,7 @@ function textsOf(sum: TotalsSum): string[] {
   return texts.sort();
 }
 
-/**
- * Whether the document has exactly the expected members. This check is much faster than an assertion that reports the
- * difference.
- */
+/** Much faster than an assertion that reports the difference. */
 function saysJust(document: Record<string, unknown>, expected: Record<string, unknown>): boolean {
   const names = Object.keys(expected);
   if (names.length + UNPREDICTED.length !== Object.keys(document).length) return false;

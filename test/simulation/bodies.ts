@@ -9,7 +9,7 @@ export function bodyOf(command: ModelCommand, inCapitals: boolean): string {
     end: note === null ? '}' : `,"note":${JSON.stringify(note)}}`,
     ...fieldsOf(command, shown),
   };
-  // Most bodies are short. Building their text here is much faster than `JSON.stringify`.
+  // Building the text here is much faster than `JSON.stringify`.
   let text = `{"end_user_id":"${shown(command.endUser)}"`;
   for (const [name, value] of Object.entries(fields)) {
     if (value !== undefined) text += `,"${name}":${typeof value === 'string' ? `"${value}"` : value}`;
@@ -47,7 +47,6 @@ function fieldsOf(
   }
 }
 
-/** The validity is in days or in months; the other field is sent as null or omitted. */
 function validityOf({ amount, validityDays, validityMonths }: ModelValidity & { readonly amount: number }) {
   const absent = isOdd(amount) ? null : undefined;
   return { validity_days: validityDays ?? absent, validity_months: validityMonths ?? absent };
@@ -70,7 +69,7 @@ export const INVALID_BODIES: readonly ((endUser: string) => string)[] = [
   () => JSON.stringify({ amount: 5 }),
 ];
 
-/** Two requests with the same idempotency key count as the same request if their texts are equal. */
+/** Requests with the same idempotency key count as one request if their texts are equal. */
 export function requestText(command: ModelCommand): string {
   const { kind, note = null } = command;
   const onActive = kind === 'start-cycle' ? command.onActive : '';

@@ -6,7 +6,6 @@ import type { Instant } from '../../src/ledger/instant.ts';
 import type { EndUserState } from '../../src/ledger/state.ts';
 import { SimulatedStore } from './simulated-store.ts';
 
-/** Discards lapsed holds without returning their credits. */
 export class ForgetsLapses extends SimulatedStore {
   protected override loadBatch(batch: Batch, now: Instant): LoadedBatch {
     return withStates(super.loadBatch(batch, now), (state) => ({
@@ -16,7 +15,6 @@ export class ForgetsLapses extends SimulatedStore {
   }
 }
 
-/** Lets holds lapse half a second too late. */
 export class LetsHoldsLapseLate extends SimulatedStore {
   protected override loadBatch(batch: Batch, now: Instant): LoadedBatch {
     return withStates(super.loadBatch(batch, now), (state) => ({
@@ -47,7 +45,7 @@ export class RefundsTwice extends SimulatedStore {
   }
 }
 
-/** When a capture returns credits, stores the correct postings but does not add the credits to the balance. */
+/** Stores the correct postings, but does not add the returned credits to the balance. */
 export class KeepsTheRestOfACapture extends SimulatedStore {
   protected override decide(batch: Batch, loaded: LoadedBatch, moment: Moment): DecidedBatch {
     const decided = super.decide(batch, loaded, moment);

@@ -67,8 +67,8 @@ export class CountsThirtyDays extends ChangesStoredCycles {
 }
 
 /**
- * Counts months from the start of each period instead of the creation of the cycle: after a period that ends on 28
- * February, the next period ends on 28 March. Only reads are wrong, because the rules refuse to renew such a cycle.
+ * After a period that ends on 28 February, the next period ends on 28 March. Only reads are wrong, because the rules
+ * refuse to renew such a cycle.
  */
 export class DriftsAfterShortMonths extends SimulatedStore {
   protected override readSettled<Result extends LoadedEndUser>(

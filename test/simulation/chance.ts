@@ -1,10 +1,7 @@
-// The source of all randomness in a simulation: a random number generator (sfc32) that is initialized with the seed.
+// The source of all randomness in a simulation: the random number generator sfc32.
 
 export class Chance {
-  /**
-   * The initial value is converted to a signed 32-bit integer, like the other fields: V8 stores a field as a double if
-   * the field ever held a larger number.
-   */
+  /** `| 0`, because V8 stores a field as a double if the field ever held more than a signed 32-bit integer. */
   #a = 0x9e3779b9 | 0;
   #b = 0x243f6a88;
   #c: number;
@@ -15,7 +12,7 @@ export class Chance {
     for (let round = 0; round < 12; round++) this.#next();
   }
 
-  /** Returns a number from 0 (inclusive) to 1 (exclusive). */
+  /** From 0 (inclusive) to 1 (exclusive). */
   share(): number {
     return this.#next() / 2 ** 32;
   }
@@ -24,7 +21,7 @@ export class Chance {
     return least + Math.floor(this.share() * (most - least + 1));
   }
 
-  /** Returns true with the probability `rate`. If `rate` is 0, draws no random number. */
+  /** Draws no random number if `rate` is 0. */
   happens(rate: number): boolean {
     return rate > 0 && this.share() < rate;
   }
@@ -33,7 +30,6 @@ export class Chance {
     return items[Math.floor(this.share() * items.length)] as Item;
   }
 
-  /** Returns an exponentially distributed delay in milliseconds: usually short, rarely long. */
   delay(meanMs: number): number {
     return -Math.log(1 - this.share()) * meanMs;
   }

@@ -1,5 +1,5 @@
-// A client that retries as the documentation of the service recommends. It repeats reads, and writes with an
-// idempotency key, until the outcome is known. It repeats other writes only if it knows that nothing happened.
+// A client that retries as the documentation recommends. Without an idempotency key, it repeats a write only if nothing
+// happened.
 
 import type { Attempt } from './auditor.ts';
 import type { Chance } from './chance.ts';
@@ -18,10 +18,10 @@ export interface ClientPorts {
 }
 
 const THINK_MS = 60;
-/** The mean of the first backoff. The mean doubles with each retry, up to `BACKOFF_MS_MAX`. */
+/** The mean of the first backoff; each retry doubles the mean. */
 const BACKOFF_MS = 150;
 const BACKOFF_MS_MAX = 2_400;
-/** The mean of a random delay after `Retry-After`, so that clients do not all retry at the same time. */
+/** The mean of a random delay after `Retry-After`, so that clients do not all retry at once. */
 const RETURN_SPREAD_MS = 250;
 const PATIENCE_MS = 4_000;
 

@@ -31,7 +31,6 @@ import { SimulatedStore, type Staged, type WitnessedRead } from './simulated-sto
 
 type Outcomes = readonly (Outcome | null)[];
 
-/** Returns before it commits. The commit happens a moment later if the process is still alive. */
 class AcknowledgesBeforeCommit extends SimulatedStore {
   protected override async commit(staged: Staged): Promise<Outcomes | null> {
     const { time, chance } = this.options;
@@ -40,7 +39,7 @@ class AcknowledgesBeforeCommit extends SimulatedStore {
   }
 }
 
-/** Loses the last confirmed commit in a crash, like a disk that did not flush its cache. */
+/** Behaves like a disk that did not flush its cache. */
 class LosesTheLastCommitInACrash extends SimulatedStore {
   protected override async commit(staged: Staged, lock: Lock): Promise<Outcomes | null> {
     const before = new Map([...this.disk.users].map(([name, rows]) => [name, structuredClone(rows)]));
@@ -64,7 +63,6 @@ class LosesTheLastCommitInACrash extends SimulatedStore {
   }
 }
 
-/** Sometimes repeats a commit as if the reply to the commit had been lost. */
 class AppliesTwiceOnALostReply extends SimulatedStore {
   protected override apply(staged: Staged): void {
     super.apply(staged);
@@ -74,7 +72,6 @@ class AppliesTwiceOnALostReply extends SimulatedStore {
   }
 }
 
-/** Stores idempotency records in a separate transaction, shortly after the postings. */
 class StoresRecordsApart extends SimulatedStore {
   protected override apply(staged: Staged): void {
     const { changes, records, outcomes } = staged.decided;
@@ -85,10 +82,6 @@ class StoresRecordsApart extends SimulatedStore {
   }
 }
 
-/**
- * Trusts the machine's clock instead of the latest stored instant, so expired credits become valid again when the clock
- * jumps back.
- */
 class BelievesTheWallClock extends SimulatedStore {
   protected override tick(): Instant {
     return Math.min(Math.floor(this.disk.wall()), super.tick());
@@ -105,8 +98,7 @@ class AnswersInTheWrongOrder extends SimulatedStore {
   override async write(commands: readonly Command[]): Promise<Outcomes> {
     const outcomes = await super.write(commands);
     const reversed = outcomes.toReversed();
-    // Reverse the outcomes only if the server can format each of them as the response to its new command. An internal
-    // error in the server would not show that the auditor works.
+    // Reverse only outcomes that the server can format: an internal error would not show that the auditor works.
     return commands.every((command, place) => canBeWritten(command, reversed[place])) ? reversed : outcomes;
   }
 }
@@ -141,14 +133,12 @@ class SpendsExpiredCredits extends SimulatedStore {
   }
 }
 
-/** Takes no locks, so two batches can read the same rows and both write their results. */
 class WritesWithoutLocks extends SimulatedStore {
   protected override async lock(names: readonly string[]): Promise<Lock> {
     return { names, owner: this.owner, granted: () => {}, isCommitting: false };
   }
 }
 
-/** Reports that nothing happened when the outcome is unknown. */
 class CallsTheUnknownUndone extends SimulatedStore {
   override async write(commands: readonly Command[]): Promise<Outcomes> {
     try {
@@ -159,7 +149,6 @@ class CallsTheUnknownUndone extends SimulatedStore {
   }
 }
 
-/** Shows a renewal or a lapse to a reader, although a running write may still be stored before the renewal or lapse. */
 class ShowsRenewalsTooEarly extends SimulatedStore {
   protected override async readSettled<Result extends LoadedEndUser>(
     user: EndUserKey,
@@ -172,14 +161,12 @@ class ShowsRenewalsTooEarly extends SimulatedStore {
   }
 }
 
-/** Sometimes stores the totals of a part of the feed without advancing the position of the consumer. */
 class CountsTwice extends SimulatedStore {
   protected override saveTotals(totals: Totals, count: number): void {
     super.saveTotals(totals, this.options.chance.happens(0.05) ? 0 : count);
   }
 }
 
-/** Returns a store with the event log `Events`, which is broken on purpose. */
 function storeWith(Events: typeof SimulatedEvents): typeof SimulatedStore {
   return class extends SimulatedStore {
     static override readonly needsEvents = true;

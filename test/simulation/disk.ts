@@ -1,5 +1,5 @@
-// The durable storage of a simulation: all committed data, which survives crashes of the processes. Like a database
-// server, the disk also manages row locks and a clock that never goes back.
+// The committed data of a simulation, which survives crashes. Like a database server, the disk also manages row locks
+// and a clock that never goes back.
 
 import type { ApiKey } from '../../src/accounts/api-key.ts';
 import type { DecidedBatch, UserChange } from '../../src/ledger/batch.ts';
@@ -22,7 +22,7 @@ import type { Owner } from './virtual-time.ts';
 export interface UserRows {
   readonly user: EndUserKey;
   cycles: Cycle[];
-  /** Caches the cycles that were live at `liveAt`, so that a load need not scan all ended cycles. */
+  /** The cycles that were live at `liveAt`, so that a load need not scan all ended cycles. */
   live: Cycle[];
   liveAt: Instant;
   holds: readonly Hold[];
@@ -33,10 +33,7 @@ export interface Lock {
   readonly names: readonly string[];
   readonly owner: Owner;
   readonly granted: (lock: Lock) => void;
-  /**
-   * Whether COMMIT was sent. After COMMIT, the server completes the commit before it releases the lock, even if the
-   * client disconnects.
-   */
+  /** After COMMIT, the server completes the commit before it releases the lock, even if the client disconnects. */
   isCommitting: boolean;
 }
 
@@ -49,10 +46,9 @@ export class Disk {
   consumed = 0;
   readonly totals = new TotalsSum();
   readonly events: StoredEvents;
-  /** The clock of the machine, which may jump. */
   readonly wall: () => number;
   #latest: Instant = 0;
-  /** No idempotency record is older than this instant. A sweep therefore need not scan all records each second. */
+  /** No record is older, so a sweep need not scan all records each second. */
   #recordedFrom: Instant = 0;
   readonly #held = new Map<string, Lock>();
   #waiting: Lock[] = [];
@@ -67,7 +63,6 @@ export class Disk {
     return this.#latest;
   }
 
-  /** Advances the time of the ledger to the present instant, and returns this instant. */
   tick(): Instant {
     this.#latest = this.peek();
     return this.#latest;
@@ -119,7 +114,7 @@ export class Disk {
     this.feed.push(...postings.map((posting) => ({ user: rows.user, posting })));
   }
 
-  /** Returns the next postings for a consumer: at most `postingsMax`, plus the rest of the last transaction. */
+  /** Returns at most `postingsMax` postings, plus the rest of the last transaction. */
   nextPart(postingsMax: number, consumed: number): FeedPosting[] {
     const { feed } = this;
     let end = Math.min(consumed + postingsMax, feed.length);
@@ -133,13 +128,11 @@ export class Disk {
     this.consumed += count;
   }
 
-  /** Whether all events up to the present instant are stored. */
   get hasAllEvents(): boolean {
     const { areDerived, consumed } = this.events;
     return !areDerived || (consumed === this.feed.length && this.events.due(this.peek()).length === 0);
   }
 
-  /** Returns end users with a due renewal or lapse, the longest overdue first. */
   due(limit: number): EndUserKey[] {
     const now = this.peek();
     const found: { at: Instant; user: EndUserKey }[] = [];
@@ -190,7 +183,7 @@ export class Disk {
     return [...instants].sort((a, b) => a - b);
   }
 
-  /** Waits until all names are free and no earlier request waits for any of them, and then locks all at once. */
+  /** Locks all names at once, after all earlier requests for any of them. */
   lock(names: readonly string[], owner: Owner): Promise<Lock> {
     if (this.#waiting.length === 0 && names.every((name) => !this.#held.has(name))) {
       const lock = { names, owner, granted: atOnce, isCommitting: false };
@@ -208,7 +201,7 @@ export class Disk {
     this.#grant();
   }
 
-  /** Releases the locks of a process, as a server does when it notices that a client has disconnected. */
+  /** A database server releases these locks when it notices that a client has disconnected. */
   unlockAllOf(owner: Owner): void {
     this.#waiting = this.#waiting.filter((lock) => lock.owner !== owner);
     for (const lock of new Set(this.#held.values())) if (lock.owner === owner && !lock.isCommitting) this.unlock(lock);

@@ -1,9 +1,8 @@
-// The faults of a simulation and their rates. Each seed disables a random half of the faults and draws a rate for each
-// remaining fault, so that frequent faults do not hide rare faults in every seed.
+// The faults of a simulation and their rates. Each seed disables a random half of the faults, so that frequent faults
+// do not always hide rare ones.
 
 import type { Chance } from './chance.ts';
 
-/** The maximum probability of a fault per batch, request or other occasion. */
 const RATE_MAX = 0.1;
 
 export const FAULTS = [

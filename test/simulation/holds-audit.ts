@@ -1,5 +1,4 @@
-// Checks the holds and refunds in the postings of a simulation, without the rules of the ledger: transactions spend and
-// hold only existing credits, each hold ends once and lapses at its instant, and refunds never exceed what was spent.
+// Checks the holds and refunds in the postings of a simulation, without the rules of the ledger.
 
 import type { Posting } from '../../src/ledger/posting.ts';
 import type { ModelHistoryEntry } from '../model/model-types.ts';
@@ -20,7 +19,7 @@ export function* faultsOfHolds({ postings, holds }: UserRows, now: number): Gene
     const period = periodOf(posting);
     const sum = periods.get(period) ?? { credits: 0, held: 0 };
     periods.set(period, sum);
-    // Credits that are refunded to a period that has already ended expire immediately, so they are not counted.
+    // Credits expire immediately if they are refunded to an ended period.
     if (kind !== 'refund' || terms !== null || expiresAt > createdAt) sum.credits += amount;
     sum.held += held;
     if (sum.held < 0) yield `${name} returns more credits of ${period} than are held`;
@@ -52,7 +51,7 @@ export function* faultsOfHolds({ postings, holds }: UserRows, now: number): Gene
 
 const BY_TIME = ['renew', 'change-plan', 'lapse'];
 
-/** How late a lapse may be stored. The job that stores lapses runs about once a second, but the clock may stop. */
+/** The job that stores lapses runs about once a second, but the clock may stop. */
 const LATE_MS_MAX = 60_000;
 
 function spentOf(spent: Map<string, Map<string, number>>, id: string): Map<string, number> {
@@ -66,11 +65,9 @@ function periodOf({ cycleId, period }: Posting): string {
 }
 
 /**
- * Compares all stored transactions with the reference model. Renewals, changes of plan and lapses that are due may be
- * missing from the stored transactions.
+ * Due renewals, changes of plan and lapses may be missing from the stored transactions.
  *
- * @param history the transactions of the model, newest first
- * @returns a description of the first difference, or null if there is none
+ * @param history newest first
  */
 export function differenceFromModel({ postings }: UserRows, history: readonly ModelHistoryEntry[]): string | null {
   const expected = history.toReversed().map((entry) => {

@@ -1,4 +1,4 @@
-// The clock of the machine that runs the store. The clock advances with virtual time and sometimes jumps.
+// The clock of the machine that runs the store: it advances with virtual time, and sometimes jumps.
 
 import { DAY_MS, HOUR_MS, type Instant } from '../../src/ledger/instant.ts';
 import { nextDay } from '../model/model-calendar.ts';
@@ -7,10 +7,7 @@ import type { Disk } from './disk.ts';
 import type { Faults } from './faults.ts';
 import type { VirtualTime } from './virtual-time.ts';
 
-/**
- * The instants at which a simulation may begin. Most are near the end of a month, so that cycles with a validity in
- * months pass through shorter months.
- */
+/** Most are near the end of a month, so that validities in months include shorter months. */
 export const BEGINNINGS: readonly Instant[] = [
   Date.UTC(2026, 0, 15, 9, 30, 0, 123),
   Date.UTC(2026, 0, 31),
@@ -19,18 +16,14 @@ export const BEGINNINGS: readonly Instant[] = [
   Date.UTC(2028, 0, 30, 23, 59, 30),
   Date.UTC(2028, 1, 28, 23, 59, 50),
 ];
-/**
- * The clock stops jumping forward when the sum of its forward jumps exceeds this many days. The limit bounds the number
- * of renewals of a daily cycle.
- */
+/** The limit for the sum of forward jumps, which bounds the number of renewals of a daily cycle. */
 const DAYS_MAX = 130;
 const STANDSTILL_MS = 150;
 const MONTH_END_SHARE = 0.4;
 const BOUNDARIES_NEAR = 4;
 /**
- * A boundary is the end of a period or the lapse of a hold. This share of the jumps to a boundary choose any boundary
- * within `FAR_MS`; the others choose one of the nearest. If all chose near boundaries, no jump would reach the end of a
- * month while there are daily cycles.
+ * This share of the jumps goes to any boundary within `FAR_MS`. If all went to near boundaries, none would reach the
+ * end of a month while there are daily cycles.
  */
 const FAR_SHARE = 0.4;
 const FAR_MS = 32 * DAY_MS;
@@ -39,9 +32,8 @@ export class MachineClock {
   days = 0;
   readonly #time: VirtualTime;
   readonly #onJump: (instant: Instant) => void;
-  /** The time of this clock minus virtual time, in milliseconds. */
   #offset: number;
-  /** The virtual time until which the clock is frozen. */
+  /** In virtual time. */
   #standsUntil = 0;
 
   constructor(time: VirtualTime, beginning: Instant, onJump: (instant: Instant) => void) {
@@ -50,7 +42,7 @@ export class MachineClock {
     this.#onJump = onJump;
   }
 
-  /** The time of the clock in milliseconds since 1970, possibly with a fraction. */
+  /** Milliseconds since 1970, possibly with a fraction. */
   now(): number {
     return this.#offset + Math.max(this.#time.now, this.#standsUntil);
   }

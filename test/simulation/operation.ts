@@ -82,13 +82,13 @@ export interface Operation {
   readonly number: number;
   readonly kind: Kind;
   readonly user: ModelUser;
-  /** The command of a write; null for reads, and for writes that never reach the ledger. */
+  /** Null for reads, and for writes that never reach the ledger. */
   readonly command: ModelCommand | null;
   readonly sent: SentRequest;
   readonly instants?: readonly number[];
   readonly previewed?: StartCommand;
   readonly filter?: DetailsFilter;
-  /** The status of the response to a write that never reaches the ledger; null for other requests. */
+  /** The status of a write that never reaches the ledger; null for other requests. */
   readonly refusedWith: number | null;
 }
 
@@ -207,7 +207,6 @@ export class Operations {
     return { path: '/get-all-user-transactions', fields, filter: { limit, kind, notePrefix } };
   }
 
-  /** A random instant, often the instant of an event or a millisecond before or after it. */
   #instant(user: ModelUser): number {
     const { between, happens, pick } = bound(this.#chance);
     const ledger = this.#known.ledgerOf(user);
@@ -289,7 +288,7 @@ export class Operations {
     return this.#chance.between(1, 60);
   }
 
-  /** Returns the whole balance or one credit more, to find off-by-one errors. */
+  /** One credit more than the balance finds off-by-one errors. */
   #nearBalance(user: ModelUser): number {
     return atLeastOne(this.#known.ledgerOf(user).peekBalance(user).balance + this.#chance.between(0, 1));
   }
@@ -324,7 +323,6 @@ export class Operations {
     return this.#pickId(open, user);
   }
 
-  /** Usually picks an id from `fitting`. Otherwise, picks an unknown id or an id of this or another end user. */
   #pickId(fitting: readonly string[], user: ModelUser): string {
     const { happens, pick } = bound(this.#chance);
     if (fitting.length > 0 && happens(0.85)) return pick(fitting.slice(-REMEMBERED));

@@ -44,10 +44,7 @@ export function predictedBy({ kind, user, instants, filter, previewed }: Operati
   }
 }
 
-/**
- * Returns a function that removes members from a body that should not be compared. `refundable` is compared only in the
- * final reads, because other reads may have refunds between two pages of a list.
- */
+/** `refundable` is compared only in the final reads, because credits may be refunded between two pages of a list. */
 export function comparableFor({ number, filter, previewed }: Operation): (body: string) => string {
   if (previewed !== undefined) return comparablePreview;
   if (filter === undefined) return (body) => body;
@@ -64,9 +61,6 @@ export const UNPREDICTED: readonly string[] = [
   ...['type', 'title', 'detail', 'message', 'request_id', 'timestamp', 'error_code'],
 ];
 
-/**
- * Removes unpredicted members from a problem document, and sorts its other members. Returns any other body unchanged.
- */
 function comparablePreview(body: string): string {
   const document: Record<string, unknown> = JSON.parse(body);
   if (!('error' in document)) return body;

@@ -1,5 +1,4 @@
-// The response bodies that the API documentation describes, computed from the reference model without any code of the
-// service.
+// The documented response bodies, computed from the reference model without code of the service.
 
 import type { Happened } from '../model/model-end-user.ts';
 import type {
@@ -91,7 +90,6 @@ function entryText(cycle: ModelCycle): string {
   return `{"cycle_start":"${timestamp(start)}","cycle_end":"${timestamp(end)}","amount":${spendable},"starting_amount":${amount},"status":"${status}","cycle_type":"${type}"${more && `,${more}`}}`;
 }
 
-/** The members of a cycle that are present only if the cycle has a validity in months, rollover or a scheduled plan. */
 function planMembers({ validityMonths, rolloverMax, next }: ModelCycle) {
   return {
     ...(validityMonths !== null && { validity_months: validityMonths }),
@@ -194,10 +192,6 @@ function heldMember(held: number): string {
   return held === 0 ? '' : `,"held":${held}`;
 }
 
-/**
- * Removes the values that are not predicted: the cursor; the type, starting amount, start and end of each cycle; the
- * expiry of transactions that change no credits; and the ids of transactions that stop a cycle.
- */
 export function comparablePage(text: string): string {
   return text
     .replace(/"next_cursor":"[^"]*"/, '"next_cursor":"…"')
@@ -209,7 +203,7 @@ export function comparablePage(text: string): string {
     .replaceAll(/"transaction_id":"[^"]*"([^{}]*"kind":"stop-cycle")/g, '"transaction_id":"…"$1');
 }
 
-/** Removes `refundable` members, because a later page may be read after further refunds. */
+/** A later page may be read after further refunds. */
 export function withoutRefundable(text: string): string {
   return text.replaceAll(/,"refundable":\d+/g, '');
 }
@@ -230,10 +224,9 @@ function cycleObject(user: ModelUser, cycle: ModelCycle) {
 
 const SECOND = 1_000;
 const SECONDS_KNOWN = 4_096;
-/** The keys are in seconds, because V8 looks up a small number far faster than an instant in milliseconds. */
+/** In seconds, because V8 looks up a small number far faster than an instant in milliseconds. */
 const seconds = new Map<number, string>();
 
-/** Formats an instant. The result is cached by second, because the same few seconds occur many times. */
 function timestamp(instant: number): string {
   const second = Math.floor(instant / SECOND);
   let begin = seconds.get(second);

@@ -1,5 +1,5 @@
-// A process of the service: the real HTTP server, group commit, background jobs and authenticator on a simulated store.
-// A crash discards everything except the routes of the server, which have no state.
+// A process of the service: the real server and background jobs on a simulated store. A crash discards everything
+// except the routes, which have no state.
 
 import assert from 'node:assert/strict';
 import { EventEmitter } from 'node:events';
@@ -75,7 +75,7 @@ export class Process implements Owner {
     this.authenticator.start();
   }
 
-  /** Stops the parts of the process in the same order as a service that `startService` started. */
+  /** In the same order as a service that `startService` started. */
   async stop(): Promise<void> {
     await Promise.all(this.jobs.map((job) => job.stop()));
     await this.commit.drained();
@@ -94,7 +94,6 @@ function jobOf(step: () => Promise<boolean>, onTrouble: () => void): IntervalJob
 
 const CUT = new StoreFault('StoreUnavailable', 'the process has crashed');
 
-/** A slot for a process. The slot is empty between a crash of the process and the next start. */
 export class Slot {
   process: Process | null = null;
 
@@ -109,8 +108,8 @@ export class Slot {
 }
 
 /**
- * The routes, shared by all processes. When each process had its own server, V8 compiled shared code for three object
- * shapes: in two measurements, a seed took 73 and 79 ms of CPU time instead of 70 and 71 ms (November 2026).
+ * All processes share the routes. With a server for each process, a seed took 73 and 79 ms of CPU time in two
+ * measurements instead of 70 and 71 ms (November 2026), because V8 compiled shared code for three object shapes.
  */
 export class Routes {
   time: VirtualTime | null = null;
@@ -160,9 +159,7 @@ export class Routes {
     return routes;
   }
 
-  /**
-   * @param answer called with the response, or with null if the server closes the connection; not called after a crash
-   */
+  /** @param answer not called after a crash; gets null if the server closes the connection */
   handle(sent: SentRequest, onSubmit: (command: Command) => void, answer: (reply: Reply | null) => void): void {
     const served = this.#running;
     const around = (deliver: () => void) => {

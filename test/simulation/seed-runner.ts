@@ -1,10 +1,9 @@
-// Runs seeds one after another. All seeds use the same routes, which are built once.
+// Runs seeds one after another, all with the same routes.
 
 import type { Control } from './controls.ts';
 import { Routes } from './process.ts';
 import { type SeedOptions, type SeedResult, World } from './world.ts';
 
-/** A broken store must be caught within this many seeds, each with `CONTROL_OPERATIONS` operations. */
 export const CONTROL_SEEDS_MAX = 100;
 export const CONTROL_OPERATIONS = 300;
 
@@ -26,7 +25,7 @@ export class SeedRunner {
   }
 
   async run(options: SeedOptions): Promise<SeedResult> {
-    // The simulation creates thousands of errors a second and does not need their stack traces.
+    // The simulation creates thousands of errors a second.
     const { stackTraceLimit } = Error;
     Error.stackTraceLimit = options.onTrace === null ? 0 : stackTraceLimit;
     try {

@@ -16,9 +16,7 @@ import { type Caught, CONTROL_OPERATIONS, CONTROL_SEEDS_MAX, SeedRunner } from '
 import type { Report, Task } from './seed-worker.ts';
 import { commandFor, failureText, Tally } from './tally.ts';
 
-/**
- * Seeds per task. Tasks are short, because at the end of a run, all other threads are idle until the last task is done.
- */
+/** Few, because the other threads are idle while a thread runs the last task. */
 const SEEDS_A_TASK = 2;
 const SEED_SPAN = 2 ** 31;
 
@@ -67,7 +65,7 @@ async function runMany(count: number, threads: number): Promise<number> {
   );
   const tally = new Tally();
   let inFlight = 0;
-  // Wait until the threads have started, so that their start is not measured.
+  // Wait until the threads run, so that their start is not measured.
   await hand(workers, [], () => {});
   const started = performance.now();
   const used = process.cpuUsage();

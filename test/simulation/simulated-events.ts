@@ -1,5 +1,4 @@
-// The event log of a simulation. A step stores its events, the states of their end users and the position in the feed
-// at once, so that a crash loses either all or none of them.
+// The event log of a simulation. A crash loses either all results of a step or none.
 
 import { type EndUserKey, endUserText } from '../../src/ledger/command.ts';
 import type { Instant } from '../../src/ledger/instant.ts';
@@ -13,8 +12,8 @@ import type { StoreOptions } from './simulated-store.ts';
 import type { Owner } from './virtual-time.ts';
 
 /**
- * One in this many seeds derives events, because the derivation takes a third of the CPU time of a seed. If the event
- * log of a store is broken on purpose, all seeds derive events.
+ * Deriving events takes a third of the CPU time of a seed. If the event log is broken on purpose, all seeds derive
+ * events.
  */
 export const EVENTS_EVERY_SEEDS = 7;
 const PART_MAX = 100;
@@ -31,18 +30,15 @@ export function eventSettingsOf({ account }: EndUserKey): EventSettings {
 
 export interface Derived extends Pick<Derivation, 'next' | 'dueAt'> {
   readonly user: EndUserKey;
-  /** All events of the end user, in the order in which they were stored. */
   readonly events: readonly LedgerEvent[];
 }
 
 type NewlyDerived = readonly (readonly [EndUserKey, Derivation])[];
 
-/** What is stored durably. */
 export class StoredEvents {
-  /** Whether the processes derive events. */
   readonly areDerived: boolean;
   readonly users = new Map<string, Derived>();
-  /** The position in the feed: the number of postings whose events are stored. */
+  /** The number of postings whose events are stored. */
   consumed = 0;
 
   constructor(areDerived: boolean) {
@@ -57,7 +53,6 @@ export class StoredEvents {
     }
   }
 
-  /** Returns at most `DUE_MAX` end users for whom time alone has caused events that are not stored yet. */
   due(now: Instant): readonly EndUserKey[] {
     const due: EndUserKey[] = [];
     for (const { user, dueAt } of this.users.values())
@@ -85,7 +80,7 @@ export class SimulatedEvents implements Pick<EventLog, 'deriveNext'> {
       const { events } = this.disk;
       const due = events.due(this.disk.peek());
       if (due.length === 0 && events.consumed === this.disk.feed.length) return false;
-      // While the rows of these end users are locked, none of their postings can be committed.
+      // While these rows are locked, no postings of the end users can be committed.
       const rows = await this.lockRows(due.map(endUserText));
       try {
         return await this.#step(derive, due);
@@ -122,7 +117,6 @@ export class SimulatedEvents implements Pick<EventLog, 'deriveNext'> {
     return this.disk.lock(names, this.owner);
   }
 
-  /** @param count the number of postings by which the position in the feed advances */
   protected async save(derived: NewlyDerived, count: number): Promise<void> {
     this.disk.events.save(derived);
     this.disk.events.consumed += count;
@@ -149,7 +143,6 @@ function byEndUser(part: readonly FeedPosting[]): Map<string, [EndUserKey, Posti
   return users;
 }
 
-/** Stores the states and the position in the feed before the events. */
 export class StoresEventsLast extends SimulatedEvents {
   protected override async save(derived: NewlyDerived, count: number): Promise<void> {
     await super.save(
@@ -161,7 +154,7 @@ export class StoresEventsLast extends SimulatedEvents {
   }
 }
 
-/** Derives the events that time alone causes, although a running write may still be stored with an earlier instant. */
+/** A running write may still be stored with an earlier instant. */
 export class LetsTimePassTooEarly extends SimulatedEvents {
   protected override async lockRows(): Promise<Lock> {
     return { names: [], owner: this.owner, granted: () => {}, isCommitting: false };

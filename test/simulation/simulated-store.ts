@@ -48,7 +48,7 @@ export interface Witness {
   expired(names: readonly string[], now: Instant, at: number): void;
 }
 
-/** A read that is reported to the auditor. For a list, only the read of the first page is reported. */
+/** For a list, only the read of the first page is reported to the auditor. */
 export type WitnessedRead =
   | { readonly kind: 'balance' | 'transactions' }
   | { readonly kind: 'history'; readonly request: HistoryRequest }
@@ -60,7 +60,7 @@ export interface StoreOptions {
   readonly faults: Faults;
   readonly witness: Witness;
   readonly lanes: Lanes;
-  /** The maximum number of due events that a batch stores. */
+  /** The maximum number of due events that one batch stores. */
   readonly eventsMax: number;
   readonly pageMax: number;
   readonly loadsAllHolds: boolean;
@@ -81,7 +81,7 @@ const FEED_PART_MAX = 20;
 const LATER_PAGE_SHARE = 0.1;
 
 export class SimulatedStore implements LedgerStore {
-  /** Whether all seeds derive events, instead of one in `EVENTS_EVERY_SEEDS`. */
+  /** By default, only one seed in `EVENTS_EVERY_SEEDS` derives events. */
   static readonly needsEvents: boolean = false;
   readonly lanes: Lanes;
   readonly quietPauseMs = 0;
@@ -91,7 +91,6 @@ export class SimulatedStore implements LedgerStore {
     find: (hash) => this.#find(hash),
     recordUses: () => this.pause(1),
   };
-  /** Null if the seed derives no events. */
   readonly events: SimulatedEvents | null;
   protected readonly disk: Disk;
   protected readonly owner: Owner;
@@ -141,7 +140,6 @@ export class SimulatedStore implements LedgerStore {
     }
   }
 
-  /** Decides a batch from the committed state, without writing anything. */
   protected stage(commands: readonly Command[]): Staged {
     const now = this.tick();
     const batch = batchOf(commands);
@@ -191,7 +189,6 @@ export class SimulatedStore implements LedgerStore {
     return outcomes;
   }
 
-  /** Commits the batch, even if the process crashes during the commit. Resolves when the process receives the reply. */
   protected async committed(staged: Staged, lock: Lock): Promise<void> {
     const { time, chance } = this.options;
     const isOvertaken = this.#strikes('a cycle renews or a hold lapses during a commit');
@@ -270,10 +267,7 @@ export class SimulatedStore implements LedgerStore {
     return found;
   }
 
-  /**
-   * Reads of later pages fail less often than reads of the first page. Otherwise, clients could rarely read a long list
-   * to its end.
-   */
+  /** Reads of later pages rarely fail, so that clients can read a long list to its end. */
   async #beginPage({ from }: Pick<PageRequest, 'from'>): Promise<void> {
     if (from === null || this.options.chance.happens(LATER_PAGE_SHARE)) await this.#beginRead();
     else await this.pause(0.3);
@@ -284,10 +278,7 @@ export class SimulatedStore implements LedgerStore {
     return { now, state: this.disk.load(user, now) };
   }
 
-  /**
-   * If a renewal or a lapse is due, waits for all running writes of the end user before the read, because these writes
-   * may be stored before the renewal or the lapse.
-   */
+  /** Waits for running writes of the end user if a renewal or a lapse is due: these writes may be stored before it. */
   protected async readSettled<Result extends LoadedEndUser>(
     user: EndUserKey,
     witnessed: WitnessedRead | null,
@@ -325,7 +316,7 @@ export class SimulatedStore implements LedgerStore {
     return names.length === EXPIRED_MAX;
   }
 
-  /** Only one process at a time can add to the totals. For this, the real stores lock the row of the consumer. */
+  /** Only one process at a time: the real stores lock the row of the consumer. */
   async #countSome(): Promise<boolean> {
     await this.pause(0.3);
     this.#mayFail('the feed cannot be read', 'StoreUnavailable');
@@ -386,7 +377,7 @@ export class SimulatedStore implements LedgerStore {
   }
 }
 
-/** The distinct end users of a batch, sorted, so that all batches lock them in the same order. */
+/** Sorted, so that all batches lock their end users in the same order. */
 function namesOf(commands: readonly Command[]): readonly string[] {
   const names = commands.map(endUserText);
   return names.length === 1 ? names : [...new Set(names)].sort();

@@ -1,6 +1,5 @@
-// Runs short simulations of the product, and then of the stores that are broken on purpose. The seeds are always the
-// same, so that runs can be compared. `SEED` and `SEEDS` select other seeds. `npm run simulate` runs longer
-// simulations.
+// Runs short simulations of the product, and of stores that are broken on purpose. The seeds are fixed, so that runs
+// can be compared; `SEED` and `SEEDS` select others.
 
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';

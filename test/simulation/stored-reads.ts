@@ -1,5 +1,4 @@
-// The reads of the simulated store: pages of transactions, transactions with their refunds, and past states, all
-// computed from the postings of one end user.
+// Computes the reads of the simulated store from the postings of one end user.
 
 import { applyAll } from '../../src/ledger/apply.ts';
 import type { Referenced } from '../../src/ledger/decide-refund.ts';

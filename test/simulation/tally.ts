@@ -1,4 +1,4 @@
-// Adds up the results of many seeds for the figures that a run prints.
+// Adds up the results of many seeds.
 
 import { createHash } from 'node:crypto';
 import type { SeedResult } from './world.ts';
@@ -28,9 +28,7 @@ export class Tally {
     return [...this.faults.values()].reduce((sum, count) => sum + count, 0);
   }
 
-  /**
-   * A hash of all traces, sorted by seed. The hash does not depend on the order in which threads ran the seeds.
-   */
+  /** Sorted by seed, because threads finish the seeds in any order. */
   get traceHash(): string {
     const hash = createHash('sha256');
     for (const [, one] of this.#hashes.toSorted(([a], [b]) => a - b)) hash.update(one);

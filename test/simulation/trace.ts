@@ -1,4 +1,4 @@
-// The trace of a simulation: the last lines, and a hash of all lines for the comparison of runs.
+// The last lines of a simulation, and a hash of all its lines to compare runs.
 
 import { createHash } from 'node:crypto';
 
@@ -6,7 +6,7 @@ const TAIL_LINES = 60;
 const TAIL_CHARACTERS = 400;
 const HASHED_AT_ONCE_BYTES = 65_536;
 
-/** A line in two parts, because joining the parts would copy a long document. */
+/** Two parts, because joining them would copy a long document. */
 type Line = readonly [begin: string, document: string];
 
 export class Trace {
@@ -29,7 +29,7 @@ export class Trace {
     this.#onLine?.(begin + document);
   }
 
-  /** Returns the hash of all lines. Can be called only once, at the end. */
+  /** Can be called only once. */
   hash(): string {
     this.#hashBytes();
     return this.#hash.digest('hex');
@@ -38,11 +38,10 @@ export class Trace {
   tail(): string[] {
     const oldest = this.#lines % TAIL_LINES;
     const lines = [...this.#tail.slice(oldest), ...this.#tail.slice(0, oldest)];
-    // Cut the document before joining the parts, because joining would copy a long document.
     return lines.map(([begin, document]) => (begin + document.slice(0, TAIL_CHARACTERS)).slice(0, TAIL_CHARACTERS));
   }
 
-  /** Hashes only the low byte of each character, which is enough: few characters have a code above 255. */
+  /** Hashes only the low byte of each character: few characters have a code above 255. */
   #add(text: string): void {
     if (text.length > HASHED_AT_ONCE_BYTES - this.#unhashedBytes) this.#hashBytes();
     if (text.length > HASHED_AT_ONCE_BYTES) this.#hash.update(text, 'latin1');

@@ -1,18 +1,14 @@
-// Virtual time passes only when the simulation advances it. After each event, all promise callbacks that are ready run,
-// so the seed determines the order of every step. During a simulation, virtual time replaces the timers, clocks and
-// random numbers of JavaScript.
+// Virtual time passes only when the simulation advances it, and replaces the timers, clocks and random numbers of
+// JavaScript. After each event, all ready promise callbacks run, so the seed determines the order of every step.
 
 import assert from 'node:assert/strict';
 
 const realImmediate = globalThis.setImmediate;
 
-/**
- * Runs all queued callbacks of `process.nextTick` and promises, as Node.js does between two turns of its event loop.
- * Waiting for a real turn of the event loop would cost several times as much as the callbacks.
- */
-const { _tickCallback: letGoOn } = process as unknown as { _tickCallback: () => void };
+/** Waiting for a real turn of the event loop would cost several times as much as the callbacks. */
+const { _tickCallback: runQueuedCallbacks } = process as unknown as { _tickCallback: () => void };
 
-/** The owner of events, such as a process. After the owner has crashed, its events never run. */
+/** After an owner has crashed, its events never run. */
 export interface Owner {
   isAlive: boolean;
 }
@@ -27,9 +23,9 @@ export interface Event {
 const TURN_MS = 0.05;
 
 export class VirtualTime {
-  /** Milliseconds since the beginning of the simulation. Unlike the wall clock, virtual time never jumps. */
+  /** Milliseconds since the beginning of the simulation; unlike the wall clock, never jumps. */
   now = 0;
-  /** The owner of the running event, and by default of every event that the running event schedules. */
+  /** The owner of the running event; events that it schedules get the same owner by default. */
   owner: Owner | null = null;
   readonly #share: () => number;
   readonly #heap: Event[] = [];
@@ -49,15 +45,13 @@ export class VirtualTime {
     return new Promise((resolve) => this.after(ms, resolve));
   }
 
-  /** Calls `act` in the next turn of the event loop of the calling process. */
   soon(act: () => void): Event {
     return this.after(this.#share() * TURN_MS, act);
   }
 
   every(ms: number, act: () => void): Event {
     const event: Event = { at: this.now + ms, order: this.#order++, owner: this.owner, act: null };
-    // Assign the function to a variable first: V8 treats a function that is assigned directly to a property as a method
-    // and keeps it in memory.
+    // Assign the function to a variable first: V8 keeps a function in memory if it is assigned directly to a property.
     const again = () => {
       event.at = this.now + ms;
       this.#push(event);
@@ -70,8 +64,7 @@ export class VirtualTime {
 
   passUntil(isOver: () => boolean): Promise<void> {
     return new Promise((resolve, reject) => {
-      // Run in a separate turn of the real event loop, because no promise callback can run inside another promise
-      // callback.
+      // Wait for a real turn of the event loop: promise callbacks cannot run inside another promise callback.
       realImmediate(() => {
         try {
           this.#pass(isOver);
@@ -92,12 +85,12 @@ export class VirtualTime {
       this.now = event.at;
       this.owner = owner;
       act();
-      letGoOn();
+      runQueuedCallbacks();
       this.owner = null;
     }
   }
 
-  /** Replaces the real timers, clocks and random numbers. @returns a function that restores them */
+  /** @returns a function that restores the real timers, clocks and random numbers */
   takeOver(wall: () => number): () => void {
     const { setTimeout, setInterval, setImmediate, clearTimeout, clearInterval, clearImmediate } = globalThis;
     const { now: dateNow } = Date;
@@ -154,10 +147,7 @@ interface InPlace {
   readonly share: () => number;
 }
 
-/**
- * All seeds share the replacement functions, which read this variable. If a function still referred to a seed after its
- * end, a minor garbage collection could not free the memory of the seed.
- */
+/** The replacement functions must not capture a seed: minor garbage collections could not free its memory. */
 let inPlace: InPlace | null = null;
 
 function current(): InPlace {

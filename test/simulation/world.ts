@@ -28,7 +28,6 @@ import { VirtualTime } from './virtual-time.ts';
 export interface SeedOptions {
   readonly seed: number;
   readonly operations: number;
-  /** The store that is broken on purpose; null for the unmodified product. */
   readonly control: Control | null;
   readonly onTrace: ((line: string) => void) | null;
 }
@@ -51,11 +50,10 @@ const BEFORE_ID = '"request_id":"';
 const CLOCK_LOOK_MS = 200;
 const CRASH_LOOK_MS = 500;
 const RESTART_MS = 300;
-/** The time limit for finishing all work: longer than all stalls and the retries after them. */
+/** Longer than all stalls and the retries after them. */
 const REST_MS_MAX = 120_000;
 const REST_LOOK_MS = 500;
 const ABSENCES_MS = [0, HOUR_MS, 2 * DAY_MS, 40 * DAY_MS, 40 * DAY_MS, 400 * DAY_MS];
-/** The time limit for a whole seed: far longer than all retries take. */
 const LIFE_MS_MAX = 3_600_000;
 
 export class World {
@@ -75,7 +73,7 @@ export class World {
   readonly #clients: Client[] = [];
   #issued = 0;
   readonly #trace: Trace;
-  /** Request ids differ between runs, so the trace numbers them in the order in which they appear. */
+  /** Request ids differ between runs, so the trace numbers them. */
   readonly #requestIds = new Map<string, string>();
 
   constructor(routes: Routes, options: SeedOptions) {
@@ -144,15 +142,15 @@ export class World {
     this.#time.every(CLOCK_LOOK_MS, () => this.#clock.mayJump(this.#disk, this.#chance, this.#faults));
     this.#time.every(CRASH_LOOK_MS, () => this.#mayCrash());
     const isOver = () => this.violation !== null;
-    this.#time.after(LIFE_MS_MAX, () => this.#auditor.fail(`clients make no progress: ${this.#unrest()}`));
+    this.#time.after(LIFE_MS_MAX, () => this.#auditor.fail(`clients make no progress: ${this.#unfinished()}`));
     await this.#time.passUntil(() => isOver() || this.#faults.isOver);
-    // The clock jumps forward, and clients send no requests, so the background jobs must store all due events.
+    // No client sends requests after the jump, so the background jobs must store all due events.
     this.#clock.jump(this.#disk, this.#disk.peek() + this.#chance.pick(ABSENCES_MS));
     const restBy = this.#time.now + REST_MS_MAX;
     let isAtRest = false;
     this.#time.every(REST_LOOK_MS, () => {
-      isAtRest = this.#unrest() === null;
-      if (!isAtRest && this.#time.now > restBy) this.#auditor.fail(`work remains unfinished: ${this.#unrest()}`);
+      isAtRest = this.#unfinished() === null;
+      if (!isAtRest && this.#time.now > restBy) this.#auditor.fail(`work remains unfinished: ${this.#unfinished()}`);
     });
     await this.#time.passUntil(() => isOver() || isAtRest);
     await this.#readAll(isOver);
@@ -282,8 +280,7 @@ export class World {
     this.#time.after(this.#chance.delay(RESTART_MS), () => this.#start(slot), null);
   }
 
-  /** Describes the work that is not finished yet; null if all work is finished. */
-  #unrest(): string | null {
+  #unfinished(): string | null {
     const waiting = this.#clients.filter(({ isDone }) => !isDone);
     if (waiting.length > 0) return `${waiting.length} clients wait for a response`;
     if (this.#cuts.size > 0) return `${this.#cuts.size} requests have no response`;

@@ -1,4 +1,4 @@
-// Tests which series the soak test judges to be flat, using series with known shapes and random noise.
+// Tests `judgeFlatness` with series of known shapes and random noise.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -14,7 +14,7 @@ const SERIES = 300;
 type Shape = (secondsOfLife: number, noise: () => number) => number;
 
 function measured(shape: Shape, random: Random, lifeMinutes = MINUTES): Flatness {
-  // The sum of three random numbers has nearly a normal distribution. The noise is between -1 and 1, usually near 0.
+  // Between -1 and 1, with nearly a normal distribution.
   const noise = () => (2 * (random.next() + random.next() + random.next())) / 3 - 1;
   const readings: Reading[] = [];
   for (let seconds = 0; seconds < MINUTES * 60; seconds += EVERY_SECONDS) {

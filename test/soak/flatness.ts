@@ -1,14 +1,12 @@
-// Decides whether a series stays flat over a long time. The readings of each server process (a "life") are judged
-// separately. The first half of each life is ignored, because caches fill during this time.
+// Decides whether a series rises over a long time: whether its rise is significant and larger than a bound. The points
+// of each server process (a "life") are compared only with each other.
 //
-// The slope of a series is the median slope between two points of the same life (Theil and Sen). Its significance is
-// computed with the test of Mann and Kendall, summed over all lives as Hirsch and Slack do with seasons. A series is
-// not flat if its rise is significant and larger than a bound.
+// The slope is the median slope between two points of a life (Theil and Sen). Its significance is computed with the
+// test of Mann and Kendall, summed over all lives as Hirsch and Slack do with seasons.
 
 import assert from 'node:assert/strict';
 
 export interface Reading {
-  /** The sequence number of the process in the test. */
   readonly life: number;
   readonly seconds: number;
   readonly value: number;
@@ -25,21 +23,20 @@ export interface Flatness {
   /** The median of the judged points. */
   readonly level: number;
   readonly slopePerHour: number;
-  /** The slope multiplied by the length of the longest judged life. */
+  /** `slopePerHour` times the length of the longest judged life. */
   readonly rise: number;
   readonly risePermitted: number;
-  /** The number of rising pairs minus the number of falling pairs, in standard deviations. */
+  /** Rising pairs minus falling pairs, in standard deviations. */
   readonly sigmas: number;
   readonly points: number;
   readonly judgedSeconds: number;
 }
 
-/** This share of each life is ignored at the beginning of the life, because caches are still filling. */
+/** The beginning of each life is ignored, because caches are still filling. */
 const BEGINNING = 0.5;
 const BLOCKS_MAX = 30;
-/** A life with fewer points is not judged. */
 const BLOCKS_MIN = 6;
-/** One in 44 flat series exceeds this value by chance. Far fewer of them rise by more than the bound as well. */
+/** By chance, one in 44 flat series exceeds this value, but few of them also rise by more than the bound. */
 const SIGMAS_MAX = 2;
 
 export function judgeFlatness(readings: readonly Reading[], allowance: Allowance): Flatness {
@@ -75,7 +72,7 @@ function settled(life: readonly Point[]): readonly Point[] {
   return life.filter(({ seconds }) => seconds >= from + BEGINNING * (to - from));
 }
 
-/** Replaces each block of consecutive points with its median, so that a single outlier has no effect. */
+/** Each block becomes its median, so that a single outlier has no effect. */
 function blocksOf(life: readonly Point[]): readonly Point[] {
   const size = Math.max(1, Math.ceil(life.length / BLOCKS_MAX));
   return Array.from({ length: Math.floor(life.length / size) }, (_, index) => {
@@ -98,10 +95,7 @@ function trendOf(lives: readonly (readonly Point[])[]): number {
   return variance === 0 ? 0 : (rising - Math.sign(rising)) / Math.sqrt(variance);
 }
 
-/**
- * The variance, in a series without a trend, of the number of rising pairs minus the number of falling pairs. Equal
- * values reduce the variance.
- */
+/** The variance of rising pairs minus falling pairs in a series without a trend; equal values reduce it. */
 function varianceOf(life: readonly Point[]): number {
   const ofTies = [...Map.groupBy(life, ({ value }) => value).values()].map(({ length }) => kendall(length));
   return kendall(life.length) - sum(ofTies);

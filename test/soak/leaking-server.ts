@@ -1,6 +1,5 @@
-// Makes a server leak, for the controls of the soak test. This module is loaded before all others
-// (`NODE_OPTIONS=--import=…`). The server leaks memory with each request and a file descriptor with every fiftieth
-// request, and gets slower as the leaked memory grows.
+// Makes a server leak memory and file descriptors and get slower, for the controls of the soak test. Must be loaded
+// before all other modules (`NODE_OPTIONS=--import=…`).
 
 import { subscribe } from 'node:diagnostics_channel';
 import { openSync } from 'node:fs';

@@ -1,13 +1,10 @@
-// A clock that a test can move. This module is loaded into a server and its writer thread before all others
-// (`NODE_OPTIONS=--import=…`). It makes `Date.now` return the real time plus the milliseconds in CLOCK_FILE.
+// Moves the clock of a server: `Date.now` returns the real time plus the milliseconds in CLOCK_FILE. Must be loaded
+// before all other modules (`NODE_OPTIONS=--import=…`).
 
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { isMainThread } from 'node:worker_threads';
 
-/**
- * The interval at which each thread reads the file. For this long after a jump, one thread may see the new time and
- * another the old time.
- */
+/** For this long after a jump, one thread may see the new time and another the old time. */
 const LOOK_MS = 20;
 
 const { CLOCK_FILE: file } = process.env;
@@ -28,7 +25,6 @@ function read(file: string, thread: string): number {
   return aheadMs;
 }
 
-/** Sets how far the clocks of all processes that read `file` are ahead of the real time. */
 export function setClock(file: string, aheadMs: number): void {
   writeFileSync(`${file}.new`, String(aheadMs));
   renameSync(`${file}.new`, file);

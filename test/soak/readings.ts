@@ -15,7 +15,7 @@ export type SeriesName = keyof typeof SERIES;
 
 export type Readings = Record<SeriesName, Reading[]>;
 
-/** With fewer responses than this since the previous reading, a 99th percentile would be meaningless. */
+/** With fewer responses, a 99th percentile would be meaningless. */
 const ANSWERS_MIN = 20;
 
 export function canMeasure(): boolean {

@@ -1,6 +1,5 @@
-// Limits the size of SQLite's page caches. With large caches, the memory of a server would grow with its database file
-// for a long time, which would look like a leak. This module must be loaded before all others
-// (`NODE_OPTIONS=--import=…`).
+// Limits SQLite's page caches, because a server that slowly fills large caches would seem to leak memory. Must be
+// loaded before all other modules (`NODE_OPTIONS=--import=…`).
 
 import { DatabaseSync } from 'node:sqlite';
 

@@ -1,6 +1,5 @@
-// Generates the load of a soak test: requests at a fixed rate. The set of end users changes, so that no history grows
-// without bound. The note of each write is its number, and each response is recorded. At the end, the test can
-// therefore check that every acknowledged write is stored.
+// Sends requests at a fixed rate for a changing set of end users, so that no history grows without bound. The note of
+// each write is its number, so that the test can look for every acknowledged write.
 
 import { connect, type Socket } from 'node:net';
 import { answered, KnownTransactions, requestText, type Sent } from '../crash/requests.ts';
@@ -8,19 +7,16 @@ import { type Answer, AnswerReader } from '../load/answer-reader.ts';
 import type { Random } from '../load/random.ts';
 
 const END_USERS = 200;
-/**
- * The number of requests for each end user. The last request stops the cycle, and then a new end user replaces the old
- * one.
- */
+/** After these requests, a new end user replaces the old one. */
 const REQUESTS_AN_END_USER = 60;
-/** All connections are opened at the start, because connections opened later would look like a leak. */
+/** All are opened at the start: connections opened later would look like a leak. */
 const CONNECTIONS = 32;
 const TICK_MS = 5;
-/** The pause before a closed connection is reopened, and before a write that got a 5xx response is retried. */
+/** Also the pause before a write that got a 5xx response is retried. */
 const RECONNECT_MS = 50;
 const REST_MS_MAX = 30_000;
 
-/** Each kind of write as a share of all requests. All other requests are reads. */
+/** Each as a share of all requests; the others are reads. */
 const WRITES: readonly (readonly [Sent['kind'], number])[] = [
   ['add', 0.3],
   ['subtract', 0.22],
@@ -39,7 +35,6 @@ const READS = [
 interface Due {
   readonly text: string;
   readonly at: number;
-  /** Null for a read. */
   readonly sent: Sent | null;
   readonly isAgain: boolean;
 }
@@ -86,10 +81,7 @@ export class SoakClients {
     this.#ticking = setInterval(() => this.#tick(), TICK_MS);
   }
 
-  /**
-   * Sets the address of the server, or null while no server is running. Requests that become due while no server is
-   * running are never sent.
-   */
+  /** Requests that become due while no server is running (null) are never sent. */
   setServer(address: { readonly port: number; readonly secret: string } | null): void {
     this.#address = address;
     this.#waiting.length = 0;
@@ -102,7 +94,6 @@ export class SoakClients {
     return taken.sort((a, b) => a - b);
   }
 
-  /** Stops creating requests, and resolves when all requests have a response, at the latest after `REST_MS_MAX`. */
   async stop(): Promise<void> {
     if (this.#ticking) clearInterval(this.#ticking);
     const by = performance.now() + REST_MS_MAX;
@@ -180,7 +171,7 @@ export class SoakClients {
     else this.#pump();
   }
 
-  /** Repeats only writes with an idempotency key. The outcome of a write without a key remains unknown. */
+  /** A write without an idempotency key is not repeated, because it may already be stored. */
   #sendAgain(due: Due): void {
     if (due.sent?.key) this.#again.push({ ...due, isAgain: true });
   }
@@ -219,7 +210,7 @@ export class SoakClients {
     return { text: requestText(sent, String(this.#address?.secret)), at, sent, isAgain: false };
   }
 
-  /** Drops the text of the response to save memory, because a soak test gets hundreds of thousands of responses. */
+  /** Keeping the text of every response would fill the memory. */
   #learn(sent: Sent, { head, body }: Answer): void {
     sent.answer = { ...answered(head, body), text: '' };
     this.#known.learn(sent);

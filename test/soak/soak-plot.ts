@@ -1,4 +1,4 @@
-// Plots a soak test as one SVG file: one panel for each series, on a common time axis.
+// Plots a soak test as one SVG file, with one panel for each series.
 
 import { scaleLinear } from 'd3-scale';
 import { type Flatness, median } from './flatness.ts';
@@ -13,7 +13,7 @@ const PANEL = 118;
 const PANEL_HEIGHT = 70;
 const TICKS = 3;
 const SHORT_SECONDS = 120;
-/** The top of a vertical axis is at most about this multiple of the median. Larger values are drawn at the top. */
+/** The vertical axis shows at most about this multiple of the median; larger values are drawn at the top. */
 const CEILING_OF_MEDIAN = 8;
 
 const COLORS: Record<SoakEvent['kind'], string> = { kill: '#c0392b', jump: '#b9c4cf', backup: '#d9e8d2' };

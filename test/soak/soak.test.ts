@@ -1,5 +1,5 @@
-// Runs a soak test for a few seconds. It must lose no write despite a kill, clock jumps and backups, and must detect a
-// leaking server. `npm run soak` runs longer, and shows whether memory and latency stay constant.
+// A soak test of a few seconds loses no write despite a kill, clock jumps and backups, and detects a leaking server.
+// `npm run soak` runs longer.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

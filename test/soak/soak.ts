@@ -1,7 +1,5 @@
-// `npm run soak -- --minutes 30 --rate 300 --seed 1 --output soak`: runs the real server for a long time under constant
-// load, with kills, clock jumps and backups. Writes soak.json and soak.svg. Prints whether memory, the number of file
-// descriptors, the size of the write-ahead log and the latencies stayed constant. As a control, `--leaking` runs a
-// server that leaks.
+// `npm run soak -- --minutes 30 --rate 300 --seed 1 --output soak` runs a soak test, and writes soak.json and soak.svg.
+// As a control, `--leaking` runs a server that leaks.
 
 import { writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';

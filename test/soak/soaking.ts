@@ -1,7 +1,6 @@
-// A soak test: the real server runs under constant load. Every few seconds, the test measures memory, the number of
-// file descriptors, the size of the write-ahead log, and latencies. At the end, the test looks for every acknowledged
-// write in the ledger. It also restores the last backup, and looks there for every write that was acknowledged before
-// the backup began.
+// Runs the real server under constant load, with kills, clock jumps and backups, and measures it every few seconds. At
+// the end, the ledger must contain every acknowledged write, and the last backup every write acknowledged before it
+// began.
 
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -32,7 +31,7 @@ export interface SoakPlan {
 export interface SoakEvent {
   readonly seconds: number;
   readonly kind: 'kill' | 'jump' | 'backup';
-  /** The downtime after a kill, the size of a clock jump, or the duration of a backup, in milliseconds. */
+  /** The downtime after a kill, the size of a clock jump, or the duration of a backup. */
   readonly ms: number;
 }
 
@@ -48,7 +47,7 @@ export interface Soak {
   readonly lostInBackup: number;
   readonly checkedInBackup: number;
   readonly wrong: readonly string[];
-  /** The sum of all forward clock jumps, in days. */
+  /** The sum of all forward clock jumps. */
   readonly days: number;
   readonly events: readonly SoakEvent[];
   readonly readings: Readings;
@@ -59,17 +58,11 @@ const PRELOADS = ['movable-clock.ts', 'leaking-server.ts', 'small-caches.ts'].ma
 );
 const HOUR_MS = 3_600_000;
 const JUMP_HOURS_MAX = 48;
-/**
- * The retention of idempotency records. In a long soak test, the clock jumps forward by more than this in total, so
- * records expire during the test.
- */
+/** A long soak test jumps forward by more than this in total, so that idempotency records expire. */
 const KEEP_KEYS_HOURS = '240';
 const BACK_EVERY = 4;
 const BACK_HOURS_MAX = 6;
-/**
- * All kills happen in this first fraction of the run. Then a single process runs until the end, long enough to show
- * whether its memory grows.
- */
+/** After this fraction, one process runs until the end, long enough to show whether its memory grows. */
 const KILLING = 1 / 6;
 const LOG_LINE_OF_AN_ERROR = /"level":(?:50|60)|^\s+at /m;
 
@@ -130,7 +123,6 @@ class Soaked {
     };
   }
 
-  /** Kills the server when this process exits, because the server would otherwise keep running. */
   readonly #killServer = () => void this.#server?.kill('SIGKILL');
 
   async run(): Promise<Soak> {
@@ -267,7 +259,6 @@ class Soaked {
     this.#backup = { file, before };
   }
 
-  /** Returns how many writes are missing from the last backup, but were acknowledged before the backup began. */
   async #lostInBackup(): Promise<number> {
     if (this.#backup === null) return 0;
     const restored = ledgerAt(join(this.#folder, 'restored.db'));
@@ -279,7 +270,7 @@ class Soaked {
     const server = new Running(['serve'], { ...this.#environment, ...restored });
     try {
       const effects = await this.#effects(`http://127.0.0.1:${await portOf(server)}`);
-      // Counts only missing writes, because a backup may contain writes that were acknowledged after the backup began.
+      // Counts only missing writes: the backup may contain writes that were acknowledged after it began.
       this.#wrong.push(...effects.unread.values());
       return compared(effects, this.#backup.before).lost;
     } finally {

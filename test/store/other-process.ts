@@ -1,5 +1,5 @@
-// A program that a test runs in another process, so that the test can kill it: `node other-process.ts WORK FILE`. WORK
-// says what the program does with the ledger in FILE. The program prints lines of JSON to standard output.
+// A program that a test can kill: `node other-process.ts WORK FILE` does WORK with the ledger in FILE, and prints lines
+// of JSON.
 
 import { createApiKey } from '../../src/store/key-store.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';

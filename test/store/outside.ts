@@ -13,11 +13,10 @@ export const PAGE_BYTES = 2_048;
 
 interface OtherProcess {
   readonly shell?: string;
-  /** The user id of the process, and its group id, which is the same number. */
+  /** The user id and the group id of the process. */
   readonly user?: number;
 }
 
-/** Starts `other-process.ts` on the file. `answer` parses the next line that this process prints. */
 export function otherProcess(t: TestContext, work: string, file: string, { shell, user }: OtherProcess = {}) {
   const script = join(import.meta.dirname, 'other-process.ts');
   const command = [process.execPath, script, work, file];
@@ -38,7 +37,6 @@ export function otherProcess(t: TestContext, work: string, file: string, { shell
   return { answer, kill };
 }
 
-/** Runs SQL on the file as another program would, without CHECK constraints. */
 export function byHand(file: string, sql: string): void {
   const db = new DatabaseSync(file, { timeout: 5_000 });
   db.exec(`PRAGMA ignore_check_constraints = ON; ${sql}`);
@@ -54,13 +52,13 @@ export function readByHand(file: string, sql: string) {
   }
 }
 
-/** Makes a ledger file, and one copy for each page. In each copy, 64 bytes of that page are inverted, from `offset`. */
+/** Makes a ledger file, and a copy for each page with 64 bytes of that page inverted, from `offset`. */
 export async function damaged(whole: string, offset: number) {
   await makeHistory(whole);
   const bytes = readFileSync(whole);
   return Array.from({ length: bytes.length / PAGE_BYTES }, (_, page) => {
     const copy = Buffer.from(bytes);
-    // The 100-byte header of the file, at the beginning of the first page, stays intact.
+    // The 100-byte header of the file stays intact.
     const from = page * PAGE_BYTES + (page === 0 && offset === 0 ? 100 : offset);
     for (let at = from; at < from + 64; at++) copy[at] = ~(copy[at] as number);
     const file = `${whole}.${page}`;
@@ -78,7 +76,6 @@ export function contentOf(file: string): unknown {
   return rows;
 }
 
-/** Returns the number of locks on the file in /proc/locks, or 0 if the system has no /proc/locks. */
 export function locksOf(file: string): number {
   if (!existsSync('/proc/locks')) return 0;
   const inode = `:${statSync(file).ino} `;

@@ -1,5 +1,4 @@
-// The store contract: the tests that every store must pass. Each test ends with two audits of its ledger: before and
-// after the totals are brought up to date.
+// The tests that every store must pass. Each test audits its ledger before and after the totals are brought up to date.
 
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
@@ -39,13 +38,9 @@ export interface Contract {
   itOnRealClock(sentence: string, work: (ledger: ContractLedger) => Promise<void>): void;
 }
 
-/** The timeout of a test. If a store never responds, only the current test fails, and the other tests continue. */
 const TEST_MS_MAX = 60_000;
 
-/**
- * @param clock `real` leaves out the tests that move the clock; `movable` leaves out those that let real time pass
- * @param concurrency how many tests run at the same time; more than one is useful if the store mostly waits
- */
+/** @param clock `real` skips the tests that move the clock; `movable` skips the tests that let real time pass */
 export function storeContract(name: string, make: NewLedger, clock: 'movable' | 'real', concurrency = 1): void {
   const it: Contract['it'] = (sentence, work) =>
     void test(sentence, { timeout: TEST_MS_MAX }, (t) => withLedger(t, make, work));

@@ -24,18 +24,17 @@ import type { LedgerStore } from '../../src/store/ledger-store.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import type { AuditReport, LedgerTools } from '../../src/store/tools/ledger-tools.ts';
 
-/** Noon on a Saturday that is the last day of a month, because the ledger must not depend on weekdays or months. */
+/** A Saturday and the last day of a month, because the ledger must not depend on weekdays or months. */
 export const NOON = Date.UTC(2026, 0, 31, 12);
 
 export const EVERYTHING: IdRange = idsBetween(0, INSTANT_MAX);
 
 const folders: string[] = [];
-// Deletes the folders at exit, after all hooks, because hooks close the stores.
+// Runs after all hooks, because hooks close the stores in these folders.
 process.once('exit', () => {
   for (const folder of folders) rmSync(folder, { recursive: true, force: true });
 });
 
-/** Creates a temporary folder, which is deleted when this process exits. */
 export function temporaryFolder(): string {
   const folder = realpathSync(mkdtempSync(join(tmpdir(), 'scrip-test-')));
   folders.push(folder);
@@ -46,7 +45,6 @@ export function temporaryFile(): string {
   return join(temporaryFolder(), 'scrip.db');
 }
 
-/** An end user that is identified by a number or a UUID. The methods create commands for this end user. */
 export class EndUser {
   readonly key: EndUserKey;
   readonly #actor: string;
@@ -116,7 +114,7 @@ export function keyed(command: WriteCommand, key: string, requestId: string): Wr
 
 export const ACCEPTED: Result = { refused: null };
 
-/** An outcome without its transaction id, which differs in each run. */
+/** Omits the transaction id, because the id differs in each run. */
 export type Result = (Omit<Accepted, 'transactionId'> | Refusal) & Pick<Outcome, 'replayOf'>;
 
 export function resultOf(outcome: Outcome | null): Result | null {
@@ -149,7 +147,7 @@ export async function transactionsOf(store: Listed, { key }: EndUser, limit = 1_
   }
 }
 
-/** Returns all stored transactions of an end user as texts like `+100 add` and `-30 subtract`, latest first. */
+/** Returns texts like `+100 add` and `-30 subtract`, latest first. */
 export async function historyOf(store: Listed, user: EndUser): Promise<string[]> {
   const transactions = await transactionsOf(store, user);
   return transactions.map(({ amount, kind }) => `${amount > 0 ? '+' : ''}${amount} ${kind}`);
@@ -159,7 +157,6 @@ export interface Audited extends AuditReport {
   readonly findings: readonly Finding[];
 }
 
-/** If an audit of a small ledger reports more findings than this, the audit will probably never end. */
 const FINDINGS_MAX = 1_000;
 export const ENDLESS = 'the audit does not end';
 
@@ -181,7 +178,6 @@ export function idsOf(outcomes: readonly (Outcome | null)[]): (TransactionId | n
   return outcomes.map((outcome) => (outcome?.refused === null ? outcome.transactionId : null));
 }
 
-/** `oneTime` and `namesake` have the same UUID in different accounts. */
 export const PEOPLE = {
   oneTime: new EndUser(1, 1),
   renewing: new EndUser(1, 2),
@@ -193,10 +189,7 @@ export const PEOPLE = {
   namesake: new EndUser(2, 1),
 } as const;
 
-/**
- * Makes a ledger with cycles, transactions and holds of all kinds, with credits that rolled over, and with the largest
- * amount and the longest validity. The totals include all postings.
- */
+/** The totals of this ledger include all postings. */
 export async function makeHistory(file: string): Promise<void> {
   let now = NOON;
   const { oneTime, renewing, replacing, rich, eternal, holding, planning, namesake } = PEOPLE;

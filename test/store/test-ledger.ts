@@ -22,13 +22,11 @@ export interface PluggedLedger {
   open(): Promise<Stores>;
   /** A server may have the ledger open at the same time. */
   openTools(): Promise<LedgerTools>;
-  /** Opens the tables of accounts while a server has the ledger open. Absent if the ledger has no such tables. */
+  /** Absent if the ledger has no tables of accounts. */
   openAccounts?(): AccountDatabase;
-  /**
-   * Replaces the ledger with the state that a crash at this moment would leave. Absent if a crash would change nothing.
-   */
+  /** Restores the state that a crash at this moment would leave. Absent if a crash would change nothing. */
   crash?(): void;
-  /** Makes every COMMIT of a write fail without effect, or succeed again. Absent if the store does not support this. */
+  /** Absent if the store cannot make COMMITs fail. */
   failCommits?(isFailing: boolean): Promise<void>;
   remove(): Promise<void>;
 }
@@ -36,7 +34,6 @@ export interface PluggedLedger {
 /** A store with a real clock ignores `wall`. */
 export type NewLedger = (wall: () => Instant) => Promise<PluggedLedger>;
 
-/** More steps than any test needs, so that an endless loop makes its test fail. */
 const STEPS_MAX = 10_000;
 
 export class TestLedger {
@@ -80,7 +77,6 @@ export class TestLedger {
     return this.store.write(commands, () => {});
   }
 
-  /** Like `write`, but returns the outcomes without their transaction ids. */
   async results(commands: readonly Command[]): Promise<readonly (Result | null)[]> {
     return (await this.write(commands)).map(resultOf);
   }
@@ -120,7 +116,6 @@ export class TestLedger {
     await repeat(() => this.events.deriveNext(derive));
   }
 
-  /** Brings the totals and the summaries of end users up to date. */
   async consumeFeed(): Promise<void> {
     await repeat(() => this.store.totals.catchUp());
     await repeat(() => this.summaries.catchUp());
@@ -139,7 +134,6 @@ export class TestLedger {
     }
   }
 
-  /** Changes the tables of accounts, as the console does. */
   async withAccounts(work: (queries: AccountQueries) => Promise<unknown>): Promise<void> {
     const { openAccounts } = this.#plugged;
     assert(openAccounts, 'the ledger has tables of accounts');
@@ -160,7 +154,7 @@ export class TestLedger {
     this.#stores = await this.#plugged.open();
   }
 
-  /** @param end stops the old process; anything that this process still writes is lost */
+  /** @param end stops the old process, whose later writes are lost */
   async crash(end: () => Promise<void> = async () => {}): Promise<void> {
     this.#plugged.crash?.();
     await end();

@@ -1,5 +1,4 @@
-// Tests the delivery of events to endpoints by one process: the order of the events, when positions are stored, and
-// what is never logged.
+// Tests how one process delivers events to endpoints: their order, the stored positions, and what is never logged.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -72,7 +71,6 @@ test('up to ten requests are sent at once, but one at a time and in order for ea
       open.delete(user);
       response.end();
     });
-    // Answer the first ten requests only after all ten have arrived.
     if (openMax === 10) for (const answer of answers.splice(0)) answer();
   };
   const { id } = await addEndpoint(setting, receiver.url());
@@ -100,7 +98,6 @@ test('a failed event and later events of its end user wait, and events of other 
   assert(summary.oldestPendingAt !== null && summary.lastDeliveredAt !== null);
   assert(job.oldestAgeMs() > 0);
 
-  // A new event of the same end user waits behind the pending events.
   const [late] = setting.events.add('u1');
   await until(async () => (await storedPosition(setting, id)) === 9, job);
   isBroken = false;
@@ -166,11 +163,6 @@ test('requests without a response do not delay events of other end users', async
   assert.equal((await pendingIds(setting, id)).length, 3);
 });
 
-/**
- * Delivers three events to an endpoint that delays its responses.
- *
- * @returns whether a position was stored before the first response
- */
 async function storesTooEarly(t: Parameters<typeof webhookSetting>[0]): Promise<boolean> {
   await using receiver = await Receiver.start();
   const setting = await webhookSetting(t);
@@ -212,7 +204,7 @@ test('after a crash, the next process delivers all events that the crashed proce
   const { id } = await addEndpoint(setting, receiver.url());
   const crashing = setting.job();
   await until(() => answered > 12, crashing);
-  // From here on, `crashing` runs no more rounds, like a job whose process has crashed.
+  // `crashing` runs no more rounds, like a job in a crashed process.
   receiver.answer = withStatus(200);
   const job = setting.job();
   await until(async () => (await storedPosition(setting, id)) === 30, job);
@@ -236,7 +228,7 @@ test('a secret that was encrypted with another key causes one log line, and othe
   );
   assert.equal(setting.log.length, 1);
   assert.match(setting.log[0] ?? '', /WEBHOOK_KEY/);
-  // The previous secret stays unreadable, so webhooks are signed only with the new secret.
+  // The previous secret stays unreadable, so only the new secret signs webhooks.
   await setting.endpoints.rotate(ACCOUNT, 1);
   await until(() => receiver.received.length === 2, job);
 });

@@ -1,5 +1,4 @@
-// Tests the management of endpoints: the operations of the console and the command line, and how the webhook job
-// applies the changes.
+// Tests the operations that manage endpoints, and how the webhook job applies the changes.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

@@ -1,5 +1,4 @@
-// Tests webhooks on PostgreSQL: the operations work as on SQLite, and several processes share the endpoints. The clock
-// of the database decides when the lease of a process ends.
+// Tests webhooks on PostgreSQL. Several processes share the endpoints, and the clock of the database ends their leases.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -122,7 +121,7 @@ describe('webhooks on PostgreSQL', { timeout: 120_000 }, () => {
     await until(() => receiver.received.length >= 80, first, second);
     await rounds(5, first, second);
     assert.equal(receiver.received.length, 80);
-    // From here on, `first` runs no more rounds, like a job whose process has disappeared.
+    // `first` runs no more rounds, like a job in a crashed process.
     await until(async () => new Set(await holders()).size === 1, second);
     setting.events.add('u1', 1);
     await until(() => receiver.ids.length === 11 && receiver.received.length >= 88, second);

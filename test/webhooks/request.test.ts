@@ -23,7 +23,6 @@ function post(sender: WebhookRequests, url: string, signal = new AbortController
   return sender.send({ url, headers: { 'webhook-id': 'evt_1' }, body: '{"a":"é"}', signal });
 }
 
-/** Sends one request to a new receiver, which responds with `answer`. */
 async function sendTo(t: TestContext, answer: Answer, options: Partial<RequestOptions> = {}): Promise<Sent> {
   const receiver = await Receiver.start();
   t.after(() => receiver[Symbol.asyncDispose]());
@@ -31,7 +30,6 @@ async function sendTo(t: TestContext, answer: Answer, options: Partial<RequestOp
   return { ...(await post(requests(t, options), receiver.url('/hook?x=1'))), receiver };
 }
 
-/** Starts a TCP server that passes each connection to `onConnection`. @returns its URL */
 async function rawServer(t: TestContext, onConnection: Parameters<Server['on']>[1]): Promise<string> {
   const server = createServer().on('connection', onConnection).listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -274,13 +272,13 @@ test('a webhook is sent to the address that was checked, and each new connection
   const receiver = await Receiver.start();
   t.after(() => receiver[Symbol.asyncDispose]());
   let lookups = 0;
-  // The second lookup returns an address that is refused, so the first request would fail if it made two lookups.
+  // The second lookup returns a refused address, so the first request would fail if it made two lookups.
   const resolve = () => Promise.resolve(lookups++ === 0 ? ['127.0.0.1'] : ['10.0.0.1']);
   const sender = requests(t, { resolve });
   const url = `http://hooks.localhost:${receiver.port}/`;
   assert.equal((await post(sender, url)).kind, 'delivered');
   assert.equal(lookups, 1);
-  // The next request needs a new connection, which causes the second lookup.
+  // A new connection causes the second lookup.
   sender.close();
   assert.equal((await post(sender, url)).error, 'Scrip sends webhooks without TLS only to loopback addresses.');
   assert.equal(receiver.received.length, 1);

@@ -27,7 +27,7 @@ test('an endpoint that fails five times in a row gets no more events until a ret
   const job = setting.job({ now: () => now, retryDelay: (failures) => failures * 1_000 });
   await until(() => receiver.received.length >= 10, job);
   await rounds(10, job);
-  // Ten requests are sent at once, and one more after each of the first four failures.
+  // Scrip sends ten requests at once, and one more after each of the first four failures.
   const tried = receiver.received.length;
   assert(tried <= 14, `${tried} were sent`);
   const { pagesRead } = setting.events;

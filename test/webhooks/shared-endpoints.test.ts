@@ -1,4 +1,4 @@
-// Tests several processes that deliver the events of one ledger: at any time, only one of them delivers to an endpoint.
+// Tests that only one of several processes delivers events to an endpoint at a time.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -9,10 +9,7 @@ import { addEndpoint, Receiver, rounds, type Setting, until, webhookSetting } fr
 
 const LEASES = { leaseMs: 400, renewMs: 50, safeMs: 250 };
 
-/**
- * Creates a job that shares the endpoints with other jobs, as if each job were in its own process. A job that runs no
- * more rounds behaves like a crashed process.
- */
+/** A job that runs no more rounds behaves like a crashed process. */
 function sharingJob(setting: Setting): WebhookJob {
   return setting.job({ leases: LEASES });
 }
@@ -59,7 +56,7 @@ test('a process whose lease was not renewed in time stops sending', async (t) =>
   const job = sharingJob(setting);
   await until(async () => (await holders(setting)).length === 1, job);
   await rounds(2, job);
-  // During this pause, no round runs, as if the database did not respond.
+  // No round runs during this pause, as if the database did not respond.
   await setTimeout(LEASES.safeMs + 50);
   setting.events.add('u1', 5);
   job.nudge();

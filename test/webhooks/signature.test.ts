@@ -1,4 +1,4 @@
-// Tests the signatures and the secrets of webhooks. The Standard Webhooks library verifies the signatures.
+// Tests the secrets of webhooks, and verifies their signatures with the Standard Webhooks library.
 
 import assert from 'node:assert/strict';
 import { readFileSync, statSync, writeFileSync } from 'node:fs';

@@ -1,5 +1,4 @@
-// Helpers for the tests of webhooks: a receiver, an event log in memory, a ledger file, and jobs that deliver events to
-// the receiver.
+// Helpers for the tests of webhooks: a receiver, event logs, and jobs that deliver events to the receiver.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -29,7 +28,6 @@ export interface Received {
 
 export type Answer = (request: Received, response: ServerResponse) => void;
 
-/** An HTTP server that records each request that it receives. `answer` sends the response. */
 export class Receiver implements AsyncDisposable {
   readonly received: Received[] = [];
   answer: Answer = (_request, response) => response.end();
@@ -57,7 +55,6 @@ export class Receiver implements AsyncDisposable {
     return `http://127.0.0.1:${this.port}${path}`;
   }
 
-  /** The distinct ids of the received events, in the order in which they first arrived. */
   get ids(): string[] {
     return [...new Set(this.received.map(({ id }) => id))];
   }
@@ -76,12 +73,11 @@ export function withStatus(status: number, text = ''): Answer {
   };
 }
 
-/** An event log of one account in memory. The position of an event is its number, counted from 1. */
+/** The position of an event is its number, counted from 1. */
 export class MemoryEvents implements Pick<EventLog, 'page' | 'positionBefore'> {
   readonly events: LoggedEvent[] = [];
   pagesRead = 0;
 
-  /** Adds events of an end user, and returns their ids. */
   add(endUserId: string, count = 1, type: EventType = 'credits.added'): string[] {
     return Array.from({ length: count }, () => {
       const number = this.events.length + 1;
@@ -115,20 +111,18 @@ export interface Setting {
   readonly events: MemoryEvents;
   readonly endpoints: Endpoints;
   readonly secrets: SecretBox;
-  /** The log lines of the jobs, as JSON. */
   readonly log: string[];
-  /** Creates a job whose rounds the test runs with `until`, `rounds` or `tick`. The job stops when the test ends. */
+  /** The job runs rounds only in `until`, `rounds` and `tick`, and stops when the test ends. */
   job(options?: Partial<WebhookOptions>): WebhookJob;
 }
 
-/** Creates a ledger file with one account, and the objects that deliver its webhooks. */
 export async function webhookSetting(t: TestContext, now: () => number = Date.now): Promise<Setting> {
   const file = temporaryFile();
   await (await openSqliteStore(file)).ledger.close();
   return settingOn(t, openSqliteAccountDatabase(file), now);
 }
 
-/** @param database the database of a new ledger; closed at the end of the test */
+/** @param database a new ledger; closed at the end of the test */
 export async function settingOn(
   t: TestContext,
   database: AccountDatabase,
@@ -164,7 +158,7 @@ export async function addEndpoint(
   return { id: endpoint.id, secret };
 }
 
-/** Runs rounds of the jobs until a condition is true, for at most 20 seconds. */
+/** Fails after 20 seconds. */
 export async function until(
   condition: () => boolean | Promise<boolean>,
   ...jobs: readonly WebhookJob[]
@@ -203,7 +197,6 @@ export async function pendingIds({ database }: Setting, id: number): Promise<str
   return rows.map((row) => row.event_id);
 }
 
-/** Returns the ids of the events of an end user, in the order in which they were received. */
 export function receivedOf(receiver: Receiver, endUserId: string): string[] {
   return receiver.received.filter(({ body }) => JSON.parse(body).data.end_user_id === endUserId).map(({ id }) => id);
 }

@@ -1,4 +1,4 @@
-// The concurrency limit of an account, which depends on the throughput of the store.
+// The concurrency limit of an account depends on the throughput of the store.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

@@ -1,4 +1,4 @@
-// The page queue: how many pages are read in one turn of the event loop, and in which order.
+// How many pages are read in one turn of the event loop, and in which order.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -7,10 +7,6 @@ import { NotBegun } from '../../batching/group-commit.ts';
 import { PAGES_AT_ONCE } from '../limits.ts';
 import { PageQueue } from './page-queue.ts';
 
-/**
- * Returns a page queue whose reads last until the next turn of the event loop. `began` lists the accounts of the reads
- * that have begun, in order.
- */
 function recorded() {
   const pages = new PageQueue();
   const began: number[] = [];

@@ -1,4 +1,4 @@
-// A cursor can be read for the end user for whom it was written, and for no other.
+// A cursor is valid for one end user only.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

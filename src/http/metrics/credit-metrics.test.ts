@@ -1,4 +1,4 @@
-// The metrics of credits by account, API key and kind: what is counted, and the limit on the number of series.
+// The metrics of credits by account, API key and kind, and the limit on the number of series.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

@@ -1,4 +1,4 @@
-// Tests the text format of digests. A file has one line for each digest; Scrip rejects a file with anything else.
+// Tests the text format of digests: one digest per line and nothing else.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

@@ -1,5 +1,4 @@
-// A real browser for tests: starts Chromium from npm, collects the errors of each page, and finds accessibility
-// problems with axe.
+// Runs Chromium for tests, collects the errors of each page, and finds accessibility problems with axe.
 
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -7,7 +6,7 @@ import { createRequire } from 'node:module';
 import sparticuz from '@sparticuz/chromium';
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
 
-/** A slow step on a busy machine must pass, and a step that hangs must fail before the timeout of the whole test. */
+/** A step that hangs must fail before the timeout of the whole test. */
 const STEP_TIMEOUT_MS = 15_000;
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
@@ -19,9 +18,8 @@ export interface Visit {
 }
 
 /**
- * The Chromium package sets these flags for serverless functions; the tests remove the flags. With a single process,
- * closing a page would close the browser. The pages need no GPU emulation: when axe checked 38 pages, the emulation
- * took 6.5 of 16.3 seconds of processor time.
+ * The Chromium package sets these flags for serverless functions. In a single process, closing a page would close the
+ * browser. The emulation of a GPU took 6.5 of 16.3 seconds of processor time.
  */
 const SERVERLESS_FLAGS =
   /^--(?:single-process|in-process-gpu|ignore-gpu-blocklist|use-gl|use-angle|enable-unsafe-swiftshader)\b/;
@@ -31,7 +29,6 @@ export async function launchBrowser(): Promise<Browser> {
   return chromium.launch({ executablePath: await sparticuz.executablePath(), args, headless: true });
 }
 
-/** Opens a page that shares no data with other pages, not even cookies. */
 export async function visit(browser: Browser, options: BrowserContextOptions = {}): Promise<Visit> {
   const context = await browser.newContext(options);
   context.setDefaultTimeout(STEP_TIMEOUT_MS);
@@ -40,7 +37,7 @@ export async function visit(browser: Browser, options: BrowserContextOptions = {
   page.on('pageerror', (error) => errors.push(`thrown: ${error.message}`));
   page.on('requestfailed', (request) => {
     const reason = request.failure()?.errorText;
-    // If a test leaves a page that is loading, the browser aborts the navigation request; this is no error.
+    // The browser aborts a navigation if a test leaves a page that is loading.
     if (!(request.isNavigationRequest() && reason === 'net::ERR_ABORTED'))
       errors.push(`failed: ${request.url()} ${reason}`);
   });
@@ -52,11 +49,10 @@ export async function visit(browser: Browser, options: BrowserContextOptions = {
 
 export const PHONE: BrowserContextOptions = { viewport: { width: 360, height: 740 }, isMobile: true, hasTouch: true };
 
-/** `colors` selects only the rules about colors: color-contrast and link-in-text-block. */
 export type Rules = 'all' | 'colors';
 
 export async function axeViolations(page: Page, rules: Rules = 'all'): Promise<string[]> {
-  // Evaluate axe in the page, because the Content-Security-Policy would block a script element.
+  // The Content-Security-Policy would block a script element.
   await page.evaluate(AXE);
   return page.evaluate(async (rules) => {
     const { axe } = globalThis as unknown as {
@@ -82,7 +78,6 @@ export async function assertSound({ page, errors }: Visit, name: string, rules: 
   assert.deepEqual(await overflow(page), null, `${name} is wider than the screen`);
 }
 
-/** Describes the element that makes the page wider than the screen, with the excess width. Null if the page fits. */
 async function overflow(page: Page): Promise<string | null> {
   return page.evaluate(`(() => {
     const { scrollWidth, clientWidth } = document.documentElement;

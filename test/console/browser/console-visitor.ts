@@ -1,4 +1,4 @@
-// A user of the console in a real browser. Finds links, buttons and fields by their labels.
+// A user of the console in a real browser, who finds links, buttons and fields by their labels.
 
 import assert from 'node:assert/strict';
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
@@ -87,7 +87,6 @@ export class ConsoleVisitor {
   }
 }
 
-/** @returns the HTTP status of the response */
 export async function callApi(url: string, key: string, path: string, fields: object): Promise<number> {
   const response = await fetch(`${url}${path}`, {
     method: 'POST',

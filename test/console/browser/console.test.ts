@@ -1,5 +1,5 @@
-// The console end to end: a real browser uses the real service on each store, with the mouse, with only the keyboard,
-// on a phone, and without JavaScript.
+// Tests the console in a real browser on each store: with the mouse, with only the keyboard, on a phone, and without
+// JavaScript.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -253,7 +253,7 @@ for (const [name, store] of Object.entries(STORES)) {
   });
 }
 
-// The appearance and the controls of pages do not depend on the store, so these tests run on only one store.
+// The appearance of pages does not depend on the store, so these tests run on only one store.
 describe('Pages of the console in a browser', () => {
   const { arrive, url } = consoleOn(STORES.SQLite);
 

@@ -1,5 +1,4 @@
-// The banner and the page of the test clock in a real browser: accessible, on wide screens and on phones, in both color
-// schemes, and with and without the script.
+// Tests the banner and the page of the test clock in a real browser, with and without JavaScript.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';

@@ -1,5 +1,4 @@
-// Tests concurrent requests: no credit is spent twice or lost, and exactly one of several concurrent starts creates a
-// cycle.
+// Tests concurrent requests: no credit is spent twice or lost, and concurrent starts create exactly one cycle.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';

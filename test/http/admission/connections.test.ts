@@ -1,5 +1,5 @@
-// Tests the limits of connections: how many may be open, how long a request may take to arrive, how long a response may
-// stay unread, how many headers a request may have, and how long a stopping service waits for requests.
+// Tests the limits of connections: how many may be open, how many headers a request may have, and how long requests,
+// unread responses and the shutdown may take.
 
 import assert from 'node:assert/strict';
 import { subscribe } from 'node:diagnostics_channel';
@@ -153,7 +153,7 @@ function otherEndOf({ socket }: RawConnection): Socket | undefined {
 
 const ASKED = 80;
 
-/** Requests more data than the buffers between server and client can hold, and reads none of it. */
+/** The responses do not fit into the buffers between server and client. */
 async function askAndNotRead(scrip: Scrip): Promise<RawConnection> {
   const connection = await RawConnection.open(scrip);
   connection.socket.pause();
@@ -167,7 +167,7 @@ test('a client that reads none of its responses is disconnected after a timeout'
   await scrip.call('GET', '/healthz');
   const connection = await askAndNotRead(scrip);
   const started = performance.now();
-  // The client reads nothing and does not notice a closed connection, so look at the server's socket.
+  // A client that reads nothing does not notice a closed connection, so look at the server's socket.
   await eventually(() => otherEndOf(connection)?.destroyed === true, 'the server closes the connection');
   const tookMs = performance.now() - started;
   assert(tookMs >= 0.9 * unreadAnswerMs && tookMs < 2 * unreadAnswerMs, `${tookMs} ms`);

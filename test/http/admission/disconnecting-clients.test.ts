@@ -1,4 +1,4 @@
-// Tests clients that disconnect before they get a response. Scrip cancels their queued commands.
+// Tests clients that disconnect before they get a response: Scrip cancels their queued commands.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';

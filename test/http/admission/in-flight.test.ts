@@ -1,5 +1,4 @@
-// Tests the limits on requests in flight: one for each account, and one for the whole process. Requests beyond a limit
-// are refused at once.
+// Tests the limits on requests in flight: one for each account, and one for the whole process.
 
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
@@ -7,8 +6,8 @@ import { postText, RawConnection, sendRaw } from '../raw-connection.ts';
 import { assertProblem, eventually, type Scrip, someone, startScrip } from '../running-service.ts';
 import { stallWrites } from '../stalled-writes.ts';
 
-/** The limit of the process. An account may use half of this limit while no other account has requests in flight. */
 const IN_FLIGHT_MAX = 60;
+/** The limit of an account while no other account has requests in flight. */
 const ALONE = IN_FLIGHT_MAX / 2;
 
 async function start(t: TestContext): Promise<Scrip> {

@@ -90,12 +90,12 @@ for (const store of ['a running store', 'a store that stalls for a while']) {
     assert.deepEqual(statuses, expected);
     assert.equal((await scrip.balance(user)).active_balance, 0);
     const growth = growthOf();
-    assert(growth < MEMORY_GROWTH_MAX, `memory grew by ${growth} MiB`);
+    assert(growth < MEMORY_GROWTH_MIB_MAX, `memory grew by ${growth} MiB`);
   });
 }
 
-/** The maximum memory growth in MiB. The server and the client run in the same process. Measured growth: under 60. */
-const MEMORY_GROWTH_MAX = 160;
+/** Measured: under 60. The server and the client run in the same process. */
+const MEMORY_GROWTH_MIB_MAX = 160;
 
 function watchMemory(): () => number {
   const before = process.memoryUsage().rss;

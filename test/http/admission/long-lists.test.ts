@@ -1,5 +1,5 @@
-// Tests how long other requests wait while many clients read long lists. The tests measure a wait by the number of
-// pages that the server reads in the meantime, not in milliseconds.
+// Tests how long other requests wait while many clients read long lists. The tests count the pages that the server
+// reads in the meantime, not milliseconds.
 
 import assert from 'node:assert/strict';
 import { after, before, type TestContext, test } from 'node:test';
@@ -16,10 +16,7 @@ import { eventually, type Scrip, someone, startScrip } from '../running-service.
 const PAGES = 5;
 const TRANSACTIONS = (1 + PAGES) * READ_TRANSACTIONS;
 const READERS = 40;
-/**
- * The number of transactions per batch. It is low, because each read of an end user replays a batch until its postings
- * are flushed.
- */
+/** Low, because each read of an end user replays a batch until its postings are flushed. */
 const PER_BATCH = 50;
 
 let scrip: Scrip;
@@ -49,10 +46,7 @@ const asked = (path: string, endUser: string, header = '') =>
   `GET ${path}?end_user_id=${endUser} HTTP/1.1\r\nHost: scrip\r\nAuthorization: Bearer ${scrip.writeKey}\r\n${header}\r\n`;
 const list = (header = '') => asked('/get-all-user-transactions', user, header);
 
-/**
- * Opens connections and waits until the server has accepted all of them. Node accepts only one connection per turn of
- * the event loop.
- */
+/** Node accepts only one connection per turn of the event loop, so wait until all are accepted. */
 async function connections(count: number): Promise<RawConnection[]> {
   const opened = await Promise.all(Array.from({ length: count }, () => RawConnection.open(scrip)));
   for (const connection of opened) {
@@ -62,9 +56,6 @@ async function connections(count: number): Promise<RawConnection[]> {
   return opened;
 }
 
-/**
- * Records the cursor of each page that the server reads. The first page of a list has no cursor and is not recorded.
- */
 function watchPages(t: TestContext): string[] {
   const { ledger } = scrip.service.stores;
   const transactions = ledger.transactions.bind(ledger);

@@ -1,4 +1,4 @@
-// Bytes that are not a valid HTTP request get a problem document and do not affect other connections.
+// Tests bytes that are not a valid HTTP request: they get a problem document, and other connections are not affected.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -97,7 +97,7 @@ test('if invalid bytes follow a valid request, the problem document for the byte
   const user = someone();
   const connection = await RawConnection.open(scrip);
   connection.send(`${postText(scrip, '/add', { end_user_id: user, amount: 5 })}this is no request\r\n\r\n`);
-  // The valid request may get its own response or none. A 400 would wrongly say that the valid request changed nothing.
+  // A 400 would wrongly say that the valid request changed nothing.
   const reply = await connection.answer();
   await connection.untilClosed();
   const { active_balance } = await scrip.balance(user);

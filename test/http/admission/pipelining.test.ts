@@ -1,6 +1,4 @@
-// Tests pipelining: a client sends several requests on one connection without waiting for responses. The server
-// processes pipelined requests one after the other, so they delay other clients no more than if the client waited for
-// each response.
+// Tests pipelining: pipelined requests delay other clients no more than sequential requests.
 
 import assert from 'node:assert/strict';
 import { after, before, mock, test } from 'node:test';

@@ -1,5 +1,5 @@
-// Tests that when the service stops, for example after a SIGTERM, requests in flight get responses, new connections are
-// not accepted, and idle connections do not delay the stop.
+// Tests the shutdown: requests in flight get responses, new connections are not accepted, and idle connections do not
+// delay the shutdown.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';

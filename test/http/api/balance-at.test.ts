@@ -1,5 +1,4 @@
-// Tests balances at past and future instants, exact to the millisecond. A future balance assumes that nothing is
-// written until then.
+// Tests balances at past and future instants, exact to the millisecond.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';

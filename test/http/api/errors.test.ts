@@ -1,5 +1,4 @@
-// Tests the name, status and members of every error that a client can get. The tests contain the names and statuses as
-// literals, because clients depend on them.
+// Tests the name, status and members of every error, written as literals because clients depend on them.
 
 import assert from 'node:assert/strict';
 import { after, before, mock, test } from 'node:test';

@@ -1,5 +1,4 @@
-// Tests the list of events on PostgreSQL. Several lanes write events to PostgreSQL at the same time, so a cursor has
-// several parts.
+// Tests the list of events on PostgreSQL. Several lanes write events at the same time, so a cursor has several parts.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -27,7 +26,7 @@ async function page(fields: Readonly<Record<string, string>>): Promise<EventList
   return JSON.parse(text) as EventListBody;
 }
 
-/** Adds and spends credits of several end users at the same time, which causes three events for each end user. */
+/** Causes three events for each end user. */
 async function spend(): Promise<void> {
   await Promise.all(
     Array.from({ length: USERS }, someone).map(async (end_user_id) => {

@@ -15,7 +15,6 @@ before(async () => {
 });
 after(() => scrip.stop());
 
-/** Creates an account and four events of one end user: an addition, two subtractions, and an exhausted balance. */
 async function newAccount(name: string) {
   const [key, readKey] = [await scrip.createKey(name, 'write'), await scrip.createKey(name, 'read')];
   const user = someone();

@@ -1,4 +1,4 @@
-// Tests holds through the API: a hold sets credits aside until the hold is captured, is released or lapses.
+// Tests holds through the API: capture, release and lapse.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';

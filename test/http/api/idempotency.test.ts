@@ -98,7 +98,7 @@ test('reusing an idempotency key for a different request is refused and changes 
     ['/add', { amount: 10, note: 'another' }],
   ] as const)
     assertProblem(await send(path, 'k', { end_user_id: user, ...fields }), 'IdempotencyKeyReused', 422);
-  // The next two requests are the same as the first one, because the default validity is 31 days.
+  // The default validity is 31 days, so these requests equal the first one.
   assertReplayed(await send('/add', 'k', { end_user_id: user, amount: 10, validity_days: 31 }), first);
   assertReplayed(await send('/add', 'k', { end_user_id: user, amount: 10, validity_days: null }), first);
   assert.equal((await scrip.transactions(user)).length, 1);

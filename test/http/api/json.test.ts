@@ -1,5 +1,4 @@
-// Tests which request bodies are valid. Scrip refuses all other bodies, and never coerces, rounds, drops or guesses
-// values.
+// Tests which request bodies are valid, and that Scrip never coerces, rounds, drops or guesses values.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';

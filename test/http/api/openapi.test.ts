@@ -1,5 +1,4 @@
-// Compares the OpenAPI document with the service: the service has every route in the document, and its responses match
-// the schemas.
+// Tests that the service has every route in the OpenAPI document, and that its responses match the schemas.
 
 import assert from 'node:assert/strict';
 import { after, before, mock, test } from 'node:test';
@@ -89,7 +88,6 @@ function operation(path: string): Operation {
   return found;
 }
 
-/** Resolves a reference: `#/a/b` is the member `b` of the member `a`. */
 function pointedAt(ref: string): unknown {
   assert(ref.startsWith('#/'), `${ref} points outside the document`);
   return ref

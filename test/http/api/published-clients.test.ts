@@ -1,5 +1,5 @@
-// Tests what published clients of this API rely on: error codes, numbers as JSON Schema defines them, and reads with
-// the end user in the query string, in the body, or both.
+// Tests what published clients rely on: error codes, numbers as JSON Schema defines them, and where reads may name the
+// end user.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';

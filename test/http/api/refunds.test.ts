@@ -1,5 +1,4 @@
-// Tests refunds through the API: a refund returns credits of a subtraction or a capture to the cycles that they came
-// from.
+// Tests refunds through the API: credits return to the cycles that they came from.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -16,7 +15,6 @@ after(async () => {
   await scrip.stop();
 });
 
-/** Creates an end user with one cycle per amount. Each cycle is valid for one day longer than the previous cycle. */
 async function userWith(...amounts: readonly number[]): Promise<string> {
   const user = someone();
   for (const [index, amount] of amounts.entries()) {
@@ -26,7 +24,6 @@ async function userWith(...amounts: readonly number[]): Promise<string> {
   return user;
 }
 
-/** @returns the transaction ID */
 async function subtract(user: string, amount: number): Promise<string> {
   const reply = await scrip.post('/subtract', { end_user_id: user, amount });
   assert.equal(reply.status, 200, reply.text);

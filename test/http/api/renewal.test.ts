@@ -1,5 +1,5 @@
-// Tests renewals: each period begins exactly at the end of the previous period, even if no request arrives until much
-// later, and moving the clock back reverts nothing. The tests move the clock; the renewal job runs as usual.
+// Tests renewals: each period begins exactly when the previous one ends, even if no request arrives, and moving the
+// clock back reverts nothing.
 
 import assert from 'node:assert/strict';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -177,7 +177,7 @@ test('an end user with fifty years of due daily renewals does not delay other en
   await first.post('/add', { end_user_id: neighbour, amount: 10, validity_days: 100_000 });
   await first.stop();
 
-  // This instance uses the clock of the machine, so its writer runs in a separate thread.
+  // Without a test clock, the writer runs in a separate thread.
   const second = await startScrip({ file });
   t.after(() => second.stop());
   const order: string[] = [];

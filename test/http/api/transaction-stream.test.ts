@@ -1,5 +1,5 @@
-// Tests the list of an end user with 100,000 transactions: the list is complete and newest first, the server needs
-// bounded memory, and the server stops reading the list if the client disconnects.
+// Tests a list of 100,000 transactions: it is complete, needs bounded memory, and is not read further if the client
+// stops reading.
 
 import assert from 'node:assert/strict';
 import { after, before, mock, type TestContext, test } from 'node:test';
@@ -18,28 +18,21 @@ const TRANSACTIONS = 100_000;
 const PER_BATCH = 5_000;
 const SLOW_READERS = 10;
 
-/** With these limits, an account can have an unread list for each slow reader, and can send further requests. */
+/** These limits allow one unread list for each slow reader, and further requests of the same account. */
 const LIMITS = { inFlightMax: 4 * SLOW_READERS, unsentBytesMax: 2 * SLOW_READERS * STREAM_BYTES };
 
-/**
- * The maximum number of transactions that the server may read from the store for the slow readers. The lists of the
- * slow readers contain 1,000,000 transactions in total; up to 270,000 of these fit into the buffers of the kernel.
- */
+/** The slow readers' lists contain 1,000,000 transactions. The kernel buffers up to 270,000 of them. */
 const READ_AHEAD_MAX = 650_000;
 
 let scrip: Scrip;
 const user = someone();
 
-/**
- * The maximum memory growth in MiB. Measured: no growth. For comparison: 148 MiB with a server that builds the whole
- * list before it sends the first byte.
- */
-const MEMORY_GROWTH_MAX = 48;
+/** Measured: 0. A server that builds the whole list before it sends the first byte needs 148. */
+const MEMORY_GROWTH_MIB_MAX = 48;
 
 setFlagsFromString('--expose-gc');
 const collectGarbage = runInNewContext('gc') as () => void;
 
-/** Writes the transactions directly to the store, because these tests are only about reading. */
 before(async () => {
   scrip = await startScrip({ limits: LIMITS });
   const { ledger, keys } = scrip.service.stores;
@@ -78,10 +71,7 @@ function memoryInUse(): number {
   return heapUsed + external;
 }
 
-/**
- * Counts the pages that the server reads from the store. Does not use a mock, because a mock keeps every page in
- * memory.
- */
+/** A mock would keep every page in memory. */
 function countPages(test: TestContext): () => number {
   const { ledger: store } = scrip.service.stores;
   const transactions = store.transactions.bind(store);
@@ -118,7 +108,7 @@ test('if clients stop reading, the server does not read their whole lists from t
   }
   const growth = Math.round((memoryInUse() - before) / 2 ** 20);
   assert(asked * READ_TRANSACTIONS < READ_AHEAD_MAX, `${asked} pages were read ahead`);
-  assert(growth < MEMORY_GROWTH_MAX, `memory grew by ${growth} MiB`);
+  assert(growth < MEMORY_GROWTH_MIB_MAX, `memory grew by ${growth} MiB`);
   for (const { socket } of readers) socket.destroy();
 });
 

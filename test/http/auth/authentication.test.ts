@@ -1,5 +1,5 @@
-// Tests authentication: every invalid key gets the same response, scopes are enforced, accounts are isolated, and the
-// secrets of keys appear in no log and no list.
+// Tests authentication: invalid keys, scopes, the isolation of accounts, and that secrets of keys appear in no log and
+// no list.
 
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';

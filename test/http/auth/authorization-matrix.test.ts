@@ -1,6 +1,5 @@
-// Tests every route with every kind of API key: of the same or another account, with each scope, valid or revoked. The
-// test fails if a route of the server is missing from the table. test/console/permissions.test.ts tests what members
-// and owners may do in the console.
+// Tests every route with every kind of API key; each route must be in the table. test/console/permissions.test.ts tests
+// what members and owners may do in the console.
 
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
@@ -39,7 +38,6 @@ const ROWS = new Map<string, Scope | Who>([
   ),
 ]);
 
-/** For each kind of key, the status of the response to a read and to a write, if the request is otherwise valid. */
 const KINDS: readonly (readonly [kind: string, read: number, write: number])[] = [
   ['none', 401, 401],
   ['malformed', 401, 401],
@@ -50,13 +48,13 @@ const KINDS: readonly (readonly [kind: string, read: number, write: number])[] =
   ['read of another', 200, 403],
 ];
 
-/** Some routes exist only if a mail server is configured. */
+/** Some routes exist only with a mail server. */
 const WITH_MAIL = { mail: { smtpUrl: 'smtp://127.0.0.1:1', from: 'scrip@example.com' } };
 
 let scrip: Scrip;
 const user = someone();
 const keys = new Map<string, string | null>();
-/** The random bytes of the `write` key. The timing test changes one of these bytes to make an almost correct key. */
+/** The timing test changes one of these bytes to make an almost correct key. */
 const secretBytes = randomBytes(SECRET_BYTES);
 
 before(async () => {
@@ -81,7 +79,7 @@ before(async () => {
   keys.set('write', write);
   keys.set('read of another', await scrip.createKey('Other Ltd', 'read'));
   keys.set('write of another', await scrip.createKey('Other Ltd', 'write'));
-  // A revoked key that is in use may work for up to a second after it is revoked.
+  // A revoked key that is in use may work for up to one more second.
   await sleep(1_100);
 });
 afterEach(() => mock.restoreAll());
@@ -208,7 +206,7 @@ async function leaks(): Promise<string[]> {
   return found;
 }
 
-/** Masks instants, because the default points of a balance history depend on the time of the request. */
+/** The default points of a balance history depend on the time of the request. */
 function withoutTimes({ text }: Reply): string {
   return text.replaceAll(/"(at|starts_at|cycle_start|cycle_end)":"[^"]+"/g, '"$1":"…"');
 }
@@ -292,18 +290,11 @@ test('every response forbids MIME sniffing, and none names the server software',
 });
 
 const PAIRS = 150;
-/**
- * This bound is far below the time difference of a character-by-character comparison, and above the noise of a busy
- * machine.
- */
+/** Far below the time difference of a character-by-character comparison, and above the noise of a busy machine. */
 const DIFFERENCE_MS_MAX = 0.4;
 
-/**
- * Measures how much longer the service takes to refuse a key with a wrong last byte than a key with a wrong first byte.
- *
- * @returns the median of many pairs of requests, in milliseconds
- */
-async function timeDifference(): Promise<number> {
+/** @returns the median time to refuse a key with a wrong last byte, minus the time for a wrong first byte */
+async function timeDifferenceMs(): Promise<number> {
   const near = apiKeySecret('write', secretBytes.with(SECRET_BYTES - 1, (secretBytes.at(-1) as number) ^ 1));
   const far = apiKeySecret('write', secretBytes.with(0, (secretBytes[0] as number) ^ 0x80));
   const differences: number[] = [];
@@ -313,7 +304,7 @@ async function timeDifference(): Promise<number> {
     return performance.now() - start;
   };
   for (let pair = 0; pair < PAIRS; pair++) {
-    // Alternate the order, because the second of two requests may be faster.
+    // The second of two requests may be faster.
     const [first, second] = pair % 2 === 0 ? [near, far] : [far, near];
     const difference = (await timed(first)) - (await timed(second));
     differences.push(pair % 2 === 0 ? difference : -difference);
@@ -323,7 +314,7 @@ async function timeDifference(): Promise<number> {
 
 test('the time to refuse an API key does not depend on how much of the key is correct', async () => {
   const asked = mock.method(scrip.service.stores.keys, 'find');
-  assert(Math.abs(await timeDifference()) < DIFFERENCE_MS_MAX);
+  assert(Math.abs(await timeDifferenceMs()) < DIFFERENCE_MS_MAX);
   assert.equal(asked.mock.callCount(), 2 * PAIRS, 'both keys are well-formed, so the service looks them up');
   for (const { arguments: given } of asked.mock.calls)
     assert.match(given[0], /^[0-9a-f]{64}$/, 'keys are looked up by their SHA-256');
@@ -339,5 +330,5 @@ test('control: the timing test catches a service that compares keys character by
     while (performance.now() < until);
     return found;
   });
-  assert((await timeDifference()) > DIFFERENCE_MS_MAX);
+  assert((await timeDifferenceMs()) > DIFFERENCE_MS_MAX);
 });

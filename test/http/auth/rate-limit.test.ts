@@ -1,5 +1,4 @@
-// Tests the rate limit of API keys. With RATE_LIMIT, responses show how many requests are left, and requests beyond the
-// limit change nothing. Without RATE_LIMIT, there is no limit.
+// Tests the rate limit of API keys, with and without RATE_LIMIT.
 
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, test } from 'node:test';

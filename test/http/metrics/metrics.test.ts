@@ -1,5 +1,4 @@
-// Tests the metrics and the request log: requests by route and status, batches, store errors and renewals, the separate
-// metrics port, and one log line per request. Metrics and logs contain no client input.
+// Tests the metrics and the request log, and that neither contains client input.
 
 import assert from 'node:assert/strict';
 import { request as httpRequest } from 'node:http';
@@ -215,7 +214,6 @@ test('with REQUEST_LOG, Scrip logs one line for each request, with the same requ
   for (const { ms } of lines) assert(ms >= 0 && ms < 5_000);
 });
 
-/** The test puts this text into every part of a request. The text must not appear in any output. */
 const CANARY = 'canary-7f3a91';
 
 test('the log and the metrics contain no client input', async (t) => {

@@ -1,5 +1,4 @@
-// Tests the routes for operators and tools: health, readiness, metrics and the API description. Metrics identify
-// accounts and keys only by number, and contain no end users.
+// Tests the routes for operators and tools: health, readiness, metrics and the API description.
 
 import assert from 'node:assert/strict';
 import { after, afterEach, before, mock, test } from 'node:test';

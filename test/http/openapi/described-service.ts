@@ -55,7 +55,6 @@ export function operationsOf({ paths }: OpenApi): readonly Described[] {
   );
 }
 
-/** Whether an operation exists only on ledgers with a test clock. */
 export function isOfTestClock({ path }: Described): boolean {
   return path === '/test-clock';
 }
@@ -80,7 +79,7 @@ export function validatorsOf(document: OpenApi): (schema: unknown) => ValidateFu
   return (schema) => ajv.compile({ ...(schema as object), components: { schemas } });
 }
 
-/** Copies a schema. The copy rejects all members that the original schema does not describe. */
+/** Copies a schema so that it rejects members that the original does not describe. */
 function closed(schema: unknown): unknown {
   if (typeof schema !== 'object' || schema === null) return schema;
   if (Array.isArray(schema)) return schema.map(closed);

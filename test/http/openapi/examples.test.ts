@@ -1,5 +1,5 @@
-// Tests the examples in the OpenAPI document: each request, response and error has an example that matches its schema.
-// The service accepts the example requests and returns the example responses.
+// Tests that each request, response and error in the OpenAPI document has a valid example, and that the service accepts
+// the example requests and returns the example responses.
 
 import assert from 'node:assert/strict';
 import { after, before, mock, test } from 'node:test';
@@ -22,10 +22,9 @@ before(async () => {
 });
 after(() => scrip.stop());
 
-/** The errors of requests that Scrip refuses before it chooses an operation. */
 const BEFORE_ANY_OPERATION: readonly ProblemCode[] = ['NotFound', 'MethodNotAllowed', 'ExpectationFailed'];
 
-/** The example requests cause one event each for add, subtract, refund, start-cycle, stop-cycle and capture. */
+/** One event each for add, subtract, refund, start-cycle, stop-cycle and capture. */
 const EVENTS_OF_STORY = 6;
 
 function assertFits(schema: unknown, example: unknown, what: string): void {

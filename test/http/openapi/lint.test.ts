@@ -1,5 +1,4 @@
-// Checks the OpenAPI document with the strictest rules of a linter, so that client generators for other languages can
-// use the document. A control with broken documents shows that the linter finds errors.
+// Lints the OpenAPI document with the strictest rules, so that client generators for other languages can use it.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';

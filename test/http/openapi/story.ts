@@ -1,5 +1,4 @@
-// Sends the example requests of the OpenAPI document in order. The service assigns IDs that differ from the IDs in the
-// document, so each request is sent with the assigned IDs.
+// Sends the example requests of the OpenAPI document in order, with the IDs that the service assigned.
 
 import assert from 'node:assert/strict';
 import type { Reply, Scrip } from '../running-service.ts';
@@ -7,7 +6,6 @@ import type { Described, Operation } from './described-service.ts';
 
 export interface Example {
   readonly path: string;
-  /** The name of the example request; empty if the operation has only one. */
   readonly name: string;
   readonly shown: unknown;
   send(scrip: Scrip): Promise<Reply>;
@@ -42,7 +40,6 @@ export class Story {
     });
   }
 
-  /** Replaces the assigned IDs in a response with the IDs in the document, and masks cursors and event IDs. */
   asShown(text: string): string {
     const shown = new Map([...this.#given].map(([inDocument, given]) => [given, inDocument]));
     return masked(text.replaceAll(UUID, (id) => shown.get(id) ?? id));
@@ -62,7 +59,7 @@ export class Story {
     );
     for (const [index, id] of inDocument.entries()) this.#same(id, given[index] as string);
     const schema = operation.responses[200]?.headers?.['Transaction-Id']?.schema;
-    // An operation that creates no transaction, such as a preview, returns no Transaction-Id header.
+    // Some operations, such as previews, create no transaction.
     if (schema === undefined) return;
     const names = Object.keys(operation.requestBody?.content['application/json']?.examples ?? { '': null });
     this.#same(schema.examples[names.indexOf(name)] as string, headers['transaction-id'] as string);
@@ -74,7 +71,7 @@ export class Story {
   }
 }
 
-/** Replaces cursors and event IDs with `…`, because the service computes them from assigned IDs. */
+/** The service computes cursors and event IDs from assigned IDs. */
 export function masked(text: string): string {
   return text.replaceAll(/"next_cursor":"[^"]+"/g, '"next_cursor":"…"').replaceAll(/"evt_[0-9a-f]{32}"/g, '"evt_…"');
 }

@@ -1,4 +1,4 @@
-// Contract tests for API keys: to which account a key belongs, what is stored about a key, and revocation.
+// Contract tests for API keys: their account, what is stored about them, and revocation.
 
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';

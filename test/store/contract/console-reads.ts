@@ -46,7 +46,7 @@ function recentContract({ it }: Contract): void {
   });
 }
 
-/** Lets time pass, because transactions of different end users in one millisecond have no defined order. */
+/** Transactions of different end users in one millisecond have no defined order. */
 async function later(ledger: ContractLedger): Promise<void> {
   ledger.wall += 1_000;
   await sleep(2);

@@ -1,5 +1,5 @@
-// Contract tests for the cursors of the lists that the API returns. A client that reads a list page by page gets each
-// transaction that existed when the first page was read, and gets no transaction twice.
+// Contract tests for the cursors of lists: a client gets each transaction that existed when it read the first page, and
+// gets none twice.
 
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
@@ -76,8 +76,7 @@ export function cursorContract({ itInTime }: Contract): void {
             seen.push(...page.transactions);
             cursor = page.next_cursor ?? null;
             pagesSeen += 1;
-            // Transactions that are written between two pages must not appear in the list. After 30 short pages, the
-            // test writes nothing more, to save time.
+            // After 30 short pages, the test writes nothing more, to save time.
             if (cursor !== null && (turn < 30 || limit > 50)) await take(ledger, ada, meanwhile);
           }
           assert.deepEqual(seen, expected);

@@ -1,5 +1,5 @@
-// Contract tests for the lists of end users. For any page size, each list has the right end users in the right order,
-// each of them once. The balances in a list exclude expired credits.
+// Contract tests for lists of end users: for any page size, each end user appears once, in order, with a balance that
+// excludes expired credits.
 
 import assert from 'node:assert/strict';
 import { DAY_MS, HOUR_MS, INSTANT_MAX, VALIDITY_DAYS_MAX } from '../../../src/ledger/instant.ts';

@@ -42,7 +42,6 @@ function time({ itInTime }: Contract): void {
   itInTime('An end user without further events is not derived again', async (ledger) => {
     const [ada, bob] = [new EndUser(ledger.account, 1), new EndUser(ledger.account, 2)];
     await ledger.write([ada.add(10, 1), bob.startCycle(5, 1)]);
-    // Bob's renewal becomes due, but no write stores it.
     ledger.wall += 2 * DAY_MS;
     await ledger.deriveEvents();
     const derived: string[] = [];

@@ -1,5 +1,5 @@
-// Contract tests for the event log. Each event is stored once and in order, despite concurrent writes, failures and
-// restarts. The pages of an account show each of its events once.
+// Contract tests for the event log: each event is stored once and in order, despite concurrent writes, failures and
+// restarts.
 
 import assert from 'node:assert/strict';
 import { setImmediate as turn } from 'node:timers/promises';
@@ -42,7 +42,7 @@ export async function logOf(
   }
 }
 
-/** Returns events as texts such as `credits.added 10 of 10`: the type, the amount, and the balance after the event. */
+/** Returns texts such as `credits.added 10 of 10`: the second number is the balance after the event. */
 export async function textsOf(ledger: ContractLedger, request: { account?: number } = {}): Promise<string[]> {
   return (await logOf(ledger, request)).map(({ type, data }) => {
     const { amount, balance } = JSON.parse(data);
@@ -95,7 +95,6 @@ function kinds({ it, itInTime }: Contract): void {
   });
 }
 
-/** Returns the expected events of each end user: those that a single step derives from all postings. */
 function derivedAtOnce(ledger: ContractLedger, feed: RecordedFeed, people: readonly EndUser[]): Map<string, string[]> {
   const settings = { expiringDays: EXPIRING_DAYS_DEFAULT, thresholds: [] };
   return new Map(

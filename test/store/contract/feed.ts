@@ -21,9 +21,7 @@ async function postingsOf(ledger: ContractLedger, { key }: EndUser): Promise<str
   }
 }
 
-/**
- * Sorts the postings within each transaction, because the feed may return the postings of a transaction in any order.
- */
+/** The feed may return the postings of one transaction in any order, so this function sorts them. */
 function inTransactions(names: readonly string[]): string[] {
   const transactionOf = (name: string) => name.slice(0, 36);
   return names.map((name, index) => {

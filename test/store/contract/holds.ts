@@ -1,4 +1,4 @@
-// Contract tests for holds. A hold sets credits aside, and ends exactly once: by a capture, a release or a lapse.
+// Contract tests for holds: each hold ends exactly once, by a capture, a release or a lapse.
 
 import assert from 'node:assert/strict';
 import type { HoldResult, Outcome } from '../../../src/ledger/command.ts';
@@ -46,7 +46,7 @@ async function cyclesOf(ledger: ContractLedger, { key }: EndUser): Promise<(read
   return state.cycles.map(({ remaining, held }) => [remaining, held]);
 }
 
-/** Returns all transactions of an end user as texts such as `capture -3, holds -5`, latest first. */
+/** Returns texts such as `capture -3, holds -5`, latest first. */
 async function allOf(ledger: ContractLedger, { key }: EndUser): Promise<string[]> {
   const { transactions } = await ledger.history(key);
   return transactions.map(({ kind, amount, postings }) => {

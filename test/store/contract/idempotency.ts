@@ -1,5 +1,4 @@
-// Contract tests for idempotency keys. Until the record of a key expires, a repeated request has no further effect, and
-// gets the outcome of the first request.
+// Contract tests for idempotency keys: until the record of a key expires, repeated requests get the first outcome.
 
 import assert from 'node:assert/strict';
 import type { Outcome, WriteCommand } from '../../../src/ledger/command.ts';
@@ -174,7 +173,6 @@ function retention({ itInTime }: Contract): void {
     await sweepAt(start + DAY_MS);
     assert.deepEqual(await areReplayed(ledger, first), [true, true, true, true], 'records are kept for a whole day');
     await sweepAt(start + DAY_MS + 1);
-    // Only the records of the two grants are left, so the other two requests take effect again.
     assert.deepEqual(await areReplayed(ledger, first), [true, true, false, false]);
     await sweepAt(start + 30 * DAY_MS);
     assert.deepEqual(await areReplayed(ledger, first.slice(0, GRANTS)), [true, true]);
@@ -218,7 +216,7 @@ function retention({ itInTime }: Contract): void {
       ledger.wall += 29 * DAY_MS;
       await ledger.load(ada.key);
       await ledger.deleteExpiredRecords(retention);
-      // The grants of `first` were recorded 31 days ago, and the grants of `second` 29 days ago.
+      // `first` was recorded 31 days ago, and `second` 29 days ago.
       assert.deepEqual(await areReplayed(ledger, first), [false, false, false, false]);
       assert.deepEqual(await areReplayed(ledger, second), [true, true, false, false]);
     },

@@ -1,5 +1,5 @@
-// Contract tests for lists of transactions. A reader that continues a list from one of its transactions sees the rest
-// of the list unchanged, even if transactions were written and renewals became due in the meantime.
+// Contract tests for lists of transactions: a reader that continues a list sees the rest unchanged, despite new
+// transactions and renewals.
 
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
@@ -66,7 +66,6 @@ export function listContract({ itInTime }: Contract): void {
       async (before, between, late) => {
         const ada = new EndUser(ledger.account, ++users);
         for (const each of before) await take(ledger, ada, each);
-        // Renewals become due here, and a write between two pages may store them.
         ledger.wall += late;
         const all = await listed(ledger, ada, 1_000);
         const ids = all.map(({ id }) => id);

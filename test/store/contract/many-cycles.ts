@@ -1,5 +1,4 @@
-// Contract tests for end users with many open cycles. On SQLite, many-cycles.test.ts repeats them with 10,000 cycles,
-// which takes a few seconds.
+// Contract tests for end users with many open cycles. On SQLite, many-cycles.test.ts repeats them with 10,000 cycles.
 
 import assert from 'node:assert/strict';
 import type { Contract } from '../store-contract.ts';

@@ -1,5 +1,4 @@
-// Contract tests for the overview of an account in the console. The daily totals are exact, even beyond 64 bits, and
-// include all postings up to the instant that the overview reports.
+// Contract tests for the account overview of the console: its daily totals are exact, even beyond 64 bits.
 
 import assert from 'node:assert/strict';
 import { AMOUNT_MAX } from '../../../src/ledger/amount.ts';

@@ -1,5 +1,5 @@
-// Contract tests for pages of transactions. The latest transaction is first. Each transaction is on exactly one page
-// with all of its postings, even if more transactions are written between two pages.
+// Contract tests for pages of transactions, latest first: each transaction is on exactly one page, even if more are
+// written between two pages.
 
 import assert from 'node:assert/strict';
 import { DAY_MS } from '../../../src/ledger/instant.ts';
@@ -10,10 +10,7 @@ import type { Contract } from '../store-contract.ts';
 import { EndUser, EVERYTHING, historyOf, NOON, transactionsOf } from '../temporary-ledger.ts';
 import type { TestLedger } from '../test-ledger.ts';
 
-/**
- * The transactions that `fill` writes, as a list shows them, latest first. `fill` also stops cycles, but a list does
- * not show stops.
- */
+/** Latest first. `fill` also stops cycles, but a list does not show stops. */
 const FILLED = [
   '-1 subtract',
   '+6 start-cycle',

@@ -1,5 +1,5 @@
-// Contract tests for reads of end users with plans. Balances, histories, totals and summaries reflect rollovers and
-// changes of plan, even if these are due but not stored yet.
+// Contract tests for reads of end users with plans: all reads reflect rollovers and changes of plan that are due but
+// not stored yet.
 
 import assert from 'node:assert/strict';
 import { balanceAt } from '../../../src/ledger/history.ts';
@@ -35,7 +35,7 @@ function reads({ itInTime }: Contract): void {
       await ledger.write([ada.subtract(9), ada.startPlan(monthsPlan(40, 1, 20), 'at_period_end')]);
       const days = [0, 1, 1.5, 2, 3, 4, 33];
       const instants = days.map((day) => start + day * DAY_MS);
-      // The monthly plan begins on day 3, which is 3 February. Its first month has 28 days, so it ends before day 33.
+      // The monthly plan begins on day 3 (3 February), and its first month has 28 days.
       const expected = [3, 11, 2, 2, 40, 40, 60];
       for (const day of [1.5, 2.5, 3, 40]) {
         ledger.wall = start + day * DAY_MS;

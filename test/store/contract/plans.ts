@@ -1,5 +1,5 @@
 // Contract tests for plans: periods of calendar months, credits that roll over, and changes of plan at the end of a
-// period. Reads show due transactions even before they are stored.
+// period.
 
 import assert from 'node:assert/strict';
 import type { Outcome } from '../../../src/ledger/command.ts';

@@ -6,7 +6,6 @@ import type { DeriveEvents } from '../../../src/store/event-log.ts';
 import type { EndUser } from '../temporary-ledger.ts';
 
 export class RecordedFeed {
-  /** One entry for each call of `derive` with at least one posting. */
   readonly calls: { readonly endUser: string; readonly account: number; readonly postings: readonly Posting[] }[] = [];
   isFailing = false;
 
@@ -21,7 +20,7 @@ export class RecordedFeed {
     return this.calls.flatMap(({ postings }) => postings);
   }
 
-  /** Returns each posting of an end user once, even if a step failed and was repeated with the same postings. */
+  /** A failed step is repeated with the same postings, so this method removes duplicates. */
   of({ key }: EndUser): readonly Posting[] {
     const own = this.calls.filter(({ account, endUser }) => account === key.account && endUser === key.endUser);
     const byName = own.flatMap(({ postings }) => postings.map((posting) => [nameOf(posting), posting] as const));

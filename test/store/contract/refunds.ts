@@ -1,5 +1,4 @@
-// Contract tests for refunds. A refund returns the credits of a subtraction or a capture to the cycles that they came
-// from. Several refunds together never return more credits than were spent.
+// Contract tests for refunds: credits return to the cycles that they came from, and never more credits than were spent.
 
 import assert from 'node:assert/strict';
 import type { Outcome, RefundResult, WriteCommand } from '../../../src/ledger/command.ts';

@@ -1,5 +1,5 @@
-// Contract tests for the balance at any instant. The balance at a past instant is the balance that reads showed at that
-// millisecond. The balance at a future instant assumes that nothing is written until then.
+// Contract tests for the balance at any instant: a past balance is the one that reads showed in that millisecond, and a
+// future balance assumes no further writes.
 
 import assert from 'node:assert/strict';
 import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises';
@@ -200,8 +200,8 @@ function random({ itInTime }: Contract): void {
           }
           own.holds.splice(0, own.holds.length - 6);
           own.spent.splice(0, own.spent.length - 6);
-          // Reads each balance in a millisecond without writes, because a later write in that millisecond would change
-          // the balance.
+          // Each read gets a millisecond without writes, because a later write in that millisecond would change the
+          // balance.
           ledger.wall +=
             1 + random.pick([0, 0, 1, 999, 59_999, random.below(HOUR_MS), random.below(DAY_MS), DAY_MS - 1]);
           for (const [place, each] of users.entries()) {

@@ -1,5 +1,4 @@
-// Contract tests for time: expiry, renewals before and after they are stored, missed renewals, and the time of the
-// ledger, which never goes backwards.
+// Contract tests for time: expiry, renewals, and the time of the ledger, which never goes backwards.
 
 import assert from 'node:assert/strict';
 import { cyclesAt } from '../../../src/ledger/balance.ts';
@@ -9,7 +8,7 @@ import { dueTransactions } from '../../../src/ledger/settle.ts';
 import type { Contract, ContractLedger } from '../store-contract.ts';
 import { ACCEPTED, balanceOf, EndUser, historyOf, type Result, transactionsOf } from '../temporary-ledger.ts';
 
-/** So many missed daily renewals that a store should not store all of them in one batch. */
+/** Too many missed daily renewals for one batch. */
 const TEN_YEARS_DAYS = 3_653;
 const ROUNDS_MAX = 100;
 
@@ -24,10 +23,7 @@ export function timeContract(contract: Contract): void {
 const MINUTE_MS = 60_000;
 const DAY_SECONDS = DAY_MS / 1_000;
 
-/**
- * Advances the clock by two minutes, with a write in each minute, because a store may take this long to list an end
- * user as due.
- */
+/** A store may take two minutes, with a write in each, to list an end user as due. */
 export async function twoMinutes(ledger: ContractLedger): Promise<void> {
   const beside = new EndUser(ledger.other, 999);
   for (let minute = 0; minute < 2; minute++) {

@@ -1,4 +1,4 @@
-// Contract tests for `write` and the reads after it: the outcome and the effect of each command, alone and in a batch.
+// Contract tests for `write`: the outcome and the effect of each command, alone and in a batch.
 
 import assert from 'node:assert/strict';
 import { AMOUNT_MAX } from '../../../src/ledger/amount.ts';
@@ -22,7 +22,7 @@ import {
 const COMB = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 const NOTHING_THERE: Result = { refused: 'InsufficientFunds', requested: 1, available: 0 };
 
-/** The largest number of commands in a batch of group commit. */
+/** The largest batch of group commit. */
 const BATCH_COMMANDS = 512;
 
 export function writeContract(contract: Contract): void {
@@ -109,7 +109,7 @@ function transactionIds({ it }: Contract): void {
       ...idsOf(await ledger.write([...ends, ada.startCycle(5), ada.startCycle(6, 5, 'replace'), ada.stopCycle()])),
     );
     const { transactions } = await ledger.history(ada.key);
-    // A start that replaces a cycle stores two transactions: the stop of the old cycle and the start of the new one.
+    // A start that replaces a cycle also stores the stop of the old cycle.
     const kinds = transactions.map(({ kind }) => kind).toReversed();
     const started = kinds.lastIndexOf('start-cycle');
     const expected = transactions.map(({ id }) => id).toReversed();

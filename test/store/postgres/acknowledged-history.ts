@@ -1,5 +1,5 @@
-// Records the response to each write, and compares the responses with the ledger after a fault. Each write has a unique
-// amount, so that its effects in the ledger can be counted.
+// Compares the responses to writes with the ledger after a fault. Each write has a unique amount, so that its effects
+// can be counted.
 
 import { randomInt } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -12,7 +12,7 @@ import { auditBeside } from './postgres-ledger.ts';
 
 export type Answer = 'acknowledged' | 'refused' | (StoreFault | NotBegun)['code'];
 
-/** For each kind of response to a write: how often the ledger may contain the write. */
+/** How often the ledger may contain a write with this response. */
 const TIMES: Readonly<Record<Answer, readonly number[]>> = {
   acknowledged: [1],
   refused: [0],
@@ -23,7 +23,6 @@ const TIMES: Readonly<Record<Answer, readonly number[]>> = {
   Internal: [0],
 };
 
-/** Every 1,000 writes, the load switches to 64 new end users. */
 const END_USERS = 64;
 const WRITES_PER_GENERATION = 1_000;
 
@@ -48,7 +47,6 @@ export class History {
     return counts.filter((text) => !text.startsWith('0 ')).join(', ');
   }
 
-  /** Every third write is a subtraction, and some subtractions are refused. The other writes are additions. */
   async write(submit: (command: Command) => Promise<CommitResult>): Promise<Answer> {
     const serial = this.#answers.push(null) - 1;
     const user = this.#userOf(serial);
@@ -58,11 +56,6 @@ export class History {
     return answer;
   }
 
-  /**
-   * Compares the recorded responses with the ledger, audits the ledger, and returns a sentence for each problem.
-   *
-   * @param url the URL of the database, for the audit
-   */
   async faultsOf(store: LedgerStore, url: string): Promise<string[]> {
     const found = await this.#effects(store);
     const faults: string[] = [];
@@ -101,14 +94,9 @@ export class History {
 
 export interface Load {
   acknowledged(more: number, withinMs?: number): Promise<void>;
-  /** Stops the load, and resolves when all writes in flight have a response. */
   stop(): Promise<void>;
 }
 
-/**
- * Writes through group commit, and reads at the same time, until `stop` is called. Reads may fail only with
- * `StoreUnavailable`.
- */
 export function startLoad(store: LedgerStore, history: History, commit = new GroupCommit(store)): Load {
   const submit = (command: Command) => new Promise<CommitResult>((resolve) => commit.submit(command, resolve));
   let isStopped = false;

@@ -1,5 +1,5 @@
-// Tests the audit of a PostgreSQL database. The audit reports rows that were changed by hand. It finds no problem in
-// correct rows, even if the clock of the database was set back between writes.
+// Tests the audit of a PostgreSQL database: it reports rows that were changed by hand, and no others, even if the clock
+// of the database was set back between writes.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -49,8 +49,7 @@ async function withoutChecks(work: (ledger: Edited) => Promise<void>): Promise<v
 }
 
 const PAST: readonly (readonly [table: string, column: string, value: string, invariant: Finding['invariant']])[] = [
-  // 2^53, 2^53 + 1 (the first integer that a JavaScript number cannot represent), the largest 64-bit integer, and a
-  // negative integer.
+  // 2^53, 2^53 + 1 (which a JavaScript number cannot represent), and the largest 64-bit integer.
   ['cycles', 'remaining', '9007199254740992', 1],
   ['cycles', 'remaining', '9007199254740993', 1],
   ['cycles', 'remaining', '9223372036854775807', 1],

@@ -16,7 +16,7 @@ before(async () => {
 });
 after(() => server.remove());
 
-/** The first integer that a JavaScript number cannot represent. */
+/** 2^53 + 1. */
 const INEXACT = '9007199254740993';
 
 const ada = new EndUser(1, 1);

@@ -1,5 +1,4 @@
-// Tests holds in PostgreSQL: which rows the constraints reject, and which holds a batch loads. Also tests that
-// transaction ids ascend, even if the clock is set back after a batch that changed no cycle.
+// Tests holds in PostgreSQL, and that transaction ids ascend even if the clock is set back.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -128,7 +127,7 @@ test(
     assert.deepEqual(await ledger.results(users.map((user) => user.subtract(4))), Array(8).fill(ACCEPTED));
     assert.deepEqual(await ledger.results(users.map((user) => user.subtract(1))), Array(8).fill(refused));
     wall = NOON + DAY_MS;
-    // A hold command loads all holds; a subtraction loads only holds that are due.
+    // A hold command loads all holds; a subtraction loads only due holds.
     const mixed = users.map((user, index) => (index % 2 === 0 ? user.subtract(6) : user.hold(6)));
     assert((await ledger.write(mixed)).every((outcome) => outcome?.refused === null));
     for (const user of users) {
@@ -147,7 +146,6 @@ test('Snapshots in PostgreSQL contain all open holds, although subtractions do n
   const run = (sql: string) => server.query(sql, new URL(url).pathname.slice(1));
   const ledger = await openFor(t, url);
   await ledger.write([ada.add(10_000, 10), ada.add(5, 20)]);
-  // The holds of the first batch lapse at the same instant, those of the second batch at different instants.
   await ledger.write(Array.from({ length: 30 }, (_, index) => ada.hold(1 + index)));
   await ledger.write(Array.from({ length: 30 }, (_, index) => ada.hold(1 + index, 600 + index)));
   const seen: { readonly at: number; readonly state: EndUserState }[] = [];

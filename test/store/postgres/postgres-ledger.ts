@@ -1,6 +1,5 @@
-// PostgreSQL ledgers for tests, either with the clock of the database or with a clock that the test sets. A clock that
-// the test sets is a table from which the store reads the time. Each call to the store first writes the time of the
-// test to this table.
+// PostgreSQL ledgers for tests, with the clock of the database or with a clock that the test sets. The store reads the
+// clock of the test from a table.
 
 import type { TestContext } from 'node:test';
 import pg from 'pg';
@@ -69,7 +68,6 @@ export async function openOnMovedClock(t: TestContext, url: string, wall: () => 
   return closedAfter(t, await TestLedger.open(async () => pluggedOnMovedClock(url, wall)));
 }
 
-/** Each ledger is emptied after its test, so that another test can reuse it. */
 export function newLedgerOn(server: PostgresServer, change: Partial<PostgresOptions> = {}, isMoved = false): NewLedger {
   return async (wall) => {
     const url = await server.createLedger();
@@ -95,7 +93,6 @@ function closedAfter(t: TestContext, ledger: TestLedger): TestLedger {
   return ledger;
 }
 
-/** A trigger for each of these changes makes the COMMIT fail. */
 const FAILING = [
   'INSERT ON scrip.postings',
   'INSERT OR DELETE ON scrip.idempotency_records',
@@ -122,8 +119,7 @@ async function failCommits(url: string, isFailing: boolean): Promise<void> {
 
 const TEST_NOW = '(SELECT at FROM public.test_clock)';
 
-/** The names of methods that do not return a promise. */
-const IMMEDIATE = new Set(['trouble', 'unreachable', 'of']);
+const SYNCHRONOUS = new Set(['trouble', 'unreachable', 'of']);
 
 class TestClock {
   readonly #client: pg.Client;
@@ -137,13 +133,13 @@ class TestClock {
     this.#wall = wall;
   }
 
-  /** Wraps a port, so that each method that returns a promise first writes the time of the test to the clock table. */
+  /** Each asynchronous method of the result first writes the time of the test to the clock table. */
   before<Port extends object>(port: Port): Port {
     const timed: Record<string, unknown> = {};
     for (const name of methodsOf(port)) {
       const member = Reflect.get(port, name);
       const call = typeof member === 'function' ? member.bind(port) : member;
-      const isImmediate = typeof member !== 'function' || IMMEDIATE.has(name);
+      const isImmediate = typeof member !== 'function' || SYNCHRONOUS.has(name);
       timed[name] = isImmediate ? call : (...args: unknown[]) => this.show().then(() => call(...args));
     }
     return timed as Port;

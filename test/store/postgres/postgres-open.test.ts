@@ -1,5 +1,5 @@
-// Opening a ledger in PostgreSQL: Scrip refuses a server that may lose confirmed writes, and refuses a schema of
-// another version. The schema is created once, even if several processes open the database at once.
+// Tests that Scrip refuses a PostgreSQL server that may lose confirmed writes, and a schema of another version. Several
+// processes that open a new database at once create its schema once.
 
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';

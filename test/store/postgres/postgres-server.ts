@@ -1,6 +1,5 @@
-// Runs real PostgreSQL servers for the tests, with programs from npm. PostgreSQL refuses to run as root, so tests that
-// run as root start it as an unprivileged user. All test files of a run share a folder with an empty cluster. Each
-// server starts on a copy of this cluster. If only root may read the programs, the folder also contains a copy of them.
+// Runs real PostgreSQL servers for the tests, on copies of one empty cluster. PostgreSQL refuses to run as root, so
+// tests that run as root start it as an unprivileged user.
 
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -52,7 +51,7 @@ export class PostgresServer {
   }
 
   /**
-   * Creates and starts a standby with the application name `standby`. The primary is stopped while its data is copied.
+   * Stops the primary while its data is copied.
    *
    * @param port the port at which the standby reaches its primary
    */
@@ -93,14 +92,13 @@ export class PostgresServer {
     return this.url(name);
   }
 
-  /** Returns the URL of a database for one test: either a new database, or one with an emptied ledger. */
   async createLedger(): Promise<string> {
     return this.#emptyLedgers.pop() ?? (await this.createDatabase());
   }
 
   /**
-   * Empties the tables of a ledger for another test. The ledger must have no open connections. Emptying the tables
-   * takes 10 ms; dropping and creating them would take 190 ms.
+   * The ledger must have no open connections. Deleting its rows takes 10 ms; dropping and creating its tables would
+   * take 190 ms.
    */
   async emptyLedger(url: string): Promise<void> {
     const database = new URL(url).pathname.slice(1);
@@ -109,8 +107,7 @@ export class PostgresServer {
       database,
     );
     const emptied = rows.map(({ tablename }) => `DELETE FROM scrip.${tablename};`).join(' ');
-    // `replica` turns off the checks of foreign keys, so that the order of the tables does not matter. As in a new
-    // ledger, the clock table must have one row.
+    // `replica` turns off the checks of foreign keys, so that the order of the tables does not matter.
     await this.query(
       `SET lock_timeout = '10s'; SET session_replication_role = replica; ${emptied}
        INSERT INTO scrip.clock VALUES (true, 0); UPDATE scrip.feed_consumers SET latest_event = 0`,
@@ -149,7 +146,7 @@ export class PostgresServer {
     throw new Error(`PostgreSQL did not start on port ${this.port}`);
   }
 
-  /** `immediate` simulates a crash: the next start recovers from the log. */
+  /** `immediate` simulates a crash: the next start recovers from the write-ahead log. */
   async down(mode: 'fast' | 'immediate'): Promise<void> {
     const stopping = this.#process;
     if (stopping === null) return;
@@ -177,7 +174,7 @@ export class PostgresServer {
   }
 }
 
-/** Returns the folder of the PostgreSQL programs. If only root may read it, returns a copy that all users may read. */
+/** If only root may read the programs, returns a copy that all users may read. */
 function nativeFolder(): string {
   const require = createRequire(import.meta.url);
   const system = platform() === 'win32' ? 'windows' : platform();
@@ -197,10 +194,7 @@ function nativeFolder(): string {
   return join(copy, 'native');
 }
 
-/**
- * Returns a folder that all test files of this run share. If several test files create the folder at the same time,
- * the first complete folder is used.
- */
+/** If several test files create the folder at the same time, all use the first complete folder. */
 function madeOnce(name: string, make: (folder: string) => void): string {
   const shared = join(RUN_FOLDER as string, name);
   if (existsSync(shared)) return shared;

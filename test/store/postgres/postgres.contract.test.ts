@@ -1,5 +1,4 @@
-// Runs the store contract on PostgreSQL: with a clock that the test sets, with the clock of the database, and with a
-// single lane. pooler.test.ts tests statements that are not prepared.
+// Runs the store contract on PostgreSQL. pooler.test.ts tests statements that are not prepared.
 
 import { after, before } from 'node:test';
 import { storeContract } from '../store-contract.ts';
@@ -9,13 +8,12 @@ import { PostgresServer } from './postgres-server.ts';
 
 let server: PostgresServer;
 before(async () => {
-  // These tests simulate no crashes, so fsync is off. Each of the concurrent stores may use all of its connections at
-  // once, so `max_connections` is high.
+  // These tests simulate no crashes, so fsync is off.
   server = await PostgresServer.start({ fsync: 'off', max_connections: '300' });
 });
 after(() => server.remove());
 
-/** A test mostly waits for the server, so several tests can run at the same time. */
+/** Each test mostly waits for the server. */
 const AT_ONCE = 4;
 
 const onServer =

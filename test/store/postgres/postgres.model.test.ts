@@ -5,7 +5,7 @@ import { modelTests } from '../../model/model-tests.ts';
 import { newLedgerOn } from './postgres-ledger.ts';
 import { PostgresServer } from './postgres-server.ts';
 
-/** A run takes about a second: each of its 100 commands takes three round trips, and the audit runs 200 statements. */
+/** A run takes about a second. */
 const RUNS = 15;
 
 let server: PostgresServer;

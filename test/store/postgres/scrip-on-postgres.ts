@@ -11,7 +11,6 @@ export interface ScripOnPostgres {
   readonly url: string;
 }
 
-/** @returns the settings for Scrip on a new database; one lane by default */
 export async function newDatabaseOn(
   server: PostgresServer,
   change: Partial<PostgresOptions> = {},

@@ -1,13 +1,12 @@
-// A proxy between the service and its database. The proxy can cut connections, delay data, or swallow all data.
+// A proxy between the service and its database that can cut connections, delay data, or swallow all data.
 
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Server, type Socket, connect as to } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 /**
- * What the proxy does with a chunk of bytes from the service, and then with the connection that carried the chunk. With
- * `pass, then …`, the server gets the bytes, but its reply is lost. After a `swallow`, the connection stays open on
- * both sides but carries no more data.
+ * With `pass, then …`, the server gets the bytes, but its reply is lost. After a `swallow`, the connection stays open
+ * but carries no more data.
  */
 export type Verdict = 'pass' | 'cut' | 'pass, then cut' | 'swallow' | 'pass, then swallow';
 
@@ -17,10 +16,7 @@ interface Link {
   isSwallowing: boolean;
 }
 
-/**
- * Matches the COMMIT of a batch, by its text or by the name of its prepared statement. If the same chunk contains a
- * BEGIN before the COMMIT, the transaction is not a batch. A BEGIN after the COMMIT belongs to the next batch.
- */
+/** A COMMIT after a BEGIN in the same chunk is not from a batch; a BEGIN after the COMMIT belongs to the next batch. */
 const COMMIT = /(COMMIT|scrip_commit_\d+)\0/;
 const BEGIN = /BEGIN\W|scrip_begin_\d+\0/;
 
@@ -34,7 +30,6 @@ export class TcpProxy {
   target: number;
   delayMs = 0;
   swallowsNew = false;
-  /** Decides what happens to each chunk that the service sends. */
   rule: (bytes: Buffer) => Verdict = () => 'pass';
   onAnswer: (bytes: Buffer) => void = () => {};
   readonly #server: Server;
@@ -68,7 +63,6 @@ export class TcpProxy {
     for (const link of this.#links) cut(link);
   }
 
-  /** Cuts a random connection. @returns false if there is no connection */
   cutOne(): boolean {
     const links = [...this.#links];
     const link = links[Math.floor(Math.random() * links.length)];
@@ -76,18 +70,16 @@ export class TcpProxy {
     return link !== undefined;
   }
 
-  /** Swallows all data on existing and new connections but keeps them open, so that neither side notices. */
   swallowAll(): void {
     this.swallowsNew = true;
     for (const link of this.#links) link.isSwallowing = true;
   }
 
-  /** Forwards the data of new connections again. Existing connections that swallow all data continue to do so. */
+  /** Affects only new connections: existing connections that swallow all data continue to do so. */
   heal(): void {
     this.swallowsNew = false;
   }
 
-  /** Applies `verdict` to the next COMMIT of a batch and to nothing else. Resolves when that COMMIT arrives. */
   onNextCommit(verdict: Verdict): Promise<void> {
     return new Promise((resolve) => {
       this.rule = (bytes) => {

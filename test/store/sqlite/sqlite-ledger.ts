@@ -1,5 +1,4 @@
-// SQLite ledgers for tests: either with the writer in this thread and a clock that the test sets, or with the writer in
-// its own thread, as in the service.
+// SQLite ledgers for tests: with the writer in this thread and a clock that the test sets, or with a writer thread.
 
 import { copyFileSync, existsSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
@@ -13,13 +12,12 @@ import type { WriterOptions } from '../../../src/store/sqlite/writer/writer.ts';
 import { type Audited, auditOf, NOON, temporaryFile } from '../temporary-ledger.ts';
 import { type NewLedger, type PluggedLedger, TestLedger } from '../test-ledger.ts';
 
-/** Limits so small that a few batches exceed them. */
 export const SMALL: WriterOptions = {
   cache: { endUsersMax: 2, postingsMax: 2, cyclesMax: 5, ageMaxMs: 60_000, perUserMax: 3 },
   indexRunMax: 2,
 };
 
-/** @param wall if absent, the clock of the machine is used, and the writer runs in its own thread */
+/** @param wall if absent, the writer runs in its own thread and uses the clock of the machine */
 export function pluggedFile(
   file: string,
   wall?: () => Instant,
@@ -41,10 +39,7 @@ export function pluggedFile(
   return plugged;
 }
 
-/**
- * On each of these changes, a trigger inserts a row with an unknown account, so that the COMMIT fails. A file can still
- * be opened, because opening makes none of these changes.
- */
+/** Opening a file makes none of these changes, so the file can still be opened. */
 const FAILING = [
   'INSERT ON postings',
   'INSERT ON idempotency_records',
@@ -76,10 +71,7 @@ export const inThread =
   async () =>
     pluggedFile(temporaryFile(), undefined, options);
 
-/**
- * Opens a file with a writer thread, as the service does. Closes the file after the test, because the writer thread
- * would keep the test process running.
- */
+/** Closes the file after the test, because the writer thread would keep the test process running. */
 export async function openFor(t: TestContext, file: string, options: Partial<WriterOptions> = {}): Promise<TestLedger> {
   return closedAfter(
     t,
@@ -109,7 +101,6 @@ export async function auditBeside(file: string): Promise<Audited> {
   return await auditOf(tools).finally(() => tools.close());
 }
 
-/** Copies a ledger file and its write-ahead log in the state that a crash at this moment would leave. */
 export function crashed(file: string, copy = temporaryFile()): string {
   for (const end of ['', '-wal']) if (existsSync(file + end)) copyFileSync(file + end, copy + end);
   return copy;

@@ -1,10 +1,9 @@
-// Runs the store contract on SQLite: with the usual limits, with very small limits, and with the writer in its own
-// thread, as in the service.
+// Runs the store contract on SQLite, with and without a writer thread, and with very small limits.
 
 import { storeContract } from '../store-contract.ts';
 import { inPlace, inThread, SMALL } from './sqlite-ledger.ts';
 
-/** A test mostly waits for the writer thread and for the disk, so several tests can run at the same time. */
+/** Each test mostly waits for the writer thread and for the disk. */
 const AT_ONCE = 4;
 
 storeContract('SQLite with the writer in the same thread', inPlace(), 'movable');

@@ -1,5 +1,4 @@
-// Tests the audit of data that is derived from postings (totals, summaries, snapshots and marks), and of the structures
-// that store postings (indexes, links and pages).
+// Tests the audit of data that is derived from postings, such as totals, and of the structures that store postings.
 
 import assert from 'node:assert/strict';
 import { copyFileSync } from 'node:fs';
@@ -13,12 +12,10 @@ import { byHand, damaged, otherProcess, readByHand } from '../outside.ts';
 import { auditBeside, crashed, openFor, openInPlace } from '../sqlite/sqlite-ledger.ts';
 import { ENDLESS, EndUser, makeHistory, PEOPLE, problemsOf, temporaryFile } from '../temporary-ledger.ts';
 
-/** If an audit takes longer than this, the test assumes that it never ends. */
 const AUDIT_MS_MAX = 20_000;
 
 const [ada, eve] = [new EndUser(1, 1), new EndUser(2, 1)];
 
-/** A ledger file whose totals include all postings. */
 let file = '';
 before(async () => {
   file = temporaryFile();
@@ -89,7 +86,7 @@ for (const [what, sql] of TAMPERED_TOTALS) {
 test('The audit finds a changed amount in an earlier period only if the totals were not rebuilt', async () => {
   const past = `UPDATE postings SET amount = amount + 1 WHERE amount = -30`;
   assert.match(await problemsAfter(past), /^the totals of account 1 \(subtract by key:1 on day \d+\) lack 1 credits/m);
-  // Also deletes the snapshots: a snapshot would reveal the change, but snapshots are stored at random.
+  // Also deletes the snapshots: Scrip stores snapshots at random, and a snapshot would reveal the change.
   const uncounted =
     'DELETE FROM snapshots; DELETE FROM feed_positions; DELETE FROM daily_totals; DELETE FROM expiry_totals; DELETE FROM end_user_summaries; DELETE FROM end_user_counts';
   assert.equal(
@@ -145,7 +142,6 @@ test('The audit reports pending balances that the ledger file wrongly marks as f
   assert.match(await problemsAfter(skipped, path), /^3 postings are stored, but only 0 belong to an end user$/m);
 });
 
-/** Makes a ledger in which an end user has so many transactions that snapshots are stored. */
 async function makeSnapshots(t: TestContext): Promise<string> {
   const path = temporaryFile();
   const ledger = await openInPlace(t, path);
@@ -186,7 +182,6 @@ test('The audit finds a snapshot that was changed by hand', async (t) => {
     });
 });
 
-/** The table of each partial index, and the condition for the rows in the index. */
 const PARTIAL_INDEXES = {
   one_active_cycle: ['balances', `type = 'recurring' AND status = 'active'`],
   due: ['balances', 'due_at IS NOT NULL'],

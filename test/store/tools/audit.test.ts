@@ -1,5 +1,4 @@
-// Tests that the audit finds rows of a ledger file that were changed by hand, and names the end user of each row. In an
-// unchanged ledger, the audit finds nothing wrong.
+// Tests that the audit finds rows that were changed by hand in a ledger file, and names the end user of each row.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -22,7 +21,7 @@ test('The audit of a correct ledger finds nothing wrong, and counts its end user
   assert.deepEqual([audited.endUsers, audited.postings], [endUsers, rows.postings.length]);
 });
 
-/** For each column that contains plans: the text before the plan when the test adds a plan to an empty column. */
+/** For each column, the text before the plan that the test adds if the column is empty. */
 const PLANS = { plan: '', next: transactionId({ at: NOW, sequence: 9, tail: '0'.repeat(12) }), terms: 'recurring' };
 
 const COLUMNS: Record<Table, readonly string[]> = {
@@ -31,8 +30,7 @@ const COLUMNS: Record<Table, readonly string[]> = {
   clock: ['at', 'sequence', 'checksum'],
 };
 
-/** Whether to skip a change, because other tests cover it or because the audit cannot find it. */
-function isApart(row: Row, column: string, changed: number): boolean {
+function isSkipped(row: Row, column: string, changed: number): boolean {
   if (changed > Number.MAX_SAFE_INTEGER) return true;
   // The held credits of an ended cycle have no meaning.
   if (column === 'held' && isEnded(row)) return true;
@@ -67,7 +65,7 @@ for (const table of Object.keys(COLUMNS) as Table[]) {
       for (const row of rows[table]) {
         for (const difference of [1, -1]) {
           const changed = Number(row[column]) + difference;
-          if (row[column] === null || isApart(row, column, changed)) continue;
+          if (row[column] === null || isSkipped(row, column, changed)) continue;
           const sql = `UPDATE ${table} SET ${column} = ${changed} WHERE ${where(table, row)}`;
           // If a changed link skips a posting of an earlier period, the finding may name only the store.
           const isPast = column === 'previous' || (column === 'amount' && isOfPastPeriod(row));
@@ -146,10 +144,7 @@ test('The audit finds a scheduled plan with the id of another transaction, and t
   }
 });
 
-/**
- * Positions of bytes in an id: the lowest byte of its time, two bytes of its sequence, and the last byte, which is
- * random.
- */
+/** The lowest byte of the time, two bytes of the sequence, and the last byte, a random one. */
 const ID_BYTES = [5, 7, 9, 15];
 
 for (const [table, column] of [
@@ -203,7 +198,7 @@ test('The audit finds missing links between postings', async () => {
 const POSTING =
   'posting, previous, account, end_user, transaction_id, cycle_id, period, kind, amount, created_at, expires_at, actor, terms, reference';
 
-/** Adds a posting to an end user. `values` are SQL expressions for its columns, starting with `account`. */
+/** `values` are SQL expressions for the columns of the posting, starting with `account`. */
 function entered(row: Row, values: string): string {
   const user = `type = 'end-user' AND ${whereUser(row)}`;
   return `INSERT INTO postings (${POSTING}) SELECT 999, (SELECT latest_posting FROM balances WHERE ${user}), ${values};
@@ -219,22 +214,21 @@ test('The audit finds a duplicate posting, whether or not it is linked to its en
   }
 });
 
-/** An id that the ledger might issue next. */
-const LATEST = `x'${transactionId({ at: NOW, sequence: 2 ** 20, tail: 'f'.repeat(12) }).replaceAll('-', '')}'`;
+const NEXT_ID = `x'${transactionId({ at: NOW, sequence: 2 ** 20, tail: 'f'.repeat(12) }).replaceAll('-', '')}'`;
 
 function started(row: Row, type: 'one-time' | 'recurring', amount: number): string {
   const end = NOW + 10 * DAY_MS;
   const kind = type === 'one-time' ? 'add' : 'start-cycle';
   const user = `${row.account}, ${literal(row.end_user)}`;
   return `INSERT INTO balances (account, end_user, ends_at, cycle_id, type, status, period, amount, remaining, held, starts_at, plan)
-      VALUES (${user}, ${end}, ${LATEST}, '${type}', 'active', 0, ${amount}, ${amount}, 0, ${NOW}, '${amount}/10d');
+      VALUES (${user}, ${end}, ${NEXT_ID}, '${type}', 'active', 0, ${amount}, ${amount}, 0, ${NOW}, '${amount}/10d');
     ${type === 'recurring' ? `UPDATE balances SET due_at = ${end} WHERE type = 'end-user' AND ${whereUser(row)};` : ''}
-    ${entered(row, `${user}, ${LATEST}, ${LATEST}, 0, '${kind}', ${amount}, ${NOW}, ${end}, 'key:1', '${type}/${amount}/10d', NULL`)}`;
+    ${entered(row, `${user}, ${NEXT_ID}, ${NEXT_ID}, 0, '${kind}', ${amount}, ${NOW}, ${end}, 'key:1', '${type}/${amount}/10d', NULL`)}`;
 }
 
 function moved(cycle: Row, kind: string, amount: number, at = NOW): string {
   const here = where('balances', cycle);
-  const values = `account, end_user, ${LATEST}, cycle_id, period, '${kind}', ${amount}, ${at}, ends_at, 'key:1', NULL, NULL`;
+  const values = `account, end_user, ${NEXT_ID}, cycle_id, period, '${kind}', ${amount}, ${at}, ends_at, 'key:1', NULL, NULL`;
   return `UPDATE balances SET remaining = remaining + ${amount} WHERE ${here};
     ${entered(cycle, `${values} FROM balances WHERE ${here}`)}`;
 }
@@ -249,10 +243,7 @@ const firstOpening = `${whereUser(first)} AND cycle_id = ${literal(first.cycle_i
 const isOf = (row: Row, period: number) =>
   `${whereUser(row)} AND cycle_id = ${literal(row.cycle_id)} AND period = ${period}`;
 
-/**
- * Changes that keep the balances consistent with the postings. `says` is null for a control: a change that the audit
- * cannot find, because the ledger could have made it.
- */
+/** `says` is null if the audit cannot find the change, because the ledger could have made it. */
 const FORGERIES: readonly (readonly [what: string, row: Row, sql: string, says: RegExp | null])[] = [
   ['A forged addition', used, started(used, 'one-time', 5), null],
   ['A balance above 2^53−1', rich, started(rich, 'one-time', AMOUNT_MAX), /exceeds 2\^53−1/],

@@ -1,5 +1,4 @@
-// Tests backing up and restoring a ledger file: a backup during writes is a verified snapshot, a failed backup leaves
-// no file, and no file is overwritten.
+// Tests that a backup during writes is a verified snapshot, and that a backup or restore never overwrites a file.
 
 import assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -26,7 +25,7 @@ import {
 
 const quietly = () => {};
 
-/** Creates a ledger of 50,000 postings, so that a backup takes several steps. */
+/** Many postings, so that a backup takes several steps. */
 async function makeLarge(file: string): Promise<void> {
   const { ledger } = await openSqliteStore(file);
   const users = Array.from({ length: 500 }, (_, index) => new EndUser(1, index));
@@ -195,8 +194,7 @@ describe('restored backups', () => {
   test('A truncated backup is not restored', async () => {
     const backup = await makeBackup();
     const bytes = readFileSync(backup);
-    // Cuts off at least 8 bytes: SQLite reads missing bytes at the end of the last page as zeros, and the last few
-    // bytes of the stored instant may be zeros anyway.
+    // SQLite reads missing bytes at the end of the last page as zeros, so a cut of fewer bytes may change nothing.
     for (const length of [0, 50, 2_048, bytes.length - 2_048, bytes.length - 8]) {
       writeFileSync(backup, bytes.subarray(0, length));
       const target = join(temporaryFolder(), 'scrip.db');

@@ -18,13 +18,12 @@ const KEYS = {
 } as const;
 
 export interface Verdict {
-  /** `account 1, end user …` for each finding, and `store` for problems that belong to no end user. */
+  /** `account 1, end user …` for each finding, or `store` for a problem of no end user. */
   readonly names: readonly string[];
   readonly text: string;
 }
 
 export class ChangedLedger {
-  /** The correct file; only copies are changed. */
   readonly file = temporaryFile();
   readonly rows: Record<Table, Row[]> = { balances: [], postings: [], clock: [] };
 

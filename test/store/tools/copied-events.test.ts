@@ -1,5 +1,4 @@
-// Tests the events of a copied ledger. The copy keeps the event settings of accounts, derives no events of the copied
-// history, and derives all later events.
+// Tests the events of a copied ledger: the copy derives no events of the copied history, but all later events.
 
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
@@ -11,10 +10,9 @@ import { openInPlace } from '../sqlite/sqlite-ledger.ts';
 import { NOON, PEOPLE, temporaryFile } from '../temporary-ledger.ts';
 import { at, fileAt, makeLedger, quietly } from './copied-ledger.ts';
 
-/** The last instant of the history that `makeLedger` makes. */
+/** The end of the history that `makeLedger` creates. */
 const END = NOON + 21 * DAY_MS;
 
-/** Stores all renewals and lapses that are due at `wall`, derives events, and returns the events of both accounts. */
 async function eventsAt(t: TestContext, file: string, wall: number): Promise<LoggedEvent[]> {
   const ledger = await openInPlace(t, file, { wall });
   await ledger.write(Object.values(PEOPLE).map((user) => user.settle()));

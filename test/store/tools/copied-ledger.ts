@@ -18,7 +18,6 @@ export const at = (url: string): Database => databaseAt('a test', url, {});
 export const fileAt = (file: string): string => `file:${file}`;
 export const quietly = () => {};
 
-/** Makes a ledger file with transactions of all kinds, two accounts, a valid API key and a revoked one. */
 export async function makeLedger(): Promise<{ file: string; secret: string; revoked: string }> {
   const file = temporaryFile();
   const { tools, keys } = await openTools(at(fileAt(file)));
@@ -65,10 +64,7 @@ export async function makeMany(file: string, endUsers: number): Promise<void> {
 
 export const copying = (from: string, to: string) => scrip(['copy', '--from', from, '--to', to]);
 
-/**
- * Copies a ledger in this process, and asserts that the copy fails with `CopyStopped` or `CannotOpen`. Of these
- * errors, `scrip copy` prints only the message, without a stack trace.
- */
+/** `scrip copy` prints only the message of these errors, without a stack trace. */
 export async function assertRefused(from: string, to: string, says: RegExp): Promise<void> {
   await assert.rejects(copyDatabase(at(from), at(to), quietly), (error: Error) => {
     assert(error instanceof CopyStopped || error instanceof CannotOpen, `an error for the operator: ${error.stack}`);

@@ -1,5 +1,4 @@
-// A copy of a ledger includes the users of the console. They can sign in to the console of the copy, which shows their
-// email addresses, and invitations still work.
+// Tests that a copy of a ledger includes the users of the console: they can sign in, and invitations still work.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -69,7 +68,7 @@ test('After a ledger is copied to PostgreSQL and back to a file, users can sign 
   };
   const there = at(await server.createDatabase());
   assert.equal(await copied(source, there, look(links[0], 'member')), 3);
-  // Waits until PostgreSQL has closed the connections of the stopped server.
+  // PostgreSQL needs time to close the connections of the stopped server.
   await new Promise((resolve) => setTimeout(resolve, 200));
   const back = at(`file:${temporaryFile()}`);
   assert.equal(await copied(there, back, look(links[1], 'owner')), 4);

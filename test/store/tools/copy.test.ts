@@ -1,5 +1,4 @@
-// Tests copying a whole ledger from one store to another: the copy has the same rows, a ledger in use is not copied,
-// and no other ledger is overwritten.
+// Tests copying a whole ledger to another store. A ledger in use is not copied, and no other ledger is overwritten.
 
 import assert from 'node:assert/strict';
 import { DatabaseSync } from 'node:sqlite';
@@ -40,7 +39,6 @@ import {
   sha256Of,
 } from './copied-ledger.ts';
 
-/** The timeout of a group of tests, long enough for a busy machine. */
 const GROUP_MS_MAX = 240_000;
 const options = { timeout: GROUP_MS_MAX };
 
@@ -65,7 +63,7 @@ async function query(url: string, text: string): Promise<void> {
   await server.query(text, url.slice(url.lastIndexOf('/') + 1));
 }
 
-/** Waits until PostgreSQL has closed the connections of a process that has ended. */
+/** PostgreSQL needs time to close the connections of a process that has ended. */
 async function disconnected(): Promise<void> {
   await sleep(200);
 }

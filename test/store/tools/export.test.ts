@@ -1,5 +1,4 @@
-// Tests exports. An export contains each posting of an account once, is read from one snapshot, and is the same on
-// SQLite and PostgreSQL. The format is NDJSON, or CSV that is safe to open in a spreadsheet.
+// Tests exports as NDJSON and CSV: each posting occurs once, and SQLite and PostgreSQL give the same result.
 
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';

@@ -1,5 +1,4 @@
-// Tests importing grants into ledger files and a real PostgreSQL: each row is granted once, even if the import is
-// interrupted often and continued much later.
+// Tests importing grants: each row is granted once, even if the import is interrupted often and continued much later.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, type TestContext, test } from 'node:test';

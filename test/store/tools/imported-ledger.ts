@@ -30,7 +30,6 @@ export async function newFile(file = temporaryFile()): Promise<Ledger> {
   return withAccount(ledger);
 }
 
-/** Makes a new ledger in a file that a server has open while an import runs. */
 export async function newServedFile(): Promise<Ledger> {
   const ledger = await newFile();
   const { openImport } = ledger;
@@ -45,7 +44,7 @@ export async function newServedFile(): Promise<Ledger> {
   });
 }
 
-/** Grants queued batches until the returned function is called. This function also closes the ledger. */
+/** The returned function stops granting and closes the ledger. */
 export function grantQueued({ ledger, imports }: Stores): () => Promise<void> {
   let isStopping = false;
   const granting = (async () => {
@@ -67,7 +66,7 @@ export async function withAccount(ledger: Ledger): Promise<Ledger> {
 }
 
 interface Run extends Partial<Omit<ImportOptions, 'report'>> {
-  /** The number of rows after which the import stops as if it were killed. */
+  /** In rows. */
   readonly killedAfter?: number;
 }
 

@@ -1,5 +1,4 @@
-// Tests interrupted copies. No server starts on an interrupted copy. The copy can be continued unless the source or the
-// copy was changed after the interruption.
+// Tests interrupted copies: no server starts on them, and a changed copy or a copy of a changed source cannot continue.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -15,7 +14,6 @@ import { PostgresServer } from '../postgres/postgres-server.ts';
 import { EndUser, problemsOf, temporaryFile } from '../temporary-ledger.ts';
 import { assertRefused, at, auditAt, copying, fileAt, makeMany, quietly, sha256Of } from './copied-ledger.ts';
 
-/** The timeout of all tests together, long enough for a busy machine. */
 const options = { timeout: 240_000 };
 
 let server: PostgresServer;
@@ -24,11 +22,9 @@ before(async () => {
 });
 after(() => server.remove());
 
-/**
- * The number of end users in the source, and the number of copied postings after which the copy is interrupted. The
- * copy has then committed once, after at least 5,000 rows.
- */
+/** End users in the source. */
 const INTERRUPTED_OF = 4_000;
+/** In postings: the copy has then committed once, after 5,000 rows. */
 const INTERRUPTED_AFTER = 6_000;
 
 class Interrupted extends Error {}

@@ -1,5 +1,4 @@
-// Tests tamper evidence: a digest that is stored elsewhere reveals every change to the history. Without a digest, the
-// audit reveals only some changes.
+// Tests tamper evidence: a digest that is stored elsewhere reveals every change to the history.
 
 import assert from 'node:assert/strict';
 import { copyFileSync } from 'node:fs';
@@ -20,7 +19,7 @@ let file = '';
 before(async () => {
   file = temporaryFile();
   await makeHistory(file);
-  // Deletes the snapshots: a snapshot would reveal some changes, but snapshots are stored at random.
+  // Scrip stores snapshots at random, and a snapshot would reveal some changes.
   byHand(file, 'DELETE FROM snapshots');
 });
 
@@ -32,10 +31,7 @@ const flipTail = (column: string) =>
 interface Tampering {
   readonly what: string;
   readonly sql: string;
-  /**
-   * What reveals this change in addition to a digest. `audit`: the audit always reveals the change. `totals`: the audit
-   * reveals the change until the totals are rebuilt. `digest`: nothing else reveals the change.
-   */
+  /** `totals`: the audit reveals the change until the totals are rebuilt. `digest`: the audit never reveals it. */
   readonly foundBy: 'audit' | 'totals' | 'digest';
 }
 

@@ -1,5 +1,4 @@
-// Compares the balance chart with the ledger. The test records balances while it runs a random history, then computes
-// the chart, which must show the same balances.
+// Compares the balance chart of random histories with the balances that the ledger had.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -26,8 +25,8 @@ import { EMPTY_STATE } from '../../../ledger/state.ts';
 import type { BalanceOverTime } from '../../charts/balance-chart.ts';
 import { readBalanceOverTime } from './balance-over-time.ts';
 
-/** The interval between the points of the chart. The commands of a random history never run at such a point. */
-const POINT_HOURS_MS = 3 * HOUR_MS;
+/** Random histories never run a command at a multiple of this interval. */
+const POINT_INTERVAL_MS = 3 * HOUR_MS;
 
 function settledBalance(ledger: MemoryLedger): number {
   ledger.run(settling());
@@ -36,7 +35,7 @@ function settledBalance(ledger: MemoryLedger): number {
 
 function pass(ledger: MemoryLedger, hours: number, recorded: Map<Instant, number>): void {
   const end = ledger.now + hours * HOUR_MS;
-  for (let at = nextPoint(ledger.now); at <= end; at += POINT_HOURS_MS) {
+  for (let at = nextPoint(ledger.now); at <= end; at += POINT_INTERVAL_MS) {
     ledger.now = at;
     recorded.set(at, settledBalance(ledger));
   }
@@ -44,7 +43,7 @@ function pass(ledger: MemoryLedger, hours: number, recorded: Map<Instant, number
 }
 
 function nextPoint(at: Instant): Instant {
-  return Math.ceil(at / POINT_HOURS_MS) * POINT_HOURS_MS;
+  return Math.ceil(at / POINT_INTERVAL_MS) * POINT_INTERVAL_MS;
 }
 
 function chartOf({ postings, state, now }: MemoryLedger): Promise<BalanceOverTime> {

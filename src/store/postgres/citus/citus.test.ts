@@ -1,11 +1,10 @@
-// Which buckets form a part on Citus.
+// Tests which buckets form a part on Citus.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { BUCKETS, bucketOf } from '../rows/key.ts';
 import { placementOn } from './citus.ts';
 
-/** Buckets 0 and 2 share a shard, and all other buckets share another. */
 const SHARDS = Array.from({ length: BUCKETS }, (_, bucket) => (bucket === 0 || bucket === 2 ? '102008' : '102009'));
 
 test('on Citus, a part consists of the buckets that share a shard, and is named after the shard', () => {

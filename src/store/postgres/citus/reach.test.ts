@@ -1,4 +1,4 @@
-// Shards that cannot be reached, on a cluster that the test controls.
+// Tests statements and lookups when shards cannot be reached, on a simulated cluster.
 
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
@@ -9,7 +9,6 @@ import { placementOn } from './citus.ts';
 import { SINGLE_DATABASE } from './placement.ts';
 import { Reach } from './reach.ts';
 
-/** One shard with the even buckets, and one with the odd buckets. */
 const PLACEMENT = placementOn(Array.from({ length: BUCKETS }, (_, bucket) => (bucket % 2 === 0 ? 'even' : 'odd')));
 const [EVEN, ODD] = PLACEMENT.parts as [(typeof PLACEMENT.parts)[0], (typeof PLACEMENT.parts)[0]];
 
@@ -17,7 +16,6 @@ function fromServer(code: string): DatabaseError {
   return Object.assign(new DatabaseError('connection to the remote node failed', 0, 'error'), { code });
 }
 
-/** A cluster of two shards; a statement fails with `code` if it uses the bucket of a shard that is down. */
 function clusterOf(t: TestContext, placement = PLACEMENT) {
   const cluster = { now: 100_000, code: '08006', down: new Set<string>(), probes: 0 };
   t.mock.method(performance, 'now', () => cluster.now);
@@ -29,7 +27,6 @@ function clusterOf(t: TestContext, placement = PLACEMENT) {
     return [];
   };
   const reach = new Reach({ send }, placement);
-  /** A lookup over all shards, which returns the shards that it used. */
   const lookUp = () =>
     reach.lookUp(async (reachable) => {
       const condition = reachable('c');

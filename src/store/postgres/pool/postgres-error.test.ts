@@ -1,5 +1,5 @@
-// How errors of PostgreSQL, the driver and the network are classified: the connection is lost, the batch is refused, or
-// the ledger must stop.
+// Tests how Scrip classifies errors of PostgreSQL, the driver and the network: the connection is lost, the batch is
+// refused, or the ledger must stop.
 
 import assert, { AssertionError } from 'node:assert/strict';
 import { test } from 'node:test';
@@ -16,10 +16,8 @@ function fromNetwork(code: string): Error {
 }
 
 const LOST: readonly Error[] = [
-  // Errors of the operating system, DNS, TLS and closed streams.
   ...['EPIPE', 'ECONNRESET', 'ECONNREFUSED', 'ETIMEDOUT', 'EHOSTUNREACH', 'ENOTFOUND', 'EAI_AGAIN'].map(fromNetwork),
   ...['ERR_SSL_DECRYPTION_FAILED_OR_BAD_RECORD_MAC', 'ERR_STREAM_DESTROYED', 'ERR_SOCKET_CLOSED'].map(fromNetwork),
-  // Errors of the driver and its pool have no code.
   new Error('Connection terminated'),
   new Error('Connection terminated unexpectedly'),
   new Error('Connection terminated due to connection timeout'),
@@ -29,13 +27,13 @@ const LOST: readonly Error[] = [
   new Error('Client has encountered a connection error and is not queryable'),
   new Error('Client was closed and is not queryable'),
   new Error('Received unexpected dataRow message from backend.'),
-  // These codes mean that the server ends the connection or is no longer the primary. For bytes that the driver cannot
-  // parse, it throws an error without a code.
+  // The server ends the connection or is no longer the primary. If the driver cannot parse a message, it throws an
+  // error without a code.
   ...['57P01', '57P02', '57P03', '57P05', '25P03', '25P04', '25006', '08000', '08003', '08006'].map(fromServer),
   fromServer(),
 ];
 
-/** Codes with which the server refuses a batch: nothing was written, and the next batch may succeed. */
+/** Nothing was written, and the next batch may succeed. */
 const UNAVAILABLE = ['40001', '40P01', '25P02', '55P03', '57014', '53300', '53100', '26000', '42P05', '42501', 'XX000'];
 
 const BROKEN: readonly unknown[] = [

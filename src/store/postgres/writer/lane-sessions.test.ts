@@ -1,4 +1,4 @@
-// A lane passes its connection from one batch to the next, and returns the connection to the pool if no batch follows.
+// Tests that a lane passes its connection to the next batch, or to the pool if no batch follows.
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';

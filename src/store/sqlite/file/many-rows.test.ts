@@ -1,4 +1,4 @@
-// Statements that write many rows at a time: they write each row once and in order, and fail if a row is missing.
+// Tests that statements for many rows write each row once and in order, and fail if a row is missing.
 
 import assert from 'node:assert/strict';
 import { DatabaseSync } from 'node:sqlite';

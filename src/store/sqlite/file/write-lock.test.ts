@@ -1,4 +1,4 @@
-// Other connections can write although a busy writer holds the write lock nearly all the time.
+// Tests that other connections can write although a busy writer holds the write lock nearly all the time.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -13,7 +13,6 @@ import { openSqliteStore } from '../sqlite-store.ts';
 import { openSqliteDestination, openSqliteSource } from '../tools/copying.ts';
 import { openSqliteTools } from '../tools/ledger-tools.ts';
 
-/** The code of the busy writer, which runs transactions of 20 ms with gaps of 0.3 ms and counts the transactions. */
 const BUSY = `
   const { DatabaseSync } = require('node:sqlite');
   const { parentPort, workerData: { file, counts } } = require('node:worker_threads');
@@ -33,8 +32,8 @@ const BUSY = `
   db.close();`;
 
 /**
- * All other writes must be done before the busy writer has run this many transactions. Usually, the busy writer runs 5
- * to 20 of them. With SQLite's own busy handler, the other writes would time out after 250 of them.
+ * Usually, the other writes end after 5 to 20 transactions of the busy writer. With SQLite's own busy handler, the
+ * other writes would time out after 250.
  */
 const TRANSACTIONS_MAX = 120;
 
@@ -51,7 +50,6 @@ async function busyLedger(t: TestContext): Promise<{ file: string; counts: Int32
   return { file, counts };
 }
 
-/** Runs the writes one after another, and starts each of them during a transaction of the busy writer. */
 async function assertTurns(t: TestContext, counts: Int32Array, writes: readonly (() => Promise<unknown>)[]) {
   let waited = 0;
   for (const write of writes) {

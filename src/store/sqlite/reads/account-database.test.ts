@@ -1,4 +1,4 @@
-// When transactions of the console and the webhooks wait for the writer, and when they wait for the disk.
+// Tests when transactions of the console and the webhooks wait for the writer, and when they wait for the disk.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -36,7 +36,7 @@ test('while the writer holds the write lock, a transaction of the account databa
   const writer = connect(file);
   await using database = openSqliteAccountDatabase(file);
   writer.exec('BEGIN IMMEDIATE');
-  // The writer runs in this thread, so it could not release the lock if the transaction blocked the thread.
+  // The writer runs in this thread, so it could not commit if the transaction blocked the thread.
   const released = setTimeout(10).then(() => writer.exec('COMMIT'));
   const tried = { subject_sha256: 'a'.repeat(64), attempts: 1, ends_at: 0 };
   await database.alone((queries) => queries.insertInto('console_attempts').values(tried).execute());

@@ -1,4 +1,4 @@
-// Reads of single end users: how many run in one turn of the event loop, and which reads wait for a write.
+// Tests how many reads of single end users run in one turn of the event loop, and which reads wait for a write.
 
 import assert from 'node:assert/strict';
 import type { DatabaseSync } from 'node:sqlite';
@@ -102,10 +102,6 @@ test('if one of the reads in a turn of the event loop fails, the other reads suc
   assert.deepEqual(await beside, { now: 0, state: stateOf() });
 });
 
-/**
- * A store whose writes end when the test ends them. Its reads return a cycle of one day, at an instant that the test
- * chooses.
- */
 function besideReadsOfOneCycle() {
   const { store, batches } = storeWithSlowWriter();
   const cycle = recurring({ validityDays: 1, end: recurring().start + DAY_MS });

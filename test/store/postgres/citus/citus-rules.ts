@@ -1,24 +1,22 @@
-// Recognizes SQL that PostgreSQL accepts and Citus rejects. The tests cannot install Citus from npm, so the rules are
-// taken from the planner of Citus 13 (multi_router_planner.c and insert_select_planner.c). The rules cover only SQL
-// that Scrip might use.
+// Recognizes SQL that Scrip might use and Citus rejects. Citus cannot be installed from npm, so the rules are taken
+// from the planner of Citus 13 (multi_router_planner.c and insert_select_planner.c).
 
 import { END_USER_TABLES } from '../../../../src/store/postgres/schema/schema.ts';
 
 const DISTRIBUTED = END_USER_TABLES.map((table) => new RegExp(`scrip\\.${table}\\b`));
-/** Matches a condition that names a bucket, a parameter for a bucket, or a list of buckets. */
 const NAMED_BUCKETS = /\bbucket (?:= (\d+|\$\d+)|IN \(([\d, ]+)\))/g;
 const VOLATILE =
   /\b(clock_timestamp|statement_timestamp|timeofday|random|gen_random_uuid|nextval|public\.test_clock)\b/;
 const WRITES = /^(INSERT INTO|UPDATE|DELETE FROM) scrip\.(\w+)/;
 
-/** The SQL expression for the shard of a bucket. Each of the 16 shards has 4 buckets that are not consecutive. */
+/** Each of the 16 shards has 4 buckets that are not consecutive. */
 export const SHARD_OF_BUCKET = '102008 + bucket * 37 % 64 / 4';
 
 function shardOf(bucket: number): number {
   return 102_008 + Math.floor(((bucket * 37) % 64) / 4);
 }
 
-/** Whether the statement names at least one bucket, and only buckets of one shard. A parameter counts as one bucket. */
+/** A parameter counts as one bucket. */
 function namesOneShard(statement: string): boolean {
   const named = [...statement.matchAll(NAMED_BUCKETS)].map(([, bucket, buckets]) => bucket ?? (buckets as string));
   const shards = named.map((text) =>
@@ -27,10 +25,7 @@ function namesOneShard(statement: string): boolean {
   return new Set(shards.flat()).size === 1;
 }
 
-/**
- * @returns a reason if Citus would reject the statement, or if the statement would lock or change rows of several
- * shards; otherwise null
- */
+/** Also refuses statements that would lock or change rows of several shards. */
 export function refusalOf(statement: string): string | null {
   const text = statement.trim();
   const [, verb, table = ''] = WRITES.exec(text) ?? [];
@@ -53,12 +48,11 @@ export function refusalOf(statement: string): string | null {
   return null;
 }
 
-/** Whether a statement uses several shards. The statements of a batch may use only one shard. */
+/** The statements of a batch may use only one shard. */
 export function leavesItsShard(statement: string): boolean {
   return /\bscrip\.\w+/.test(statement) && !namesOneShard(statement) && !/\bVALUES \((\d+|\$1)\b/.test(statement);
 }
 
-/** How many statements Citus would send to its workers to run a statement of an idle process. */
 export function workerStatements(statement: string): number {
   if (DISTRIBUTED.some((table) => table.test(statement))) return namesOneShard(statement) ? 1 : SHARDS;
   const isReferenceChanged = WRITES.test(statement.trim()) && !/\bscrip\.clock\b/.test(statement);

@@ -1,5 +1,5 @@
-// Checks the SQL that Scrip would send to Citus. The contract tests run on PostgreSQL with stand-ins for the functions
-// of Citus, and each logged statement is checked against the rules of Citus.
+// Runs the contract tests on PostgreSQL with stand-ins for the functions of Citus, and checks each logged statement
+// against the rules of Citus.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -17,7 +17,6 @@ import { byLane } from './by-lane.ts';
 import { leavesItsShard, refusalOf } from './citus-rules.ts';
 import { LOG_ENTRY, LOGGED, logOf, STAND_IN } from './stand-in.ts';
 
-/** The minimum time between two probes of a shard that cannot be reached. */
 const PROBE_PAUSE_MS = 1_000;
 
 let server: PostgresServer;
@@ -98,10 +97,7 @@ test('with the SQL for Citus, writes to a shard whose worker cannot be reached f
   await server.emptyLedger(url);
 });
 
-/**
- * Returns the text of each logged statement, with the name under which the statement was prepared, if any. Leaves out
- * the statements of migrations.
- */
+/** Maps each logged statement to its prepared name, if any. */
 function statementsSeen(): Map<string, string | undefined> {
   const migrating = new Set<string>();
   const seen = new Map<string, string | undefined>();

@@ -1,6 +1,5 @@
-// `npm run citus` runs the store contract on a real Citus cluster, which cannot be installed from npm. CITUS_URL is the
-// URL of an empty database on the coordinator. This database must have the Citus extension, with the workers and the
-// coordinator registered. Each test creates and drops the schema `scrip`. The run takes about three minutes.
+// `npm run citus` runs the store contract on a real Citus cluster, in about three minutes. CITUS_URL is the URL of an
+// empty database on the coordinator, with the Citus extension and all nodes registered.
 
 import { after, before } from 'node:test';
 import pg from 'pg';

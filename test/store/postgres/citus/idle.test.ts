@@ -15,7 +15,7 @@ before(async () => {
 });
 after(() => server.remove());
 
-/** Longer than a process takes to start the console and to look for work for the first time. */
+/** Longer than a process takes to start the console and to look for work once. */
 const BEGIN_MS = 3_000;
 
 /** Twice the interval at which an idle process looks for work. */

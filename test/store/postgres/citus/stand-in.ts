@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import type { PostgresServer } from '../postgres-server.ts';
 import { SHARD_OF_BUCKET } from './citus-rules.ts';
 
-/** Creates stand-ins for functions of Citus. Those that distribute a table only record the name of the table. */
+/** Functions that distribute a table only record its name. */
 export const STAND_IN = `
   CREATE TABLE IF NOT EXISTS public.pg_dist_partition (logicalrelid regclass);
   CREATE OR REPLACE FUNCTION public.create_reference_table(relation regclass) RETURNS void LANGUAGE sql
@@ -16,7 +16,6 @@ export const STAND_IN = `
   CREATE OR REPLACE FUNCTION public.get_shard_id_for_distribution_column(relation regclass, bucket smallint)
     RETURNS bigint LANGUAGE sql AS 'SELECT ${SHARD_OF_BUCKET}';`;
 
-/** The settings of a server that logs every statement. */
 export const LOGGED = {
   fsync: 'off',
   logging_collector: 'on',
@@ -27,7 +26,6 @@ export const LOGGED = {
   log_line_prefix: '%p ',
 };
 
-/** Extracts from a log entry: the process id, the name of a prepared statement, and the text of the statement. */
 export const LOG_ENTRY = /^(\d+) LOG: {2}(?:statement|execute (\S+)): (.*)$/s;
 
 export function logOf(server: PostgresServer): readonly string[] {

@@ -1,5 +1,5 @@
-// Under load, single processes of PostgreSQL are killed, as the out-of-memory killer of Linux might do. No acknowledged
-// write is lost, and the service recovers by itself.
+// Kills single processes of PostgreSQL under load, as the out-of-memory killer of Linux might. No acknowledged write is
+// lost, and the service recovers by itself.
 
 import assert from 'node:assert/strict';
 import { randomInt } from 'node:crypto';
@@ -12,10 +12,9 @@ import { type ScripOnPostgres, startScripOn } from '../scrip-on-postgres.ts';
 
 const KILLS = Number(process.env.KILLS ?? 6);
 const RECOVERY_MS_MAX = 30_000;
-/** How long /readyz may take to report a fault. On a busy machine, PostgreSQL may be back before /readyz is read. */
+/** Not every fault is seen: on a busy machine, PostgreSQL may be back before /readyz is read. */
 const FAULT_SEEN_MS_MAX = 3_000;
 
-/** Selects a connection of Scrip, preferably an active connection. */
 const VICTIM = `
   SELECT pid FROM pg_stat_activity WHERE application_name = 'scrip'
   ORDER BY state = 'active' DESC, random() LIMIT 1`;
@@ -23,7 +22,7 @@ const VICTIM = `
 let server: PostgresServer;
 let running: ScripOnPostgres;
 before(async () => {
-  // fsync is off to save time: the machine does not crash, so writes survive without fsync.
+  // fsync is off to save time: writes survive without it, because the machine does not crash.
   server = await PostgresServer.start({ fsync: 'off' });
   running = await startScripOn(server);
 });

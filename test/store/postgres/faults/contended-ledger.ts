@@ -1,5 +1,4 @@
-// A ledger with two end users, and another client of the same database. The other client locks rows, or creates a
-// trigger that delays or rejects new postings.
+// A ledger with two end users, and another client of its database that locks rows or delays or rejects postings.
 
 import assert from 'node:assert/strict';
 import pg from 'pg';
@@ -36,7 +35,6 @@ export async function withOutsider(
   }
 }
 
-/** Creates a trigger that runs `body` before each posting is stored. */
 export async function beforeEachPosting(outsider: pg.Client, body: string): Promise<void> {
   await outsider.query(`
     CREATE SEQUENCE public.tries;

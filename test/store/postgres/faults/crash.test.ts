@@ -1,5 +1,5 @@
-// PostgreSQL crashes repeatedly under load, and each acknowledged write is stored exactly once. With `CYCLES=500` the
-// test runs all night.
+// PostgreSQL crashes repeatedly under load, and each acknowledged write is stored exactly once. `CYCLES=500` runs all
+// night.
 
 import assert from 'node:assert/strict';
 import { randomInt } from 'node:crypto';
@@ -12,7 +12,7 @@ import { PostgresServer } from '../postgres-server.ts';
 
 const CYCLES = Number(process.env.CYCLES ?? 20);
 
-/** fsync is off to save time: only the process crashes, not the machine, so writes survive without fsync. */
+/** fsync is off to save time: writes survive without it, because the machine does not crash. */
 const PROCESS_ONLY = { fsync: 'off' };
 
 const servers: PostgresServer[] = [];
@@ -70,7 +70,7 @@ test('Control: the test detects lost writes if PostgreSQL confirms commits befor
   };
   const server = await startServer(late);
   const { ledger, url } = await openLedger(server);
-  // The checkpoint makes the tables durable, so that the crash loses only rows.
+  // Makes the tables durable, so that the crash loses only rows.
   await server.query('CHECKPOINT');
   const history = new History();
   await crashUnderLoad(server, ledger, history, 1);

@@ -8,7 +8,6 @@ import { assertProblem, eventually, type Reply, type Scrip, someone } from '../.
 import { PostgresServer } from '../postgres-server.ts';
 import { startScripOn } from '../scrip-on-postgres.ts';
 
-/** The longest time that a client may wait for a response while the database is down. */
 const ANSWER_MS_MAX = 3_000;
 const RECOVERY_MS_MAX = 5_000;
 

@@ -1,4 +1,4 @@
-// The primary fails permanently, and its standby takes over. With synchronous replication, no acknowledged write is
+// The primary fails permanently, and its standby takes over: with synchronous replication, no acknowledged write is
 // lost.
 
 import assert from 'node:assert/strict';

@@ -25,10 +25,7 @@ function withTrigger(body: string, work: (contended: Contended) => Promise<void>
 
 type Results = readonly (Result | null)[] | string;
 
-/**
- * Writes two batches. The second starts when the first is decided but not committed yet. `ends` lists the batches in
- * the order in which they ended.
- */
+/** The second batch starts when the first is decided but not committed yet. */
 async function writeInTurn(store: LedgerStore, first: readonly Command[], second: readonly Command[]) {
   const ends: string[] = [];
   const ended = async (name: string, write: ReturnType<LedgerStore['write']>): Promise<Results> => {

@@ -1,5 +1,5 @@
-// Half-open connections: a firewall drops all data in both directions, and neither side notices. The service still
-// sends correct responses in time, and recovers by itself.
+// Half-open connections: a firewall drops all data, and neither side notices. The service still sends correct responses
+// in time, and recovers by itself.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, type TestContext, test } from 'node:test';
@@ -20,7 +20,7 @@ const IDLE_MS_MAX = 2 * 5_000 + 1_000;
  * then of a new connection (2 s) and of a statement (5 s) for a queued batch, and a second of slack.
  */
 const UNDER_WAY_MS_MAX = 5_000 + 8_000 + 2_000 + 2_000 + 5_000 + 1_000;
-/** Each half-open connection causes a statement timeout, and some of these timeouts happen one after another. */
+/** Each half-open connection causes a statement timeout, and some of these timeouts are consecutive. */
 const RECOVERY_MS_MAX = 30_000;
 
 let server: PostgresServer;
@@ -32,7 +32,6 @@ after(() => server.remove());
 interface Service {
   readonly scrip: Scrip;
   readonly proxy: TcpProxy;
-  /** A URL that connects to the database directly, without the proxy. */
   readonly direct: string;
 }
 
@@ -90,7 +89,6 @@ describe('Half-open connections to PostgreSQL', { concurrency: true, timeout: 12
   test('If idle connections are half open, requests get responses in time, and the service recovers', (t: TestContext) =>
     withService(async (service) => {
       const { scrip, proxy } = service;
-      // Enough concurrent requests to open all connections.
       const warm = await Promise.all(Array.from({ length: 30 }, () => askAll(scrip)).flat());
       for (const { what } of warm) assert.equal(what, '200');
       assert(proxy.connections > LANES, `${proxy.connections} connections`);

@@ -15,13 +15,12 @@ import { TcpProxy, type Verdict } from '../tcp-proxy.ts';
 
 const CUTS = Number(process.env.CUTS ?? 100);
 
-/** The timeouts of the store: for connecting, for a response, and for finding the outcome of a lost COMMIT. */
+/** The timeouts of the store; the last is for finding the outcome of a lost COMMIT. */
 const CONNECT_MS = 2_000;
 const ANSWER_MS = 5_000;
 const SETTLE_MS = 8_000 + 2_000;
 const SLACK_MS = 1_000;
 
-/** A test that hangs fails after this time, and its ledger and its proxy are closed. */
 const LIMIT = { timeout: 40_000 };
 const CLOSE_MS = 5_000;
 
@@ -33,13 +32,11 @@ after(() => server.remove());
 
 interface Network {
   readonly ledger: TestLedger;
-  /** A URL that connects to the database directly, without the proxy. */
   readonly direct: string;
   readonly proxy: TcpProxy;
   readonly ada: EndUser;
 }
 
-/** The store is closed at the end of the test, even if the test hangs. */
 async function openNetwork(t: TestContext): Promise<Network> {
   const direct = await server.createDatabase();
   const proxy = await TcpProxy.to(server.port);
@@ -51,9 +48,7 @@ async function openNetwork(t: TestContext): Promise<Network> {
   return { ledger, direct, proxy, ada };
 }
 
-/**
- * If the store takes too long to close, the proxy is closed first, so that the store stops waiting for the database.
- */
+/** If the store takes too long to close, closing the proxy ends its wait for the database. */
 async function close(ledger: TestLedger, proxy: TcpProxy): Promise<void> {
   const closed = ledger.close();
   await Promise.race([closed, sleep(CLOSE_MS)]);
@@ -67,8 +62,8 @@ async function withNetwork(t: TestContext, work: (network: Network) => Promise<v
   assert.deepEqual(problemsOf(await network.ledger.audit()), []);
 }
 
-/** Fails if the proxy sees no COMMIT within a second, because the fault then did not affect the write. */
-async function hasCome(struck: Promise<unknown>): Promise<void> {
+/** Without a COMMIT, the fault did not affect the write. */
+async function proxySawCommit(struck: Promise<unknown>): Promise<void> {
   const isLate = sleep(SLACK_MS).then(() => assert.fail('the proxy has seen no COMMIT'));
   await Promise.race([struck, isLate]);
 }
@@ -92,7 +87,7 @@ describe('Network faults between Scrip and PostgreSQL', { concurrency: true }, (
       withNetwork(t, async ({ ledger, proxy, ada }) => {
         const struck = proxy.onNextCommit(verdict);
         const { result, tookMs } = await timed(ledger.results([ada.subtract(30)]));
-        await hasCome(struck);
+        await proxySawCommit(struck);
         assert.deepEqual(result, [ACCEPTED]);
         assert.deepEqual(await historyOf(ledger, ada), ['-30 subtract', '+100 add']);
         const limit = verdict.endsWith('swallow') ? ANSWER_MS + CONNECT_MS : 0;
@@ -110,14 +105,14 @@ describe('Network faults between Scrip and PostgreSQL', { concurrency: true }, (
         const follow = () => followed.resolve(timed(ledger.results([ada.subtract(5)])));
         const writing = ledger.store.write([ada.subtract(30)], follow);
         const first = await timed(writing.then((outcomes) => outcomes.map(resultOf)));
-        await hasCome(struck);
+        await proxySawCommit(struck);
         const second = await followed.promise;
         const limit = verdict.endsWith('swallow') ? ANSWER_MS + CONNECT_MS : 0;
         for (const { result, tookMs } of [first, second]) {
           assert.deepEqual(result, [ACCEPTED]);
           assert(tookMs < limit + SLACK_MS, `it took ${tookMs} ms`);
         }
-        // The second batch was sent before the first had an outcome, so the batches may be stored in either order.
+        // The second batch was sent before the first had an outcome, so either may be stored first.
         const history = await historyOf(ledger, ada);
         assert.deepEqual(history.toSorted(), ['+100 add', '-30 subtract', '-5 subtract']);
       }),
@@ -132,7 +127,7 @@ describe('Network faults between Scrip and PostgreSQL', { concurrency: true }, (
         withNetwork(t, async ({ ledger, proxy, ada }) => {
           const struck = proxy.onNextCommit(verdict).then(() => setImmediate(() => proxy.swallowAll()));
           const { result, tookMs } = await timed(ledger.write([ada.subtract(30)]));
-          await hasCome(struck);
+          await proxySawCommit(struck);
           assert.equal(result, 'OutcomeUnknown');
           assert(tookMs < ANSWER_MS + SETTLE_MS + SLACK_MS, `it took ${tookMs} ms`);
           await worksAgain(ledger, proxy, ada);
@@ -198,7 +193,7 @@ test(
     }),
 );
 
-/** Repairs the network for new connections only, and checks that a write and a read succeed. */
+/** Repairs the network for new connections only. */
 async function worksAgain(ledger: TestLedger, proxy: TcpProxy, user: EndUser): Promise<void> {
   proxy.heal();
   const { result, tookMs } = await timed(ledger.results([user.subtract(1)]));

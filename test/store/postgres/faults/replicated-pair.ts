@@ -21,7 +21,7 @@ export interface Pair {
   failOver(): Promise<void>;
 }
 
-/** @param closing receives cleanup functions; the caller must call them at the end, in reverse order */
+/** @param closing receives cleanup functions; call them in reverse order */
 export async function startPair(closing: (() => Promise<void>)[]): Promise<Pair> {
   const primary = await PostgresServer.start(PROCESS_ONLY);
   const replication = await TcpProxy.to(primary.port);

@@ -1,5 +1,5 @@
-// Errors that PostgreSQL reports. The store retries a batch that fails with a temporary error. A batch that fails with
-// any other error has no effect.
+// Errors that PostgreSQL reports: the store retries a batch after a temporary error, and a batch that fails with any
+// other error has no effect.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -43,8 +43,8 @@ describe('Errors of PostgreSQL', { concurrency: true, timeout: 60_000 }, () => {
       // The store locks the end users in the order of this query, and the other client in the opposite order.
       const { rows } = await outsider.query('SELECT end_user FROM scrip.end_users ORDER BY bucket, account, end_user');
       const [first, second] = rows[0].end_user === ada.key.endUser ? [ada, bob] : [bob, ada];
-      // PostgreSQL ends the transaction that finds the deadlock. The store checks for deadlocks after a second, the
-      // other client only after a minute.
+      // PostgreSQL rolls back the transaction that checks for deadlocks first: the other client waits a minute before
+      // it checks.
       await outsider.query(`SET deadlock_timeout = '1min'; BEGIN; ${lock(second)}`);
       const write = ledger.results([ada.subtract(30), bob.subtract(20)]);
       await untilWaiting(outsider);
@@ -139,8 +139,7 @@ describe('Errors of PostgreSQL', { concurrency: true, timeout: 60_000 }, () => {
       await outsider.query(`
         CREATE FUNCTION public.doze() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(3); RETURN new; END $$;
         CREATE TRIGGER doze BEFORE UPDATE ON scrip.cycles FOR EACH ROW EXECUTE FUNCTION public.doze()`);
-      // The client disconnects before the statements end. The server may then either execute the COMMIT, or notice the
-      // disconnection and roll back.
+      // After the client disconnects, the server may either execute the COMMIT or roll back.
       const outcome = await ledger.write([noted(ada.subtract(30), 'long')]).then(
         () => 'accepted',
         ({ code }: StoreFault) => code,

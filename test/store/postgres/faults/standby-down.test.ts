@@ -1,5 +1,4 @@
-// A synchronous standby is stopped for a long time under load. The number of connections that wait for the standby is
-// bounded, writes fail quickly without effect, and the service recovers when the standby is back.
+// Tests the service under load while a synchronous standby is down for a long time, and after the standby has returned.
 
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
@@ -11,22 +10,13 @@ import { History, startLoad } from '../acknowledged-history.ts';
 import type { PostgresServer } from '../postgres-server.ts';
 import { LANES, replicateSynchronously, startPair } from './replicated-pair.ts';
 
-/**
- * The maximum number of connections in the pools. Each lane may have one more: for an abandoned COMMIT that still waits
- * for the standby (see docs/scaling.md).
- */
 const POOLED_MAX = 8 + 2 * LANES;
+/** Each lane may have one more connection, with a COMMIT that timed out but still waits (see docs/scaling.md). */
 const CONNECTIONS_MAX = POOLED_MAX + LANES;
 
-/**
- * The time within which the batches in flight and the queued batches fail: the timeout of a COMMIT (5 s), and then of
- * the search for its outcome (8 s and 2 s).
- */
+/** The timeout of a COMMIT, the search for its outcome, and the timeout of the last lookup in this search. */
 const FIRST_MS = 5_000 + 8_000 + 2_000;
-/**
- * After the first failures, the test continues for twice the timeout of a COMMIT, to detect batches that wait for the
- * standby again.
- */
+/** Twice the timeout of a COMMIT, to detect batches that wait for the standby again. */
 const LATER_MS = 2 * 5_000;
 const QUICK_MS = 1_000;
 
@@ -81,7 +71,6 @@ test('While a synchronous standby of PostgreSQL is unavailable for a long time, 
   const { store } = ledger;
   await replicateSynchronously(primary);
   const history = new History();
-  // As in a process of the service, all writes share one `GroupCommit`, which limits the batches in flight.
   const commit = new GroupCommit(store);
   const load = startLoad(store, history, commit);
   const newcomers = startNewcomers(commit);
@@ -120,7 +109,6 @@ test('While a synchronous standby of PostgreSQL is unavailable for a long time, 
   await Promise.all([again.stop(), newcomers.stop()]);
   assert.deepEqual(await history.faultsOf(store, url), []);
   await eventually(async () => (await connectionsOf(primary)) <= POOLED_MAX, 'the waiting connections are closed');
-  // The store checks the server once a second.
   await eventually(() => store.trouble() === null, 'the trouble is over');
   t.diagnostic(history.summary);
 });

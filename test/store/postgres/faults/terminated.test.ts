@@ -1,4 +1,4 @@
-// Terminates connections of the service at random, as an administrator or a failing health check might do.
+// Tests the service while its connections are terminated at random, for example by an administrator.
 
 import assert from 'node:assert/strict';
 import { randomInt } from 'node:crypto';

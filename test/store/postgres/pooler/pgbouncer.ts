@@ -1,6 +1,5 @@
-// Tests two stores behind PgBouncer in transaction mode under load, while connections to the server are terminated and
-// PgBouncer is killed. Every response must agree with the ledger. This test needs an installed PgBouncer, so `npm test`
-// does not include it. To run it: `npm run pgbouncer -- [SECONDS]`
+// Tests two stores behind PgBouncer while connections are terminated and PgBouncer is killed. This test needs an
+// installed PgBouncer, so `npm test` does not include it: run `npm run pgbouncer -- [SECONDS]`.
 
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -15,13 +14,13 @@ import { pluggedDatabase } from '../postgres-ledger.ts';
 import { freePort, PostgresServer } from '../postgres-server.ts';
 
 const SECONDS = Number(process.argv[2] ?? 15);
-/** Far fewer connections than two stores would open without a pooler. */
+/** Fewer than two stores would open without a pooler. */
 const CONNECTIONS = 6;
 const PAUSE_MS = 300;
-/** Longer than Scrip waits for a response on a connection that was lost when PgBouncer was killed. */
+/** Longer than Scrip waits for a response on a lost connection. */
 const CALM_MS = 10_000;
 
-/** The first version that supports prepared statements in transaction mode. */
+/** The first PgBouncer version that supports prepared statements in transaction mode. */
 const PREPARED_SINCE = [1, 21] as const;
 
 const version = versionOf();

@@ -1,6 +1,4 @@
-// PostgreSQL behind a pooler in transaction mode. Without prepared statements, a store passes all contract tests, two
-// stores can write at the same time, and the command line works. With prepared statements, writes fail with a clear
-// message.
+// Tests PostgreSQL behind a pooler in transaction mode, with and without prepared statements.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -15,7 +13,7 @@ import { auditBeside, openFor, pluggedDatabase } from '../postgres-ledger.ts';
 import { PostgresServer } from '../postgres-server.ts';
 import { TransactionPooler } from './transaction-pooler.ts';
 
-/** Far fewer connections than two stores would open without a pooler. */
+/** Fewer than two stores would open without a pooler. */
 const CONNECTIONS = 3;
 
 let server: PostgresServer;
@@ -45,7 +43,6 @@ storeContract(
   2,
 );
 
-/** The kinds of state that a session can have outside of a transaction. Scrip must not use any of them. */
 const SESSION_STATE: readonly (readonly [what: string, sql: string])[] = [
   ['settings', `SELECT name FROM pg_settings WHERE source = 'session'`],
   ['prepared statements', 'SELECT name FROM pg_prepared_statements'],
@@ -87,7 +84,7 @@ test('behind a pooler in transaction mode, two stores and the command line work 
   await assertNoSessionState(url);
 });
 
-/** Checks all connections of the pooler. It uses them in turn, so repeated transactions reach each connection. */
+/** The pooler uses its connections in turn, so repeated transactions reach each connection. */
 async function assertNoSessionState(url: string): Promise<void> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();

@@ -1,6 +1,6 @@
-// A pooler in transaction mode, like PgBouncer: many clients share a few connections to the server. Each transaction
-// uses any free connection, so that a client cannot rely on session state. The pooler implements only the part of the
-// protocol that the tests need: https://www.postgresql.org/docs/current/protocol-flow.html
+// A pooler in transaction mode, like PgBouncer: each transaction uses any free connection to the server. The pooler
+// implements only the part of the protocol that the tests need:
+// https://www.postgresql.org/docs/current/protocol-flow.html
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -10,15 +10,12 @@ const SSL_REQUEST = 80_877_103;
 const PROTOCOL = 196_608;
 const IDLE = 'I';
 
-/**
- * The messages that the server answers with ReadyForQuery: a simple query, and the Sync at the end of an extended
- * query.
- */
+/** The server answers a simple query, and the Sync after an extended query, with ReadyForQuery. */
 const ASKS_FOR_READY = new Set(['Q', 'S']);
 const TERMINATE = 'X';
 const READY_FOR_QUERY = 'Z';
 
-/** A message consists of a letter, a length that includes the length field itself, and a body. */
+/** A message is a letter, a length that includes the length field itself, and a body. */
 class MessageReader {
   #bytes = Buffer.alloc(0);
 
@@ -108,10 +105,7 @@ export class TransactionPooler {
     });
   }
 
-  /**
-   * Answers the startup message and does not forward it, so that session settings of the client have no effect on the
-   * server.
-   */
+  /** Does not forward the startup message, so that session settings of the client have no effect on the server. */
   async #start(socket: Socket, startup: Buffer): Promise<void> {
     assert.equal(startup.readInt32BE(4), PROTOCOL);
     const parameters = startup.subarray(8).toString().split('\0');
@@ -211,8 +205,8 @@ export class TransactionPooler {
   }
 
   /**
-   * Handles the disconnection of a client. If the client has an open transaction, the pooler replaces the connection to
-   * the server, so that the server rolls the transaction back.
+   * If the client has an open transaction, replaces the connection to the server, so that the server rolls the
+   * transaction back.
    */
   #leave(client: Client): void {
     const { database, backend } = client;

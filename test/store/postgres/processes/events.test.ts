@@ -1,5 +1,4 @@
-// Tests the derivation of events in PostgreSQL while several processes write and derive events, while connections are
-// terminated, and while batches are in flight.
+// Tests that several processes derive all events in PostgreSQL during writes, and while connections are terminated.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -19,7 +18,6 @@ import { withSharedLedger } from './shared-ledger.ts';
 
 const LIMIT = { timeout: 60_000 };
 const ROUNDS = 25;
-/** The test continues until this many steps of the derivation have failed, for at most `ROUNDS_MAX` rounds. */
 const FAILURES = 10;
 const ROUNDS_MAX = 400;
 
@@ -42,7 +40,6 @@ function startDeriving({ events }: TestLedger): RepeatedStep {
   return new RepeatedStep(() => events.deriveNext(deriveEvents));
 }
 
-/** Reads the events of account 1 as a client does: each page begins at the position that the previous page returned. */
 class Reader {
   readonly events: LoggedEvent[] = [];
   readonly #ledger: TestLedger;
@@ -63,7 +60,6 @@ class Reader {
   }
 }
 
-/** After `rounds` calls to `fill`, asserts that `events` contains each event once, and in order for each end user. */
 function assertFilled(events: readonly LoggedEvent[], users: readonly EndUser[], rounds: number): void {
   assert.equal(new Set(events.map(({ id }) => id)).size, events.length);
   const found = new Map<string, number[]>();

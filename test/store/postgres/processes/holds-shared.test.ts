@@ -1,5 +1,4 @@
-// Several processes write holds and refunds to one database. No credits are held or refunded twice, each hold ends
-// once, and a hold lapses at its expiry, even if no process was running at that time.
+// Tests holds and refunds that several processes write to one database, and holds that lapse while no process runs.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -30,10 +29,6 @@ function it(sentence: string, work: (ledger: SharedLedger) => Promise<void>): vo
 
 const IN_FLIGHT = 4;
 
-/**
- * Writes `command(0)`, `command(1)` and so on in batches, through all processes at once, until at least `times`
- * commands are written.
- */
 async function writeAtOnce(
   { processes }: SharedLedger,
   command: (index: number) => WriteCommand,

@@ -59,21 +59,20 @@ async function stop({ first }: Started): Promise<number | null> {
 
 async function post({ url, secret }: Started, path: string, body: unknown): Promise<number> {
   const headers = { authorization: `Bearer ${secret}`, 'content-type': 'application/json' };
-  // A connection to a process that was just killed may never get a response.
+  // A killed process may never respond.
   const signal = AbortSignal.timeout(ANSWER_MS);
   const response = await fetch(url + path, { method: 'POST', headers, body: JSON.stringify(body), signal });
   await response.arrayBuffer();
   return response.status;
 }
 
-/** Returns the id of the process that answers a new connection. The request id in the response contains this id. */
+/** The request id in the response contains the id of the process. */
 async function answeringProcess({ url }: Started): Promise<string> {
   const [response] = await once(get(`${url}/nothing`, { agent: false, timeout: ANSWER_MS }), 'response');
   const { request_id: id } = JSON.parse((await response.toArray()).join(''));
   return id.split('-')[1];
 }
 
-/** Waits until both processes answer. Only the timeout of the test limits this wait. */
 async function untilTwoAnswer(started: Started): Promise<void> {
   for (;;) {
     const answering = await Promise.all(Array.from({ length: 20 }, () => answeringProcess(started)));
@@ -122,7 +121,6 @@ test('a killed process is replaced, and no acknowledged write is lost', { timeou
     headers: { authorization: `Bearer ${started.secret}` },
   });
   const { active_balance: held } = (await balance.json()) as { active_balance: number };
-  // The killed process may have stored an addition that it did not acknowledge.
   assert(
     held >= added && held <= added + unanswered,
     `${added} additions were acknowledged, ${unanswered} were not, and ${held} are stored`,

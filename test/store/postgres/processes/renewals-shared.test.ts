@@ -1,5 +1,4 @@
-// Several processes store renewals without communicating with each other. Their queries for due renewals mostly return
-// different end users. A process that runs alone renews all end users.
+// Tests processes that store renewals without communicating: their queries mostly return different end users.
 
 import assert from 'node:assert/strict';
 import { after, before, type TestContext, test } from 'node:test';
@@ -14,14 +13,11 @@ import { PostgresServer } from '../postgres-server.ts';
 const LIMIT = 256;
 const USERS = 5_000;
 const BATCH = 500;
-/** Each query makes a random selection from this many end users: those that have been overdue longest. */
+/** Each query selects at random from this many end users: the longest overdue. */
 const SHARED = 16 * LIMIT;
 
 const PAIRS = 20;
-/**
- * A query selects a random sixteenth of `SHARED` end users, so two results overlap by a sixteenth on average. Without
- * randomness, both results would be the same.
- */
+/** Two queries have a sixteenth of their end users in common on average; without randomness, all of them. */
 const OVERLAP_MAX = 0.25;
 
 let server: PostgresServer;
@@ -30,10 +26,6 @@ before(async () => {
 });
 after(() => server.remove());
 
-/**
- * Opens two stores on one new database in which all cycles have ended. Each batch of cycles ended a millisecond after
- * the previous batch.
- */
 async function withDueRenewals(t: TestContext): Promise<readonly [TestLedger, TestLedger]> {
   const url = await server.createDatabase();
   let wall = NOON;
@@ -75,7 +67,7 @@ test('A single process on PostgreSQL renews each end user once, and prefers thos
   const renewed = new Set<number>();
   for (let due = await process.due(LIMIT); due.length > 0; due = await process.due(LIMIT)) {
     const numbers = due.map(numberOf);
-    // The cycles that were started in one batch ended at the same instant, so only the order of the batches is fixed.
+    // All cycles of a batch ended at the same instant, so only the order of the batches is fixed.
     const batches = numbers.map((number) => Math.floor((number - 1) / BATCH));
     assert.deepEqual(
       batches,
@@ -99,7 +91,7 @@ test('A single process on PostgreSQL renews each end user once, and prefers thos
 test('The search for due renewals on PostgreSQL reads only due cycles', { timeout: 60_000 }, async (t) => {
   const url = await server.createDatabase();
   const run = (sql: string) => server.query(sql, new URL(url).pathname.slice(1));
-  // Uses the clock of the database: it advances while a query runs, but a clock that the test sets does not.
+  // The clock of the database advances while a query runs; a clock that the test sets does not.
   const ledger = await openFor(t, url);
   await run(
     `INSERT INTO scrip.cycles
@@ -113,7 +105,7 @@ test('The search for due renewals on PostgreSQL reads only due cycles', { timeou
   };
   const earlier = await looked();
   assert.deepEqual(await ledger.due(LIMIT), []);
-  // A backend of PostgreSQL reports its statistics only after it has been idle for a while.
+  // PostgreSQL reports the statistics of a connection only after the connection has been idle for a while.
   await eventually(async () => (await looked()).searches > earlier.searches, 'the index is searched');
   assert.equal((await looked()).entries - earlier.entries, 0);
 });

@@ -1,5 +1,5 @@
-// On PostgreSQL, a read that shows a renewal first waits for uncommitted batches of other processes with an earlier
-// instant. Otherwise, a client could see the renewal first, and an earlier transaction only afterwards.
+// Tests that a read on PostgreSQL that shows a renewal first waits for earlier batches that are not committed yet.
+// Otherwise, a client could see the renewal before an earlier transaction.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -19,7 +19,7 @@ import { PostgresServer } from '../postgres-server.ts';
 
 const ada = new EndUser(1, 1);
 
-/** SQL for a trigger: each insert of a posting waits while `outsider` holds the advisory lock 4711. */
+/** Each insert of a posting waits while `outsider` holds this advisory lock. */
 const HOLD_UP = 'PERFORM pg_advisory_xact_lock_shared(4711);';
 const LOOK_MS = 20;
 
@@ -60,7 +60,6 @@ async function beforeMidnight(work: (midnight: Midnight) => Promise<void>): Prom
   }
 }
 
-/** Starts a write, lets the cycle end, calls `read` before the write is committed, and returns the result of `read`. */
 async function readDuring<Result>(
   { writer, reader, outsider, endTheDay }: Midnight,
   command: Command,
@@ -78,7 +77,7 @@ async function readDuring<Result>(
   endTheDay();
   const reading = read(reader);
   await Promise.race([reading, waiting(2)]);
-  // If `read` sends a second query that must wait for the write, give this query time to start.
+  // `read` may send a second query that waits for the write: give this query time to start.
   await Promise.race([reading, sleep(LOOK_MS)]);
   await outsider.query('SELECT pg_advisory_unlock(4711)');
   await writing;

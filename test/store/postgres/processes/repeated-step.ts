@@ -1,5 +1,4 @@
-// Repeats a step of a background job, such as counting totals, until `stop` is called. A step that fails because of the
-// database is counted and then repeated.
+// Repeats a step of a background job until `stop` is called, and counts the steps that fail because of the database.
 
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';

@@ -1,5 +1,5 @@
-// Several processes write to the same end users in one database. The results are the same as if a single process made
-// the writes one after another, and the processes never deadlock.
+// Tests several processes that write to the same end users in one database: the results are as with a single process,
+// and no deadlock occurs.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -18,9 +18,9 @@ const TEST_MS_MAX = 60_000;
 
 let server: PostgresServer;
 before(async () => {
-  // With these settings, PostgreSQL looks up rows by index in the order of the batch, as in a large table. With the
-  // default settings, PostgreSQL would scan the table of 200 rows. All batches would then lock rows in the same order,
-  // even if the store did not sort the rows.
+  // By default, PostgreSQL would scan this small table: batches would lock rows in the same order even if the store did
+  // not sort the rows. With these settings, PostgreSQL looks up rows by index in the order of the batch, as in a large
+  // table.
   const asInLargeTable = { enable_hashjoin: 'off', enable_mergejoin: 'off', enable_seqscan: 'off' };
   server = await PostgresServer.start({ fsync: 'off', deadlock_timeout: '50ms', ...asInLargeTable });
 });
@@ -152,7 +152,7 @@ describe('Deadlocks between processes', () => {
   it(`${BATCHES} batches of writes to random end users in three processes at once never deadlock`, async (ledger) => {
     const { processes, database } = ledger;
     const users = Array.from({ length: USERS }, (_, index) => new EndUser(1, index));
-    // Half of the end users are new to the ledger, so that the processes also insert rows concurrently.
+    // The other end users are new, so that the processes also insert rows at the same time.
     await processes[0].write(users.slice(0, USERS / 2).map((user) => user.add(1_000_000)));
     let left = BATCHES;
     const writer = async (process: TestLedger) => {
@@ -212,10 +212,7 @@ async function untilOneWaits(client: pg.Client): Promise<void> {
   }
 }
 
-/**
- * Waits before it reads the number of deadlocks, because a backend of PostgreSQL reports its statistics at most once a
- * second.
- */
+/** A connection of PostgreSQL reports its statistics at most once a second. */
 async function deadlocksIn(database: string): Promise<number> {
   await sleep(1_200);
   const { rows } = await server.query(`SELECT deadlocks FROM pg_stat_database WHERE datname = '${database}'`);

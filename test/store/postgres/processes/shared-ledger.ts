@@ -1,5 +1,4 @@
-// Simulates several processes on one ledger. Each of them is a store in this process. The stores share only the
-// database.
+// Simulates several processes on one ledger: stores in this process that share only the database.
 
 import assert from 'node:assert/strict';
 import type { Outcome } from '../../../../src/ledger/command.ts';

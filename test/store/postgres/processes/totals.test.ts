@@ -11,9 +11,8 @@ import { RepeatedStep } from './repeated-step.ts';
 import { withSharedLedger } from './shared-ledger.ts';
 
 const LIMIT = { timeout: 60_000 };
-/** By how much a round of `fill` increases each balance: it adds 10 credits and then spends 3 of them. */
+/** A round of `fill` adds 10 credits to each balance and then spends 3. */
 const LEFT = 7n;
-/** The test continues until this many counting steps have failed, for at most `ROUNDS_MAX` rounds of `fill`. */
 const FAILURES = 10;
 const ROUNDS_MAX = 400;
 
@@ -101,7 +100,7 @@ test('The audit finds totals in PostgreSQL that were changed by hand, and rebuil
   const expected = await outstanding(ledger);
   for (const [what, sql, finding] of DAMAGE) {
     await server.query(sql, new URL(url).pathname.slice(1));
-    // When the totals are rebuilt, they do not include this posting yet.
+    // The totals do not include this posting yet when they are rebuilt.
     await ledger.write([new EndUser(2, 1).add(1)]);
     const found = problemsOf(await ledger.audit());
     assert.match(found.join('\n'), finding, what);

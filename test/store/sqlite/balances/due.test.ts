@@ -1,6 +1,5 @@
-// Tests when the ledger file contains the time of the next renewal or lapse of an end user. The job that stores
-// renewals and lapses finds due end users in the file. Balances are flushed with a delay, but a due time in the near
-// future is stored at once.
+// Tests when the ledger file contains the time of the next renewal or lapse of an end user. A time in the near future
+// is stored at once, before the balance is flushed.
 
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';

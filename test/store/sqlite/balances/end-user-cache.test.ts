@@ -12,7 +12,7 @@ import { connect, openLedgerFile } from '../../../../src/store/sqlite/file/ledge
 import { EndUser, NOON, temporaryFile } from '../../temporary-ledger.ts';
 
 const LIMITS: CacheLimits = { endUsersMax: 40, postingsMax: 40, cyclesMax: 400, ageMaxMs: 60_000, perUserMax: 64 };
-/** The cache has room for one and a half generations. */
+/** The cache holds one and a half generations, each of `endUsersMax` end users. */
 const ROOM = 60;
 
 const [ada, bob] = [new EndUser(1, 1).key, new EndUser(1, 2).key];
@@ -28,7 +28,6 @@ function newCache(t: TestContext) {
   return {
     cache,
     load,
-    /** Loads `count` further end users, each in a batch that changes nothing. */
     loadOthers(count: number): void {
       for (const end = others + count; others < end; others++) {
         load(new EndUser(1, 1_000 + others).key);

@@ -1,5 +1,4 @@
-// Tests pending balances: balances that are not written back to the ledger file yet. Reads and writes include pending
-// balances, the journal preserves them in a crash, and all of them are eventually flushed.
+// Tests pending balances: reads and writes include them, a crash does not lose them, and all are eventually flushed.
 
 import assert from 'node:assert/strict';
 import { statSync } from 'node:fs';
@@ -29,7 +28,6 @@ const CACHE: CacheLimits = { endUsersMax: 8, postingsMax: 8, cyclesMax: 60, ageM
 
 const NO_ID = '019c13ec-9e00-4000-8002-000000000000';
 
-/** Returns end users of two accounts. The UUIDs are random, so the rows are scattered over the pages of the file. */
 function scattered(count: number, random: Random): EndUser[] {
   return Array.from({ length: count }, (_, index) => new EndUser(1 + (index % 2), random.uuid()));
 }
@@ -67,7 +65,7 @@ test('A crash after any batch loses no pending balance', async (t) => {
   const file = temporaryFile();
   const ledger = await openInPlace(t, file, { cache: CACHE });
   for (let step = 0; step < 60; step++) {
-    // Each step writes to the first end user, so that both generations of the cache contain its pending balance.
+    // Each step writes to the first end user, so both generations of the cache contain its pending balance.
     const some = [people[0], people[step % 3], random.pick(people), random.pick(people)] as EndUser[];
     for (const user of new Set(some)) {
       const amount = 1 + random.below(9);

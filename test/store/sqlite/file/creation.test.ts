@@ -1,5 +1,4 @@
-// Tests the creation of ledger files: the folders in which a ledger file may be, and creation by several processes at
-// once.
+// Tests the creation of ledger files: in which folders, and by several processes at once.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -72,7 +71,7 @@ test('a ledger file with a second hard link is refused under both names, whether
   await serve(file);
 });
 
-/** A program that holds the lock of a new ledger for 300 ms, as a command does while it creates the ledger. */
+/** Holds the lock of a new ledger for 300 ms, as a command does while it creates the ledger. */
 const CREATING = `
   const { DatabaseSync } = require('node:sqlite');
   const { parentPort, workerData } = require('node:worker_threads');
@@ -97,7 +96,7 @@ test('a server and a command that create the same ledger at the same instant bot
   const other = otherProcess(t, 'createKeys', file);
   const { firstAt } = await other.answer();
   for (let round = 0; round < ROUNDS; round++) {
-    // The delay varies, so that in some of the rounds both processes create the ledger in the same millisecond.
+    // The delay varies, so that in some rounds both processes create the ledger in the same millisecond.
     await untilRound(firstAt, round, (round % 16) - 6);
     await serve(`${file}.${round}`);
   }

@@ -1,5 +1,4 @@
-// Tests faults of a ledger file: a COMMIT with an unknown outcome, a full disk, another program that holds the lock, a
-// row that was changed by hand, and a killed process.
+// Tests faults of a ledger file, such as a full disk, a COMMIT with an unknown outcome, and a killed process.
 
 import assert from 'node:assert/strict';
 import { DatabaseSync } from 'node:sqlite';

@@ -1,5 +1,4 @@
-// Tests the ledger file: the constraints of the database, which processes may open the file, and the error message if
-// the file cannot be opened.
+// Tests the constraints of a ledger file, the processes that may open the file, and the error messages.
 
 import assert from 'node:assert/strict';
 import {
@@ -156,8 +155,8 @@ const copying = (values: string) =>
   sql(`CREATE TABLE copying (only INTEGER PRIMARY KEY, source TEXT, account INTEGER, end_user BLOB); ${values}`);
 
 /**
- * `all`: the server and the tools refuse the file. `serving`: only the server refuses it, because only the server
- * checks pages, the clock and the mark of an unfinished copy.
+ * `serving`: only the server refuses the file, because the tools do not check pages, the clock, or the mark of an
+ * unfinished copy.
  */
 const REFUSED: readonly (readonly [
   what: string,
@@ -224,9 +223,7 @@ test('A folder instead of a file is refused with a message of one sentence', asy
   assert.match(await refusalOf(file), FOREIGN);
 });
 
-/**
- * If the tests run as root, the other process runs as a user without permissions, because root may write everywhere.
- */
+/** Root may write to every file, so tests that run as root start the other process as another user. */
 const UNPRIVILEGED = process.getuid?.() === 0 ? { user: 65_534 } : {};
 
 test('A folder or a file without write permission is refused with a message of one sentence', async (t) => {

@@ -213,7 +213,7 @@ test('A failed batch stores no idempotency records', async (t) => {
   assert.equal(await balanceOf(ledger, ada), 10);
 });
 
-/** Returns two keys of `ada` with the same hash. Among 150,000 keys, there are about five such pairs. */
+/** Among 150,000 keys, about five pairs have the same hash. */
 function collidingKeys(seed: string): readonly [string, string] {
   const keys = new Map<number, string>();
   for (let number = 0; ; number++) {

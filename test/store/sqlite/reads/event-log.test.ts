@@ -1,4 +1,4 @@
-// Tests the event log in a ledger file: crashes while events are derived, and the bounds of a step that derives events.
+// Tests the event log in a ledger file: crashes while events are derived, and the limits of a derivation step.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

@@ -1,4 +1,4 @@
-// Background jobs run once a second. While a ledger is idle, they must write nothing to the file.
+// Tests that the background jobs, which run once a second, write nothing to the file of an idle ledger.
 
 import assert from 'node:assert/strict';
 import { statSync } from 'node:fs';
@@ -11,7 +11,6 @@ import { EndUser, keyed, NOON, temporaryFile } from '../../temporary-ledger.ts';
 
 const RETENTION = { grantsMs: 30 * DAY_MS, othersMs: DAY_MS };
 
-/** `isWritten` runs the background jobs once, and returns whether they wrote to the file. */
 function idleWriter(t: TestContext) {
   const file = temporaryFile();
   openLedgerFile(file, false).close();

@@ -1,5 +1,4 @@
-// Tests the writer thread: the order of batches, concurrent reads, the stored clock, API keys that other processes
-// change, and the death of the thread.
+// Tests the writer thread: the order of batches, concurrent reads, the stored clock, and the death of the thread.
 
 import assert from 'node:assert/strict';
 import { DatabaseSync } from 'node:sqlite';
@@ -111,10 +110,7 @@ test('After a read has shown a renewal, no earlier transaction is inserted into 
   }
 });
 
-/**
- * How long the test blocks its own thread: long enough for the writer thread to commit. The blocked thread does not
- * receive the reply of the writer thread.
- */
+/** Long enough for the writer thread to commit while the test blocks its own thread. */
 const COMMITTED_MS = 200;
 
 test('A read that shows a renewal waits for an earlier write that is committed but not acknowledged yet', async (t) => {
@@ -128,7 +124,7 @@ test('A read that shows a renewal waits for an earlier write that is committed b
     // The day has ended on the clock of this thread, but not on the clock of the writer thread.
     t.mock.timers.tick(DAY_MS + SECOND_MS);
   });
-  // These reads begin right after the write, before this thread has received the reply.
+  // These reads begin before this thread has received the reply of the writer thread.
   const [list, page, history] = await Promise.all([
     shownOf(ledger, ada),
     ledger.load(ada.key),
