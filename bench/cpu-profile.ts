@@ -76,7 +76,7 @@ export function selfTimes(root: Frame): FunctionTime[] {
   return [...sums.values()].toSorted((a, b) => b.micros - a.micros);
 }
 
-/** Counts recursive calls once. */
+/** The time of a recursive call is already part of the total of the outer call, and is not added again. */
 export function totalTimes(root: Frame): FunctionTime[] {
   const sums = new Map<string, FunctionTime>();
   const visit = ({ name, place, total, children }: Frame, above: ReadonlySet<string>): void => {

@@ -98,7 +98,7 @@ const ROWS: readonly Row[] = [
   ['a scheduled plan holds a credit', USED, { held: 1 }, 1, MOVES],
   ['a scheduled plan has no terms', USED, { terms: null }, 4, TERMS],
   ['a scheduled plan is one-time', USED, { terms: { type: 'one-time', plan: USED.terms?.plan as Plan } }, 4, TERMS],
-  ['a scheduled plan is valid for no day', USED, planned(USED, { validityDays: 0 }), 4, VALID],
+  ['a scheduled plan is valid for 0 days', USED, planned(USED, { validityDays: 0 }), 4, VALID],
   [
     'a scheduled plan is valid for 121 months',
     USED,

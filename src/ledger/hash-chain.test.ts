@@ -69,7 +69,7 @@ test('another order of the postings within a transaction gives another hash', ()
   assert.equal(hashes[2], expected);
 });
 
-test('extending a hash chain by no postings does not change it', () => {
+test('extending a hash chain by zero postings does not change it', () => {
   assert.equal(extendHashChain(emptyHashChain(ADA), []), emptyHashChain(ADA));
 });
 

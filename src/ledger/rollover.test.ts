@@ -166,7 +166,7 @@ test('credits of a hold that lapses at the end of the period do not roll over, s
   assertBalances(withHold(DAY_S).ledger, END, 120, 0);
 });
 
-test('credits of a hold that lapses after the end of the period do not roll over, and return to no period', () => {
+test('credits of a hold that lapses after the end of the period do not roll over, and do not return to any period', () => {
   const { ledger } = withHold(DAY_S + 1);
   assertBalances(ledger, END, 120, 50);
   assertBalances(ledger, END + 999, 120, 50);

@@ -75,7 +75,7 @@ export class Tracer {
     });
   }
 
-  /** Spans of requests that end from now on link to the span of `batch`. If `batch` is null, they link to no batch. */
+  /** From now on, spans of requests that end link to the span of `batch`; if `batch` is null, they have no link. */
   answering(batch: TracedBatch | null): void {
     this.#batch = null;
     if (batch === null || !this.#isSampled()) return;

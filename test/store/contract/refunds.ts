@@ -48,7 +48,7 @@ function tooLarge(requested: number | null, refundable: number): Result {
 }
 
 function amounts({ it }: Contract): void {
-  it('A partial refund returns the credits that were drawn last, as if less had been spent', async (ledger) => {
+  it('A partial refund first returns the credits that were spent last, as if less had been spent', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.add(10, 9), ada.add(10, 8), ada.startCycle(10, 7)]);
     const spent = await done(ledger, ada.subtract(25));

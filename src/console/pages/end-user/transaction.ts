@@ -103,7 +103,7 @@ function refundForm(view: TransactionView): string {
   const initial = String(transaction.refundable ?? 0);
   return html`<section class="card narrow">
 <h2>Refund</h2>
-<p class="muted small">The credits return to the cycles that they came from, as if less had been spent: credits that were drawn last return first.</p>
+<p class="muted small">The credits return to the cycles that they came from, as if less had been spent: a partial refund first returns the credits that were spent last.</p>
 <form class="form" method="post" action="${transactionPath(endUser, transaction.id)}/refund" novalidate>
 !${formError(state)}
 !${field({ id: 'amount', name: 'amount', label: 'Amount', initial, isWholeNumber: true }, state)}

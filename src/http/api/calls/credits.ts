@@ -81,7 +81,7 @@ export const refund = {
   tags: ['Credits'],
   summary: 'Refund spent credits',
   description:
-    'Returns credits of a subtraction or a capture to the cycles that they came from. The credits that were spent last return first. In total, the refunds of a transaction cannot exceed the credits that the transaction spent.',
+    'Returns credits of a subtraction or a capture to the cycles that they came from. A partial refund first returns the credits that were spent last. In total, the refunds of a transaction cannot exceed the credits that the transaction spent.',
   body: RefundRequest,
   ...write(
     'Refund',

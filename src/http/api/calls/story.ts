@@ -258,7 +258,7 @@ export const LISTS = {
   },
 };
 
-/** The examples of the test clock are from another ledger with a test clock, created when the story begins. */
+/** The examples for the test clock use a second ledger, created with a test clock at the start of the story. */
 export const TEST_CLOCK = { now: textOf(at(0)) };
 export const TEST_CLOCK_MOVES = {
   days: { summary: 'By 31 days', value: { advance_days: 31 } },

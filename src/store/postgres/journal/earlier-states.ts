@@ -56,7 +56,7 @@ interface Stretch {
 /**
  * Returns, for each instant, the state after the last transaction at or before that instant.
  *
- * @param instants in ascending order; no batch may add postings of the end user at or before the last of them
+ * @param instants in ascending order; no batch may later add postings of the end user at or before the last instant
  */
 export async function statesBefore(
   pool: ConnectionPool,

@@ -24,7 +24,7 @@ export interface CacheLimits {
   readonly postingsMax: number;
   /** Maximum number of cycles in the generation. A cycle takes about 150 bytes. */
   readonly cyclesMax: number;
-  /** Maximum time for which a generation stays young while there is something to write. */
+  /** Maximum age of the young generation, checked with each batch. */
   readonly ageMaxMs: number;
   /** Maximum number of pending postings of one end user. Each read of the end user applies all of them. */
   readonly perUserMax: number;
