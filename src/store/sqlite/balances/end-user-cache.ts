@@ -85,7 +85,7 @@ export class EndUserCache {
   readonly #circle: CachedEndUser[] = [];
   #hand = 0;
   #cachedCycles = 0;
-  /** The number of end users that were added since the last search. */
+  /** The number of end users that batches have added since the last search. */
   #added = 0;
   /** The young generation, and the sort key of each of its end users in the order of the file. */
   #queued: CachedEndUser[] = [];
@@ -142,6 +142,7 @@ export class EndUserCache {
     this.#now = now;
     const cached = this.#cached.get(name);
     if (cached !== undefined) return this.#known(cached, now);
+    this.#added += 1;
     const { state, latestPosting } = this.#reader.read(user, null, now);
     const read = { stored: state, storedPosting: latestPosting, storedDueAt: nextEventAt(state), state, latestPosting };
     return this.#add({ name, ...read, ...UNCHANGED });
@@ -228,7 +229,6 @@ export class EndUserCache {
   #add(cached: CachedEndUser): CachedEndUser {
     this.#cached.set(cached.name, cached);
     this.#circle.push(cached);
-    this.#added += 1;
     this.#cachedCycles += sizeOf(cached.state);
     return cached;
   }
