@@ -91,18 +91,20 @@ export type Handler<Name extends RouteName> = (
   viewer: Permissions[Name] extends 'anyone' ? null : Viewer,
 ) => unknown;
 
-const GET_ROUTES = new Set<string>(Object.keys(PERMISSIONS).filter((name) => name.startsWith('GET ')));
-
 /** Matches the URLs that accept only forms, each with the number of segments in the path of the page with the form. */
 const FORM_URLS = Object.keys(PERMISSIONS)
   .map((name) => name.split(' ') as [method: string, path: string])
-  .filter(([method, path]) => method === 'POST' && !GET_ROUTES.has(`GET ${path}`))
+  .filter(([method, path]) => method === 'POST' && !isPage(path))
   .map(([, path]) => {
     const segments = path.split('/');
     let length = segments.length - 1;
-    while (!GET_ROUTES.has(`GET ${segments.slice(0, length).join('/')}`)) length -= 1;
+    while (!isPage(segments.slice(0, length).join('/'))) length -= 1;
     return { pattern: new RegExp(`^${path.replaceAll(/:[^/]+/g, '[^/]+')}$`), length };
   });
+
+function isPage(path: string): boolean {
+  return `GET ${path}` in PERMISSIONS;
+}
 
 /** Returns the path of the page with the form that is posted to `path`; undefined if `path` is not such a URL. */
 export function pageOfForm(path: string): string | undefined {
