@@ -31,13 +31,13 @@ const HEADERS: Readonly<Record<number, Readonly<Record<string, unknown>>>> = {
     RateLimit: {
       type: 'string',
       description:
-        'Present in every response if API keys have a rate limit. `r` is the number of requests that the key may send now. If `r` is 0, `t` is the number of seconds until the key may send the next request. Otherwise, `t` is the number of seconds until the key may send `q` requests at once again; see `RateLimit-Policy`.',
+        'Present in every response to a request with a valid API key, if API keys have a rate limit. `r` is the number of requests that the key may send now. If `r` is 0, `t` is the number of seconds until the key may send the next request. Otherwise, `t` is the number of seconds until the key may send `q` requests at once again; see `RateLimit-Policy`.',
       examples: ['"key";r=0;t=1'],
     },
     'RateLimit-Policy': {
       type: 'string',
       description:
-        'Present in every response if API keys have a rate limit. Each key may send `q` requests in `w` seconds.',
+        'Present in every response to a request with a valid API key, if API keys have a rate limit. Each key may send `q` requests in `w` seconds.',
       examples: ['"key";q=100;w=1'],
     },
   },
