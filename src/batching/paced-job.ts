@@ -19,8 +19,8 @@ const PACES: readonly Pace[] = [
   { lateMs: 0, pause: 4 },
 ];
 /**
- * While the process is busy, the job gets 1% of the time, so that it hardly delays requests. The job gets 5% if the
- * work is at least half a minute late, 10% from 5 minutes on, and 20% from half an hour on.
+ * While the process is busy, the job gets 1% of the time, so that it hardly delays requests. If its work is 30 seconds
+ * late, the job gets 5% of the time; if 5 minutes late, 10%; and if 30 minutes late, 20%.
  */
 const BUSY_PACES: readonly Pace[] = [
   { lateMs: 1_800_000, pause: 4 },

@@ -145,7 +145,7 @@ test('releasing a hold that has been captured changes nothing and shows that the
   assert.equal(await balanceOn(console), '75');
 });
 
-test('only subtractions and captures have a refund button, until they are fully refunded', async () => {
+test('subtractions and captures have a refund button until they are fully refunded; other transactions have none', async () => {
   const console = await MemoryConsole.start();
   add(console, 100);
   const subtracted = subtract(console, 30);

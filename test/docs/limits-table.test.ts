@@ -58,7 +58,7 @@ const rows: Row[] = LIMITS.split('\n')
     return { name, value: Number(value.replaceAll(',', '')) };
   });
 
-test('each limit in the documentation has the value of its constant', async () => {
+test('each limit in the documentation equals its constant in the code', async () => {
   const constants = new Map<string, number>();
   for (const module of MODULES) for (const [name, value] of await constantsOf(module)) constants.set(name, value);
   assert(rows.length > 25);

@@ -1,4 +1,5 @@
-// Tests that moving a test clock leads to the same responses, except for ids, as moving the clock of the machine.
+// Tests that a test clock and the clock of the machine lead to the same responses if both are moved by the same time.
+// Only the ids differ.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

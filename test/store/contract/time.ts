@@ -23,7 +23,7 @@ export function timeContract(contract: Contract): void {
 const MINUTE_MS = 60_000;
 const DAY_SECONDS = DAY_MS / 1_000;
 
-/** A store may take two minutes, with a write in each, to list an end user as due. */
+/** A store must list an end user as due within two minutes if the ledger is written to in each minute. */
 export async function twoMinutes(ledger: ContractLedger): Promise<void> {
   const beside = new EndUser(ledger.other, 999);
   for (let minute = 0; minute < 2; minute++) {

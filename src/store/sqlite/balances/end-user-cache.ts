@@ -47,7 +47,7 @@ const GENERATIONS = 2;
  */
 const CACHED_GENERATIONS = 1.5;
 
-/** How many end users the cache examines to find one to drop: so many for each batch, and for each new end user. */
+/** To make room, the cache examines at most this many end users for each batch, and for each new end user. */
 const EXAMINED_MAX = { batch: 64, newEndUser: 8 };
 
 /** The cache contains many of these objects, so each field costs memory. */

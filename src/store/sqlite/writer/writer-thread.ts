@@ -34,7 +34,7 @@ export type WriterRequest =
 
 export type ThreadMessage = WriterRequest | 'close';
 
-/** The result of a method of `Writer`; for a batch of commands, the text from `writtenText`. */
+/** What a method of `Writer` returned. The result of a batch of commands is sent as the text from `writtenText`. */
 export type Reply = string | boolean | number | null | undefined;
 
 export interface Failed {

@@ -25,7 +25,7 @@ function namesOneShard(statement: string): boolean {
   return new Set(shards.flat()).size === 1;
 }
 
-/** Also refuses statements that would lock or change rows of several shards. */
+/** Also refuses statements that would lock or change rows in several shards. */
 export function refusalOf(statement: string): string | null {
   const text = statement.trim();
   const [, verb, table = ''] = WRITES.exec(text) ?? [];

@@ -185,7 +185,7 @@ test('Idempotency records that are deleted before they are indexed are never fou
   assert.deepEqual(problemsOf(await ledger.audit()), []);
 });
 
-test('Idempotency records and their index do not grow if as many records expire as are added', async (t) => {
+test('Idempotency records and their index stop growing once records expire at the rate at which they are added', async (t) => {
   const file = temporaryFile();
   const ledger = await open(t, file);
   for (let round = 0; round < 80; round++) {
