@@ -47,7 +47,7 @@ export interface StartCycleRequest {
   readonly validity_months?: number | null;
   /** The maximum number of unused credits that roll over to the next period at each renewal. If 0 or absent, no credits roll over. */
   readonly rollover_max?: number;
-  /** What to do if a cycle is active. `replace`: stop the active cycle and start the new cycle in one step; the credits of the stopped cycle stay usable until it ends. `at_period_end`: at the end of the current period, start the new cycle instead of renewing the active one. If `on_active` is absent, the request is refused with `CycleAlreadyActive`. */
+  /** What to do if a cycle is active. `replace`: stop the active cycle and start the new cycle in one step; the credits of the stopped cycle stay usable until the end of its period. `at_period_end`: at the end of the current period, start the new cycle instead of renewing the active one. If `on_active` is absent, the request is refused with `CycleAlreadyActive`. */
   readonly on_active?: 'replace' | 'at_period_end';
   /** Text that explains the request, such as the ID of an order or a job. Scrip stores the note with the transaction. The list of transactions includes notes if you request `details`. */
   readonly note?: string | null;
@@ -102,7 +102,7 @@ export interface PreviewChangeRequest {
   readonly validity_months?: number | null;
   /** The maximum number of unused credits that roll over to the next period at each renewal. If 0 or absent, no credits roll over. */
   readonly rollover_max?: number;
-  /** What to do if a cycle is active. `replace`: stop the active cycle and start the new cycle in one step; the credits of the stopped cycle stay usable until it ends. `at_period_end`: at the end of the current period, start the new cycle instead of renewing the active one. If `on_active` is absent, the request is refused with `CycleAlreadyActive`. */
+  /** What to do if a cycle is active. `replace`: stop the active cycle and start the new cycle in one step; the credits of the stopped cycle stay usable until the end of its period. `at_period_end`: at the end of the current period, start the new cycle instead of renewing the active one. If `on_active` is absent, the request is refused with `CycleAlreadyActive`. */
   readonly on_active?: 'replace' | 'at_period_end';
   /** Text that explains the request, such as the ID of an order or a job. Scrip stores the note with the transaction. The list of transactions includes notes if you request `details`. */
   readonly note?: string | null;
@@ -198,7 +198,7 @@ export interface Capture {
   readonly hold_id: string;
   /** The ID of the capture in the list of transactions. To refund the capture, send this ID to `/refund`. */
   readonly transaction_id: string;
-  /** The credits that were spent. */
+  /** The number of credits that the capture spent. */
   readonly amount: number;
   /** Held credits that returned to the balance. */
   readonly returned: number;
@@ -239,7 +239,7 @@ export interface CycleEntry {
 }
 
 export interface NextCycle {
-  /** When the cycle starts: at the end of the current period. */
+  /** The start of the next cycle, which is the end of the current period. */
   readonly starts_at: string;
   /** A whole number of credits. */
   readonly amount: number;
@@ -312,7 +312,7 @@ export interface Transaction {
   /** The change in credits: positive for additions, cycle starts, renewals and refunds; negative for subtractions and captures; 0 for all other transactions. */
   readonly amount: number;
   readonly created_at: string;
-  /** The end of the last period that the transaction affected. From then on, the transaction does not affect the balance. */
+  /** The end of the last period that the transaction affected. From then on, `amount` affects the balance only through credits that roll over. */
   readonly expire_at: string;
   /** Only with `details`. For a request: the name of the call, or `schedule-plan` for a `/start-cycle` that takes effect at the end of the period. For an automatic event: `renew`, `lapse`, or `change-plan` if a scheduled plan started. */
   readonly kind?: 'add' | 'subtract' | 'refund' | 'start-cycle' | 'renew' | 'schedule-plan' | 'change-plan' | 'stop-cycle' | 'hold' | 'capture' | 'release' | 'lapse';

@@ -82,7 +82,9 @@ async function expiringNotice({ account, days }: { account: string; days?: numbe
     const number = await existingAccount(database, account);
     if (days !== undefined) await thresholds.setExpiringDays(number, days);
     const current = days ?? (await thresholds.expiringDays(number));
-    process.stdout.write(`credits.expiring happens ${counted(current, 'day')} before credits of ${account} expire.\n`);
+    process.stdout.write(
+      `The event credits.expiring happens ${counted(current, 'day')} before credits of an end user of ${account} expire.\n`,
+    );
   });
 }
 

@@ -25,7 +25,7 @@ export function addWebhookCommands(program: Command): void {
   const webhook = program.command('webhook').description('manage the endpoints to which events are sent');
   webhook
     .command('add')
-    .description('add an endpoint and print its secret; it cannot be shown again')
+    .description('add an endpoint and print its secret, which cannot be shown again')
     .requiredOption('--account <name>', 'account whose events are sent', accountName)
     .requiredOption('--url <url>', 'URL that receives the events, https://…')
     .option('--types <types>', 'event types, separated by commas; all types if absent', eventTypes, [])

@@ -198,7 +198,7 @@ export const PROBLEMS = {
     title: 'Maximum balance exceeded',
     detail: ({ requested, available }: Amounts) =>
       available === 0
-        ? 'This end user has reached the maximum balance. Nothing was changed.'
+        ? 'This end user cannot get more credits without exceeding the maximum balance, now or when the active cycle renews. Nothing was changed.'
         : `Only ${grouped(available)} more ${available === 1 ? 'credit fits' : 'credits fit'} within this end user's maximum balance, now and when the active cycle renews: less than the ${grouped(requested)} requested. Nothing was changed.`,
     remedy: 'Request at most `available` credits. An end user can have at most 2^53−1 credits, including held credits.',
   },

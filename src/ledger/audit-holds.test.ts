@@ -156,17 +156,17 @@ const HOLDS: readonly Row[] = [
   [
     'a stored hold without postings',
     { cycles: [BOUGHT], holds: [holdOf(HELD)], postings: [ADDED], now: NOW },
-    [1, `hold ${HELD.transactionId} is stored, but its postings do not leave it open`],
+    [1, `hold ${HELD.transactionId} is stored as open, but is not open according to its postings`],
   ],
   [
     'a hold that is stored after it was released',
     { cycles: [BOUGHT], holds: [holdOf(HELD)], postings: [ADDED, HELD, releasing(HELD)], now: NOW },
-    [1, `hold ${HELD.transactionId} is stored, but its postings do not leave it open`],
+    [1, `hold ${HELD.transactionId} is stored as open, but is not open according to its postings`],
   ],
   [
     'a hold that is stored twice',
     { cycles: [left(BOUGHT, 100, 10)], holds: [holdOf(HELD), holdOf(HELD)], postings: [ADDED, HELD], now: NOW },
-    [1, `hold ${HELD.transactionId} is stored, but its postings do not leave it open`],
+    [1, `hold ${HELD.transactionId} is stored as open, but is not open according to its postings`],
   ],
   [
     'a hold that is stored with a different amount',

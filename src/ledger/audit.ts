@@ -246,7 +246,7 @@ function* holdDifferences(expected: readonly Hold[], stored: readonly Hold[]): G
       yield [1, `hold ${hold.id} is stored after a hold that lapses later`];
     const said = open.get(hold.id);
     open.delete(hold.id);
-    if (said === undefined) yield [1, `hold ${hold.id} is stored, but its postings do not leave it open`];
+    if (said === undefined) yield [1, `hold ${hold.id} is stored as open, but is not open according to its postings`];
     else if (JSON.stringify(hold) !== JSON.stringify(said))
       yield [1, `hold ${hold.id} is stored as ${JSON.stringify(hold)}; its postings say ${JSON.stringify(said)}`];
   }

@@ -55,7 +55,10 @@ export function lapseId({ id, expiresAt }: Hold): TransactionId {
   return transactionId({ at: expiresAt, sequence: LAPSE_SEQUENCE, tail: id.slice(24) });
 }
 
-/** The order in which holds lapse. No two holds compare as equal, because the last digits of their ids differ. */
+/**
+ * The order in which holds lapse. Holds that expire at the same instant are ordered by the last digits of their ids,
+ * which are random, so a tie is practically impossible.
+ */
 export function lapseOrder(a: Hold, b: Hold): number {
   if (a.expiresAt !== b.expiresAt) return a.expiresAt - b.expiresAt;
   // The ids of lapses at the same instant differ only in their tails.

@@ -124,7 +124,7 @@ for (const day of [1, 28, 29, 30, 31]) {
 }
 
 for (const months of [1, 2, 3, 6, 7, 12, 13, 120]) {
-  test(`periods of ${months} months abut each other and start that many months apart`, () => {
+  test(`if the validity is ${months} in months, each period lasts that number of months and starts when the previous one ends`, () => {
     const cycle = monthly(dayOf(2026, 0, 31), months);
     for (let count = 0; count < 30; count++) {
       const { start, end } = periodAt(cycle, count);

@@ -63,8 +63,8 @@ export interface Posting {
   readonly held: number;
   readonly createdAt: Instant;
   /**
-   * The end of the period. From then on, the posting does not affect the balance. `createdAt` may be later than this
-   * end if the posting closes a hold or refunds credits.
+   * The end of the period. From then on, `amount` affects the balance only through credits that roll over. `createdAt`
+   * may be later than this end if the posting closes a hold or refunds credits.
    */
   readonly expiresAt: Instant;
   readonly actor: Actor;

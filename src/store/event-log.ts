@@ -110,7 +110,7 @@ export interface LoggedEvent {
 }
 
 export interface EventPageRequest {
-  /** Null to begin with the oldest event that is kept. */
+  /** If null, the page starts with the oldest stored event. */
   readonly after: EventPosition | null;
   /** All types if absent. */
   readonly types?: readonly EventType[] | undefined;

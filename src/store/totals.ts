@@ -101,11 +101,14 @@ export class TotalsSum {
       .filter(({ credits, transactions }) => credits !== 0n || transactions !== 0)
       .map(
         ({ account, day, kind, actor, credits, transactions }) =>
-          `the totals of account ${account} (${kind} by ${actor} on day ${day}) lack ${credits} credits and ${transactions} transactions`,
+          `the totals of account ${account} (${kind} by ${actor} on day ${day} since 1970) differ from the postings by ${credits} credits and ${transactions} transactions`,
       );
     const expiryFaults = expiries
       .filter(({ credits }) => credits !== 0n)
-      .map(({ account, hour, credits }) => `the totals of account ${account} (hour ${hour}) lack ${credits} credits`);
+      .map(
+        ({ account, hour, credits }) =>
+          `the totals of account ${account} (cycles that end in hour ${hour} since 1970) differ from the postings by ${credits} credits`,
+      );
     return [...dailyFaults, ...expiryFaults].map((fault) => `${fault}; \`scrip migrate --totals\` rebuilds them`);
   }
 

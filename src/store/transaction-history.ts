@@ -43,8 +43,8 @@ export interface HistoryRequest extends HistoryFilter {
 
 /**
  * A page lacks events, such as renewals, that are due but not stored yet. The caller computes these events from the
- * state. The state of the first page therefore contains all live cycles and all holds. The state of a later page
- * contains at least the recurring cycle that will be renewed.
+ * state. The state of the first page therefore contains all live cycles and all holds. The state of each later page
+ * contains at least the active recurring cycle, if there is one.
  */
 export interface HistoryPage extends LoadedEndUser {
   /**

@@ -95,7 +95,8 @@ for (const [name, ledger] of STORES) {
         /^Account acme has no threshold 20%; see `scrip threshold list`\.$/,
       );
       const notice = ['expiring-notice', '--account', 'acme'];
-      const happens = (days: string) => `credits.expiring happens ${days} before credits of acme expire.`;
+      const happens = (days: string) =>
+        `The event credits.expiring happens ${days} before credits of an end user of acme expire.`;
       assert.equal(await run(environment, ...notice), happens('7 days'));
       assert.equal(await run(environment, ...notice, '--days', '1'), happens('1 day'));
       assert.equal(await run(environment, ...notice), happens('1 day'));

@@ -87,6 +87,9 @@ test('a subtraction beyond the balance is refused with an error that names the b
   assert.equal((await console.post(`${PATH}/subtract`, { amount: '12', idempotency_key: 'b' })).status, 303);
 });
 
+const NO_ROOM =
+  /^This end user cannot get more credits without exceeding the maximum balance, now or when the active cycle renews\. Nothing was changed\.$/;
+
 test('errors about the balance are grammatical for no credits and for one credit', async () => {
   const console = await MemoryConsole.start();
   const errorFor = async (form: string, amount: number) => {
@@ -108,7 +111,17 @@ test('errors about the balance are grammatical for no credits and for one credit
     /^Only 1 more credit fits within .*: less than the 5 requested\. Nothing was changed\.$/,
   );
   add(console, 1);
-  assert.equal(await errorFor('add', 5), 'This end user has reached the maximum balance. Nothing was changed.');
+  assert.match((await errorFor('add', 5)) ?? '', NO_ROOM);
+});
+
+test('if only the next renewal leaves no room for more credits, the error does not say that the balance is at the maximum', async () => {
+  const console = await MemoryConsole.start();
+  const amount = Number.MAX_SAFE_INTEGER;
+  console.run({ kind: 'start-cycle', amount, validityDays: 1, onActive: 'refuse' });
+  console.run({ kind: 'subtract', amount });
+  const { text } = await console.post(`${PATH}/add`, { amount: '5', validity: '2', idempotency_key: 'a' });
+  assert.match(/id="add-amount-error">([^<]+)</.exec(text)?.[1] ?? '', NO_ROOM);
+  assert.equal((await console.post(`${PATH}/add`, { amount: '5', validity: '1', idempotency_key: 'b' })).status, 303);
 });
 
 test('the forms on the page of an end user start and stop a cycle, and start no second cycle while one is active', async () => {

@@ -183,11 +183,22 @@ test('a change of plan that starts now stops the current cycle, and the preview 
   console.run({ kind: 'subtract', amount: 400 });
   const page = await sendChange(console, { amount: '5000', validity: '1', unit: 'months', on_active: 'replace' });
   const preview = textOf(page);
-  assert.match(preview, /Starts Now Balance after this 5,600 credits Current cycle Stops\. Its remaining 600 credits/);
+  assert.match(
+    preview,
+    /Starts Now Balance after this 5,600 credits Current cycle Stops\. Its remaining 600 credits stay usable until 20 Dec 2026, 14:05 \./,
+  );
   assert.doesNotMatch(preview, /Expires unused/);
   const changed = await confirm(console, page);
   assert.equal(noticeIn(changed), 'Cycle started.');
   assert.match(textOf(changed), /Current balance 5,600 credits.* Plan 5,000 credits every month.* Recurring, stopped/);
+});
+
+test('the preview of a change that starts now leaves out the held credits of the stopped cycle, as the balance does', async () => {
+  const console = await MemoryConsole.start();
+  start(console, 1_000);
+  console.run({ kind: 'hold', amount: 999, expiresInSeconds: 900 });
+  const preview = textOf(await sendChange(console, { amount: '5', on_active: 'replace' }));
+  assert.match(preview, /Balance after this 6 credits Current cycle Stops\. Its remaining 1 credit stays usable until/);
 });
 
 test('a change of plan that is confirmed twice takes effect once', async () => {
@@ -279,6 +290,7 @@ test('if a cycle never renews, a change of its plan can only take effect at once
   console.run({ kind: 'start-cycle', amount: 10, validityDays: VALIDITY_DAYS_MAX, onActive: 'refuse' });
   const { text } = await console.get(PATH);
   assert.match(textOf(text), /The current period never ends\./);
+  assert.match(textOf(text), /Cycle started \+10 .* Never expires/);
   assert.doesNotMatch(text, /<option value="at_period_end"/);
   const refused = await sendChange(console, { amount: '5', on_active: 'at_period_end' });
   assert.match(
@@ -286,6 +298,7 @@ test('if a cycle never renews, a change of its plan can only take effect at once
     /id="start-cycle-on_active-error">The current period never ends\. The new plan can only start now\./,
   );
   const page = await sendChange(console, { amount: '5', on_active: 'replace' });
+  assert.match(textOf(page), /Current cycle Stops\. Its remaining 10 credits never expire\./);
   assert.match(textOf(await confirm(console, page)), /Current balance 15 credits/);
 });
 

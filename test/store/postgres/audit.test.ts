@@ -82,7 +82,7 @@ const TAMPERED: readonly (readonly [what: string, sql: string, sentence: RegExp]
   [
     'a missing expiry total',
     'DELETE FROM scrip.expiry_totals',
-    /^the totals of account 1 \(hour \d+\) lack \d+ credits/,
+    /^the totals of account 1 \(cycles that end in hour \d+ since 1970\) differ from the postings by \d+ credits/,
   ],
   [
     'a changed balance in a summary',

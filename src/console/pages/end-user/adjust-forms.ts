@@ -53,7 +53,7 @@ const FORMS: Readonly<Record<Adjustment | 'change-plan', AdjustForm>> = {
   },
   'stop-cycle': {
     summary: 'Stop the cycle',
-    explanation: "The cycle won't renew. Its remaining credits stay usable until it ends.",
+    explanation: "The cycle won't renew. Its remaining credits stay usable until the end of the period.",
     fields: ['note'],
     button: 'Stop cycle',
   },

@@ -1,6 +1,7 @@
 // The transactions of an end user: a filter and a table, one page at a time.
 
 import { html } from 'ghtml';
+import { INSTANT_MAX } from '../../../ledger/instant.ts';
 import { isListed, type PostingKind } from '../../../ledger/posting.ts';
 import { instantOf, type TransactionId } from '../../../ledger/transaction-id.ts';
 import {
@@ -91,12 +92,18 @@ function historyTable({ endUser, history, terms, openHolds }: HistoryView): stri
 <td role="cell" data-label="Time" class="when" id="t-${entry.id}">!${moment(entry.createdAt)}</td>
 <td role="cell" data-label="Type">!${kindBadge(entry.kind)}!${actionLink(endUser, entry, openHolds)}</td>
 <td role="cell" data-label="Amount" class="number">!${movedCredits(entry)}</td>
-<td role="cell" data-label="Cycle" class="touched">!${touchedCycles(entry, terms)}!${isListed(entry.kind) ? html`<span class="expires muted small">Expires !${endTime(entry.expiresAt)}</span>` : ''}!${scheduledPlan(entry)}!${referenceLink(endUser, entry)}</td>
+<td role="cell" data-label="Cycle" class="touched">!${touchedCycles(entry, terms)}!${expiry(entry)}!${scheduledPlan(entry)}!${referenceLink(endUser, entry)}</td>
 !${byCell(entry)}
 </tr>`,
   );
   const columns = [['Time (UTC)'], ['Type'], ['Amount', 'number'], ['Cycle'], ['By and note']] as const;
   return table({ label: 'Transactions', classes: 'history', columns, rows });
+}
+
+function expiry({ kind, expiresAt }: HistoryEntry): string {
+  if (!isListed(kind)) return '';
+  const text = expiresAt === INSTANT_MAX ? 'Never expires' : html`Expires !${endTime(expiresAt)}`;
+  return html`<span class="expires muted small">!${text}</span>`;
 }
 
 /** The amount of a transaction, or the credits that it held or released. A refund shows expired credits as well. */

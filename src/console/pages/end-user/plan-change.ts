@@ -1,8 +1,8 @@
 // The page on which a user confirms a change of plan, with the effect on the balance.
 
 import { html } from 'ghtml';
-import type { Cycle } from '../../../ledger/cycle.ts';
-import type { Instant } from '../../../ledger/instant.ts';
+import { type Cycle, spendable } from '../../../ledger/cycle.ts';
+import { INSTANT_MAX, type Instant } from '../../../ledger/instant.ts';
 import type { Plan } from '../../../ledger/plan.ts';
 import type { Note } from '../../../ledger/posting.ts';
 import type { Preview } from '../../../ledger/preview.ts';
@@ -79,6 +79,9 @@ function laterFacts({ balanceAtStart, expiring }: Preview): readonly (readonly [
 
 function nowFacts(activeCycle: Cycle | null): readonly (readonly [name: string, trusted: string])[] {
   if (activeCycle === null) return [];
-  const { remaining, end } = activeCycle;
-  return [['Current cycle', html`Stops. Its remaining ${creditsText(remaining)} can be used until: !${endTime(end)}`]];
+  const { end } = activeCycle;
+  const left = spendable(activeCycle);
+  const s = left === 1 ? 's' : '';
+  const future = end === INSTANT_MAX ? `never expire${s}` : html`stay${s} usable until !${endTime(end)}`;
+  return [['Current cycle', html`Stops. Its remaining ${creditsText(left)} !${future}.`]];
 }

@@ -33,7 +33,7 @@ const plan = {
       type: 'string',
       enum: ['replace', 'at_period_end'],
       description:
-        'What to do if a cycle is active. `replace`: stop the active cycle and start the new cycle in one step; the credits of the stopped cycle stay usable until it ends. `at_period_end`: at the end of the current period, start the new cycle instead of renewing the active one. If `on_active` is absent, the request is refused with `CycleAlreadyActive`.',
+        'What to do if a cycle is active. `replace`: stop the active cycle and start the new cycle in one step; the credits of the stopped cycle stay usable until the end of its period. `at_period_end`: at the end of the current period, start the new cycle instead of renewing the active one. If `on_active` is absent, the request is refused with `CycleAlreadyActive`.',
     }),
   ),
 };
@@ -59,7 +59,10 @@ export const Status = Type.String({
 
 export const NextCycle = Type.Object(
   {
-    starts_at: timestamp('2026-12-21T08:00:03.123Z', 'When the cycle starts: at the end of the current period.'),
+    starts_at: timestamp(
+      '2026-12-21T08:00:03.123Z',
+      'The start of the next cycle, which is the end of the current period.',
+    ),
     amount: Amount,
     validity_days: Type.Optional(Type.Integer({ minimum: 1 })),
     validity_months: Type.Optional(Type.Integer({ minimum: 1 })),

@@ -79,7 +79,7 @@ export const Capture = Type.Object(
     transaction_id: transactionIdOf(
       'The ID of the capture in the list of transactions. To refund the capture, send this ID to `/refund`.',
     ),
-    amount: amountOf('The credits that were spent.'),
+    amount: amountOf('The number of credits that the capture spent.'),
     returned: Returned,
     expired: Expired,
     status: Type.String({ enum: ['captured'] }),

@@ -119,7 +119,7 @@ export const Transaction = Type.Object(
     created_at: CycleStart,
     expire_at: timestamp(
       '2026-12-21T08:00:03.123Z',
-      'The end of the last period that the transaction affected. From then on, the transaction does not affect the balance.',
+      'The end of the last period that the transaction affected. From then on, `amount` affects the balance only through credits that roll over.',
     ),
     kind: Type.Optional(Kind),
     note: Type.Optional(

@@ -1,5 +1,5 @@
-// Where the rows are stored: in a single database, or distributed over machines in shards. A transaction writes to one
-// part: a shard, or the single database.
+// Where the rows are stored: in a single database, or distributed over machines in shards. A batch writes to one part:
+// a shard, or the single database.
 
 import type { EndUserKey } from '../../../ledger/command.ts';
 import type { Lanes } from '../../ledger-store.ts';

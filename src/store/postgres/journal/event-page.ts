@@ -119,7 +119,7 @@ export function lastBefore(instant: Instant, parts: readonly Part[]): Query {
   return sql(parts.map(inPart).join(' UNION ALL '), [instant]);
 }
 
-/** The buckets of the parts whose oldest event was recorded before an instant. */
+/** Selects the bucket of each part whose oldest event was recorded before `instant`. */
 export function expiredParts(instant: Instant, parts: readonly Part[]): Query {
   const inPart = ({ bucket }: Part) =>
     `(SELECT bucket, recorded_at FROM scrip.events WHERE bucket = ${bucket} ORDER BY event LIMIT 1)`;

@@ -65,7 +65,7 @@ export class BalanceWriter {
     for (const { before, after } of changed) this.#change(user, before, after);
     for (const cycle of opened) this.insertCycle(user, cycle);
     const { changes } = this.#writeOwnRow(user, stored, current);
-    assert(changes === 1, 'an end user has one row of its own');
+    assert(changes === 1, "an end user has exactly one row of type 'end-user'");
   }
 
   #writeOwnRow({ account, endUser }: EndUserKey, stored: Balances, { state, latestPosting }: Balances) {

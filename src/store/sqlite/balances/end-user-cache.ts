@@ -308,7 +308,7 @@ export class EndUserCache {
    * postings from before the young generation began.
    */
   #rotate(): void {
-    assert(this.#flushing.length === 0, 'a generation ends when all of it is flushed');
+    assert(this.#flushing.length === 0, 'the old generation is completely flushed before the young one replaces it');
     this.#saveFlushed.run(this.#beganBehind);
     this.#queuedCycles = 0;
     const places = sortedPlaces(this.#places).reverse();

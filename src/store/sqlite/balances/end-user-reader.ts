@@ -202,7 +202,7 @@ class BalanceReader {
         assertReadable(cycle);
         cycles.push(cycle);
       } else {
-        assert(latestPosting === null, 'an end user has one row of its own');
+        assert(latestPosting === null, "an end user has at most one row of type 'end-user'");
         latestPosting = latest as number;
         holds = holdsOfText(row.at(-1) as string | null);
       }

@@ -50,7 +50,7 @@ test('The expiry of a hold is stored in the ledger file at once if the hold expi
   assert.equal(dueAt(), NOON + 15 * MINUTE_MS);
 });
 
-test('The time of the next renewal of a cycle is stored in the ledger file within two minutes during writes, and within seconds on an idle ledger', async (t) => {
+test("The time of a cycle's next renewal is stored in the ledger file within two minutes if the ledger is busy, and within seconds if it is idle", async (t) => {
   for (const isBusy of [true, false]) {
     const { file, clock, writer, dueAt } = writerOf(t);
     writer.write([ada.startCycle(10, 1)]);
