@@ -1,13 +1,21 @@
 // Runs Chromium for tests, collects the errors of each page, and finds accessibility problems with axe.
 
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
+import { execFile } from 'node:child_process';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
+import { promisify } from 'node:util';
 import sparticuz from '@sparticuz/chromium';
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
 
 /** A step that hangs must fail before the timeout of the whole test. */
 const STEP_TIMEOUT_MS = 15_000;
+
+const run = promisify(execFile);
+const MODULES = join(import.meta.dirname, '../../../node_modules');
+const CHROMIUM = join(MODULES, '.cache/scrip/chromium', versionOf('@sparticuz/chromium'));
+const EXTRACT = `import chromium from '@sparticuz/chromium'; await chromium.executablePath();`;
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
@@ -26,7 +34,33 @@ const SERVERLESS_FLAGS =
 
 export async function launchBrowser(): Promise<Browser> {
   const args = [...sparticuz.args.filter((argument) => !SERVERLESS_FLAGS.test(argument)), '--disable-gpu'];
-  return chromium.launch({ executablePath: await sparticuz.executablePath(), args, headless: true });
+  return chromium.launch({ executablePath: await chromiumPath(), args, headless: true });
+}
+
+/**
+ * Extracts Chromium from its package, which is compressed. The package would extract to a fixed folder for temporary
+ * files, where a test file could find a browser that another test file is still extracting.
+ */
+async function chromiumPath(): Promise<string> {
+  const path = join(CHROMIUM, 'chromium');
+  if (existsSync(path)) return path;
+  mkdirSync(dirname(CHROMIUM), { recursive: true });
+  const folder = mkdtempSync(`${CHROMIUM}-`);
+  try {
+    const env = { ...process.env, TMPDIR: folder };
+    await run(process.execPath, ['--input-type=module', '--eval', EXTRACT], { cwd: import.meta.dirname, env });
+    renameSync(folder, CHROMIUM);
+  } catch (error) {
+    // Another test file may have extracted Chromium in the meantime.
+    if (!existsSync(path)) throw error;
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+  return path;
+}
+
+function versionOf(name: string): string {
+  return JSON.parse(readFileSync(join(MODULES, name, 'package.json'), 'utf8')).version;
 }
 
 export async function visit(browser: Browser, options: BrowserContextOptions = {}): Promise<Visit> {
