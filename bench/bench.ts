@@ -11,7 +11,7 @@ import { latency } from './parts/latency.ts';
 import type { Part } from './parts/part.ts';
 import { peers } from './parts/peers.ts';
 import { quick } from './parts/quick.ts';
-import { renewals } from './parts/renewals.ts';
+import { renewals, renewalsOnPostgres } from './parts/renewals.ts';
 import { sqlite } from './parts/sqlite.ts';
 import { publish } from './publish.ts';
 import { isQuiet, keepPart, type PartResult, readResults, thisCommit } from './results.ts';
@@ -19,7 +19,16 @@ import { Subjects } from './subjects.ts';
 import { asText, tablesOf } from './tables.ts';
 import { targetTable } from './targets.ts';
 
-const PARTS: readonly Part[] = [...peers, ...sqlite, ...growth, latency, renewals, largeLedger, disk];
+const PARTS: readonly Part[] = [
+  ...peers,
+  ...sqlite,
+  ...growth,
+  latency,
+  renewals,
+  renewalsOnPostgres,
+  largeLedger,
+  disk,
+];
 
 const LATEST = join(import.meta.dirname, 'results', 'latest.json');
 const CHART = join(import.meta.dirname, 'results', 'chart.svg');

@@ -68,13 +68,26 @@ export class Subjects {
   }
 
   async scripOnPostgres(groups: readonly Group[], flags: readonly string[] = []): Promise<Subject> {
+    const seeded = await this.seedPostgres(groups);
+    const subject = await this.processOnPostgres(seeded, flags);
+    return { ...subject, pids: [...subject.pids, this.#postmaster()] };
+  }
+
+  async seedPostgres(groups: readonly Group[], dueAt?: number): Promise<Seeded & { readonly url: string }> {
     const url = await (await this.#runningPostgres()).createDatabase();
     const database = databaseOf({ ...process.env, DATABASE_URL: url }) as PostgresDatabase;
-    const { secret } = await seedLedger(database, groups);
+    const seeded = await seedLedger(database, groups, dueAt);
     await this.#analyze(url);
+    return { url, ...seeded };
+  }
+
+  /** Starts a process of Scrip on a database that several processes may share. */
+  async processOnPostgres(
+    { url, secret }: { readonly url: string; readonly secret: string },
+    flags: readonly string[] = [],
+  ): Promise<Subject> {
     const options = { settings: { DATABASE_URL: url }, commands: ['serve'], flags };
-    const subject = await this.#serve('Scrip on PostgreSQL', '../src/main.ts', secret, options);
-    return { ...subject, pids: [...subject.pids, this.#postmaster()] };
+    return this.#serve('Scrip on PostgreSQL', '../src/main.ts', secret, options);
   }
 
   async handWritten(group: Group): Promise<Subject> {

@@ -91,6 +91,12 @@ export const TARGETS: readonly Target[] = [
     between('shapes', workloads.BALANCE_TEN_CYCLES, workloads.BALANCE_ONE_CYCLE, 'cpuMicros'),
   ),
   atLeast('renewals stored', 30_000, figureOf('renewals', 'renewals stored'), 'per second'),
+  atLeast(
+    'renewals stored on PostgreSQL with three processes',
+    20_000,
+    figureOf('renewals-postgres', 'renewals stored'),
+    'per second',
+  ),
   atMost('p99 of subtractions: during renewals vs. without renewals', 2, (results) => {
     const beside = figureOf('renewals', 'subtractions during the renewals, p99')(results);
     const alone = figureOf('renewals', 'subtractions without renewals, p99')(results);

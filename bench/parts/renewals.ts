@@ -1,12 +1,12 @@
-// Measures how fast Scrip stores a million renewals that are due at once, and how much they slow down other requests.
-// Checks balances before their renewals are stored.
+// Measures how fast Scrip stores many renewals that are due at once: a million on SQLite beside other requests, and half
+// a million on PostgreSQL with several processes. On SQLite, checks balances before their renewals are stored.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Answered, closedLoop } from '../closed-loop.ts';
 import { openLoop } from '../open-loop.ts';
 import type { Figure } from '../results.ts';
 import type { Subject } from '../subjects.ts';
-import { CREDITS, CROWD_SMALL, endUserId, RENEWING, SUBTRACT_SMALL } from '../workload.ts';
+import { CREDITS, CROWD_SMALL, endUserId, type Group, RENEWING, SUBTRACT_SMALL } from '../workload.ts';
 import type { Part } from './part.ts';
 
 const RATE = 5_000;
@@ -19,6 +19,10 @@ const SEEDING_SECONDS = 45;
 const READY_SECONDS = 2 * ALONE_SECONDS;
 const PROBE_MS = 100;
 const PATIENCE_MS = 120_000;
+
+const PROCESSES = 3;
+const RENEWING_ON_POSTGRES: Group = { ...RENEWING, users: 500_000 };
+const SEEDING_POSTGRES_SECONDS = 120;
 
 export const renewals: Part = {
   name: 'renewals',
@@ -49,6 +53,37 @@ export const renewals: Part = {
     return { rows: [], figures };
   },
 };
+
+export const renewalsOnPostgres: Part = {
+  name: 'renewals-postgres',
+  title: `${RENEWING_ON_POSTGRES.users.toLocaleString('en')} renewals due at once on PostgreSQL, with ${PROCESSES} processes and no requests`,
+  async run(subjects) {
+    const dueAt = Date.now() + SEEDING_POSTGRES_SECONDS * 1_000;
+    const seeded = await subjects.seedPostgres([RENEWING_ON_POSTGRES], dueAt);
+    const processes: Subject[] = [];
+    for (let started = 0; started < PROCESSES; started++) processes.push(await subjects.processOnPostgres(seeded));
+    if (Date.now() > dueAt) throw new Error('the renewals were due before all processes had started');
+    await sleep(dueAt - Date.now());
+    const seconds = await untilRenewed(processes, RENEWING_ON_POSTGRES.users, dueAt);
+    const figures: Figure[] = [
+      { name: 'renewals stored', value: RENEWING_ON_POSTGRES.users / seconds, unit: 'per second' },
+      { name: 'time until all were stored', value: seconds, unit: 's' },
+    ];
+    return { rows: [], figures };
+  },
+};
+
+/** @returns the seconds from `dueAt` until the processes together had stored all renewals */
+async function untilRenewed(processes: readonly Subject[], users: number, dueAt: number): Promise<number> {
+  for (;;) {
+    const counts = await Promise.all(processes.map(renewedCount));
+    const renewed = counts.reduce((sum, count) => sum + count, 0);
+    const seconds = (Date.now() - dueAt) / 1_000;
+    if (renewed >= users) return seconds;
+    if (seconds * 1_000 > PATIENCE_MS) throw new Error(`only ${renewed} renewals were stored in ${seconds} s`);
+    await sleep(PROBE_MS);
+  }
+}
 
 function latencies(when: string, { p50, p99, p999, failures }: Answered): Figure[] {
   return [
