@@ -29,7 +29,7 @@ export interface LoopSettings {
   readonly seconds: number;
 }
 
-/** autocannon repeats this number of requests on each connection. */
+/** On each connection, autocannon repeats a sequence of this many requests. */
 const REQUESTS_IN_TURN = 500;
 
 const run = promisify(execFile);

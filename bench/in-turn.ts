@@ -1,5 +1,6 @@
 // Loads several subjects in alternating blocks, so that other load on the machine affects all subjects alike, and
-// computes the medians of the blocks. All subjects stay up; those that are not measured are idle.
+// computes the medians of the blocks. All subjects stay up, except in `fromStart`; those that are not measured are
+// idle.
 //
 //   warm-up of each subject ──▶ blocks in turn ──▶ rounds with an unusually slow or fast echo are dropped ──▶ medians
 
@@ -24,7 +25,10 @@ export interface Blocks {
   readonly seconds: number;
 }
 
-/** A warm-up ends after `requestsMin` requests, once the CPU time per request has stopped falling. */
+/**
+ * A warm-up lasts until there were `requestsMin` requests and the CPU time per request has stopped falling, but at most
+ * `secondsMax`.
+ */
 export interface WarmUp {
   readonly requestsMin: number;
   readonly secondsMax: number;

@@ -8,13 +8,13 @@ import { GENERATOR } from './closed-loop.ts';
 
 export const ECHO = 'Fastify echo';
 
-/** Medians over all rounds, unless a field says otherwise. */
+/** Medians over the rounds that were not dropped, unless a field says otherwise. */
 export interface Row {
   readonly workload: string;
   readonly subject: string;
   readonly loop: 'closed' | 'open';
   readonly connections: number;
-  /** All other fields except `dropped` refer to these rounds. */
+  /** The number of rounds that were not dropped. */
   readonly rounds: number;
   /** Rounds in which the echo was unusually slow or fast. */
   readonly dropped: number;
@@ -27,7 +27,7 @@ export interface Row {
   readonly p99: number;
   readonly p999: number;
   readonly residentMib: number;
-  /** The sum over all rounds. */
+  /** The sum over the rounds that were not dropped. */
   readonly failures: number;
   readonly eachRound: readonly { readonly rate: number; readonly cpuMicros: number; readonly p99: number }[];
 }

@@ -20,13 +20,13 @@ interface Setup {
   /** Processors of the database server. */
   readonly cores: number;
   readonly roundTripMs: number;
-  /** Includes the synchronous standby, if the database server has one. */
+  /** Includes the wait for a synchronous standby, if there is one. */
   readonly flushMs: number;
   /** The number of clients of each process. */
   readonly clients: number;
 }
 
-/** CPU time, from docs/internals/performance.md ("A subtraction on PostgreSQL"). */
+/** CPU times, computed from the section "A subtraction on PostgreSQL" of docs/internals/performance.md. */
 const RECEIVE_MS = 0.018;
 const DECIDE_MS = 0.0047;
 const ANSWER_MS = 0.018;

@@ -22,7 +22,7 @@ export interface Workload {
 
 /** `load.lua` can multiply smaller numbers by `SPREAD` exactly, in 53 bits. */
 const NUMBER_MAX = 3_000_000;
-/** 2^32 divided by the golden ratio. This factor gives successive numbers IDs that are far apart. */
+/** 2^32 divided by the golden ratio. With this factor, the IDs of successive numbers are far apart. */
 const SPREAD = 2_654_435_761;
 
 /** More credits than a benchmark subtracts. */

@@ -115,7 +115,7 @@ describe('backup commands', options, () => {
     assert(existsSync(backup));
   });
 
-  test('if scrip backup gets a SIGTERM, it leaves no files', async (t) => {
+  test('if a SIGTERM stops scrip backup, it leaves no files', async (t) => {
     const file = temporaryFile();
     await makeLarge(t, file);
     const backup = join(temporaryFolder(), 'backup.db');

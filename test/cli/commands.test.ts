@@ -116,7 +116,7 @@ describe('command-line errors', { concurrency: COMMANDS_AT_ONCE }, () => {
   test('the error for an unreachable PostgreSQL server does not contain the password', () =>
     assertOneLine(['serve'], { DATABASE_URL: 'postgres://scrip:hunter2@db/scrip' }, /the ledger in PostgreSQL/));
 
-  test('every command rejects a file that is not a ledger', async () => {
+  test('scrip serve, verify, migrate and key fail on a file that is not a ledger', async () => {
     const file = temporaryFile();
     writeFileSync(file, 'account,credits\n');
     const key = ['key', 'create', '--account', 'Lovelace Ltd'];

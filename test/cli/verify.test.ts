@@ -170,7 +170,7 @@ describe('long output', () => {
     assert(lines.length > END_USERS);
   });
 
-  test('The last line of `scrip verify` is its summary', async () => {
+  test('the last line of `scrip verify` is its summary', async () => {
     const { code, lines, stderr } = await shell('$SCRIP verify | tail -n 1');
     assert.deepEqual([code, stderr], [1, '']);
     assert.match(

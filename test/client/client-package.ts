@@ -9,7 +9,7 @@ export const REPOSITORY = join(import.meta.dirname, '../..');
 export const CLIENT = join(REPOSITORY, 'client');
 export const TSC = join(REPOSITORY, 'node_modules/typescript/bin/tsc');
 
-/** TypeScript 5 is the last major version with `moduleResolution: node`. */
+/** The TypeScript of the project, version 7, no longer supports `moduleResolution: node`. */
 export const TSC_5 = join(REPOSITORY, 'node_modules/typescript-5/bin/tsc');
 
 const TIMEOUT_MS = 60_000;

@@ -141,7 +141,7 @@ test('a refused call throws an error with the class of the refusal and the membe
   assert.equal((await errorFrom(scrip.stopCycle({ end_user_id: someone() }), CycleNotFound)).status, 404);
 });
 
-test('an invalid request throws InvalidField with the paths of the fields', async () => {
+test('a call with invalid fields throws InvalidField with their paths, a call with a very long field throws PayloadTooLarge, and a call to an unknown path throws NotFound', async () => {
   const end_user_id = someone();
   const wrong = await errorFrom(scrip.add({ end_user_id: 'not-a-uuid', amount: 0 }), InvalidField);
   assert.deepEqual(wrong.errors.map(({ path }) => path).sort(), ['/amount', '/end_user_id']);

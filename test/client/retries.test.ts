@@ -60,7 +60,7 @@ const TEMPORARY_FAILURES: Readonly<Record<string, readonly Behavior[]>> = {
 };
 
 for (const [failure, behaviors] of Object.entries(TEMPORARY_FAILURES)) {
-  test(`after ${failure}, the client retries with the same key, and the credits are added once`, async () => {
+  test(`despite ${failure}, the client adds the credits once, because it retries with the same key`, async () => {
     hostile.behave(...behaviors, responds);
     assert.deepEqual(await client().add(ADDITION), ADDED);
     assert.equal(hostile.received.length, behaviors.length + 1);
@@ -201,7 +201,7 @@ test('the client waits as long as Retry-After says, in seconds or as a date, and
   assert.equal(hostile.received.length, 1);
 });
 
-test('the client waits longer before each retry than before the previous one', async () => {
+test('the client waits longer before the second retry than before the first, and longer before the third than before the second', async () => {
   hostile.behave(dropsConnection, dropsConnection, dropsConnection, responds);
   const started = performance.now();
   await client().add(ADDITION);

@@ -12,7 +12,7 @@ import { pathWithoutNodeModules } from './client-package.ts';
 import { RuntimeRun } from './runtime-run.ts';
 import { unpackClient } from './unpacked-client.ts';
 
-/** The latest releases of Bun and Deno show problems with new versions. */
+/** Bun and Deno run in their latest releases, so that this script finds problems with new versions. */
 const RUNTIMES: Readonly<Record<string, readonly string[]>> = {
   'bun@latest': ['run'],
   'node@22': [],

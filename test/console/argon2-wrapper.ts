@@ -1,4 +1,4 @@
-// Counts the hashes that argon2 computes, and can make each hash a thousand times cheaper.
+// Counts the hashes that argon2 computes, and can make them much cheaper.
 
 import crypto from 'node:crypto';
 import { syncBuiltinESMExports } from 'node:module';

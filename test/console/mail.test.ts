@@ -1,5 +1,5 @@
-// Tests the mails of the console: they confirm addresses, reset passwords, and tell users what a response must not
-// reveal.
+// Tests the mails of the console: they confirm addresses, reset passwords, and inform users if another person signs up
+// with their address.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';

@@ -45,7 +45,7 @@ const rows = (...kinds: readonly RouteAccess[]) =>
 const consoleRows = (...kinds: readonly RouteAccess[]) =>
   rows(...kinds).filter((name) => /^\w+ \/(console|$)/.test(name));
 
-/** The IDs do not exist, so the requests change nothing. */
+/** The IDs in the path do not exist, so that no request revokes a key or removes a member or an endpoint. */
 function split(name: string): { method: string; path: string } {
   const [method, path] = name.split(' ') as [string, string];
   return { method, path: path.replaceAll(/:\w+/g, 'nothing').replace('*', 'nothing') };

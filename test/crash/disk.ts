@@ -5,7 +5,7 @@
 //        └──fsync fails──▶ doomed: possibly stable; another fsync does not help, only another write and its fsync
 //   named, unnamed ──fsync of the folder──▶ stable
 //
-// As on Linux, a failed fsync undoes nothing and guarantees nothing, but marks the pages as clean.
+// As on Linux, a failed fsync undoes nothing, guarantees nothing about written bytes, and marks their pages as clean.
 
 import assert from 'node:assert/strict';
 import { below, type Random } from './randomness.ts';

@@ -10,7 +10,7 @@ const SEED = Number(process.env.SEED ?? Date.now() % 1_000_000);
 
 const OPTIONS: KillOptions = {
   kills: 4,
-  // Scrip derives events every half second, so each kill comes after at least one derivation.
+  // Scrip looks for new postings every half second, so it derives events at least once before each kill.
   loadMsMin: 600,
   loadMsMax: 1_000,
   databaseUrl: null,

@@ -140,7 +140,7 @@ export interface Scrip {
   transactions(endUser: string): Promise<readonly TransactionBody[]>;
   audit(): Promise<Audited>;
   assertConsistent(): Promise<void>;
-  /** Open connections of a failed test would delay the stop. */
+  /** `stop` first calls `release`: a connection that a failed test leaves open would delay the stop. */
   atStop(release: () => void): void;
   stop(): Promise<void>;
 }

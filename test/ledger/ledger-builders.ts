@@ -205,7 +205,10 @@ export function findingsOf({ cycles, holds = [], postings, now }: StoredEndUser)
   return [...audit({ user: ADA, cycles, holds, postings, find }, now)];
 }
 
-/** If the period had ended or is no longer stored, only the hash chain covers the amount. */
+/**
+ * Only the hash chain covers the amount if the period is no longer stored, or had already ended when the posting was
+ * created.
+ */
 export function isAmountChecked(posting: Posting, { cycles, postings }: StoredEndUser): boolean {
   const { transactionId, kind, cycleId, period, createdAt, expiresAt, terms } = posting;
   if ((kind !== 'subtract' && kind !== 'capture' && kind !== 'refund') || terms !== null) return true;

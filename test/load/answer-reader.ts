@@ -1,5 +1,5 @@
-// Parses HTTP responses. The parser is fast, because a load generator shares the machine with the server, and rejects
-// malformed responses.
+// Parses HTTP responses, and rejects malformed responses. The parser must be fast, because a load generator shares the
+// machine with the server.
 
 export interface Answer {
   readonly status: number;

@@ -262,7 +262,7 @@ const restart = fc.constant(null).map(
 const crash = fc.constant(null).map(
   () =>
     new Step('crash', async (both) => {
-      // A crash may set the time of the ledger back by up to a second, so set the clock first.
+      // After a crash, the stored time of the ledger may be up to a second old, so first set the machine's clock to it.
       both.setWall(both.model.peek());
       await both.real.crash();
       both.model.lookAtClock();

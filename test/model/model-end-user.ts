@@ -286,7 +286,7 @@ export class EndUser {
     return Math.min(room, this.roomAt(active.end));
   }
 
-  /** `then` is the end of the current period, at which as many credits as possible roll over. */
+  /** `then` is the end of the current period. Assumes that as many credits as possible roll over. */
   roomAt(then: number): number {
     const user = this.copy({ withHistory: false });
     user.passTime(then);

@@ -37,7 +37,7 @@ const IMPURE =
   /\bDate\.now\b|\bnew Date\(\)|\bMath\.random\b|\bperformance\.|\bsetTimeout\b|\bsetInterval\b|\bawait\b|\basync\b|\bprocess\./;
 const PURE_MODULES = new Set(['node:assert/strict', 'node:crypto', 'node:zlib']);
 
-/** Only these files choose between SQLite and PostgreSQL: one for the service, one for all other commands. */
+/** Only these files choose between SQLite and PostgreSQL. */
 const NAMES_STORES = new Set(['open-store.ts', 'open-tools.ts']);
 
 const VAGUE = /^(utils?|helpers?|common|manager|core|lib|misc|shared|index)$|\d$/;

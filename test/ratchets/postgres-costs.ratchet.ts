@@ -17,8 +17,8 @@ const BATCHES = 20;
 /** For 64 subtractions, each for a different end user. */
 const ROUND_TRIPS = 2;
 /**
- * Two begin the transaction, three lock rows and read the time and the cycles, one writes, and two remove the timeout
- * and commit.
+ * Two statements begin the transaction; three lock the rows, read the time and read the cycles; one writes; and two
+ * remove the timeout and commit.
  */
 const STATEMENTS = 2 + 3 + 1 + 2;
 /** On average, one in 128 transactions causes a snapshot. */
@@ -193,7 +193,10 @@ async function tableScans(url: string): Promise<{ found: number; read: number }>
   return { found: Number(rows[0].found), read: Number(rows[0].read) };
 }
 
-/** A transaction id begins with the instant of its batch, and no two batches have the same instant. */
+/**
+ * A transaction id begins with the instant of its batch. A batch takes more than a millisecond, so each batch has
+ * its own instant.
+ */
 async function batchesWithSnapshots(url: string): Promise<number> {
   const { rows } = await server.query(
     'SELECT count(DISTINCT left(transaction_id::text, 13)) AS batches FROM scrip.snapshots',

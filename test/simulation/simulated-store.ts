@@ -278,7 +278,10 @@ export class SimulatedStore implements LedgerStore {
     return { now, state: this.disk.load(user, now) };
   }
 
-  /** Waits for running writes of the end user if a renewal or a lapse is due: these writes may be stored before it. */
+  /**
+   * If a renewal or a lapse of the end user is due, first waits for running writes of this end user: they may get an
+   * earlier instant than the renewal or the lapse.
+   */
   protected async readSettled<Result extends LoadedEndUser>(
     user: EndUserKey,
     witnessed: WitnessedRead | null,

@@ -62,7 +62,10 @@ const JUMP_HOURS_MAX = 48;
 const KEEP_KEYS_HOURS = '240';
 const BACK_EVERY = 4;
 const BACK_HOURS_MAX = 6;
-/** After this fraction, one process runs until the end, long enough to show whether its memory grows. */
+/**
+ * All kills happen in this fraction of the test. Then one process runs until the end, long enough to show whether its
+ * memory grows.
+ */
 const KILLING = 1 / 6;
 const LOG_LINE_OF_AN_ERROR = /"level":(?:50|60)|^\s+at /m;
 

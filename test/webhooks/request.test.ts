@@ -235,7 +235,7 @@ test('loopback addresses are allowed only for development', () => {
   }
 });
 
-test('a URL must begin with https:// and contain no password or fragment', () => {
+test('a URL with a public address must begin with https://, and no URL may contain a password or a fragment', () => {
   for (const url of ['https://example.com/hook?x=1', 'https://example.com:8443/', 'https://1.1.1.1/'])
     assert.equal(urlProblem(url, RULES), null, url);
   const rules = { allowPrivate: false, allowLoopback: false };

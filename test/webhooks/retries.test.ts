@@ -17,7 +17,7 @@ import {
   withStatus,
 } from './webhook-fixture.ts';
 
-test('an endpoint that fails five times in a row gets no more events until a retry succeeds', async (t) => {
+test('an endpoint that fails five times in a row gets no new events until a retry succeeds', async (t) => {
   await using receiver = await Receiver.start();
   const setting = await webhookSetting(t);
   receiver.answer = withStatus(500);
@@ -56,7 +56,7 @@ test('an endpoint that fails five times in a row gets no more events until a ret
   assert.equal((await pendingIds(setting, id)).length, 0);
 });
 
-test('after the first successful delivery to an endpoint, all its other retries are due at once', async (t) => {
+test('after failures, the first successful delivery to an endpoint makes all its other retries due at once', async (t) => {
   await using receiver = await Receiver.start();
   const setting = await webhookSetting(t);
   receiver.answer = withStatus(500);

@@ -158,7 +158,6 @@ export async function addEndpoint(
   return { id: endpoint.id, secret };
 }
 
-/** Fails after 20 seconds. */
 export async function until(
   condition: () => boolean | Promise<boolean>,
   ...jobs: readonly WebhookJob[]

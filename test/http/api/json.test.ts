@@ -217,7 +217,7 @@ const NOT_JSON: readonly (readonly [name: string, body: string | Uint8Array])[] 
 ];
 
 for (const [name, body] of NOT_JSON) {
-  test(`${name} is refused with InvalidJson`, async () => {
+  test(`a request body is refused with InvalidJson: ${name}`, async () => {
     for (const path of ['/add', '/subtract', '/start-cycle', '/stop-cycle']) {
       assertInvalidJson(await scrip.call('POST', path, { body }), `${path} with ${name}`);
     }

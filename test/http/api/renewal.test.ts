@@ -48,7 +48,7 @@ test('a period lasts until the millisecond before its end, and the next period b
   assert.equal((await entry())[0]?.cycle_start, timestamp(end + 30 * DAY_MS));
 });
 
-test('unused credits of a period are not carried over, and the next period has the full amount', async () => {
+test('without a rollover, unused credits expire at the end of a period, and the next period has the full amount', async () => {
   const user = someone();
   await startCycle(user, 100, 1);
   await subtract(user, 99);
@@ -177,7 +177,7 @@ test('an end user with fifty years of due daily renewals does not delay other en
   await first.post('/add', { end_user_id: neighbour, amount: 10, validity_days: 100_000 });
   await first.stop();
 
-  // Without a test clock, the writer runs in a separate thread.
+  // The writer runs in its own thread only if the test does not replace the system clock.
   const second = await startScrip({ file });
   t.after(() => second.stop());
   const order: string[] = [];
