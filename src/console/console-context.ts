@@ -158,7 +158,7 @@ export class ConsoleContext {
     // The TLS proxy appends the address of its client to `X-Forwarded-For`, so only the last address is trustworthy.
     const forwarded = this.settings.publicUrl?.startsWith('https:') ? headers['x-forwarded-for'] : undefined;
     const address = forwarded?.toString().split(',').at(-1)?.trim() || socket.remoteAddress || '';
-    return address.includes('.') ? address.replace(/^::ffff:/i, '') : address.split(':').slice(0, 4).join(':');
+    return address.includes('.') ? address.replace(/^::ffff:/i, '') : networkOf(address);
   }
 
   async #openIdentity(): Promise<Identity> {
@@ -180,4 +180,11 @@ export class ConsoleContext {
     const endpoints = new Endpoints({ database, secrets: webhooks.openSecrets(), now, rules: webhooks.rules });
     return { endpoints, thresholds: new Thresholds(database, now) };
   }
+}
+
+/** The first four groups of an IPv6 address, in which `::` can stand for any number of zero groups. */
+function networkOf(address: string): string {
+  const [before = [], after = []] = address.split('::').map((groups) => groups.split(':'));
+  const zeros = Array.from({ length: Math.max(0, 8 - before.length - after.length) }, () => '0');
+  return [...before, ...zeros, ...after].slice(0, 4).join(':');
 }

@@ -146,9 +146,9 @@ function refuseCrossOrigin(scope: FastifyInstance, { settings }: ConsoleContext)
 }
 
 /**
- * Redirects a URL with a trailing slash to the same URL without the slash. Redirects a GET of a URL that accepts only
- * forms to the page with the form: browsers send such a GET, for example, when the user goes back. Sends "Page not
- * found" for any other URL.
+ * Redirects a path with a trailing slash to the same path without the slash. Redirects a GET of a URL that accepts only
+ * forms to the page with the form: browsers send such a GET if the user presses Enter in the address bar after a form
+ * was refused. Sends "Page not found" for any other URL.
  */
 async function answerNotFound(context: ConsoleContext, request: FastifyRequest, reply: FastifyReply) {
   const [path = ''] = request.url.split('?', 1);
@@ -170,7 +170,7 @@ function answerError(error: FastifyError, request: FastifyRequest, reply: Fastif
   if (!isBusy) request.log.error({ err: error, request_id: request.id }, 'a console request failed');
   const detail = isBusy
     ? 'The server is busy. Try again in a moment.'
-    : 'Something went wrong in the console. Try again in a moment. The API is not affected.';
+    : 'Something went wrong in the console. Try again in a moment.';
   reply.header('retry-after', 1);
   const view = { title: 'Temporarily unavailable', detail, ...(isBusy ? {} : { requestId: request.id }) };
   return sendError(reply, 503, view);

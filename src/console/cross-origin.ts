@@ -1,6 +1,6 @@
 // Detects requests that another website made a browser send (cross-site request forgery). Checks `Sec-Fetch-Site` or,
-// for older browsers, `Origin`. A request without these headers does not come from a browser and carries no cookies, so
-// it is allowed.
+// for older browsers, `Origin`. Browsers send at least one of these headers with every form, so a request without them
+// does not come from a browser and is allowed.
 
 import type { IncomingHttpHeaders } from 'node:http';
 

@@ -17,7 +17,7 @@ const LOOPBACK: SessionCookie = { name: 'scrip_session', attributes: ATTRIBUTES 
 
 const LOOPBACK_HOST = /^(?:localhost|[a-z0-9.-]+\.localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d+)?$/i;
 
-/** Whether a browser that sends this `Host` runs on the same machine as Scrip. */
+/** Whether a browser that sends this `Host` has connected to its own machine. */
 export function isLoopback(host: string | undefined): boolean {
   return host !== undefined && LOOPBACK_HOST.test(host);
 }
@@ -32,7 +32,7 @@ export function sessionCookie(publicUrl: string | null, host: string | undefined
   return isLoopback(host) ? LOOPBACK : null;
 }
 
-/** Sets no `Max-Age`: the server decides when a session ends, and a browser that is closed deletes the cookie. */
+/** Sets no `Max-Age`: the server decides when a session ends, and most browsers delete the cookie when they close. */
 export function setCookie({ name, attributes }: SessionCookie, token: string): string {
   return `${name}=${token}; ${attributes}`;
 }

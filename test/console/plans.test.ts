@@ -193,10 +193,13 @@ test('a change of plan that starts now stops the current cycle, and the preview 
   assert.match(textOf(changed), /Current balance 5,600 credits.* Plan 5,000 credits every month.* Recurring, stopped/);
 });
 
-test('the preview of a change that starts now leaves out the held credits of the stopped cycle, as the balance does', async () => {
+test('the forms and the preview of a change that starts now leave out the held credits of the stopped cycle, as the balance does', async () => {
   const console = await MemoryConsole.start();
   start(console, 1_000);
   console.run({ kind: 'hold', amount: 999, expiresInSeconds: 900 });
+  const forms = await textAt(console);
+  assert.match(forms, /won't renew\. The remaining 1 of 1,000 credits stay usable until 20 Dec 2026\./);
+  assert.match(forms, /If the new plan starts now, the remaining 1 of 1,000 credits stay usable until that date\./);
   const preview = textOf(await sendChange(console, { amount: '5', on_active: 'replace' }));
   assert.match(preview, /Balance after this 6 credits Current cycle Stops\. Its remaining 1 credit stays usable until/);
 });
@@ -290,6 +293,7 @@ test('if a cycle never renews, a change of its plan can only take effect at once
   console.run({ kind: 'start-cycle', amount: 10, validityDays: VALIDITY_DAYS_MAX, onActive: 'refuse' });
   const { text } = await console.get(PATH);
   assert.match(textOf(text), /The current period never ends\./);
+  assert.match(textOf(text), /won't renew\. The remaining 10 of 10 credits never expire\./);
   assert.match(textOf(text), /Cycle started \+10 .* Never expires/);
   assert.doesNotMatch(text, /<option value="at_period_end"/);
   const refused = await sendChange(console, { amount: '5', on_active: 'at_period_end' });

@@ -28,7 +28,7 @@ onBothStores('Secrets', (start) => {
       await owner.post('/console/account/password', { current: CANARY, password: `${CANARY} new` }),
     ]) {
       assert.equal(reply.status, 503);
-      assert.match(reply.text, /The API is not affected/);
+      assert.match(reply.text, /Something went wrong in the console/);
       assert(!reply.text.includes('canary'));
     }
     const log = scrip.log.join('');

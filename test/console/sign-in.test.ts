@@ -110,6 +110,20 @@ onBothStores('Sign-in', (start) => {
     assert.equal((await other.signIn(someEmail())).status, 200, 'another client is not affected');
   });
 
+  test('failed sign-ins from one IPv6 /64 network count together, however the addresses are abbreviated', async () => {
+    const { scrip } = await start({ publicUrl: 'https://scrip.example' });
+    const { email } = await newOwner(scrip);
+    const from = (address: string) => new Visitor(scrip, { 'x-forwarded-for': address }).signIn(email, OTHER_PASSWORD);
+    const network = [
+      '2001:db8::1',
+      '2001:db8:0:0:a:b:c:d',
+      ...Array.from({ length: 9 }, (_, i) => `2001:db8::${i + 1}:0:0:1`),
+    ];
+    const failures = await Promise.all(network.map(from));
+    assert.deepEqual(failures.map(({ status }) => status).sort(), [...Array(10).fill(200), 429]);
+    assert.equal((await from('2001:db8:0:1::1')).status, 200, 'another network is another client');
+  });
+
   test('signing in ends the previous session of the browser', async () => {
     const { scrip, sql } = await start();
     const owner = await newOwner(scrip);

@@ -117,8 +117,10 @@ onBothStores('Webhooks', (start) => {
     const owner = await newOwner(scrip);
     const path = await pausedEndpoint(owner);
     assert.match(textOf(await owner.get(path)), /Status Paused Paused .* UTC \. The endpoint was paused/);
-    assertGoesTo(await owner.post(`${path}/test`), `${path}?notice=tested`);
-    assert.match(textOf(await owner.get(path)), /Waiting events 1/);
+    assertGoesTo(await owner.post(`${path}/test`), `${path}?notice=queued`);
+    const queued = textOf(await owner.get(`${path}?notice=queued`));
+    assert.match(queued, /Event queued\. It will be sent after you resume the endpoint\./);
+    assert.match(queued, /Waiting events 1/);
     assertGoesTo(await owner.post(`${path}/resume`), `${path}?notice=resumed`);
     const resumed = textOf(await owner.get(`${path}?notice=resumed`));
     assert.match(resumed, /Endpoint resumed\./);
@@ -133,7 +135,7 @@ onBothStores('Webhooks', (start) => {
     await storeDelivery(started, path, 'dlv_1', '{"data":{}}');
     assert.match(
       textOf(await owner.get(`${path}/remove`)),
-      /1 waiting event is not delivered\. This can't be undone\./,
+      /1 waiting event will not be delivered\. This can't be undone\./,
     );
     assert.equal((await owner.get(path)).status, 200, 'opening the page removes nothing');
     assertGoesTo(await owner.post(`${path}/remove`), `${LIST}?notice=removed`);
@@ -156,7 +158,7 @@ onBothStores('Webhooks', (start) => {
     assert.match(shown, new RegExp(`webhook-timestamp: ${Math.floor(started.clock.now / 1_000)}\n`));
     assert.doesNotMatch(shown, /webhook-signature|whsec_/);
     assert.match(textOf(page), /The endpoint responded with status 503\./);
-    assertGoesTo(await owner.post(`${path}/deliveries/dlv_1/resend`), `${path}?notice=resent`);
+    assertGoesTo(await owner.post(`${path}/deliveries/dlv_1/resend`), `${path}?notice=queued`);
     assert.match(textOf(await owner.get(path)), /Waiting events 1/);
     assert.equal((await owner.post(`${path}/deliveries/dlv_2/resend`)).status, 404);
   });

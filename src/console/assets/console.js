@@ -16,7 +16,7 @@ for (const button of document.querySelectorAll('button[data-copy]')) {
   });
 }
 
-/** Formats for each `data-precision`. They use the language of the pages and are as wide as the server's text. */
+/** Formats for each `data-precision`. They use the language of the pages and are about as wide as the server's text. */
 const LOCAL = {
   day: { dateStyle: 'medium' },
   minute: { dateStyle: 'medium', timeStyle: 'short' },

@@ -1,5 +1,6 @@
-// The emails of the console, and the connection to the mail server. Links use the configured address of Scrip. They do
-// not use the `Host` header of a request, since an attacker can choose it.
+// The emails of the console, and the connection to the mail server. Links begin with `PUBLIC_URL` or, without this
+// setting, with the address that Scrip listens on. They do not use the `Host` header of a request, since an attacker
+// can choose it.
 
 import { createTransport } from 'nodemailer';
 import type { Mailer } from './outgoing-mail.ts';

@@ -1,4 +1,4 @@
-// Sends mail after the response, so that the response time does not reveal whether mail is sent.
+// Sends mail in the background, so that the response time does not reveal whether mail is sent.
 
 export interface Mailer {
   sendConfirmation(email: string, token: string): Promise<void>;

@@ -39,7 +39,7 @@ export function signUpPage(claimed: string | null, state: FormState | null): str
   const lede =
     claimed === null
       ? ''
-      : html`<p>No one has signed up on this server yet. You'll own the account <strong>${claimed}</strong> with its API keys and end users.</p>`;
+      : html`<p>You'll own the account <strong>${claimed}</strong> with its API keys and end users. This account has no members yet.</p>`;
   return signedOutPage(
     'Sign up',
     html`<form class="form card" method="post" action="/console/sign-up" novalidate>
@@ -56,7 +56,7 @@ export function signUpPage(claimed: string | null, state: FormState | null): str
 /** @param isWaiting whether the ledger's first account has no members yet */
 export function signUpClosedPage(isWaiting: boolean): string {
   const text = isWaiting
-    ? 'No one has signed up on this server yet. To be the first, open the link that Scrip printed when it started, or run <code>scrip invite</code> to print a new link.'
+    ? 'No one has signed up on this server yet. To be the first, open the link that <code>npm start</code> printed, or run <code>scrip invite --account NAME</code> to print a new link.'
     : "New accounts can't be created on this server. Ask an account owner to invite you.";
   return signedOutPage(
     'Sign-up is closed',
@@ -156,7 +156,7 @@ export function addressTakenPage(): string {
 export function invalidLinkPage(): string {
   return signedOutPage(
     'This link no longer works',
-    `<section class="card"><p>It has already been used, has expired, or is incomplete. If you've just used it, sign in.</p>
+    `<section class="card"><p>It has been used or withdrawn, has expired, or is incomplete. If you've just used it, sign in.</p>
 <p><a href="/console/sign-in">Sign in</a></p></section>`,
   );
 }

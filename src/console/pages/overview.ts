@@ -32,7 +32,7 @@ export interface OverviewView extends Overview {
   readonly by: ActorChoice | null;
   readonly keys: readonly ActorChoice[];
   readonly members: readonly ActorChoice[];
-  /** The latest activity of each end user, newest first. */
+  /** The latest transaction of each of the most recently active end users, newest first. */
   readonly recent: readonly (Activity & { readonly endUser: string })[];
   /** The origin of the API. */
   readonly apiUrl: string;

@@ -24,7 +24,7 @@ import type { On } from '../permissions.ts';
 import { formField, pathField, redirectTo, sendPage } from '../request-reply.ts';
 import { attemptPassword, CREDENTIALS_CHARACTERS_MAX, sendHttpsRequired, sendInvalidLink, signIn } from './sign-in.ts';
 
-/** The minimum response time. A registration takes less, so the response time does not reveal its result. */
+/** The minimum response time with a mail server: registrations take less, so the time does not reveal the result. */
 const REGISTRATION_MS_MIN = 300;
 
 const ADDRESS_TAKEN = 'This address already has an account. Sign in, or use another address.';

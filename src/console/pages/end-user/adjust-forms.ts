@@ -1,8 +1,8 @@
 // The forms that adjust the credits of an end user, each in a collapsed `<details>` element.
 
 import { html } from 'ghtml';
-import { type Cycle, renews } from '../../../ledger/cycle.ts';
-import { VALIDITY_DAYS_DEFAULT } from '../../../ledger/instant.ts';
+import { type Cycle, renews, spendable } from '../../../ledger/cycle.ts';
+import { INSTANT_MAX, VALIDITY_DAYS_DEFAULT } from '../../../ledger/instant.ts';
 import { NOTE_LENGTH_MAX } from '../../../ledger/posting.ts';
 import { dayText, numberText } from '../../figures.ts';
 import { type Field, type FormState, field, formError, idempotencyKeyInput, selectField } from '../form-field.ts';
@@ -102,23 +102,30 @@ function adjustForm(adjustment: Adjustment, { endUser, activeCycle, forms }: For
 }
 
 /**
- * Whether the form asks when the new plan starts. A refused form asks only if the sent form asked: after an unknown
- * outcome, the user can then send the same form again.
+ * Whether the form asks when the new plan starts. A refused form asks if the sent form asked, or if it was refused
+ * because a cycle is active. In all other cases, it does not ask: after an unknown outcome, the user can then send the
+ * same form again.
  */
 function changesPlan(activeCycle: Cycle | null, state: FormState | null): boolean {
   return state === null ? activeCycle !== null : Boolean(state.values.on_active || state.errors.on_active);
 }
 
-function explanationOf(form: keyof typeof FORMS, { remaining, amount, end, next }: Cycle): string {
+function explanationOf(form: keyof typeof FORMS, cycle: Cycle): string {
   const { explanation } = FORMS[form];
+  const { end, next } = cycle;
   if (form === 'stop-cycle') {
-    const left = `The remaining ${numberText(remaining)} of ${numberText(amount)} credits stay usable until ${dayText(end)}.`;
+    const future = end === INSTANT_MAX ? 'never expire' : `stay usable until ${dayText(end)}`;
     const canceled = next === null ? '' : ` The scheduled change to ${creditsEveryText(next.plan)} is canceled, too.`;
-    return `The cycle won't renew. ${left}${canceled}`;
+    return `The cycle won't renew. The remaining ${remainingText(cycle)} ${future}.${canceled}`;
   }
   return form === 'change-plan' && next !== null
     ? `${explanation} The new plan replaces the change that is scheduled for ${dayText(end)}.`
     : explanation;
+}
+
+/** Leaves out held credits, as the balance does. */
+function remainingText(cycle: Cycle): string {
+  return `${numberText(spendable(cycle))} of ${numberText(cycle.amount)} credits`;
 }
 
 interface FieldContext {
@@ -198,7 +205,7 @@ function startField({ adjustment, activeCycle, state }: FieldContext): string {
 }
 
 function startHint(cycle: Cycle): string {
-  const left = `the remaining ${numberText(cycle.remaining)} of ${numberText(cycle.amount)} credits stay usable`;
+  const left = `the remaining ${remainingText(cycle)} stay usable`;
   if (!renews(cycle)) return `The current cycle stops; ${left}.`;
   return `The current period ends on ${dayText(cycle.end)}. If the new plan starts now, ${left} until that date.`;
 }

@@ -1,5 +1,5 @@
-// The page of a webhook endpoint: its state and settings, and the deliveries, latest first. On two further
-// pages, the user confirms a new secret for the endpoint, or the removal of the endpoint.
+// The page of a webhook endpoint: its state and settings, and the deliveries, latest first. On two further pages, the
+// user confirms a new secret for the endpoint, or the removal of the endpoint.
 
 import { html } from 'ghtml';
 import type { Delivery } from '../../../events/webhooks/deliveries.ts';
@@ -109,7 +109,7 @@ function resendForm({ endpoint, refused }: EndpointView): string {
   const to = { id: 'to', name: 'to', label: 'Until (UTC)', type: 'datetime-local' } as const;
   return html`<section class="card">
 <h2>Send events again</h2>
-<p class="muted small">Sends all events of a time span again, for example after your backend has lost them. The end of the span is not included. Each event keeps its ID, so your backend can recognise events that it has already processed.</p>
+<p class="muted small">Sends the events of a time span again, for example after your backend has lost them. Only events of the types that this endpoint receives are sent. The end of the time span is not included. Each event keeps its ID, so your backend can recognize events that it has already processed.</p>
 <form class="form filter" method="post" action="${endpointPath(endpoint.id)}/resend" novalidate>
 !${formError(state)}
 !${field(from, state)}
@@ -136,9 +136,9 @@ export function rotateSecretPage({ id, url }: Confirmed, idempotencyKey: string,
 
 export function removeEndpointPage({ id, url }: Confirmed, pending: number, viewer: Page['viewer']): string {
   const waiting =
-    pending === 0 ? '' : ` ${numberText(pending)} waiting ${pending === 1 ? 'event is' : 'events are'} not delivered.`;
+    pending === 0 ? '' : ` ${numberText(pending)} waiting ${pending === 1 ? 'event' : 'events'} will not be delivered.`;
   const body = html`<section class="card narrow">
-<p>Scrip will send no more events to this endpoint, and deletes its secret and its deliveries.${waiting} This can't be undone.</p>
+<p>Scrip will send no more events to this endpoint, and will delete its secret and its deliveries.${waiting} This can't be undone.</p>
 <dl class="facts"><dt>URL</dt><dd class="mono">${url}</dd></dl>
 <form class="form" method="post" action="${endpointPath(id)}/remove">
 <div class="buttons"><button class="button danger" type="submit">Remove endpoint</button>

@@ -96,7 +96,7 @@ export function endpointSecretPage(view: EndpointSecretView, viewer: Page['viewe
 </section>
 <section class="card">
 <h2>Verifying requests</h2>
-<p>Requests are signed as the Standard Webhooks specification describes. Its website, standardwebhooks.com, has libraries for most languages. Keep the secret in an environment variable or a secret manager, never in your code.</p>
+<p>Requests are signed as the Standard Webhooks specification describes. Its website, standardwebhooks.com, lists libraries for many languages. Keep the secret in an environment variable or a secret manager, never in your code.</p>
 </section>
 <p><a class="button secondary" href="${endpointPath(id)}">I've copied the secret</a></p>`;
   const title = isNew ? 'Your new webhook endpoint' : 'Your new signing secret';

@@ -23,7 +23,7 @@ export function thresholdsPage({ thresholds, expiringDays, refused }: Thresholds
 !${sectionTabs(THRESHOLDS_PATH)}
 <section class="card">
 <h2>Low balance</h2>
-<p class="muted small">When the balance of an end user falls below a threshold, the event <span class="mono">balance.low</span> happens. It happens again only after the balance has recovered. An account can have ${THRESHOLDS_MAX} thresholds.</p>
+<p class="muted small">When the balance of an end user falls below a threshold, the event <span class="mono">balance.low</span> happens. It happens again only after the balance has returned to at least the threshold. An account can have at most ${THRESHOLDS_MAX} thresholds.</p>
 !${thresholds.length === 0 ? '<p class="muted">No thresholds yet, so <span class="mono">balance.low</span> does not happen.</p>' : thresholdList(thresholds)}
 <form class="form pair" method="post" action="${THRESHOLDS_PATH}" novalidate>
 !${formError(stateOf('below'))}
@@ -33,7 +33,7 @@ export function thresholdsPage({ thresholds, expiringDays, refused }: Thresholds
 </section>
 <section class="card">
 <h2>Expiring credits</h2>
-<p class="muted small">The event <span class="mono">credits.expiring</span> happens this number of days before credits expire, from 1 to ${EXPIRING_DAYS_MAX}.</p>
+<p class="muted small">Choose how many days before the expiry of credits the event <span class="mono">credits.expiring</span> happens: 1 to ${EXPIRING_DAYS_MAX} days.</p>
 <form class="form pair" method="post" action="${THRESHOLDS_PATH}/expiring" novalidate>
 !${field({ ...days, isWholeNumber: true }, stateOf('days'))}
 <button class="button" type="submit">Save</button>

@@ -25,6 +25,7 @@ const NOTICES = {
   resumed: 'Endpoint resumed. Waiting events will now be sent.',
   tested: 'Test event queued. Reload this page in a moment to see its delivery.',
   resent: 'Event queued. It will be sent again in a moment.',
+  queued: 'Event queued. It will be sent after you resume the endpoint.',
   rotated:
     "This secret was already rotated and the new secret was shown once. If you didn't copy it, rotate the secret again.",
 } as const;
@@ -88,7 +89,8 @@ export function endpointRoutes(on: On, context: ConsoleContext): void {
 }
 
 function done({ reply, endpoint }: EndpointRequest, notice: keyof typeof NOTICES): FastifyReply {
-  return redirectTo(reply, `${endpointPath(endpoint.id)}?notice=${notice}`);
+  const isWaiting = endpoint.paused !== null && (notice === 'tested' || notice === 'resent');
+  return redirectTo(reply, `${endpointPath(endpoint.id)}?notice=${isWaiting ? 'queued' : notice}`);
 }
 
 async function sendEndpoint(
@@ -119,7 +121,7 @@ async function sendEndpoint(
 function resentNotice(request: FastifyRequest): string | null {
   const count = queryField(request, 'resent');
   if (!/^\d{1,6}$/.test(count)) return null;
-  if (count === '0') return "No event of this endpoint's types happened in this time span.";
+  if (count === '0') return "Scrip has stored no events of this endpoint's types for this time span.";
   return `${count === '1' ? '1 event' : `${numberText(Number(count))} events`} queued, to be sent again.`;
 }
 
