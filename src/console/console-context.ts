@@ -12,6 +12,7 @@ import type { SecretBox } from '../events/webhooks/secrets.ts';
 import type { Instant } from '../ledger/instant.ts';
 import type { AccountDatabase } from '../store/account-database.ts';
 import type { Stores } from '../store/stores.ts';
+import { clientNetwork } from './client-network.ts';
 import type { Attempt } from './identity/attempt-limiter.ts';
 import type { Identity } from './identity/identity.ts';
 import type { MailSettings } from './identity/mailer.ts';
@@ -153,12 +154,11 @@ export class ConsoleContext {
     return { action, email, client: this.#clientOf(request) };
   }
 
-  /** The IPv4 address of a client, or its IPv6 /64 network, which usually belongs to one client. */
   #clientOf({ headers, socket }: FastifyRequest): string {
     // The TLS proxy appends the address of its client to `X-Forwarded-For`, so only the last address is trustworthy.
     const forwarded = this.settings.publicUrl?.startsWith('https:') ? headers['x-forwarded-for'] : undefined;
     const address = forwarded?.toString().split(',').at(-1)?.trim() || socket.remoteAddress || '';
-    return address.includes('.') ? address.replace(/^::ffff:/i, '') : networkOf(address);
+    return clientNetwork(address);
   }
 
   async #openIdentity(): Promise<Identity> {
@@ -180,11 +180,4 @@ export class ConsoleContext {
     const endpoints = new Endpoints({ database, secrets: webhooks.openSecrets(), now, rules: webhooks.rules });
     return { endpoints, thresholds: new Thresholds(database, now) };
   }
-}
-
-/** The first four groups of an IPv6 address, in which `::` can stand for any number of zero groups. */
-function networkOf(address: string): string {
-  const [before = [], after = []] = address.split('::').map((groups) => groups.split(':'));
-  const zeros = Array.from({ length: Math.max(0, 8 - before.length - after.length) }, () => '0');
-  return [...before, ...zeros, ...after].slice(0, 4).join(':');
 }

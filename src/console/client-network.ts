@@ -1,0 +1,17 @@
+// Identifies clients for the rate limits of the console.
+
+import ipaddr from 'ipaddr.js';
+
+/**
+ * Returns the IPv4 address of a client, or its IPv6 /64 network, which usually belongs to one client.
+ *
+ * @param address from a socket or from `X-Forwarded-For`, to which some proxies add a port. Other text is returned
+ * unchanged
+ */
+export function clientNetwork(address: string): string {
+  const [, bracketed, withoutPort] = /^\[(.+)\](?::\d+)?$|^([\d.]+):\d+$/.exec(address) ?? [];
+  const host = bracketed ?? withoutPort ?? address;
+  if (!ipaddr.isValid(host)) return host;
+  const parsed = ipaddr.process(host);
+  return parsed instanceof ipaddr.IPv6 ? parsed.parts.slice(0, 4).join(':') : parsed.toString();
+}
