@@ -53,7 +53,7 @@ export interface Config {
 export interface EventsSettings {
   /** Events are stored for at least this time. */
   readonly retentionMs: number;
-  /** Whether webhooks may be sent to addresses that are not public. */
+  /** Whether webhooks may be sent to private and loopback addresses. */
   readonly allowPrivate: boolean;
   /** The key that encrypts the secrets of webhooks; null to keep the key in a file. */
   readonly key: string | null;
@@ -206,7 +206,7 @@ function lanesOf(value = ''): number | null {
   return value === '' ? null : wholeNumber('DATABASE_LANES', value, 1, LANES_MAX);
 }
 
-/** Records of grants are kept longer than other records, since payment providers retry webhooks for days. */
+/** By default, records of grants are kept longer than others, since payment providers retry webhooks for days. */
 function idempotencyOf(environment: NodeJS.ProcessEnv): IdempotencyRetention {
   const days = environment.IDEMPOTENCY_GRANT_DAYS || '30';
   const hours = environment.IDEMPOTENCY_HOURS || '24';
@@ -215,7 +215,7 @@ function idempotencyOf(environment: NodeJS.ProcessEnv): IdempotencyRetention {
   return { grantsMs: Math.max(grantsMs, othersMs), othersMs };
 }
 
-/** No error message may contain `WEBHOOK_KEY`. */
+/** No error message may contain the value of `WEBHOOK_KEY`. */
 export function eventsOf(environment: NodeJS.ProcessEnv): EventsSettings {
   const days = environment.EVENT_RETENTION_DAYS || '30';
   const key = environment.WEBHOOK_KEY || null;
@@ -297,9 +297,11 @@ function traceHeaders(environment: NodeJS.ProcessEnv): Record<string, string> {
   return pairs('OTEL_EXPORTER_OTLP_HEADERS', environment.OTEL_EXPORTER_OTLP_HEADERS);
 }
 
+const ROOT_SAMPLERS = ['always_on', 'always_off', 'traceidratio'];
+const SAMPLERS = [...ROOT_SAMPLERS, ...ROOT_SAMPLERS.map((root) => `parentbased_${root}`)];
+
 function sampledRatio(sampler: string, argument = '1'): number {
-  const kind = sampler.replace(/^parentbased_/, '');
-  oneOf('OTEL_TRACES_SAMPLER', kind, ['always_on', 'always_off', 'traceidratio']);
+  const kind = oneOf('OTEL_TRACES_SAMPLER', sampler, SAMPLERS).replace(/^parentbased_/, '');
   if (kind !== 'traceidratio') return kind === 'always_on' ? 1 : 0;
   const ratio = Number(argument);
   if (argument.trim() !== '' && ratio >= 0 && ratio <= 1) return ratio;

@@ -40,7 +40,7 @@ export interface Service {
 export interface ServiceOptions {
   /** Destination of log lines; standard error if absent. */
   readonly log?: DestinationStream;
-  /** Replaces the machine's clock, in milliseconds since 1970; for tests. */
+  /** Replaces the machine's clock, in milliseconds since 1970; for tests on SQLite. */
   readonly wall?: () => number;
   /** Values that replace some of `SERVER_LIMITS`; for tests. */
   readonly limits?: Partial<ServerLimits>;
@@ -159,7 +159,7 @@ function startJobs(jobs: readonly Pick<IntervalJob, 'start'>[], { ledger }: Stor
 }
 
 function warning(logger: Logger, what: string): (error: unknown) => void {
-  return (error) => logger.warn({ err: error }, `${what} failed; retrying every second`);
+  return (error) => logger.warn({ err: error }, `${what} failed; Scrip will try again`);
 }
 
 function logStoreHealth(logger: Logger, fault: StoreFault | null): void {

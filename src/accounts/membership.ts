@@ -9,8 +9,8 @@ export type Role = 'owner' | 'member';
 export const ROLES: readonly Role[] = ['owner', 'member'];
 
 /**
- * `open`: anyone can sign up. `first`: anyone can sign up until an account has a member. `closed`: only people with an
- * invitation can sign up.
+ * Who can sign up without an invitation. `open`: anyone. `first`: only the first person, until an account has a member;
+ * if the ledger already has an account, only on the machine that runs Scrip. `closed`: no one.
  */
 export type SignUpPolicy = 'open' | 'first' | 'closed';
 

@@ -69,7 +69,7 @@ test('the rate limit of one key does not affect another key', () => {
   assert.equal(allowed(limit, 5, 0, 2), 1);
 });
 
-test('buckets of idle keys are dropped, and the number of buckets is bounded', () => {
+test('the rate limit forgets idle keys, and the number of keys that it tracks is bounded', () => {
   const limit = new RateLimit({ perSecond: 1, burst: 1 });
   for (let key = 0; key < 5_000; key++) limit.take(key, key * 2_000);
   assert(limit.size <= 1_000, `${limit.size} buckets of idle keys`);

@@ -1,4 +1,4 @@
-// All limits of the HTTP server. docs/operating/limits.md lists them.
+// Limits of the HTTP server. docs/operating/limits.md lists all limits of Scrip.
 
 export const BODY_BYTES_MAX = 64 * 1024;
 export const HEADER_BYTES_MAX = 16 * 1024;
@@ -25,8 +25,8 @@ export const PIPELINED_MAX = 50_000;
 /** An account may have as many requests in flight as the store completes in this time, or one batch if that is more. */
 export const WAIT_MS_MAX = 500;
 /**
- * Smaller responses are sent whole and are not counted as unsent. Larger responses are sent in pieces of about this
- * size.
+ * Smaller responses are sent whole and are not counted as unsent. Larger responses are streamed, and are counted until
+ * they are sent.
  */
 export const LARGE_ANSWER_BYTES = 64 * 1024;
 /**

@@ -24,7 +24,7 @@ export type RequestCode =
 export type ProblemCode = Refusal['refused'] | FaultCode | 'Overloaded' | RequestCode;
 
 export interface FieldError {
-  /** JSON Pointer to the field; empty if the message is about the whole body. */
+  /** JSON Pointer to the field; empty for the whole body; `Idempotency-Key` for that header. */
   readonly path: string;
   readonly message: string;
 }
@@ -109,7 +109,7 @@ export const PROBLEMS = {
     detail:
       'This end user has no open hold with this `hold_id`: the hold was captured or released, has lapsed, or never existed. Nothing was changed.',
     remedy:
-      '`GET /get-holds` lists the open holds. If the hold has lapsed, its credits have returned to the balance, except credits whose cycle has ended. To charge for the work, send `POST /subtract`. For the next hold, send a larger `expires_in_seconds`.',
+      '`GET /get-holds` lists the open holds. If the hold has lapsed, its credits have returned to the balance, except credits whose cycle or period has ended. To charge for the work, send `POST /subtract`. For the next hold, send a larger `expires_in_seconds`.',
     inForm: 'This hold is no longer open. Nothing was changed.',
   },
   TransactionNotFound: {
@@ -121,8 +121,9 @@ export const PROBLEMS = {
   NotFound: {
     status: 404,
     title: 'Path not found',
-    detail: (path: string) => `The path ${path} does not exist. All paths are listed at /docs.`,
-    remedy: 'Check the path. `/docs` lists all paths.',
+    detail: (path: string) => `The path ${path} does not exist. /docs lists the paths of the API.`,
+    remedy:
+      'Check the path: `/docs` lists the paths of the API. The path `/test-clock` exists only on a ledger with a test clock.',
   },
   MethodNotAllowed: {
     status: 405,
@@ -144,7 +145,6 @@ export const PROBLEMS = {
     detail: 'A cycle is already active. Nothing was changed. To replace the active cycle, send "on_active": "replace".',
     remedy:
       'The field `cycle` contains the active cycle. Keep the active cycle, or send `"on_active": "replace"` to replace it.',
-    inForm: 'A cycle is already active. Stop it before you start another.',
   },
   TooManyHolds: {
     status: 409,
@@ -161,7 +161,7 @@ export const PROBLEMS = {
   },
   RefundTooLarge: {
     status: 409,
-    title: 'Refund exceeds what was spent',
+    title: 'Refund exceeds the refundable credits',
     detail: ({ requested, refundable }: Refundable) =>
       refundable === 0 || requested === null
         ? 'All credits of this transaction have already been refunded. Nothing was changed.'
@@ -198,8 +198,8 @@ export const PROBLEMS = {
     title: 'Maximum balance exceeded',
     detail: ({ requested, available }: Amounts) =>
       available === 0
-        ? 'This end user cannot get more credits without exceeding the maximum balance, now or when the active cycle renews. Nothing was changed.'
-        : `Only ${grouped(available)} more ${available === 1 ? 'credit fits' : 'credits fit'} within this end user's maximum balance, now and when the active cycle renews: less than the ${grouped(requested)} requested. Nothing was changed.`,
+        ? "There is no room for more credits within this end user's maximum balance, either now or at the next renewal. Nothing was changed."
+        : `Only ${grouped(available)} more ${available === 1 ? 'credit fits' : 'credits fit'} within this end user's maximum balance, now and at the next renewal, but the request needs room for ${grouped(requested)}. Nothing was changed.`,
     remedy: 'Request at most `available` credits. An end user can have at most 2^53−1 credits, including held credits.',
   },
   IdempotencyKeyReused: {
@@ -226,9 +226,9 @@ export const PROBLEMS = {
   Internal: {
     status: 500,
     title: 'Internal error',
-    detail: 'Internal error. The log of the server contains the details under this request_id.',
+    detail: 'Internal error. The log of the server contains the details.',
     remedy:
-      'Ask the operator to look up the `request_id` in the log. Scrip stops writing if the ledger may be corrupt.',
+      'Tell the operator the `request_id` and the `timestamp`, which help to find the error in the log. Scrip stops writing if the ledger may be corrupt.',
     inForm: 'Internal error. Ask your administrator to look at the log before you try again.',
   },
   Overloaded: {
@@ -247,10 +247,10 @@ export const PROBLEMS = {
     status: 503,
     title: 'Outcome unknown',
     detail:
-      'The database failed before it confirmed the write, so the write may or may not have been applied. If the request had an Idempotency-Key, send it again with the same key. Otherwise, read the balance before you send it again.',
+      'The database failed before it confirmed the write, so the write may or may not have been applied. If the request had an Idempotency-Key, send it again with the same key. Otherwise, check whether the write was applied before you send it again.',
     remedy:
-      'If the request had an `Idempotency-Key`, send it again with the same key. Otherwise, read the balance before you send it again.',
-    inForm: "We couldn't confirm this. Resubmit unchanged; it won't be applied twice.",
+      'If the request had an `Idempotency-Key`, send it again with the same key. Otherwise, check whether the write was applied before you send it again.',
+    inForm: 'Outcome unknown. Submit the form again without changes: it takes effect only once.',
   },
 } satisfies Readonly<Record<ProblemCode, Problem>>;
 

@@ -73,12 +73,9 @@ export interface HttpServerOptions {
 /** Pages outside the API, with their own routes, parsers and error handling. */
 export interface OtherPages {
   readonly plugin: (app: FastifyInstance) => Promise<void>;
-  /** All paths of these pages begin with this text, such as `/console/`. */
+  /** Scrip calls `addressFor` with each URL that begins with this text, such as `/console/`. */
   readonly prefix: string;
-  /**
-   * Called with each URL that begins with `prefix`. Returns the URL to route: the same URL, or another one if the
-   * router could not decode it.
-   */
+  /** Returns the URL to route: the same URL, or another one if the router would reject it. */
   readonly addressFor: (url: string) => string;
 }
 

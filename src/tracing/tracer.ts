@@ -75,7 +75,10 @@ export class Tracer {
     });
   }
 
-  /** From now on, spans of requests that end link to the span of `batch`; if `batch` is null, they have no link. */
+  /**
+   * From now on, spans of requests that end link to the span of `batch`. If `batch` is null or not sampled, they have
+   * no link.
+   */
   answering(batch: TracedBatch | null): void {
     this.#batch = null;
     if (batch === null || !this.#isSampled()) return;

@@ -203,7 +203,10 @@ test('if the outcome of a refund is unknown, the form is shown again with its in
   console.fault = new StoreFault('OutcomeUnknown', 'secret reason');
   const form = { amount: '12', note: 'Ticket 4711', idempotency_key: 'a' };
   const { text } = await console.post(`${transactionPath(id)}/refund`, form);
-  assert.match(text, /confirm this\. Resubmit unchanged[\s\S]*value="12"[\s\S]*value="Ticket 4711"[\s\S]*value="a"/);
+  assert.match(
+    text,
+    /Submit the form again without changes[\s\S]*value="12"[\s\S]*value="Ticket 4711"[\s\S]*value="a"/,
+  );
   assert.doesNotMatch(text, /secret reason/);
 });
 

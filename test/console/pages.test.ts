@@ -88,7 +88,7 @@ test('a subtraction beyond the balance is refused with an error that names the b
 });
 
 const NO_ROOM =
-  /^This end user cannot get more credits without exceeding the maximum balance, now or when the active cycle renews\. Nothing was changed\.$/;
+  /^There is no room for more credits within this end user(?:'|&#39;)s maximum balance, either now or at the next renewal\. Nothing was changed\.$/;
 
 test('errors about the balance are grammatical for no credits and for one credit', async () => {
   const console = await MemoryConsole.start();
@@ -108,7 +108,7 @@ test('errors about the balance are grammatical for no credits and for one credit
   add(console, Number.MAX_SAFE_INTEGER - 2);
   assert.match(
     (await errorFor('add', 5)) ?? '',
-    /^Only 1 more credit fits within .*: less than the 5 requested\. Nothing was changed\.$/,
+    /^Only 1 more credit fits within .*, but the request needs room for 5\. Nothing was changed\.$/,
   );
   add(console, 1);
   assert.match((await errorFor('add', 5)) ?? '', NO_ROOM);
@@ -145,7 +145,7 @@ test('if the outcome of a form is unknown, the form is shown again with its inpu
   const console = await MemoryConsole.start();
   console.fault = new StoreFault('OutcomeUnknown', 'secret reason');
   const { text } = await console.post(`${PATH}/add`, { amount: '77', idempotency_key: 'a' });
-  assert.match(text, /confirm this\. Resubmit unchanged/);
+  assert.match(text, /Outcome unknown\. Submit the form again without changes/);
   assert.match(text, /value="77"/);
   assert.equal(idempotencyKeyIn(text, 'add'), 'a', 'a resubmitted form takes effect once');
   assert.doesNotMatch(text, /secret reason/);

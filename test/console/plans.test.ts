@@ -281,7 +281,10 @@ test('the preview of a change at the end of the period mentions no expiring cred
 test('a plan whose amount and rollover exceed the maximum balance shows an error at the amount instead of a preview', async () => {
   const console = await MemoryConsole.start();
   const most = { amount: String(Number.MAX_SAFE_INTEGER), rollover_max: '1' };
-  assert.match(await sendChange(console, most), /id="start-cycle-amount-error">[^<]*maximum balance, now and when/);
+  assert.match(
+    await sendChange(console, most),
+    /id="start-cycle-amount-error">[^<]*maximum balance, now and at the next renewal/,
+  );
   start(console, 1_000);
   const text = await sendChange(console, { ...most, on_active: 'at_period_end' });
   assert.match(text, /id="start-cycle-amount-error">[^<]*Nothing was changed/);
@@ -310,11 +313,11 @@ test('if the outcome of starting a cycle is unknown, the form is shown again wit
   const console = await MemoryConsole.start();
   console.fault = new StoreFault('OutcomeUnknown', 'secret reason');
   const form = { amount: '77', idempotency_key: 'a' };
-  assert.match(await sendChange(console, form), /Resubmit unchanged/);
+  assert.match(await sendChange(console, form), /Submit the form again without changes/);
   assert.equal((await console.post(`${PATH}/start-cycle`, form)).status, 303);
   console.fault = new StoreFault('OutcomeUnknown', 'secret reason');
   const text = await sendChange(console, form);
-  assert.match(text, /Resubmit unchanged[\s\S]*name="idempotency_key" value="a"/);
+  assert.match(text, /Submit the form again without changes[\s\S]*name="idempotency_key" value="a"/);
   assert.doesNotMatch(text, /name="on_active"/);
   assert.equal((await console.post(`${PATH}/start-cycle`, form)).status, 303);
   assert.deepEqual(kindsOf(console), ['start-cycle']);

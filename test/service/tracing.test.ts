@@ -285,6 +285,15 @@ test('tracing is off unless a collector endpoint is set', () => {
   });
 });
 
+test('an unknown trace sampler is rejected with an error that quotes it and lists every supported sampler', () => {
+  const kinds = 'always_on, always_off, traceidratio';
+  const parentBased = 'parentbased_always_on, parentbased_always_off, parentbased_traceidratio';
+  const environment = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4318', OTEL_TRACES_SAMPLER: 'parentbased_some' };
+  assert.throws(() => readConfig(environment), {
+    message: `OTEL_TRACES_SAMPLER is "parentbased_some"; it must be one of ${kinds}, ${parentBased}.`,
+  });
+});
+
 const WRONG: readonly (readonly [name: string, value: string])[] = [
   ['OTEL_EXPORTER_OTLP_ENDPOINT', 'collector:4318'],
   ['OTEL_EXPORTER_OTLP_TRACES_ENDPOINT', 'collector:4318/v1/traces'],

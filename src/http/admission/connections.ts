@@ -121,11 +121,12 @@ interface ArrivedRequest {
 
 const CONNECTION = Symbol('connection');
 
-/** The state of a connection, stored on its socket. Without pipelining, tracking a connection costs nothing. */
+/** The state of a connection, stored on its socket. */
 export class Connection implements LatestKey, Requester, PausableConnection {
   readonly socket: Socket;
   /**
-   * True for a connection beyond `MAX_CONNECTIONS`: its first request is refused, and then the connection is closed.
+   * True for a connection beyond `MAX_CONNECTIONS`. Its first request is refused unless the path is one of
+   * `OPERATOR_PATHS`. The connection is then closed.
    */
   isSurplus = false;
   authorization = '';

@@ -56,7 +56,7 @@ export function readCursor(text: string, user: EndUserKey, filters = ''): PageCu
 }
 
 export function invalidCursor(message = 'is not a `next_cursor` of this end user, `kind` and `note`'): InvalidRequest {
-  return invalidFields([{ path: '/cursor', message: `${message}; start again without it` }]);
+  return invalidFields([{ path: '/cursor', message: `${message}; start again without a cursor` }]);
 }
 
 function checksumOf(bytes: Buffer, { account, endUser }: EndUserKey, filters: string): Buffer {

@@ -6,7 +6,7 @@ import fc from 'fast-check';
 import { DAY_MS, INSTANT_MAX } from '../../ledger/instant.ts';
 import { timestamp } from './replies.ts';
 
-test('a timestamp equals the output of toISOString', () => {
+test('a timestamp in a response equals the output of toISOString', () => {
   fc.assert(
     fc.property(fc.integer({ min: 0, max: INSTANT_MAX }), (instant) => {
       assert.equal(timestamp(instant), new Date(instant).toISOString());

@@ -121,7 +121,7 @@ export function movedText({ endUser, amount }: Add | Subtract): string {
   return `{"end_user_id":"${endUser}","amount":${amount}}`;
 }
 
-/** The number of cycles in one piece of a balance, which takes about 0.2 ms of work and 50 KB. */
+/** The number of cycles in one piece of a balance. A piece takes about 0.2 ms of work and 50 KB. */
 const CYCLES_A_PIECE = 256;
 
 /**

@@ -125,7 +125,7 @@ export class Authenticator {
     try {
       await this.#apiKeys.recordUses(ids);
     } catch {
-      // Ignore the error: the last use of a key is only shown in the console.
+      // Ignore the error: Scrip only displays the time of the last use.
       for (const id of ids) this.#notedAtMs.delete(id);
     }
   }

@@ -1,5 +1,5 @@
-// The metrics of the ledger, of group commit and of the renewal job. Each scrape reads the current values. Labels never
-// contain client input, and the number of series is bounded.
+// Registers all metrics except those of HTTP requests. Each scrape reads the current values of most metrics. Labels
+// never contain client input, and the number of series is bounded.
 
 import { collectDefaultMetrics, Gauge, Histogram, type Registry } from 'prom-client';
 import type { FairShare } from '../../batching/fair-share.ts';

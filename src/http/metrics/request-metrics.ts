@@ -1,4 +1,4 @@
-// Counts requests by route, status, duration and problem, and logs each request if REQUEST_LOG is set. The metrics
+// Counts requests by route, status, duration and problem, and logs each request if REQUEST_LOG is `yes`. The metrics
 // and the log contain the pattern of a route, never the path of a request, and therefore no client input.
 
 import type { FastifyBaseLogger, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
@@ -73,8 +73,8 @@ export class RequestMetrics {
   }
 
   /**
-   * Call this when the status is final. The measured duration ends when the response reaches the socket, or when a
-   * streamed list begins.
+   * Call this when the status is final. The measured duration ends when Scrip begins to send the response, also for a
+   * streamed list.
    */
   finish(request: FastifyRequest, { statusCode: status, problem }: FastifyReply): void {
     const route = request.routeOptions.url ?? NO_ROUTE;

@@ -23,7 +23,7 @@ export const BalanceQuery = Type.Object(
     at: Type.Optional(
       // This field has no example: the example response shows the current balance.
       instantField(
-        'The instant for which to compute the balance, such as 2026-12-01T00:00:00Z. The default is now. For a future instant, the response assumes that nothing is written before that instant.',
+        'The instant for which to compute the balance, such as 2026-12-01T00:00:00Z. The default is now. For a future instant, Scrip assumes that you make no further writes.',
       ),
     ),
   },
@@ -115,7 +115,7 @@ export const getBalanceHistory = {
   operationId: 'getBalanceHistory',
   tags: ['Credits'],
   summary: 'Get the balance over time',
-  description: `The active balance at \`from\`, and then once per interval until \`to\`. Each point is exact to the millisecond. Points in the future assume that nothing more is written: only renewals, and the ends of cycles and holds, change the balance. ${GET_NOTE}`,
+  description: `The active balance at \`from\`, and then once per interval until \`to\`. Each point shows the exact balance at its instant. For points in the future, Scrip assumes that you make no further writes: only renewals, scheduled plans, the ends of cycles and the lapses of holds change the balance. ${GET_NOTE}`,
   querystring: BalanceHistoryQuery,
   response: read('BalanceHistory', 'The balance at each point; zero for an unknown end user.', {
     example: story.BALANCE_HISTORY,

@@ -15,7 +15,7 @@ const Problem = Type.Object(
   {
     type: Type.String({
       format: 'uri-reference',
-      description: 'The path of a documentation page on this server. The page explains the error.',
+      description: 'The path, on this server, of a JSON document that describes the error and what to do about it.',
     }),
     title: Type.String({
       description: 'A short description of the error. All occurrences of an error have the same title.',
@@ -28,24 +28,36 @@ const Problem = Type.Object(
       description:
         'The name of the error in capitals, such as `INSUFFICIENT_FUNDS`. Exceptions: `ACTIVE_CYCLE_EXISTS` for `CycleAlreadyActive`, `NO_ACTIVE_CYCLE` for `CycleNotFound`, and `AMOUNT_NEGATIVE` for an `amount` of 0 or less.',
     }),
-    request_id: Type.String({ description: 'Identifies the request in the server log.' }),
-    timestamp: Type.String({ format: 'date-time', description: 'When the request arrived, in UTC.' }),
+    request_id: Type.String({
+      description: 'Identifies the request. A replayed error has the ID of the first request.',
+    }),
+    timestamp: Type.String({
+      format: 'date-time',
+      description: 'When the request arrived, in UTC. A replayed error has the time of the first request.',
+    }),
     message: Type.String({ description: 'The same as `detail`.' }),
     detail: Type.String({ description: 'What is wrong with this request, or why it failed.' }),
     errors: Type.Optional(
       Type.Array(
-        Type.Object({ path: Type.String({ description: 'JSON Pointer to the field.' }), message: Type.String() }),
-        { description: 'Only for `InvalidField`: one entry for each field that is missing, unknown or invalid.' },
+        Type.Object({
+          path: Type.String({
+            description: 'JSON Pointer to the field; empty for the whole body; `Idempotency-Key` for that header.',
+          }),
+          message: Type.String(),
+        }),
+        {
+          description: 'Only for `InvalidField`: the fields that are missing, unknown or invalid, at most 20 entries.',
+        },
       ),
     ),
     requested: Type.Optional(
       amountOf(
-        'Only for `InsufficientFunds`, `BalanceTooLarge` and `RefundTooLarge`: the credits that were requested.',
+        'The credits that were requested. Only for `InsufficientFunds`, for `BalanceTooLarge`, and for `RefundTooLarge` if the request had an `amount`. For `BalanceTooLarge`, only the credits that need room within the maximum balance: for a refund, the credits that would return; for a hold, the credits whose cycle or period ends by the next renewal.',
       ),
     ),
     available: Type.Optional(
       amountOf(
-        'Only for `InsufficientFunds` and `BalanceTooLarge`. For `InsufficientFunds`: the balance; for a capture, the balance and the held credits together. For `BalanceTooLarge`: how many more credits the end user can have.',
+        'Only for `InsufficientFunds` and `BalanceTooLarge`. For `InsufficientFunds`: the balance; for a capture, the balance plus the credits of the hold. For `BalanceTooLarge`: the credits that still fit within the maximum balance.',
         0,
       ),
     ),

@@ -33,7 +33,7 @@ export const RefundRequest = Type.Object(
         type: ['integer', 'null'],
         minimum: 1,
         description:
-          'Applies to refunded credits of cycles that have ended. These credits return in a new one-time cycle with this validity, in days of 24 hours. If null or absent, these credits do not return, and the response counts them as `expired`.',
+          'Applies to refunded credits whose cycle or period has ended. These credits return in a new one-time cycle with this validity, in days of 24 hours. If null or absent, these credits do not return, and the response counts them as `expired`.',
       }),
     ),
     note: Note,
@@ -50,9 +50,9 @@ export const Subtraction = Type.Object({ end_user_id: EndUserId, amount: Amount 
 export const Refund = Type.Object(
   {
     end_user_id: EndUserId,
-    transaction_id: transactionIdOf('The ID of the refund in the list of transactions.'),
+    transaction_id: transactionIdOf('The transaction ID of the refund.'),
     amount: amountOf('The refunded credits that can be spent again.', 0),
-    expired: amountOf('The refunded credits that cannot be spent again, because their cycle has ended.', 0),
+    expired: amountOf('The refunded credits that cannot be spent again, because their cycle or period has ended.', 0),
   },
   { $id: 'Refund' },
 );

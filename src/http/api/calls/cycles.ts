@@ -1,4 +1,4 @@
-// The calls that start and stop a recurring cycle.
+// The calls that start and stop a recurring cycle, and preview a change of plan.
 
 import Type, { type Static } from 'typebox';
 import {
@@ -33,7 +33,7 @@ const plan = {
       type: 'string',
       enum: ['replace', 'at_period_end'],
       description:
-        'What to do if a cycle is active. `replace`: stop the active cycle and start the new cycle in one step; the credits of the stopped cycle stay usable until the end of its period. `at_period_end`: at the end of the current period, start the new cycle instead of renewing the active one. If `on_active` is absent, the request is refused with `CycleAlreadyActive`.',
+        'What to do if a recurring cycle is active; has no effect otherwise. `replace`: stop the active cycle and start the new cycle in one step; the credits of the stopped cycle stay usable until the end of its period. `at_period_end`: at the end of the current period, start the new cycle instead of renewing the active one. If `on_active` is absent and a cycle is active, the request is refused with `CycleAlreadyActive`.',
     }),
   ),
 };
@@ -59,10 +59,7 @@ export const Status = Type.String({
 
 export const NextCycle = Type.Object(
   {
-    starts_at: timestamp(
-      '2026-12-21T08:00:03.123Z',
-      'The start of the next cycle, which is the end of the current period.',
-    ),
+    starts_at: timestamp('2026-12-21T08:00:03.123Z', 'When the next cycle starts: at the end of the current period.'),
     amount: Amount,
     validity_days: Type.Optional(Type.Integer({ minimum: 1 })),
     validity_months: Type.Optional(Type.Integer({ minimum: 1 })),
@@ -109,9 +106,15 @@ export const startCycle = {
   tags: ['Cycles'],
   summary: 'Start a cycle',
   description:
-    'Starts a recurring cycle, which renews at the end of its validity until it is stopped. To upgrade at once, send `"on_active": "replace"`. To downgrade at the end of the period, send `"on_active": "at_period_end"`; the response is then the current cycle with its `next_cycle`.',
+    'Starts a recurring cycle. The cycle renews at the end of each period until it is stopped. To upgrade at once, send `"on_active": "replace"`. To downgrade at the end of the period, send `"on_active": "at_period_end"`; the response is then the current cycle with its `next_cycle`.',
   body: StartCycleRequest,
-  ...write('Cycle', 'The new cycle.', story.STARTED_CYCLE, 'CycleAlreadyActive', 'BalanceTooLarge'),
+  ...write(
+    'Cycle',
+    'The new cycle or, if a plan was scheduled, the active cycle with its `next_cycle`.',
+    story.STARTED_CYCLE,
+    'CycleAlreadyActive',
+    'BalanceTooLarge',
+  ),
 };
 
 export const stopCycle = {
@@ -119,7 +122,7 @@ export const stopCycle = {
   tags: ['Cycles'],
   summary: 'Stop the current cycle',
   description:
-    'Stops the current cycle. The cycle does not renew, and its credits stay usable until the end of the current period. If you stop the cycle again, you get the same response.',
+    'Stops the current cycle. The cycle does not renew, and its credits stay usable until the end of the current period. If you stop the cycle again before the period ends, you get the same response.',
   body: StopCycleRequest,
   ...write('Cycle', 'The current cycle, which is now canceled.', story.STOPPED_CYCLE, 'CycleNotFound'),
 };

@@ -1,5 +1,5 @@
 // The examples of events. The example list contains the first events of the story in `story.ts`. For webhooks, there is
-// one example of each type: some are from the story, and others show how the story could continue.
+// one example of each type. Some examples are from the story; the others only use its end user and its IDs.
 
 import { hash } from 'node:crypto';
 import { DAY_MS, type Instant } from '../../../ledger/instant.ts';

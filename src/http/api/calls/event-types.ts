@@ -1,4 +1,5 @@
-// The schemas of events: one component for each type of event, and the component `Event`, which matches any type.
+// The schemas of events: one component for each event type, the component `Event` for an event of any of these types,
+// and the component `WebhookTestEvent`.
 
 import Type, { type TSchema } from 'typebox';
 import { EVENT_TYPES, type EventType } from '../../../store/event-log.ts';
@@ -14,7 +15,7 @@ export const EventId = Type.String({
 });
 
 const Balance = amountOf('The balance after the event: the credits that the end user can spend.', 0);
-const TransactionId = transactionIdOf('The ID of the transaction in `/get-all-user-transactions`.');
+const TransactionId = transactionIdOf('The ID of the transaction that caused the event.');
 const CycleId = transactionIdOf('The ID of the cycle, which is the ID of the transaction that started the cycle.');
 const ExpireAt = timestamp('2026-12-04T08:00:00.123Z', 'When the credits expire.');
 const PeriodEnd = timestamp('2026-12-21T08:00:03.123Z', 'The end of the period.');
@@ -24,7 +25,7 @@ const crossing = {
   previous_balance: amountOf('The balance before the event.', 0),
   transaction_id: Type.Optional(
     transactionIdOf(
-      'The ID of the transaction that caused the event. Absent if credits expired and no transaction was recorded.',
+      'The ID of the transaction that caused the event. Absent if the expiry of credits caused the event, because an expiry is not a transaction.',
     ),
   ),
 };
@@ -55,14 +56,14 @@ const DESCRIBED: Readonly<Record<EventType, Described>> = {
   'credits.refunded': {
     happened: 'A subtraction or a capture was refunded.',
     fields: {
-      transaction_id: transactionIdOf('The ID of the refund in `/get-all-user-transactions`.'),
+      transaction_id: transactionIdOf('The transaction ID of the refund.'),
       amount: amountOf('The refunded credits that can be spent again.', 0),
-      expired: amountOf('The refunded credits that cannot be spent again, because their cycle has ended.', 0),
+      expired: amountOf('The refunded credits that cannot be spent again, because their cycle or period has ended.', 0),
       refunded_transaction_id: transactionIdOf('The ID of the transaction that was refunded.'),
     },
   },
   'credits.expired': {
-    happened: 'Credits expired at the end of a period.',
+    happened: 'Unused credits expired at the end of a cycle or period, or held credits returned to it after its end.',
     fields: { cycle_id: CycleId, amount: amountOf('The credits that expired.') },
   },
   'credits.expiring': {
@@ -74,7 +75,7 @@ const DESCRIBED: Readonly<Record<EventType, Described>> = {
     },
   },
   'cycle.started': {
-    happened: 'A cycle was started by a request or by a scheduled change of plan.',
+    happened: 'A recurring cycle was started by a request or by a scheduled change of plan.',
     fields: {
       transaction_id: TransactionId,
       cycle_id: CycleId,
@@ -127,7 +128,7 @@ const DESCRIBED: Readonly<Record<EventType, Described>> = {
   },
 };
 
-/** The meaning of an event type, in one sentence. */
+/** A short description of an event type. */
 export function meaningOf(type: EventType): string {
   return DESCRIBED[type].happened;
 }

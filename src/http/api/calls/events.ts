@@ -23,7 +23,7 @@ export const EventListQuery = Type.Object(
       Type.String({
         minLength: 1,
         maxLength: 1_000,
-        description: `Only events of these types, separated by commas: ${EVENT_TYPES.map((type) => `\`${type}\``).join(', ')}. If absent, all types.`,
+        description: `The types of the listed events, separated by commas. If absent, events of all types are listed. The types are ${EVENT_TYPES.map((type) => `\`${type}\``).join(', ')}.`,
         examples: [EVENT_PAGE.types],
       }),
     ),
@@ -63,9 +63,9 @@ export const getEvents = {
   operationId: 'getEvents',
   tags: ['Events'],
   summary: 'List events',
-  description: `Lists the events of all end users, oldest first. Events appear shortly after they happened, and are kept for 30 days unless the operator has set another time. To process each event once, store \`next_cursor\` together with the results of your processing, and send it as \`after\` in the next request. ${GET_NOTE}`,
+  description: `Lists the events of all end users, oldest first. Events appear shortly after they happen, and are kept for 30 days unless the operator has set another time. To process each event once, store \`next_cursor\` together with the results of your processing, and send it as \`after\` in the next request. ${GET_NOTE}`,
   querystring: EventListQuery,
-  response: read('EventList', 'The events; an empty list if there are no further events.', {
+  response: read('EventList', 'The events. With `types`, the list can be empty even if `has_more` is true.', {
     example: EVENT_LIST,
   }),
 };

@@ -74,7 +74,7 @@ export const Note = Type.Optional(
 export function instantField(description: string, example?: string) {
   return Type.String({
     format: 'date-time',
-    description: `${description} ISO 8601 with a time zone; in a query string, write \`+\` as \`%2B\`.`,
+    description: `${description} The format is ISO 8601 with a time zone. In a query string, write \`+\` as \`%2B\`.`,
     ...(example === undefined ? {} : { examples: [example] }),
   });
 }

@@ -64,7 +64,7 @@ const openHold = {
   status: Type.String({ enum: ['open'] }),
 };
 const Returned = amountOf('Held credits that returned to the balance.', 0);
-const Expired = amountOf('Held credits that expired because their cycle had ended.', 0);
+const Expired = amountOf('Held credits that expired because their cycle or period had ended.', 0);
 
 export const Hold = Type.Object({ end_user_id: EndUserId, ...openHold }, { $id: 'Hold' });
 export const OpenHold = Type.Object(openHold, { $id: 'OpenHold' });
@@ -112,7 +112,7 @@ export const getHolds = {
   operationId: 'getHolds',
   tags: ['Holds'],
   summary: 'List open holds',
-  description: `Lists the open holds, oldest first: holds that are not captured, released or lapsed. ${GET_NOTE}`,
+  description: `Lists the open holds, oldest first: holds that were neither captured nor released, and have not lapsed. ${GET_NOTE}`,
   querystring: EndUserQuery,
   response: read('HoldList', 'The open holds; an empty list if the end user is unknown.', {
     example: story.OPEN_HOLDS,

@@ -41,7 +41,12 @@ const HEADERS: Readonly<Record<number, Readonly<Record<string, unknown>>>> = {
       examples: ['"key";q=100;w=1'],
     },
   },
-  401: { 'WWW-Authenticate': { type: 'string', description: 'The scheme, `Bearer`.' } },
+  401: {
+    'WWW-Authenticate': {
+      type: 'string',
+      description: 'The authentication scheme and its realm: `Bearer realm="scrip"`.',
+    },
+  },
   503: {
     'Retry-After': {
       type: 'integer',

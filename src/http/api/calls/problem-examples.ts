@@ -23,8 +23,8 @@ const INVALID_FIELDS = [
 const SPENDING: Readonly<Record<string, WriteCommand['kind']>> = { Hold: 'hold', Capture: 'capture' };
 
 /**
- * For each problem, a function that returns its `detail` and further members. The argument is the response component of
- * the operation.
+ * For each problem whose `detail` or members depend on the request, a function that returns them. The argument is the
+ * response component of the operation.
  */
 const PARTICULARS: Readonly<
   Record<Exclude<ProblemCode, PlainProblem> | 'CycleAlreadyActive', (component: string) => Particulars>

@@ -28,7 +28,7 @@ export const TransactionListQuery = Type.Object(
       Type.Integer({
         minimum: 1,
         maximum: PAGE_LIMIT_MAX,
-        description: `The maximum number of transactions in the response, which then has a \`next_cursor\`. If you send \`cursor\` without \`limit\`, the maximum is ${PAGE_LIMIT_DEFAULT}. If you send neither, all transactions are listed.`,
+        description: `The maximum number of transactions in the response. If you send \`cursor\` without \`limit\`, the maximum is ${PAGE_LIMIT_DEFAULT}. If you send neither, the response contains the whole list.`,
         examples: [story.PAGE.limit],
       }),
     ),
@@ -73,7 +73,7 @@ export type TransactionListQuery = Static<typeof TransactionListQuery>;
 const Kind = Type.String({
   enum: POSTING_KINDS,
   description:
-    'Only with `details`. For a request: the name of the call, or `schedule-plan` for a `/start-cycle` that takes effect at the end of the period. For an automatic event: `renew`, `lapse`, or `change-plan` if a scheduled plan started.',
+    'Only with `details`. For a request: the name of the call. A `/start-cycle` request has the kind `schedule-plan` if it schedules a plan. If it replaces a cycle, it also makes a transaction of the kind `stop-cycle`. For an automatic event: `renew`, `lapse`, or `change-plan` if a scheduled plan started.',
 });
 
 export const TouchedCycle = Type.Object(
@@ -114,18 +114,18 @@ export const Transaction = Type.Object(
     }),
     amount: Type.Integer({
       description:
-        'The change in credits: positive for additions, cycle starts, renewals and refunds; negative for subtractions and captures; 0 for all other transactions.',
+        'The change in credits: positive for additions, cycle starts, renewals and refunds; negative for subtractions and captures; 0 for all other transactions, and for refunds whose credits have all expired.',
     }),
     created_at: CycleStart,
     expire_at: timestamp(
       '2026-12-21T08:00:03.123Z',
-      'The end of the last period that the transaction affected. From then on, `amount` affects the balance only through credits that roll over.',
+      'The latest end of the cycles and periods that the transaction affected. From then on, `amount` affects the balance only through credits that roll over.',
     ),
     kind: Type.Optional(Kind),
     note: Type.Optional(
       Type.Unsafe<string | null>({
         type: ['string', 'null'],
-        description: 'Only with `details`. The note of the request; null if the request had no note.',
+        description: 'Only with `details`. The note of the request; null if there is none.',
       }),
     ),
     actor: Type.Optional(

@@ -1,4 +1,5 @@
-// The requests that Scrip sends to webhooks, for the OpenAPI document. Webhooks and the list of events share schemas.
+// The requests that Scrip sends to webhook endpoints, for the OpenAPI document. Webhooks and the list of events share
+// schemas.
 
 import { EVENT_TYPES } from '../../../store/event-log.ts';
 import { EVENT_EXAMPLES } from './event-story.ts';
@@ -18,7 +19,7 @@ const HEADERS = [
   header('webhook-timestamp', 'When Scrip sent this attempt, as Unix time in seconds.', 'integer', 1_795_161_602),
   header(
     'webhook-signature',
-    'Signatures separated by spaces. Each is `v1,` and the HMAC-SHA256, in Base64, of `webhook-id`, `webhook-timestamp` and the body, joined by `.`. The key is the secret of the endpoint without `whsec_`, decoded from Base64. One valid signature is sufficient: for a day after the secret was replaced, there is a signature with each of the two secrets.',
+    'Signatures separated by spaces. Each signature is `v1,` followed by an HMAC-SHA256 in Base64. The HMAC covers `webhook-id`, `webhook-timestamp` and the body, joined by `.`. Its key is the secret of the endpoint without `whsec_`, decoded from Base64. One valid signature is sufficient: for a day after the secret was replaced, Scrip signs with both secrets.',
     'string',
     'v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=',
   ),
@@ -40,7 +41,7 @@ export const WEBHOOKS = {
       tags: ['Events'],
       summary: 'Receive an event',
       description:
-        'Scrip sends each event to the webhooks of the account, as [Standard Webhooks](https://www.standardwebhooks.com) specifies. Verify the signature over the bytes of the body before you parse them. The events of an end user arrive in the order in which they happened. An event may arrive more than once.',
+        'Scrip sends each event to those webhook endpoints of the account that receive events of its type, as [Standard Webhooks](https://www.standardwebhooks.com) specifies. Verify the signature over the bytes of the body before you parse them. The events of an end user arrive in the order in which they happened. An event may arrive more than once.',
       parameters: HEADERS,
       requestBody: {
         required: true,
@@ -54,8 +55,11 @@ export const WEBHOOKS = {
         },
       },
       responses: {
-        '2XX': { description: 'The event was received. Scrip does not send the event again.' },
-        default: { description: 'The event was not received. Scrip will send the event again later.' },
+        '2XX': { description: 'The event was received. Scrip does not retry the delivery.' },
+        default: {
+          description:
+            'The delivery failed. Scrip retries it up to nine times in about three days. The status 410 pauses the endpoint at once.',
+        },
       },
       security: [],
     },
