@@ -52,7 +52,9 @@ export function readByHand(file: string, sql: string) {
   }
 }
 
-/** Makes a ledger file, and a copy for each page with 64 bytes of that page inverted, from `offset`. */
+/**
+ * Makes a ledger file, and for each of its pages a copy in which 64 bytes of that page, from `offset` on, are inverted.
+ */
 export async function damaged(whole: string, offset: number) {
   await makeHistory(whole);
   const bytes = readFileSync(whole);

@@ -29,8 +29,8 @@ export interface SqliteStoreOptions extends Partial<WriterOptions> {
  * Opens the ledger for this process only, and creates it if it does not exist.
  *
  * @param wall replaces the system clock; the writer then runs in the caller's thread
- * @throws CannotOpen if another process has the file open, or if the file is damaged, is not a ledger, is from a newer
- * release, or is on a disk without durable writes
+ * @throws CannotOpen if another process holds the lock of the file, or if the file cannot be served: for example,
+ * because it is damaged, is not a ledger, was written by a newer release, or contains an unfinished copy
  */
 export async function openSqliteStore(
   file: string,

@@ -32,8 +32,8 @@ export interface RowCounts {
 
 /**
  * The other copied tables, with their columns. The key columns come first. Each table comes after the tables that it
- * refers to. Sessions, mailed links and rate limits are not copied: console users must sign in again on the copy. The
- * state of webhook deliveries is not copied, because it refers to events.
+ * refers to. Sessions, mailed links and counted attempts are not copied: console users must sign in again on the copy.
+ * The state of webhook deliveries is not copied, because it refers to events.
  */
 export const COPIED_TABLES = {
   accounts: ['account', 'name', 'created_at', 'expiring_days'],
@@ -90,7 +90,7 @@ export interface TableRow {
   readonly values: readonly (string | number | null)[];
 }
 
-/** The maximum number of rows in a batch. The rows of one end user may be in several batches. */
+/** A batch has at most about this many rows. The rows of one end user may be in several batches. */
 export const ROWS_PER_BATCH = 1_000;
 
 export interface CopySource {
@@ -116,7 +116,7 @@ export interface CopySource {
 
 /**
  * The ledger that a copy creates. Until the copy is finished, the ledger contains a mark with the source and the last
- * copied end user. No store opens a ledger with this mark.
+ * copied end user. Servers refuse to open a ledger with this mark.
  */
 export interface CopyDestination extends CopySource {
   /**
@@ -138,7 +138,7 @@ export interface CopyDestination extends CopySource {
   /** Moves the clock of the copy to `position`, unless the clock is already later. */
   moveClock(position: IdPosition): Promise<void>;
   rebuildTotals(): Promise<void>;
-  /** Removes the mark of an unfinished copy, so that stores can open the ledger. */
+  /** Removes the mark of an unfinished copy, so that servers can open the ledger. */
   finish(): Promise<void>;
 }
 

@@ -1,6 +1,6 @@
 // Creates a complete file or none: the file is written and synced under a temporary name before it gets its own name.
-// An existing file is not replaced; on file systems without hard links, a file is replaced if another program creates
-// it just before the new file gets its name.
+// An existing file is not replaced, with one exception: on a file system without hard links, a file that another
+// program creates at the last moment is replaced.
 
 import { closeSync, existsSync, fsyncSync, linkSync, openSync, renameSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';

@@ -39,7 +39,7 @@ function time({ itInTime }: Contract): void {
     ]);
   });
 
-  itInTime('An end user without further events is not derived again', async (ledger) => {
+  itInTime('The events of an end user are not derived again if no further events are due', async (ledger) => {
     const [ada, bob] = [new EndUser(ledger.account, 1), new EndUser(ledger.account, 2)];
     await ledger.write([ada.add(10, 1), bob.startCycle(5, 1)]);
     ledger.wall += 2 * DAY_MS;
@@ -54,7 +54,7 @@ function time({ itInTime }: Contract): void {
 
   for (const isDerivedBefore of [true, false])
     itInTime(
-      `Credits expire before a request at the same instant, which is ${isDerivedBefore ? 'not written yet' : 'already written'}`,
+      `Credits expire before a request at the same instant if the events are derived ${isDerivedBefore ? 'before' : 'after'} the request is written`,
       async (ledger) => {
         const ada = new EndUser(ledger.account, 1);
         await ledger.write([ada.add(10, 1), ada.add(5, 2)]);

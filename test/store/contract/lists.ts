@@ -56,7 +56,7 @@ async function listed(
 }
 
 export function listContract({ itInTime }: Contract): void {
-  itInTime('The part of a list from any of its transactions to the end never changes', async (ledger) => {
+  itInTime('The part of a list of transactions from any transaction to the end never changes', async (ledger) => {
     let users = 0;
     let seen = 0;
     const walk = fc.asyncProperty(

@@ -346,7 +346,7 @@ function backwards({ it, itInTime }: Contract): void {
   });
 
   itInTime(
-    'Transactions of one instant sort in their order if the first one stores a lapse on an ended cycle',
+    'Transactions of one instant have ids in their order if the first one stores a lapse on an ended cycle',
     async (ledger) => {
       const ada = new EndUser(ledger.account, 1);
       for (let round = 0; round < 8; round++) {

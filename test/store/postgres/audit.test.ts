@@ -68,7 +68,7 @@ const PAST: readonly (readonly [table: string, column: string, value: string, in
 ];
 
 for (const [table, column, value, invariant] of PAST) {
-  test(`The audit of a database reports a ${column} of ${value} in ${table}, and names the end user`, () =>
+  test(`The audit of a database reports the value ${value} in ${table}.${column}, and names the end user`, () =>
     withoutChecks(async ({ ledger, run }) => {
       await run(`UPDATE scrip.${table} SET ${column} = ${value} WHERE end_user = '${ada.key.endUser}'`);
       const { findings } = await ledger.audit();

@@ -44,7 +44,7 @@ test('A copy in PostgreSQL derives events only for transactions and expiries tha
   assert.deepEqual(await happened(), spent, 'the threshold is half of the copied grant');
   wall += 2.5 * DAY_MS;
   const expired = ['credits.expired 0', 'balance.exhausted 0'];
-  assert.deepEqual(await happened(), [...spent, ...expired], 'the hold of Bob has not lapsed yet');
+  assert.deepEqual(await happened(), [...spent, ...expired], "the lapse of Bob's hold is not stored yet");
   wall += DAY_MS;
   await copy.write([bob.settle()]);
   assert.deepEqual(await happened(), [

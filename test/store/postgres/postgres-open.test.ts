@@ -140,7 +140,7 @@ test('opening a ledger on a PostgreSQL server that cannot be reached fails with 
   await assert.rejects(open('postgres://postgres@127.0.0.1:1/scrip'), refusal);
 });
 
-test('if a command creates or revokes an API key on PostgreSQL, the change takes effect in a running server at once', async () => {
+test('if a command creates or revokes an API key on PostgreSQL, the next lookup of the key by a running server shows the change', async () => {
   const url = await server.createDatabase();
   const running = await open(url);
   const beside = await openPostgresTools(safe(url), { create: false });

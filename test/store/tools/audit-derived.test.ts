@@ -180,7 +180,7 @@ test('The audit finds a snapshot that was changed by hand', async (t) => {
   const path = await makeSnapshots(t);
   assert.equal(await problemsAfter('SELECT 1', path), '');
   for (const [what, sql] of SNAPSHOTS)
-    await t.test(what, async () => {
+    await t.test(`${what} is found by the audit`, async () => {
       assert.match(await problemsAfter(sql, path), /snapshot/);
     });
 });

@@ -21,7 +21,7 @@ test('The audit of a correct ledger finds nothing wrong, and counts its end user
   assert.deepEqual([audited.endUsers, audited.postings], [endUsers, rows.postings.length]);
 });
 
-/** For each column, the text before the plan that the test adds if the column is empty. */
+/** For each column with a plan: the text before the plan, for tests that add a plan to an empty column. */
 const PLANS = { plan: '', next: transactionId({ at: NOW, sequence: 9, tail: '0'.repeat(12) }), terms: 'recurring' };
 
 const COLUMNS: Record<Table, readonly string[]> = {
@@ -67,7 +67,7 @@ for (const table of Object.keys(COLUMNS) as Table[]) {
           const changed = Number(row[column]) + difference;
           if (row[column] === null || isSkipped(row, column, changed)) continue;
           const sql = `UPDATE ${table} SET ${column} = ${changed} WHERE ${where(table, row)}`;
-          // If a changed link skips a posting of an earlier period, the finding may name only the store.
+          // A changed link, or a changed amount in an earlier period, may be reported without the end user.
           const isPast = column === 'previous' || (column === 'amount' && isOfPastPeriod(row));
           const orStore = row.type === 'end-user' || isPast;
           if (await ledger.assertNamed(row, sql, { orStore })) changes += 1;
@@ -181,7 +181,7 @@ test('The audit finds a renewal whose actor is an API key, and any other posting
   }
 });
 
-test('The audit finds any missing row', async () => {
+test('The audit finds any missing row of the tables balances and postings', async () => {
   for (const table of ['balances', 'postings'] as const)
     for (const row of rows[table]) await ledger.assertNamed(row, `DELETE FROM ${table} WHERE ${where(table, row)}`);
 });

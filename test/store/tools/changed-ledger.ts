@@ -18,7 +18,7 @@ const KEYS = {
 } as const;
 
 export interface Verdict {
-  /** `account 1, end user …` for each finding, or `store` for a problem of no end user. */
+  /** `account 1, end user …` for each finding, and `store` if a problem concerns no end user. */
   readonly names: readonly string[];
   readonly text: string;
 }

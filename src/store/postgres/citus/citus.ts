@@ -36,7 +36,7 @@ const SHARDS = sql(
    FROM generate_series(0, ${BUCKETS - 1}) AS bucket ORDER BY bucket`,
 );
 
-/** Reads which buckets share a shard. All tables of the ledger are distributed in the same way. */
+/** Reads which buckets share a shard. All tables about end users are distributed in the same way. */
 export async function readPlacement(pool: ConnectionPool): Promise<Placement> {
   const shards = (await pool.rows(SHARDS)).map(([shard]) => shard as string);
   assert(shards.length === BUCKETS, 'each bucket has a shard');

@@ -55,7 +55,7 @@ test('a lookup that fails for a reason other than an unreachable worker is not r
   assert.deepEqual([cluster.probes, cluster.reach.unavailable()], [0, []]);
 });
 
-test('batches of an unreachable shard fail with its name, and those of other shards do not fail', (t) => {
+test('batches for an unreachable shard fail with the name of the shard, and batches for other shards do not fail', (t) => {
   const { reach } = clusterOf(t);
   const fault = reach.lost(ODD, fromServer('08006'));
   assert.deepEqual([fault.code, fault.isPartial], ['StoreUnavailable', true]);

@@ -14,9 +14,9 @@ import { keyOf, OF_END_USER } from '../rows/key.ts';
 import { POSTING_COLUMNS, postingOf } from '../rows/ledger-rows.ts';
 
 /**
- * The maximum number of stretches (see `Stretch`) and of postings that one step reads. Most stretches have a few
- * hundred postings; applying a thousand postings takes this process 3 ms. Computing the states at a thousand instants
- * in a history of a million postings takes about a second.
+ * The maximum number of stretches (see `Stretch`) that one step reads, and of postings that it reads of each stretch.
+ * Most stretches have a few hundred postings; applying a thousand postings takes this process 3 ms. Computing the
+ * states at a thousand instants in a history of a million postings takes about a second.
  */
 const STRETCHES_PER_STEP = 4;
 const POSTINGS_PER_STEP = 500;
@@ -56,7 +56,7 @@ interface Stretch {
 /**
  * Returns, for each instant, the state after the last transaction at or before that instant.
  *
- * @param instants in ascending order; no batch may later add postings of the end user at or before the last instant
+ * @param instants in ascending order; all writes to the end user up to the last instant must be committed
  */
 export async function statesBefore(
   pool: ConnectionPool,

@@ -44,10 +44,10 @@ export function numbersIn(rows: readonly TextRow[], parts: readonly Part[]): Par
 }
 
 /**
- * Reads the events of an account after a position: up to `limit + 1` events of the wanted types, each with its part,
- * number, id, type, instant and data; and for each part with events, a row without an id: the number of its last event
- * that was looked at, and how many were looked at. A single statement reads all rows, so that they are from the same
- * snapshot.
+ * Reads the events of an account after a position: up to `limit + 1` events of the wanted types, each with its bucket,
+ * number, id, type, instant and data. A further row for each part with events has no id. It contains the number of the
+ * last event that was looked at in this part, and how many events were looked at. A single statement reads all rows, so
+ * that they are from the same snapshot.
  */
 export function pageQuery(
   account: number,

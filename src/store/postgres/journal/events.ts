@@ -34,9 +34,9 @@ import { lockConsumer, postingsNamed, type TakeLimits, take } from './feed.ts';
 import { KEYS } from './state-rows.ts';
 
 /**
- * A step takes 10 to 20 ms, and the main thread works for 5 ms of this time. With steps of 500
- * postings, Scrip derives the events of 14,000 instead of 10,000 end users per second on two cores, but each step
- * occupies the main thread for longer.
+ * A step takes 10 to 20 ms, and the main thread works for 5 ms of this time. With steps of 500 postings, Scrip derives
+ * the events of 14,000 instead of 10,000 end users per second on two cores, but each step occupies the main thread for
+ * longer.
  */
 const LIMITS: TakeLimits = { batchesMax: 64, postingsMax: 200 };
 
@@ -121,7 +121,10 @@ export async function deriveSome(
   return isMore || passed.users.length === DUE_MAX || nextDueAt <= passed.until;
 }
 
-/** Briefly locks the rows of due end users. No batch can give them further postings before the returned instant. */
+/**
+ * Briefly locks the rows of due end users. From then on, batches can add only automatic events before the returned
+ * instant to these end users.
+ */
 async function passTime(
   connection: Connection,
   part: Part,

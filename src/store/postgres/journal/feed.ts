@@ -1,8 +1,7 @@
 // The feed on PostgreSQL. For each consumer, each batch inserts a row that lists the transactions of the batch. A
-// consumer takes its earliest rows and reads their postings. One transaction deletes the rows, stores what the consumer
-// derives from the postings, and marks the summaries of the end users as stale. Batches may commit in an order that
-// differs from the order of their instants, but the batches of one end user commit in order, since each of them locks
-// the row of the end user.
+// consumer takes its earliest rows and reads their postings. One transaction deletes the rows and stores what the
+// consumer derives from the postings. Batches may commit in an order that differs from the order of their instants, but
+// the batches of one end user commit in order, since each of them locks the row of the end user.
 
 import { INSTANT_MAX } from '../../../ledger/instant.ts';
 import type { FeedPosting } from '../../feed.ts';

@@ -1,5 +1,5 @@
-// Tests how Scrip classifies errors of PostgreSQL, the driver and the network: the connection is lost, the batch is
-// refused, or the ledger must stop.
+// Tests how Scrip classifies errors of PostgreSQL, the driver and the network: the connection is lost, the batch
+// failed, or the ledger must stop.
 
 import assert, { AssertionError } from 'node:assert/strict';
 import { test } from 'node:test';
@@ -83,7 +83,7 @@ function nameOf(error: unknown): string {
   return `${error.constructor.name} ${(error as { code?: string }).code ?? ''} "${error.message}"`;
 }
 
-test('a coordinator of Citus reports that it cannot reach a worker; a lost connection to the coordinator is no such report', () => {
+test('an error of class 08 from a Citus coordinator means that a worker cannot be reached; a lost connection to the coordinator does not', () => {
   for (const code of ['08000', '08003', '08006']) assert(isWorkerAway(fromServer(code)), code);
   for (const error of [fromServer('08P01'), fromServer('57P01'), fromServer(), fromNetwork('ECONNRESET')])
     assert(!isWorkerAway(error), nameOf(error));

@@ -32,8 +32,8 @@ const DRIVER_MESSAGE =
   /^(Connection terminated|No answer within|timeout exceeded when trying to connect$|timeout expired$|Client has encountered a connection error|Client was closed|Received unexpected \w+ message from backend)/;
 
 /**
- * Whether the connection is lost or about to be lost: the error is from the network or of class 08, or the server is
- * shutting down. An unknown error counts as a bug in Scrip: a retry would not help.
+ * Whether the connection is lost or about to be lost: the error is from the network or of class 08, or the server ends
+ * the connection or is no longer the primary. An unknown error counts as a bug in Scrip: a retry would not help.
  */
 export function isConnectionLost(error: unknown): boolean {
   if (!(error instanceof Error) || error instanceof StoreFault) return false;

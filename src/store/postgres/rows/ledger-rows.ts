@@ -16,7 +16,7 @@ export const CYCLE_TYPES = 'uuid integer text text bigint bigint bigint bigint b
 export const HOLD_COLUMNS = 'expires_at, hold_id, parts';
 export const HOLD_TYPES = 'bigint uuid json'.split(' ');
 
-/** SQL condition for the cycles that will be renewed. */
+/** SQL condition for active recurring cycles. */
 export const RENEWS = `type = 'recurring' AND status = 'active'`;
 
 /** The columns of a posting that are never null. */

@@ -70,7 +70,7 @@ export async function openLedger<Opened>(
   }
 }
 
-/** Adds a test clock to a ledger without postings, such as a ledger that `scrip key create` has created. */
+/** Adds a test clock to a ledger that no server has used yet, such as a ledger that `scrip key create` has created. */
 async function addTestClock(pool: ConnectionPool): Promise<void> {
   for (const used of ['SELECT 1 FROM scrip.clock WHERE at > 0', 'SELECT 1 FROM scrip.postings LIMIT 1'])
     if ((await pool.rows(sql(used))).length > 0) return;

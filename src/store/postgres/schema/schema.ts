@@ -29,8 +29,8 @@ export const ledgerSchema = `
 -- A batch locks the row of each of its end users.
 CREATE TABLE end_users (
   ${USER},
-  -- As in cycles, but only for batches that changed no live cycle of the end user.
-  -- Such batches are rare, so the row almost never changes.
+  -- Like ids_through of the table cycles, but only for batches that changed no live cycle of the end user. Such batches
+  -- are rare, so the row almost never changes.
   ids_through uuid,
   PRIMARY KEY (bucket, account, end_user)
 );

@@ -40,7 +40,7 @@ import { rebuildTotals } from './totals.ts';
 /** One connection for the locks or the writes, two for reading or rebuilding, and a spare one. */
 const CONNECTIONS = 4;
 
-/** How often, and how far apart, a copy looks for connections of running servers. */
+/** How many times, and at what interval, a copy looks for connections of running servers. */
 const LOOKS = 10;
 const BETWEEN_LOOKS_MS = 100;
 

@@ -1,5 +1,5 @@
-// Loads the data of a batch in one round trip: locks, the clock, cycles and holds. Loads only due holds, unless a
-// command needs all holds. Open holds therefore do not slow down subtractions.
+// Locks the end users of a batch and loads its data, usually in one round trip. Loads only due holds, unless a command
+// needs all holds. Open holds therefore do not slow down subtractions.
 
 import { type Batch, type LoadedBatch, NO_REFERENCED, referenceName } from '../../../ledger/batch.ts';
 import { needs } from '../../../ledger/command.ts';

@@ -12,7 +12,10 @@ import { type Key, keyOf } from '../rows/key.ts';
 import { type BatchContext, lockAndLoad } from './batch-loading.ts';
 import { BatchRows, type Write } from './batch-rows.ts';
 
-/** Maximum number of events that one batch stores; see the same limit in the SQLite writer. */
+/**
+ * A batch stops applying due events when they have produced this many postings; see the same limit in the SQLite
+ * writer.
+ */
 const EVENTS_PER_BATCH_MAX = 1_000;
 
 /** End users that the batch may create, and that have no row to lock yet. */

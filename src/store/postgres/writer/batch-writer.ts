@@ -134,7 +134,8 @@ export class BatchWriter {
    * @throws StoreFault `OutcomeUnknown` if this cannot be determined in time
    */
   async #isStored({ decided: { witness }, message }: CommitLost, part: Part): Promise<boolean> {
-    // A batch without a witness wrote only events such as renewals, and writing them again changes nothing.
+    // A batch without a witness wrote only automatic events, or idempotency records of requests without a transaction.
+    // If the batch is stored, deciding it again writes nothing.
     if (witness === null) return false;
     const began = performance.now();
     let searchMs = SEARCH_MS;

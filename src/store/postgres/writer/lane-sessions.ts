@@ -26,7 +26,7 @@ export class LaneSessions {
   /**
    * Runs a batch on the open connection of its lane, or on a connection from the pool. An error closes the connection,
    * which rolls back this batch and fails the next batch on the connection. A `StoreFault` does not close the
-   * connection, since it is thrown before anything is sent.
+   * connection, since it is thrown before any statement of the batch is sent.
    *
    * @param work runs the batch, and calls `open` when the COMMIT of the batch has been sent
    */

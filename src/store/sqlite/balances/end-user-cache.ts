@@ -22,7 +22,7 @@ export interface CacheLimits {
   readonly endUsersMax: number;
   /** Maximum number of postings that are appended while the generation is young. */
   readonly postingsMax: number;
-  /** Maximum number of cycles in the generation. A cycle takes about 150 bytes. */
+  /** Maximum number of cycles and holds in the generation. A cycle takes about 150 bytes. */
   readonly cyclesMax: number;
   /** Maximum age of the young generation, checked with each batch. */
   readonly ageMaxMs: number;
@@ -59,8 +59,8 @@ export interface CachedEndUser {
   /** The latest posting that `stored` includes; null if there is none. */
   storedPosting: number | null;
   /**
-   * The instant of the next event according to `stored`, or `NEVER`. This field saves computing it from `stored`, which
-   * is usually not in a CPU cache.
+   * The instant of the next event according to `stored`, or `NEVER`. Kept in a field, because `stored` is usually not
+   * in a CPU cache.
    */
   storedDueAt: Instant;
   /** The current state, which still has all cycles of `stored`, even if they have ended. */
@@ -87,7 +87,7 @@ export class EndUserCache {
   #cachedCycles = 0;
   /** The number of end users that batches have added since the last search. */
   #added = 0;
-  /** The young generation, and the sort key of each of its end users in the order of the file. */
+  /** The end users of the young generation. `#places` contains their sort keys, for the order of the file. */
   #queued: CachedEndUser[] = [];
   #places: number[] = [];
   #queuedCycles = 0;
@@ -186,7 +186,8 @@ export class EndUserCache {
   /**
    * Call this for each batch, after `change` has been called for the end users of the batch.
    *
-   * @returns whether anything was written; a batch without changes writes only if a generation is full
+   * @returns whether anything was written; for a batch without changes, only if a generation is full, or if
+   * `flushWhereDue` has flushed an end user
    */
   keepUp(changed: readonly CachedEndUser[]): boolean {
     this.#makeRoom();
@@ -217,7 +218,9 @@ export class EndUserCache {
     this.#isWriting = false;
   }
 
-  /** How full the young generation is: from 0 to 1, or slightly more. */
+  /**
+   * How full or how old the young generation is, as a fraction of its limits. From 1 on, it must become the old one.
+   */
   get #progress(): number {
     const { endUsersMax, postingsMax, cyclesMax, ageMaxMs } = this.#limits;
     const postings = this.#latestPosting - this.#beganBehind;
@@ -304,8 +307,8 @@ export class EndUserCache {
   }
 
   /**
-   * Makes the young generation the old one, which must be completely flushed. The stored balances now include all
-   * postings from before the young generation began.
+   * Makes the young generation the old one. The previous old generation must be completely flushed, so the stored
+   * balances now include all postings from before the young generation began.
    */
   #rotate(): void {
     assert(this.#flushing.length === 0, 'the old generation is completely flushed before the young one replaces it');

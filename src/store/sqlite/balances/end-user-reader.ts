@@ -1,7 +1,7 @@
 // Reads the current state of end users: the stored balances and the pending postings. A batch appends postings to the
 // journal at once, which dirties few pages. Balances are written later, together with neighbors in the file.
 //
-//   appended, durable, acknowledged ──▶ pending ──▶ flushed: the stored balances include it
+//   appended, durable, acknowledged ──▶ pending ──▶ flushed: the stored balances include the posting
 
 import assert from 'node:assert/strict';
 import type { DatabaseSync } from 'node:sqlite';
@@ -64,9 +64,9 @@ export interface Replayed {
   readonly current: Balances;
 }
 
-/** States with at least this many cycles are cached, since loading 10,000 cycles takes 10 ms. */
+/** States with at least this many cycles and holds are cached, since loading 10,000 cycles takes 10 ms. */
 export const MANY_CYCLES = 256;
-/** Maximum number of cycles in the cache of end users with many cycles. A cycle takes about 150 bytes. */
+/** Maximum number of cycles and holds in the cache of end users with many cycles. A cycle takes about 150 bytes. */
 const KEPT_CYCLES_MAX = 200_000;
 
 export class EndUserReader {
@@ -118,7 +118,8 @@ export class EndUserReader {
   #catchUp(user: EndUserKey, kept: Balances, pending: number | null, now: Instant): Balances {
     const latest = this.latestPosting(user, pending);
     const postings = latest === null ? [] : this.#postings.after(kept.latestPosting ?? 0, latest, user);
-    // The read that cached this state dropped all cycles that had ended. A new posting may be earlier than that read.
+    // The read that cached this state dropped all cycles that had ended. A new posting may be earlier than that read,
+    // and touch such a cycle.
     return foldedAt(now, kept, postings);
   }
 

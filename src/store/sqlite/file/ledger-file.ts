@@ -1,5 +1,5 @@
-// Opens ledger files. Before anything is written, checks that the file is an intact ledger with a supported schema, and
-// that no other process has it open.
+// Opens ledger files: refuses files that are not ledgers or have an unsupported schema, creates or migrates the schema,
+// and checks the file for damage. Takes the lock that keeps a second server from opening the same file.
 
 import { closeSync, existsSync, lstatSync, mkdirSync, openSync, readdirSync, realpathSync, statSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
@@ -111,7 +111,7 @@ export function openLedgerFile(file: string, isLocked: boolean, testClock: boole
  * Takes the lock and migrates the file. If a server starts first, that server migrates the file and holds the lock
  * until it stops. So this function checks the schema version again while it waits for the lock.
  *
- * @throws CannotOpen if a server keeps running on the file with an older schema
+ * @throws CannotOpen if a server of an older version keeps the lock, so that the file cannot be migrated
  */
 function migrateAlone(db: DatabaseSync, file: string): void {
   const until = performance.now() + BUSY_TIMEOUT_MS;

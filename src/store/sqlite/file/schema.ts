@@ -191,7 +191,7 @@ CREATE TABLE expiry_totals (
   PRIMARY KEY (account, hour)
 ) STRICT, WITHOUT ROWID;
 
--- The data that lists show for each end user, up to the latest posting in the row. A row reflects an expiry after a
+-- The data that lists show for each end user, as of the posting in latest_posting. A row reflects an expiry after a
 -- second or two.
 CREATE TABLE end_user_summaries (
   account INTEGER NOT NULL,

@@ -20,8 +20,9 @@ export function sqliteCode(error: unknown): number | null {
 }
 
 /**
- * Converts an error before COMMIT to a fault. An invariant violation or a damaged file stops the ledger. Any other
- * error has an external cause, and the transaction is rolled back.
+ * Converts an error before COMMIT to a fault. A violated constraint, a damaged file, or an error that does not come
+ * from SQLite stops the ledger (`Internal`). Any other error of SQLite has an external cause, such as a full disk, and
+ * the transaction is rolled back.
  */
 export function faultOf(error: unknown): StoreFault {
   if (error instanceof StoreFault) return error;

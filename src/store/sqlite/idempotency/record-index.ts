@@ -1,6 +1,6 @@
 // Finds idempotency records by a hash of their key. The latest entries are in memory until they form a sorted run. Each
 // batch inserts a part of a run into one B-tree in the order of the hashes, so that each page of the B-tree is written
-// once for several entries. A run also removes the entries of deleted records.
+// once for several entries. If many records have been deleted, a run also removes their entries.
 //
 //   recent ──full──▶ run ──inserted by the time that recent is full again──▶ B-tree
 
@@ -138,7 +138,7 @@ export class RecordIndex {
   }
 
   /**
-   * Call this after `count` expired records with this retention have been deleted; the last of them has the number
+   * Call this after expired records with this retention have been deleted: `count` records, with numbers up to
    * `through`.
    */
   expire(retention: 'grants' | 'others', through: number, count: number): void {

@@ -29,7 +29,9 @@ const POSTINGS_MAX = 64;
 /** A step has at most this many end users for whom time alone causes events. */
 const DUE_MAX = 64;
 
-/** A step that has loaded this many cycles accepts no further end user. Loading and storing them takes 3 ms. */
+/**
+ * A step that has loaded this many cycles and holds accepts no further end user. Loading and storing them takes 3 ms.
+ */
 const LOADED_MAX = 2_048;
 
 /**
@@ -137,7 +139,7 @@ export class EventStep {
   #loaded = 0;
   #passed = 0;
   #through: number;
-  /** Whether postings or due end users are left for further steps. */
+  /** Whether postings or due end users may be left for further steps. */
   isMore = false;
 
   constructor(after: number, load: (user: EndUserKey) => StepEndUser) {

@@ -106,8 +106,8 @@ export class EventWriter {
 
   /**
    * @param now the machine's time
-   * @returns false if the part has already been stored, which changed the position or the state of an end user; the
-   *   caller then rolls back
+   * @returns false if the position or the state of an end user has changed, because the part has already been stored;
+   * the caller then rolls back
    */
   save({ after, through, states, events }: EventPart, now: Instant): boolean {
     if (this.#position.read() !== after) return false;

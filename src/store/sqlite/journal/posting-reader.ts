@@ -36,7 +36,8 @@ export class PostingReader {
   /** @param options.anyInteger whether to read and round integers above 2^53−1, for the audit */
   constructor(db: DatabaseSync, { anyInteger = false } = {}) {
     this.#selectOne = prepare(db, `SELECT ${COLUMNS} FROM postings AS p WHERE p.posting = ?1`);
-    // The recursion reads only two columns, because SQLite copies each of its rows. CROSS JOIN preserves their order.
+    // The recursion reads only two columns, because SQLite copies each of its rows. CROSS JOIN preserves the order of
+    // the rows.
     this.#selectPiece = prepare(
       db,
       `WITH RECURSIVE walk (posting, previous) AS (

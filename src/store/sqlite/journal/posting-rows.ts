@@ -24,7 +24,10 @@ const NAMES = [
 export const POSTING_COLUMNS = NAMES.join(', ');
 export const POSTING_COLUMN_COUNT = NAMES.length;
 
-/** The ids are read as hexadecimal digits, since each blob would need an array outside of the heap. */
+/**
+ * The ids that every posting has are read as hexadecimal digits, since each blob would need an array outside of the
+ * heap.
+ */
 export function postingColumns(table: string): string {
   return NAMES.map((name) => (name.endsWith('_id') ? `hex(${table}.${name})` : `${table}.${name}`)).join(', ');
 }

@@ -10,7 +10,8 @@ import { transactAsync, withWriteLock } from '../file/write-lock.ts';
 import type { LedgerClock } from '../writer/ledger-clock.ts';
 
 /**
- * @param db a connection that nothing else uses: any other statement on it would become part of a transaction
+ * @param db a connection that nothing else uses during a transaction: any other statement would become part of the
+ * transaction
  * @param recordUses stores uses of keys through the writer, since waiting for the write lock would delay all requests
  */
 export function sqliteKeyStore(
@@ -24,8 +25,8 @@ export function sqliteKeyStore(
     const rows = () => statement.all(named(values)) as unknown as readonly KeyRow[];
     return sql.startsWith('SELECT') ? rows() : withWriteLock(db, rows);
   };
-  // Transactions run one at a time. A second transaction would block the thread until the first one releases the write
-  // lock, and with a blocked thread, the first one could never end.
+  // Statements and transactions run one at a time, because they share the connection: a second BEGIN would fail, and
+  // any other statement would become part of the transaction.
   let latest: Promise<unknown> = Promise.resolve();
   const inTurn = <Result>(work: () => Promise<Result>): Promise<Result> => {
     const result = latest.then(work).catch((error) => {

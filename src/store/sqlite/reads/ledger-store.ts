@@ -49,7 +49,7 @@ import { transactionPage } from './transaction-page.ts';
  */
 export const CYCLES_PER_TURN_MAX = 4_096;
 
-/** A batch that the writer has not answered yet. Reads do not show its effects yet. */
+/** A batch that the writer has not answered yet, or whose outcome is unknown. Reads may not show its effects yet. */
 interface BatchInFlight {
   readonly commands: readonly Command[];
   /** Resolved at the end of the batch; null unless a reader waits for the batch. */
@@ -79,12 +79,12 @@ export class SqliteLedgerStore implements LedgerStore, ImportGranter {
   readonly #imports: ImportQueue;
   #endUsers: EndUserReader;
   #pending: PendingPostings;
-  /** At most four batches, not counting batches with an unknown outcome. */
+  /** At most two batches of group commit and one batch of an import, plus batches with an unknown outcome. */
   readonly #inFlight = new Set<BatchInFlight>();
   readonly #queue: QueuedRead[] = [];
   #isReadScheduled = false;
   #trouble: StoreFault | null = null;
-  /** The invariant violation that a read has found, or null. After a violation, nothing is written. */
+  /** The invariant violation that a read has found, or null. After a violation, `write` fails. */
   #broken: StoreFault | null = null;
 
   constructor(
@@ -240,10 +240,10 @@ export class SqliteLedgerStore implements LedgerStore, ImportGranter {
 
   /**
    * Queues a read of one end user. Reads of the same turn of the event loop run together and share a snapshot. Their
-   * responses are sent together, which halves the kernel's cost of waking clients. If a read would show a due renewal,
-   * it first waits for the writes in flight for the end user, since these may come before the renewal.
+   * responses are sent together, which halves the kernel's cost of waking clients. If a read would show a due event,
+   * such as a renewal, it first waits for the writes in flight for the end user, since these may come before the event.
    *
-   * @throws what `read` throws; StoreFault if a due renewal would be shown while the outcome of a write is unknown
+   * @throws what `read` throws; StoreFault if a due event would be shown while the outcome of a write is unknown
    */
   enqueue<Result extends LoadedEndUser>(user: EndUserKey, read: () => Result): Promise<Result> {
     const { promise, resolve, reject } = Promise.withResolvers<Result>();
@@ -278,7 +278,7 @@ export class SqliteLedgerStore implements LedgerStore, ImportGranter {
   }
 
   /**
-   * Returns an instant before which no further posting will be written. All earlier postings are in the journal.
+   * Returns an instant before which the journal contains all postings, except automatic events that are not stored yet.
    *
    * @throws StoreFault if the outcome of a write is unknown
    */
@@ -300,7 +300,7 @@ export class SqliteLedgerStore implements LedgerStore, ImportGranter {
     return this.#writer.deleteExpiredEvents(retentionMs);
   }
 
-  /** Runs a read. If the read finds an invariant violation, all further writes fail. */
+  /** Runs a read. If the read finds an invariant violation, `write` fails from then on. */
   attempt<Result>(read: () => Result): Result {
     try {
       return read();

@@ -7,10 +7,7 @@ import type { NumberedPosting } from '../journal/posting-reader.ts';
 
 type Page = Pick<TransactionPage, 'transactions' | 'next'>;
 
-/**
- * One step reads this many postings, which takes about 2 ms. A page needs only one step, unless most postings belong to
- * released holds.
- */
+/** One step reads this many postings, which takes about 2 ms. Most pages need only one step. */
 const STEP_POSTINGS = 1_024;
 
 /**
@@ -43,7 +40,7 @@ export function* transactionPage(
   return { transactions, next: null };
 }
 
-/** Returns false if the transaction moves no credits, such as a hold, a release or a refund to ended cycles. */
+/** Returns false if the posting moves no credits, as in a hold, a release, or a refund to an ended cycle. */
 function isShown({ kind, createdAt, expiresAt }: Posting): boolean {
   return isListed(kind) && (kind !== 'refund' || expiresAt > createdAt);
 }

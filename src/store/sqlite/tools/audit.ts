@@ -204,7 +204,7 @@ class StoredReader {
     }
   }
 
-  /** Checks the stored due instant, by which the interval job finds end users with due events. */
+  /** Checks the stored due instant, by which the renewal job finds end users with due events. */
   #checkDue({ account, endUser }: EndUserKey, state: EndUserState, stored: Instant): void {
     // The audit of the end user already reports two active recurring cycles.
     if (state.cycles.filter(isActiveRecurring).length > 1 || nextEventAt(state) === stored) return;

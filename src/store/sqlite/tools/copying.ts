@@ -40,7 +40,7 @@ import { CopyWriter } from './copy-writer.ts';
 import { endUsersOf, ledgerRowsOf } from './end-users.ts';
 import { resetTotals } from './totals.ts';
 
-/** @throws CannotOpen if there is no ledger, or another process has it open */
+/** @throws CannotOpen if there is no ledger, or another process holds its lock */
 export function openSqliteSource(file: string): CopySource {
   if (!existsSync(file)) throw new CannotOpen(`There is no ledger at ${file} to copy.`);
   return opened(file, null, (db) => refuseUnfinishedCopy(db, file));
@@ -48,7 +48,7 @@ export function openSqliteSource(file: string): CopySource {
 
 /**
  * @param testClock true if the ledger must have a test clock, false if it must not have one; null if either is accepted
- * @throws CannotOpen if another process has the file open
+ * @throws CannotOpen if another process holds the lock of the file
  */
 export function openSqliteDestination(file: string, testClock: boolean | null = null): CopyDestination {
   return opened(file, testClock, () => {});
@@ -124,7 +124,7 @@ class SqliteCopying implements CopyDestination {
     );
     const all: IdempotencyRecord[] = [];
     for await (const batch of records) all.push(...batch);
-    // Insert the records in the order in which they will expire, oldest first.
+    // The numbers of the records must ascend with `recordedAt`, as `RecordTable.sweep` assumes.
     all.sort((a, b) => a.recordedAt - b.recordedAt);
     const table = new RecordTable(this.#db);
     for (const batch of inBatches(all)) table.insert(batch);

@@ -135,7 +135,7 @@ class SqliteImport implements ImportTarget {
   }
 }
 
-/** Stores all due renewals of the end users, in as many batches as needed, and then grants the credits of the rows. */
+/** Stores all due events of the end users, in as many batches as needed, and then grants the credits of the rows. */
 function written(writer: Writer, part: ImportPart, commands: readonly Add[]): readonly Outcome[] {
   while (writer.write(settling(commands)).outcomes.includes(null));
   return writer.write(commands, part).outcomes as readonly Outcome[];

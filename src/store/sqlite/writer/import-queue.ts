@@ -91,11 +91,11 @@ export class ImportQueue {
  * Advances an import. Call this function in the transaction that grants the credits of the rows. If the rows came from
  * the queue, stores their outcomes in the queue.
  *
- * @throws StoreFault if the grants must be rolled back: renewals are due, or the rows have already been imported
+ * @throws StoreFault if the grants must be rolled back: too many events are due, or the rows have already been imported
  */
 export function advanceImport(db: DatabaseSync, part: ImportPart, outcomes: readonly (Outcome | null)[]): void {
-  // All due renewals were stored before this batch, but the clock may have jumped forwards in the meantime.
-  if (outcomes.includes(null)) throw new StoreFault('StoreUnavailable', 'renewals fell due during an import');
+  // All due events were stored before this batch, but the clock may have jumped forwards in the meantime.
+  if (outcomes.includes(null)) throw new StoreFault('StoreUnavailable', 'too many events became due during the import');
   const granted = outcomes.filter((outcome) => outcome?.refused === null).length;
   const { changes } = db.prepare(MOVE).run(named(stepValues({ ...part, granted })));
   // A server may grant a batch twice if it does not know yet that its first COMMIT succeeded.

@@ -36,8 +36,8 @@ import { type LedgerClock, SavedClock } from './ledger-clock.ts';
 import type { Written } from './written.ts';
 
 /**
- * A batch stores at most this many postings of due events, which takes about 10 ms. Without the limit, an end user with
- * ten years of due daily renewals would delay other requests for longer than that.
+ * A batch stops applying due events when they have produced this many postings, which takes about 10 ms. Without the
+ * limit, an end user with ten years of due daily renewals would delay other requests for longer than that.
  */
 const EVENTS_PER_BATCH_MAX = 1_000;
 
@@ -84,9 +84,9 @@ export class Writer {
   readonly #options: Partial<WriterOptions>;
   #open: OpenLedger | null = null;
   #halted: StoreFault | null = null;
-  /** This object is kept when the file is reopened, so that no transaction id is issued twice. */
+  /** When the file is reopened, the position of the ids does not go back, so that no transaction id is issued twice. */
   #ids = new TransactionIds({ at: 0, sequence: 0 });
-  /** The clock's latest instant that is saved in the file. */
+  /** The latest instant that is saved in the file. */
   #savedAt = 0;
   #isIdle = false;
 

@@ -1,4 +1,4 @@
-// A PostgreSQL server that logs every statement, and stand-ins for the functions of Citus.
+// Settings with which PostgreSQL logs every statement, and stand-ins for the functions of Citus.
 
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';

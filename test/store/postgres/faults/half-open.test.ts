@@ -13,14 +13,14 @@ import { databaseAt } from '../scrip-on-postgres.ts';
 import { TcpProxy } from '../tcp-proxy.ts';
 
 const LANES = 4;
-/** Two statement timeouts, because a retry may get another half-open connection, and a second of slack. */
+/** Two timeouts for an answer, because a retry may get another half-open connection, and a second of slack. */
 const IDLE_MS_MAX = 2 * 5_000 + 1_000;
 /**
  * The timeouts of a COMMIT (5 s), of the search for its outcome (8 s) and of the last attempt of that search (2 s),
- * then of a new connection (2 s) and of a statement (5 s) for a queued batch, and a second of slack.
+ * then of a new connection (2 s) and of an answer (5 s) for a queued batch, and a second of slack.
  */
 const UNDER_WAY_MS_MAX = 5_000 + 8_000 + 2_000 + 2_000 + 5_000 + 1_000;
-/** Each half-open connection causes a statement timeout, and some of these timeouts are consecutive. */
+/** Each half-open connection causes a timeout, and some of these timeouts are consecutive. */
 const RECOVERY_MS_MAX = 30_000;
 
 let server: PostgresServer;

@@ -75,10 +75,13 @@ async function timed(work: Promise<unknown>): Promise<{ result: unknown; tookMs:
 }
 
 const LOST_COMMITS: readonly (readonly [sentence: string, verdict: Verdict])[] = [
-  ['a batch is run again if its COMMIT never arrives, and takes effect once', 'cut'],
-  ['a batch counts as committed if the reply to its COMMIT is lost, and takes effect once', 'pass, then cut'],
-  ['a batch is run again if its COMMIT is swallowed, and takes effect once', 'swallow'],
-  ['a batch counts as committed if the reply to its COMMIT is swallowed, and takes effect once', 'pass, then swallow'],
+  ['a batch whose connection is cut before its COMMIT arrives is run again, and takes effect once', 'cut'],
+  ['a batch whose connection is cut after its COMMIT counts as committed, and takes effect once', 'pass, then cut'],
+  ['a batch whose COMMIT the network drops is run again, and takes effect once', 'swallow'],
+  [
+    'a batch counts as committed if the network drops the reply to its COMMIT, and takes effect once',
+    'pass, then swallow',
+  ],
 ];
 
 describe('Network faults between Scrip and PostgreSQL', { concurrency: true }, () => {
@@ -98,7 +101,7 @@ describe('Network faults between Scrip and PostgreSQL', { concurrency: true }, (
   }
 
   for (const [sentence, verdict] of LOST_COMMITS) {
-    test(`On PostgreSQL, ${sentence}, and the next batch in flight takes effect once`, LIMIT, (t: TestContext) =>
+    test(`On PostgreSQL, ${sentence}, and so does the next batch in flight`, LIMIT, (t: TestContext) =>
       withNetwork(t, async ({ ledger, proxy, ada }) => {
         const struck = proxy.onNextCommit(verdict);
         const followed = Promise.withResolvers<{ result: unknown; tookMs: number }>();
@@ -119,9 +122,12 @@ describe('Network faults between Scrip and PostgreSQL', { concurrency: true }, (
     );
   }
 
-  for (const verdict of ['swallow', 'pass, then swallow'] as const) {
+  for (const [dropped, verdict] of [
+    ['a COMMIT to PostgreSQL', 'swallow'],
+    ['the reply of PostgreSQL to a COMMIT', 'pass, then swallow'],
+  ] as const) {
     test(
-      `If a network fault (${verdict}) hits a COMMIT to PostgreSQL and no data gets through afterwards, the outcome of the write is unknown`,
+      `If the network drops ${dropped} and all data after it, the outcome of the write is unknown`,
       LIMIT,
       (t: TestContext) =>
         withNetwork(t, async ({ ledger, proxy, ada }) => {

@@ -133,13 +133,13 @@ describe('Errors of PostgreSQL', { concurrency: true, timeout: 60_000 }, () => {
       assert.deepEqual(await ledger.results([ada.subtract(1)]), [ACCEPTED]);
     }));
 
-  test('If the statements of a batch together exceed the timeout of the client, the client still gets the right outcome', () =>
+  test('If the statements of a batch together take longer than Scrip waits for PostgreSQL, the write still gets the right outcome', () =>
     withOutsider(server, TWO_LANES, async ({ ledger, outsider, ada }) => {
       await beforeEachPosting(outsider, 'IF new.amount = -30 THEN PERFORM pg_sleep(3); END IF;');
       await outsider.query(`
         CREATE FUNCTION public.doze() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(3); RETURN new; END $$;
         CREATE TRIGGER doze BEFORE UPDATE ON scrip.cycles FOR EACH ROW EXECUTE FUNCTION public.doze()`);
-      // After the client disconnects, the server may either execute the COMMIT or roll back.
+      // After Scrip disconnects, PostgreSQL may either execute the COMMIT or roll back.
       const outcome = await ledger.write([noted(ada.subtract(30), 'long')]).then(
         () => 'accepted',
         ({ code }: StoreFault) => code,

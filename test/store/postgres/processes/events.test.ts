@@ -200,7 +200,7 @@ test('If there are no new postings and no end user is due, deriving events write
   assert.deepEqual((await server.query(versions, database)).rows, before);
 });
 
-test('A position that PostgreSQL has never returned is refused', async (t) => {
+test('On PostgreSQL, a position that is not in the event log is refused', async (t) => {
   const url = await server.createDatabase();
   const ledger = await openFor(t, url);
   await ledger.write([new EndUser(1, 1).add(10), new EndUser(1, 2).add(10)]);

@@ -96,7 +96,9 @@ test('two processes serve one port, and of 300 subtractions of 1 from a balance 
   assert.equal(await stop(started), 0);
 });
 
-test('a killed process is replaced, and no acknowledged write is lost', { timeout: TEST_MS }, async () => {
+test('if one of several processes is killed, it is replaced, and no acknowledged write is lost', {
+  timeout: TEST_MS,
+}, async () => {
   const started = await start();
   const user = crypto.randomUUID();
   const pids = [...started.log().matchAll(/"pid":(\d+)/g)].map(([, pid]) => Number(pid));

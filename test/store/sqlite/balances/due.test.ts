@@ -1,5 +1,5 @@
-// Tests when the ledger file contains the time of the next renewal or lapse of an end user. A time in the near future
-// is stored at once, before the balance is flushed.
+// Tests when the ledger file contains the time of the next renewal or lapse of an end user. If this time is in the near
+// future, the end user is flushed at once.
 
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';

@@ -37,7 +37,7 @@ function newCache(t: TestContext) {
   };
 }
 
-test('an end user stays in the cache after its balance has been flushed', (t) => {
+test('an end user stays in the cache of the writer after its balance has been flushed', (t) => {
   const { cache, load, loadOthers } = newCache(t);
   const first = load(ada);
   cache.change(first, first.state, 1, 1);
@@ -48,7 +48,7 @@ test('an end user stays in the cache after its balance has been flushed', (t) =>
   assert.equal(load(ada), first);
 });
 
-test('a full cache drops end users that were loaded only once, and keeps one that is loaded repeatedly', (t) => {
+test('a full cache of the writer drops end users that were loaded only once, and keeps one that is loaded repeatedly', (t) => {
   const { load, loadOthers } = newCache(t);
   const [first, second] = [load(ada), load(bob)];
   for (let round = 0; round < 5; round++) {
@@ -59,7 +59,7 @@ test('a full cache drops end users that were loaded only once, and keeps one tha
   assert.notEqual(load(bob), second);
 });
 
-test('a full cache keeps end users whose balances are pending', (t) => {
+test('a full cache of the writer keeps end users whose balances are pending', (t) => {
   const { cache, load, loadOthers } = newCache(t);
   const first = load(ada);
   cache.change(first, first.state, 1, 1);

@@ -65,7 +65,7 @@ test('A crash after any batch loses no pending balance', async (t) => {
   const file = temporaryFile();
   const ledger = await openInPlace(t, file, { cache: CACHE });
   for (let step = 0; step < 60; step++) {
-    // Each step writes to the first end user, so both generations of the cache contain its pending balance.
+    // Each step writes to the first end user, so that its balance is pending in nearly every generation of the cache.
     const some = [people[0], people[step % 3], random.pick(people), random.pick(people)] as EndUser[];
     for (const user of new Set(some)) {
       const amount = 1 + random.below(9);

@@ -67,6 +67,7 @@ test('a ledger file with a second hard link is refused under both names, whether
   const { cannotOpen } = await otherProcess(t, 'hold', link).answer();
   assert(cannotOpen, 'another process is refused');
   await ledger.close();
+  for (const open of [serve, operate]) assert.match(await refusalOf(open(link)), /has 3 hard links/);
   for (const name of [link, beside]) rmSync(name);
   await serve(file);
 });

@@ -23,7 +23,7 @@ const [ada, bob] = [new EndUser(1, 1), new EndUser(1, 2)];
 const REFUSED = { refused: 'InsufficientFunds', requested: 100, available: 9 };
 const UNKNOWN = { name: 'StoreFault', code: 'OutcomeUnknown' };
 
-test('A failed COMMIT has an unknown outcome, and the next write reopens the file', async (t) => {
+test('A failed COMMIT has an unknown outcome, and writes succeed again as soon as COMMITs do', async (t) => {
   for (const options of [{}, SMALL]) {
     const ledger = await openInPlace(t, temporaryFile(), options);
     await ledger.write([ada.add(10), bob.add(5)]);
@@ -86,7 +86,7 @@ test('After a failed COMMIT, reads show renewals as soon as the file is reopened
   assert.equal(await balanceOf(ledger, ada), 10);
 });
 
-test('The writer recovers by itself when commits succeed again', async (t) => {
+test('The writer of a ledger file recovers by itself when commits succeed again', async (t) => {
   const ledger = await openFor(t, temporaryFile());
   await ledger.write([ada.add(10)]);
   await ledger.whileCommitsFail(() => assert.rejects(ledger.write([ada.subtract(1)]), UNKNOWN));
@@ -98,7 +98,7 @@ test('The writer recovers by itself when commits succeed again', async (t) => {
   assert.deepEqual(await ledger.results([ada.subtract(1)]), [ACCEPTED]);
 });
 
-describe('another program writes to the file', { concurrency: 2 }, () => {
+describe('another program writes to the ledger file', { concurrency: 2 }, () => {
   // These two tests run at the same time, because each waits five seconds for the lock.
   test('While another program holds the write lock, commands wait for five seconds and then fail without effect', async (t) => {
     const file = temporaryFile();
@@ -172,7 +172,7 @@ test('After a kill -9 during writes, the ledger is correct and has all acknowled
   }
 });
 
-test('If a row was changed by hand, all writes fail, but reads fail only for the end user of the row', async (t) => {
+test('If a write finds a row that was changed by hand, all further writes fail, but reads fail only for the end user of the row', async (t) => {
   const file = temporaryFile();
   await makeHistory(file);
   const ledger = await openFor(t, file);

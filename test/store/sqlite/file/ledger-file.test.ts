@@ -89,7 +89,7 @@ const OVERDRAFTS: readonly (readonly [what: string, sql: string])[] = [
   ['an end user that is not a UUID', `UPDATE postings SET end_user = x'00'`],
 ];
 
-test('The constraints of the database reject invalid rows, whichever program writes them', async (t) => {
+test('The constraints of a ledger file reject invalid rows, whichever program writes them', async (t) => {
   const file = temporaryFile();
   await makeHistory(file);
   const db = new DatabaseSync(file);
@@ -99,7 +99,7 @@ test('The constraints of the database reject invalid rows, whichever program wri
   assert.throws(() => db.exec(second), /UNIQUE constraint failed/, 'two active cycles');
 });
 
-test('A ledger in use cannot be opened again by the same process or another one, not even through a symbolic link', async (t) => {
+test('A ledger file that is in use cannot be opened again by the same process or another one, not even through a symbolic link', async (t) => {
   const file = temporaryFile();
   const folder = dirname(file);
   const ledger = await openFor(t, file);
@@ -117,7 +117,7 @@ test('A ledger in use cannot be opened again by the same process or another one,
   await serve(join(folder, 'link.db'));
 });
 
-test('A ledger that was created through a symbolic link and is in use cannot be opened under either name', async (t) => {
+test('A ledger file that was created through a symbolic link and is in use cannot be opened under either name', async (t) => {
   const file = temporaryFile();
   const link = join(dirname(file), 'link.db');
   symlinkSync(file, link);
@@ -173,14 +173,29 @@ const REFUSED: readonly (readonly [
   ['A database without an application id', sql('PRAGMA application_id = 0; PRAGMA user_version = 0'), FOREIGN, 'all'],
   ['A text file', (file) => writeFileSync(file, 'account,credits\n'), FOREIGN, 'all'],
   ['A file of zeroes', (file) => writeFileSync(file, Buffer.alloc(8_192)), FOREIGN, 'all'],
-  ['Half a header', (file) => truncateSync(file, 10), FOREIGN, 'all'],
-  ['Half a page', (file) => truncateSync(file, PAGE_BYTES / 2), DAMAGED, 'all'],
-  ['Half a ledger', (file) => truncateSync(file, statSync(file).size / 2), DAMAGED, 'serving'],
-  ['All but the last page', (file) => truncateSync(file, statSync(file).size - PAGE_BYTES), DAMAGED, 'serving'],
-  ['A clock that was moved forward by a millisecond', sql('UPDATE clock SET at = at + 1'), CLOCK, 'serving'],
-  ['A clock that was moved back by a millisecond', sql('UPDATE clock SET at = at - 1'), CLOCK, 'serving'],
-  ['A clock with a later sequence', sql('UPDATE clock SET sequence = sequence + 1'), CLOCK, 'serving'],
-  ['A clock with a wrong checksum', sql('UPDATE clock SET checksum = 0'), CLOCK, 'serving'],
+  ['A ledger file that was cut off within its header', (file) => truncateSync(file, 10), FOREIGN, 'all'],
+  ['A ledger file that was cut off after half a page', (file) => truncateSync(file, PAGE_BYTES / 2), DAMAGED, 'all'],
+  ['A ledger file that was cut in half', (file) => truncateSync(file, statSync(file).size / 2), DAMAGED, 'serving'],
+  [
+    'A ledger file without its last page',
+    (file) => truncateSync(file, statSync(file).size - PAGE_BYTES),
+    DAMAGED,
+    'serving',
+  ],
+  [
+    'A ledger with a clock that was moved forward by a millisecond',
+    sql('UPDATE clock SET at = at + 1'),
+    CLOCK,
+    'serving',
+  ],
+  ['A ledger with a clock that was moved back by a millisecond', sql('UPDATE clock SET at = at - 1'), CLOCK, 'serving'],
+  [
+    'A ledger with a clock that has a later sequence',
+    sql('UPDATE clock SET sequence = sequence + 1'),
+    CLOCK,
+    'serving',
+  ],
+  ['A ledger with a clock that has a wrong checksum', sql('UPDATE clock SET checksum = 0'), CLOCK, 'serving'],
   ['A ledger without a clock', sql('DELETE FROM clock'), /clock/, 'serving'],
   [
     'A copy that has just begun',
@@ -217,7 +232,7 @@ test('If Scrip refuses to open a ledger, it closes the ledger file', async () =>
   assert(!existsSync(`${file}-shm`), 'the last connection to a ledger removes its shared memory');
 });
 
-test('A folder instead of a file is refused with a message of one sentence', async () => {
+test('A folder instead of a ledger file is refused with a message of one sentence', async () => {
   const file = temporaryFile();
   mkdirSync(file);
   assert.match(await refusalOf(file), FOREIGN);
@@ -246,18 +261,18 @@ test('A folder or a file without write permission is refused with a message of o
   assert(!existsSync(join(folder, 'new.db')));
 });
 
-test('The tools do not create a missing ledger', async () => {
+test('A command that does not create ledgers reports that the ledger file is missing, and does not create it', async () => {
   const file = temporaryFile();
   assert.match(await refusalOf(file, operate), /^There is no ledger at .*; check DATABASE_URL\.$/);
   assert(!existsSync(file));
 });
 
-test('A ledger with a damaged header on any page is refused', async () => {
+test('A ledger file is refused if the header of any page is damaged', async () => {
   for (const { file, page } of await damaged(temporaryFile(), 0))
     assert.match(await refusalOf(file), DAMAGED, `page ${page}`);
 });
 
-test('A ledger with damage in the middle of a page is refused, or the audit finds the damage, or the damage changes no data', async () => {
+test('A ledger file with damage in the middle of a page is refused, or the audit finds the damage, or the damage changes no data', async () => {
   const original = temporaryFile();
   const files = await damaged(original, PAGE_BYTES / 2);
   const whole = contentOf(original);

@@ -65,7 +65,7 @@ test('Events that time alone causes are stored once, even if several calls deriv
   );
 });
 
-test('A page of a rare type scans a bounded number of events, and the next page continues after them', async (t) => {
+test('For a page of events of a rare type, Scrip reads a bounded number of events, and the next page continues after them', async (t) => {
   const file = temporaryFile();
   const ledger = await openInPlace(t, file);
   await ledger.write([new EndUser(1, 1).add(1)]);

@@ -180,7 +180,7 @@ test('The latest instant that a read used is stored, even if nothing else is wri
   }
 });
 
-test('If another process creates or revokes an API key, the change takes effect at once', async (t) => {
+test('If another process creates or revokes an API key in a ledger file, the next lookup of the key by the server shows the change', async (t) => {
   const file = temporaryFile();
   const ledger = await openFor(t, file);
   const { tools, keys } = openSqliteTools(file, { create: false });
