@@ -1,10 +1,11 @@
-// Group commit, through which all writes go. Commands that arrive during a write form the next batch, which needs one
-// fsync for all of them.
+// Group commit. Commands that arrive during a write form the next batch, which needs one fsync for all of them. All
+// writes except imports go through group commit.
 //
 //   submit ──▶ queued ──▶ in a batch ──▶ durable ──▶ answered
 //      └── no room: Overloaded   └── too much is due for one batch: queued again
 //
-// The store defines the number of lanes. All commands of an end user go through one lane, in order.
+// The store defines the number of lanes. All commands of an end user go through one lane, which writes one batch after
+// the other.
 
 import assert from 'node:assert/strict';
 import type { Accepted, Command, Outcome, WriteCommand } from '../ledger/command.ts';
@@ -18,7 +19,7 @@ import { ThroughputEstimate } from './throughput-estimate.ts';
 /** The command was not begun, so nothing was changed. */
 export class NotBegun extends Error {
   override readonly name = 'NotBegun';
-  /** `Overloaded`: the queue is full. `Canceled`: the client has disconnected. */
+  /** `Overloaded`: the queue has no room for the command. `Canceled`: the client has disconnected. */
   readonly code: 'Overloaded' | 'Canceled';
 
   constructor(code: NotBegun['code'], reason: string) {
@@ -27,7 +28,7 @@ export class NotBegun extends Error {
   }
 }
 
-const OVERLOADED = new NotBegun('Overloaded', 'the queue is full');
+const OVERLOADED = new NotBegun('Overloaded', 'the queue has no room for the command');
 export const CANCELED = new NotBegun('Canceled', 'the client has disconnected');
 
 export type CommitResult = Outcome | StoreFault | NotBegun;
@@ -42,14 +43,14 @@ export interface Requester {
 /** Larger batches would hardly lower the fsync cost per command, but clients would wait longer. */
 export const BATCH_COMMANDS_MAX = 512;
 
-/** Throughput is measured only while this many commands are queued. With fewer, the clients limit the throughput. */
+/** Throughput is measured only while at least this many commands are queued. Otherwise, the clients limit it. */
 const ESTIMATED_QUEUE_MIN = BATCH_COMMANDS_MAX;
 
-/** Maximum number of end users that a batch with requests settles: less than a millisecond of work. */
+/** Maximum number of `settle` commands in a batch with requests: less than a millisecond of work. */
 const SETTLED_BESIDE_REQUESTS_MAX = 24;
 /**
- * Each batch without requests may settle this many times as many end users as the batch before. The growth is gradual,
- * since a request that arrives must wait for the current batch.
+ * While there are no requests, the maximum number of `settle` commands grows by this factor from batch to batch. The
+ * growth is gradual, since a request that arrives must wait for the current batch.
  */
 const SETTLED_GROWTH = 2;
 
@@ -89,7 +90,7 @@ export class GroupCommit {
     faultsByKind: { StoreUnavailable: 0, OutcomeUnknown: 0, Internal: 0 },
   };
   readonly throughput = new ThroughputEstimate();
-  /** Called with the size of each batch and its duration, from the first load to stable storage. */
+  /** Called with the size of each batch, and with the time from its start until it was stored or failed. */
   onBatch: ((commands: number, seconds: number) => void) | null = null;
   /** Called with each accepted write, except renewals and replays. */
   onAccepted: ((command: WriteCommand, accepted: Accepted) => void) | null = null;
@@ -240,7 +241,8 @@ export class GroupCommit {
       this.counts.faults += 1;
       this.counts.faultsByKind[fault.code] += 1;
     }
-    // A partial fault concerns only some end users. Batches of other end users succeed, so `onHealth` would alternate.
+    // A partial fault concerns only some end users. Batches of other end users succeed, so `onHealth` would be called
+    // again and again, with the fault and with null.
     if (fault?.isPartial) return;
     if (fault?.code !== this.#trouble?.code) this.#onHealth(fault);
     this.#trouble = fault;

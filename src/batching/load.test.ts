@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LoadMeter } from './load.ts';
 
-test('a process counts as busy until its load is known', async () => {
+test('a process counts as busy if its load has not been measured for a second', async () => {
   const meter = new LoadMeter();
   await sleep(1_050);
   assert.equal(meter.isBusy(), true);

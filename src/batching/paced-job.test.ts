@@ -52,14 +52,14 @@ test('a paced job counts the time since it last had nothing to do', async () => 
   assert(job.lateMs() < 5 * STEP_MS, 'the last step found nothing more to do');
 });
 
-test('a paced job that was busy takes the next step soon after it is no longer busy', async () => {
+test('a paced job takes its next step soon after the process is no longer busy', async () => {
   const work = workOf(2);
   let isBusy = true;
   const job = new PacedJob(work.step, unexpected, { isBusy: () => isBusy });
   const began = performance.now();
   const round = job.tick();
   await sleep(5 * STEP_MS);
-  assert.equal(work.taken, 1, 'the pause lasts for 99 steps');
+  assert.equal(work.taken, 1, 'the pause lasts 99 times as long as the step');
   isBusy = false;
   await round;
   assert.equal(work.taken, 2);
@@ -78,7 +78,7 @@ for (const [lateMs, idle, busy] of [
   [1_800_000, 2, 4],
   [86_400_000, 2, 4],
 ] as const)
-  test(`work that is ${lateMs} ms late pauses for ${idle} steps, or for ${busy} steps while the process is busy`, () => {
+  test(`a job that is ${lateMs} ms late pauses after a step for ${idle} times its duration, or ${busy} times while the process is busy`, () => {
     assert.equal(pauseFor(lateMs, false), idle);
     assert.equal(pauseFor(lateMs, true), busy);
   });

@@ -62,7 +62,7 @@ export class PacedJob extends IntervalJob {
     this.#load = load;
   }
 
-  /** A pause ends early when the process is no longer busy. */
+  /** A pause becomes shorter when the process is no longer busy. */
   async #pauseAfter(began: number, stopping: AbortSignal): Promise<void> {
     const ended = performance.now();
     const stepMs = ended - began;

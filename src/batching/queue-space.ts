@@ -1,4 +1,4 @@
-// Limits the write queue in commands and in bytes, and gives each account a fair share of the free space.
+// Limits the write queue in commands and in bytes, and gives each account a fair share of both.
 
 import type { Command } from '../ledger/command.ts';
 import { FairShare } from './fair-share.ts';
@@ -14,7 +14,7 @@ export interface QueueLimits {
  */
 export const QUEUE_LIMITS: QueueLimits = { commandsMax: 10_000, bytesMax: 16 * 2 ** 20 };
 
-/** Memory of a queued command without its strings. */
+/** Memory of a queued command, not counting its end user, actor and note. */
 const COMMAND_BYTES = 256;
 const CHARACTER_BYTES = 2;
 
@@ -34,7 +34,7 @@ export class QueueSpace {
   hasRoomFor(command: Command): boolean {
     const bytes = bytesOf(command);
     const { account } = command;
-    // The renewal job submits only a few commands, so they may use all of the free space.
+    // The renewal job limits the number of its commands itself, so they may use all of the free space.
     if (command.kind === 'settle') return isLeft(this.#commands, 1) && isLeft(this.#bytes, bytes);
     return this.#commands.hasRoom(account, 1) && this.#bytes.hasRoom(account, bytes);
   }

@@ -18,7 +18,7 @@ import { StoreFault } from '../store/store-fault.ts';
 import { BATCH_COMMANDS_MAX, NotBegun } from './group-commit.ts';
 import { QUEUE_LIMITS } from './queue-space.ts';
 
-test('if the queue is full, further commands are refused as Overloaded at once, and the queued commands are still accepted', async () => {
+test('if the queue has no room, further commands are refused as Overloaded at once, and the queued commands are still accepted', async () => {
   const { store, commit, results, submit } = begin({ commandsMax: 6, bytesMax: Infinity });
   submit(1);
   await nextTurn();
@@ -236,7 +236,7 @@ for (const [what, command, bytes] of [
   ['a command', subtraction(1), COMMAND_BYTES],
   ['a command with a note', { ...subtraction(1), note: 'for Ada' } as Command, COMMAND_BYTES + 2 * 'for Ada'.length],
 ] as const) {
-  test(`the queue counts ${what} as 256 bytes plus the bytes of its strings, and a single account can use half of the bytes`, () => {
+  test(`the queue counts ${what} as 256 bytes plus two for each character of its end user, actor and note, and a single account can use half of the bytes`, () => {
     assert.equal(room(begin({ commandsMax: Infinity, bytesMax: 4 * bytes }), command), 2);
     assert.equal(room(begin({ commandsMax: Infinity, bytesMax: 4 * bytes - 1 }), command), 1);
   });

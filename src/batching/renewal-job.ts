@@ -1,5 +1,5 @@
-// Stores due renewals and lapses of holds in the background, with a `settle` command for each due end user. Nothing
-// depends on when this job runs, since every read and write first settles its end user.
+// Stores due renewals and lapses of holds in the background, with a `settle` command for each due end user. Balances
+// and decisions do not depend on when this job runs, since every read and write first settles its end user.
 
 import { type EndUserKey, endUserText } from '../ledger/command.ts';
 import type { LedgerStore } from '../store/ledger-store.ts';

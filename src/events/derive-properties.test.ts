@@ -1,4 +1,4 @@
-// The events of random histories do not depend on when or in how many steps they are derived, and they add up to the
+// The events of random histories do not depend on when they are derived, or in how many calls, and they add up to the
 // balance.
 
 import assert from 'node:assert/strict';
@@ -69,7 +69,7 @@ function quietUntil(coming: readonly Transaction[], end: Instant): Instant {
   return request?.[0] === undefined ? end : request[0].createdAt - 1;
 }
 
-test('the events of random histories are the same however they are divided into steps', () => {
+test('the events of random histories do not depend on when they are derived, or in how many calls', () => {
   const places = fc.array(fc.tuple(fc.nat({ max: 3 }), fc.nat({ max: 5 }), fc.nat({ max: 99 })), {
     minLength: 60,
     maxLength: 60,
@@ -162,7 +162,7 @@ function comparable({ type, at, data }: LedgerEvent): ReferenceEvent {
   return { type, at, balance, amount: Number(data.previous_balance), of };
 }
 
-test('time alone causes nothing before the instant at which events are due, and something at that instant', () => {
+test('time alone causes no event before the instant at which events are due, and an event at that instant unless all credits roll over', () => {
   let due = 0;
   fc.assert(
     fc.property(histories, settings, (ledger, settings) => {

@@ -52,7 +52,7 @@ const CROSSINGS: readonly Case[] = [
     '5: balance.recovered 20 (19 to 59)',
   ],
   [
-    'one step can cross several thresholds and exhaust the balance',
+    'a single transaction can cross several thresholds and exhaust the balance',
     ['20', '50%', '10', '100'],
     [
       [0, add(100)],
@@ -68,7 +68,7 @@ const CROSSINGS: readonly Case[] = [
     '3: balance.recovered 20,50%,10 (0 to 40)',
   ],
   [
-    'a percentage refers to the latest grant and is not rounded',
+    'a threshold in percent refers to the latest grant and is not rounded',
     ['33%'],
     [
       [0, add(10)],
@@ -83,7 +83,7 @@ const CROSSINGS: readonly Case[] = [
     '4: balance.exhausted (4 to 0)',
   ],
   [
-    'a percentage of the largest possible grant is exact',
+    'a threshold in percent of the largest possible grant is exact',
     ['50%'],
     [
       [0, add(Number.MAX_SAFE_INTEGER)],
@@ -93,7 +93,7 @@ const CROSSINGS: readonly Case[] = [
     `2: balance.low 50% (${2 ** 52} to ${2 ** 52 - 1})`,
   ],
   [
-    'a refund is no grant, so it does not change what a percentage refers to',
+    'a refund is not a grant, so a threshold in percent still refers to the latest grant before the refund',
     ['50%'],
     [
       [0, add(100, { validityDays: 2 })],
@@ -105,7 +105,7 @@ const CROSSINGS: readonly Case[] = [
     '4: balance.low 50% (140 to 49)',
   ],
   [
-    'a hold can make the balance low and exhaust it; a release, a lapse and a capture of less can recover it',
+    'a hold can make the balance low and exhaust it; a release, a lapse and a capture of less than the hold can recover it',
     ['20'],
     [
       [0, add(100)],
@@ -124,7 +124,7 @@ const CROSSINGS: readonly Case[] = [
     '3: balance.recovered 20 (10 to 30)',
   ],
   [
-    'a capture of more than the hold can make the balance low, and a capture of the hold changes nothing',
+    'a capture of more than the hold can make the balance low, and a capture of exactly the hold cannot',
     ['20'],
     [
       [0, add(100)],
@@ -158,9 +158,9 @@ const CROSSINGS: readonly Case[] = [
     '2: balance.low 50% (9 to 0)',
     '2: balance.exhausted (9 to 0)',
   ],
-  ['the first credits of an end user are no recovery', ['20', '50%'], [[0, startCycle(100)]]],
+  ['the first credits of an end user do not count as a recovery of the balance', ['20', '50%'], [[0, startCycle(100)]]],
   [
-    'a balance that reaches a threshold for the first time has recovered, unless it was 0 before the first credits',
+    'a balance that reaches a threshold for the first time has recovered, unless it reaches the threshold with the first credits',
     ['20'],
     [
       [0, add(19)],
@@ -169,7 +169,7 @@ const CROSSINGS: readonly Case[] = [
     '1: balance.recovered 20 (19 to 20)',
   ],
   [
-    'without thresholds, the balance is still exhausted and recovered',
+    'without thresholds, the events `balance.exhausted` and `balance.recovered` still happen',
     [],
     [
       [0, add(10)],
@@ -193,7 +193,7 @@ const BY_TIME: readonly Case[] = [
     '3: balance.low 20 (100 to 10)',
   ],
   [
-    'the end of the last cycle exhausts the balance, and a cycle without credits ends unnoticed',
+    'the end of the last cycle exhausts the balance, and the end of a cycle without credits causes no event',
     ['20'],
     [
       [0, add(30, { validityDays: 1 })],
@@ -206,7 +206,7 @@ const BY_TIME: readonly Case[] = [
     '3: balance.recovered (0 to 1)',
   ],
   [
-    'two cycles that end at the same instant are one step',
+    'if two cycles end at the same instant, only the balance after both is compared with the thresholds',
     ['40', '15', '5'],
     [
       [0, add(30, { validityDays: 2 })],
@@ -255,7 +255,7 @@ const BY_TIME: readonly Case[] = [
     '2 + 1 ms: balance.low 20 (30 to 15)',
   ],
   [
-    'credits that are added when a cycle ends come after the expiry',
+    'credits that are added at the instant at which a cycle ends come after the expiry',
     ['20'],
     [
       [0, add(30, { validityDays: 2 })],
@@ -266,7 +266,7 @@ const BY_TIME: readonly Case[] = [
     '2: balance.recovered 20 (0 to 30)',
   ],
   [
-    'a renewal is one step, whether credits were left or not',
+    'at a renewal, only the renewed balance is compared with the thresholds, whether credits were left or not',
     ['20', '50%'],
     [
       [0, startCycle(100, { validityDays: 2 })],
@@ -279,7 +279,7 @@ const BY_TIME: readonly Case[] = [
     '2: balance.recovered 20,50% (5 to 100)',
   ],
   [
-    'a renewal and the end of another cycle at the same instant are one step',
+    'if another cycle ends at the instant of a renewal, only the balance after both is compared with the thresholds',
     ['20', '150'],
     [
       [0, startCycle(100, { validityDays: 2 })],
@@ -291,7 +291,7 @@ const BY_TIME: readonly Case[] = [
     '2: balance.low 150 (160 to 100)',
   ],
   [
-    'a change to a smaller plan is one step, and a percentage refers to the new plan',
+    'at a change of plan, only the new balance is compared with the thresholds, and a threshold in percent refers to the new plan',
     ['30', '50%'],
     [
       [0, startCycle(100, { validityDays: 2 })],
@@ -305,7 +305,7 @@ const BY_TIME: readonly Case[] = [
     '3: balance.low 50% (20 to 9)',
   ],
   [
-    'a percentage counts the credits that roll over as granted',
+    'a threshold in percent counts the credits that roll over as granted',
     ['50%'],
     [
       [0, startCycle(100, { validityDays: 2, rolloverMax: 40 })],

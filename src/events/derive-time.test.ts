@@ -1,4 +1,4 @@
-// The events that time alone causes, and the derivation of events in several steps.
+// The events that time alone causes, and the derivation of events in several calls.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -25,14 +25,18 @@ const TIMED = ['credits.expiring', 'credits.expired', 'cycle.renewed'] as const;
 
 const CASES: readonly (readonly [title: string, history: EventHistory, untilDay: number, ...expected: string[]])[] = [
   [
-    'a reminder comes 7 days before credits expire',
+    'the event `credits.expiring` happens 7 days before credits expire',
     [[0, add(10, { validityDays: 31 })]],
     24,
     '24: credits.expiring 10',
   ],
-  ['a reminder does not come earlier', [[0, add(10, { validityDays: 31 })]], 24 - MS],
   [
-    'a reminder comes once, and also after downtime',
+    'the event `credits.expiring` does not happen more than 7 days before the expiry',
+    [[0, add(10, { validityDays: 31 })]],
+    24 - MS,
+  ],
+  [
+    'the event `credits.expiring` happens once, also after downtime',
     [
       [0, add(10, { validityDays: 31 })],
       [30, subtract(4)],
@@ -41,15 +45,20 @@ const CASES: readonly (readonly [title: string, history: EventHistory, untilDay:
     '24: credits.expiring 10',
     '31: credits.expired 6',
   ],
-  ['a cycle of 7 days has no reminder', [[0, add(10, { validityDays: 7 })]], 8, '7: credits.expired 10'],
   [
-    'a cycle of 8 days has a reminder after a day',
+    'the event `credits.expiring` does not happen for a cycle of 7 days',
+    [[0, add(10, { validityDays: 7 })]],
+    8,
+    '7: credits.expired 10',
+  ],
+  [
+    'the event `credits.expiring` happens a day after the start of a cycle of 8 days',
     [[0, add(10, { validityDays: 8 })]],
     8 - MS,
     '1: credits.expiring 10',
   ],
   [
-    'each cycle has its own reminder, with the credits that can be spent then',
+    'the event `credits.expiring` happens for each cycle, with the credits of the cycle that can be spent then',
     [
       [0, add(10, { validityDays: 31 })],
       [0, add(10, { validityDays: 31 })],
@@ -62,7 +71,7 @@ const CASES: readonly (readonly [title: string, history: EventHistory, untilDay:
     '25: credits.expiring 10',
   ],
   [
-    'a cycle without credits has no reminder and does not expire',
+    'a cycle without credits causes neither `credits.expiring` nor `credits.expired`',
     [
       [0, add(10, { validityDays: 31 })],
       [1, subtract(10)],
@@ -70,7 +79,7 @@ const CASES: readonly (readonly [title: string, history: EventHistory, untilDay:
     40,
   ],
   [
-    'credits that return after the reminder make no other one',
+    'credits that return in the last 7 days of their cycle do not cause `credits.expiring`',
     [
       [0, add(10, { validityDays: 31 })],
       [23, hold(10, { expiresInSeconds: 86_400 * 5 })],
@@ -81,7 +90,7 @@ const CASES: readonly (readonly [title: string, history: EventHistory, untilDay:
   ],
   ['credits without an end never expire', [[0, add(10, { validityDays: VALIDITY_DAYS_MAX })]], LAST_DAY],
   [
-    'a reminder of a renewing cycle leaves out the credits that roll over',
+    'the amounts of `credits.expiring` and `credits.expired` do not include credits that roll over',
     [
       [0, startCycle(100, { validityDays: 31, rolloverMax: 30 })],
       [1, subtract(50)],
@@ -93,7 +102,7 @@ const CASES: readonly (readonly [title: string, history: EventHistory, untilDay:
     '31: cycle.renewed 130',
   ],
   [
-    'if all credits roll over, there is no reminder and nothing expires',
+    'if all credits of a period roll over, neither `credits.expiring` nor `credits.expired` happens',
     [
       [0, startCycle(100, { validityDays: 31, rolloverMax: 50 })],
       [1, subtract(50)],
@@ -124,7 +133,7 @@ const CASES: readonly (readonly [title: string, history: EventHistory, untilDay:
     '31: credits.expired 100',
   ],
   [
-    'each period of a cycle has its own reminder',
+    'the event `credits.expiring` happens for each period of a recurring cycle',
     [
       [0, startCycle(10, { validityDays: 10 })],
       [25, add(1)],
@@ -139,7 +148,7 @@ const CASES: readonly (readonly [title: string, history: EventHistory, untilDay:
     '23: credits.expiring 10',
   ],
   [
-    'a reminder at the instant of a renewal comes first',
+    'the event `credits.expiring` comes before a renewal of the same instant',
     [
       [0, startCycle(10, { validityDays: 10 })],
       [0, add(5, { validityDays: 17 })],
@@ -173,7 +182,7 @@ function after(
   return deriveEvents({ user: ADA, from: from?.next ?? null, postings, until: at, settings });
 }
 
-test('an end user is due at its next reminder, and then at the end of its cycle', () => {
+test('for an end user with one cycle, the next event that time causes is `credits.expiring`, and then the expiry', () => {
   const { postings } = ledgerAfter([[0, add(30, { validityDays: 31 })]]);
   const added = after(null, { postings });
   assert.equal(added.dueAt, dayAt(31 - EXPIRING_DAYS_DEFAULT));
@@ -189,12 +198,12 @@ test('an end user is due at its next reminder, and then at the end of its cycle'
   assert.deepEqual(ended.next.state, { cycles: [], holds: [] });
 });
 
-test('an end user whose credits never expire is never due', () => {
+test('time alone causes no event for an end user whose credits never expire', () => {
   const { postings } = ledgerAfter([[0, add(30, { validityDays: VALIDITY_DAYS_MAX })]]);
   assert.equal(after(null, { postings }).dueAt, null);
 });
 
-test('time does not pass a renewal whose posting is still missing', () => {
+test('events after a due renewal are derived only when the posting of the renewal is stored', () => {
   const ledger = ledgerAfter([
     [0, startCycle(30, { validityDays: 2 })],
     [1, add(5, { validityDays: 2 })],
@@ -215,7 +224,7 @@ test('time does not pass a renewal whose posting is still missing', () => {
   assert.equal(renewed.next.at, dayAt(4) - 1);
 });
 
-test('time does not pass a lapse whose posting is still missing', () => {
+test('events after a due lapse are derived only when the posting of the lapse is stored', () => {
   const ledger = ledgerAfter([
     [0, add(30, { validityDays: 3 })],
     [1, hold(15, { expiresInSeconds: 86_400 })],
@@ -232,7 +241,7 @@ test('time does not pass a lapse whose posting is still missing', () => {
   ]);
 });
 
-test('a posting from before the instant up to which events are derived repeats no event and revives no credits', () => {
+test('a posting that arrives after the events of a later instant were derived repeats no event, and does not revive expired credits', () => {
   const { postings } = ledgerAfter([
     [0, add(30, { validityDays: 2 })],
     [0, add(40)],
@@ -253,7 +262,7 @@ test('a posting from before the instant up to which events are derived repeats n
   assert.equal(then.next.at, dayAt(5));
 });
 
-test('a waiting time of the past changes nothing', () => {
+test('deriving events up to an instant in the past changes nothing', () => {
   const { postings } = ledgerAfter([
     [0, add(30)],
     [1, subtract(1)],
@@ -263,7 +272,7 @@ test('a waiting time of the past changes nothing', () => {
   assert.deepEqual(waited, { events: [], next: derived.next, dueAt: derived.dueAt });
 });
 
-test('if an account chooses another number of days, a reminder of the same period is another event', () => {
+test('if an account chooses another number of days, `credits.expiring` can happen again for the same period, with another id', () => {
   const { postings } = ledgerAfter([[0, add(30)]]);
   const first = after(null, { postings, until: 20, settings: settingsOf([], 14) });
   const second = after(first, { until: 30, settings: settingsOf([], 3) });

@@ -109,7 +109,7 @@ test('each type of event has its own data', () => {
   assert.deepEqual([...new Set(events.map(({ type }) => type))].sort(), EVENT_TYPES.toSorted());
 });
 
-test('the id of an event depends on its cause alone, and differs between end users and accounts', () => {
+test('the id of an event depends only on its account, end user, type and cause', () => {
   const { postings } = LEDGER;
   const idsOf = (user: typeof ADA, thresholds: string[]) =>
     deriveEvents({ user, from: null, postings, until: null, settings: settingsOf(thresholds, 3) }).events.map(
@@ -135,7 +135,7 @@ const MOVES = ['credits.added', 'credits.subtracted', 'credits.refunded', 'credi
 
 const CASES: readonly (readonly [title: string, history: EventHistory, ...expected: string[]])[] = [
   [
-    'a hold, a release and a scheduled plan make no event',
+    'a hold, a release and a scheduled plan have no event of their own',
     [
       [0, startCycle(10, { validityDays: 30 })],
       [1, hold(4)],
@@ -144,7 +144,7 @@ const CASES: readonly (readonly [title: string, history: EventHistory, ...expect
     ],
   ],
   [
-    'a capture of nothing makes no event',
+    'a capture of 0 credits has no event of its own',
     [
       [0, add(10)],
       [1, hold(4)],
@@ -152,7 +152,7 @@ const CASES: readonly (readonly [title: string, history: EventHistory, ...expect
     ],
   ],
   [
-    'a capture of more than the hold is one subtraction',
+    'a capture of more than the hold makes a single event `credits.subtracted`',
     [
       [0, add(10)],
       [1, hold(4)],
@@ -226,7 +226,7 @@ const CASES: readonly (readonly [title: string, history: EventHistory, ...expect
     '3: credits.refunded 0',
   ],
   [
-    'a refund to an ended and a running cycle gives back what belongs to the running cycle',
+    'a refund to an ended and a running cycle gives back only the credits of the running cycle',
     [
       [0, add(10, { validityDays: 2 })],
       [0, add(10)],

@@ -1,10 +1,10 @@
 // Derives the events of an end user from postings and from the passage of time. The result depends only on the
-// postings and the settings, not on when or in how many steps the events are derived.
+// postings and the settings, not on when the events are derived, or in how many calls.
 //
-// Steps are processed in chronological order. At the same instant, credits expire and cycles renew first, then holds
-// lapse, then requests take effect. A renewal and the expiry of the previous period are one step, so that a renewed
-// balance is never reported as low. For each step, the balances before and after the step are compared with
-// the thresholds.
+// The events of each transaction and of each expiry are derived in one step. Steps are processed in chronological
+// order. At the same instant, credits expire and cycles renew first, then holds lapse, then requests take effect. For
+// each step, the balances before and after the step are compared with the thresholds. A renewal and the expiry of the
+// previous period are one step, so that the expiry alone is not reported as a low balance.
 
 import { hash } from 'node:crypto';
 import type { Amount } from '../ledger/amount.ts';
@@ -61,7 +61,7 @@ interface Step {
 
 interface Happened {
   readonly type: EventType;
-  /** Identifies the event among the events of its type. */
+  /** Identifies the event among the end user's events of its type. */
   readonly cause: string;
   readonly fields: Fields;
 }
@@ -113,8 +113,8 @@ class EndUserEvents {
 
   /**
    * Derives the events that time alone causes up to `until`. Stops before the next renewal or lapse, whose posting must
-   * be recorded first. Stops after `STEPS_MAX` steps as well, with a `dueAt` in the past: without this limit, an end
-   * user with thousands of ended cycles would block the event loop.
+   * be recorded first. Also stops after `STEPS_MAX` steps, with a `dueAt` in the past: without this limit, an end user
+   * with thousands of ended cycles would block the event loop.
    */
   wait(until: Instant): void {
     this.#passTo(Math.min(until, nextEventAt(this.#state) - 1), STEPS_MAX);
@@ -183,7 +183,7 @@ class EndUserEvents {
     });
   }
 
-  /** @param grant the credits of a grant; null if the step is not a grant */
+  /** @param grant the credits that the step grants; null if the step opens no cycle or period */
   #take({ at, cause, transactionId, after, change, changesNext, happened }: Step, grant: Amount | null = null): void {
     this.#at = Math.max(this.#at, at);
     this.#state = changesNext ? liveState(after, this.#at) : after;
@@ -311,7 +311,7 @@ function lostIn(postings: Transaction): Happened[] {
   });
 }
 
-/** The credits of a grant; null for other transactions, such as a refund, whose first posting opens no cycle. */
+/** The credits that a transaction grants; null if its first posting opens no cycle or period, as in a refund. */
 function grantOf([first]: Transaction): Amount | null {
   return isOpening(first) ? first.amount : null;
 }

@@ -23,7 +23,7 @@ export class Thresholds {
     this.#now = now;
   }
 
-  /** Lists the thresholds of one account or, if `account` is null, of all accounts, in the order of their creation. */
+  /** Lists the thresholds of one account or, if `account` is null, of all, sorted by account and then by creation. */
   list(account: number | null): Promise<readonly ListedThreshold[]> {
     return this.#database.queries
       .selectFrom('thresholds')

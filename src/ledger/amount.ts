@@ -3,7 +3,10 @@
 /** A whole number of credits: 1 to `AMOUNT_MAX` in a command, 0 to `AMOUNT_MAX` in a balance or a cycle. */
 export type Amount = number;
 
-/** 2^53−1: the largest integer that JSON parsers read exactly, and the largest balance of an end user. */
+/**
+ * 2^53−1: common JSON parsers read all integers up to this value exactly. Also the maximum balance of an end user,
+ * including the held credits.
+ */
 export const AMOUNT_MAX: Amount = Number.MAX_SAFE_INTEGER;
 
 export function isAmount(value: number): boolean {

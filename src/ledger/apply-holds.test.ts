@@ -76,8 +76,8 @@ const CLOSED: readonly (readonly [what: string, posting: Posting, remaining: num
   ['a capture of less than was held spends only the captured credits and returns the rest', capturing(HOLD, 4), 96],
   ['a capture of 0 credits returns all that was held', capturing(HOLD, 0), 100],
   ['a capture of more than was held also draws on the same cycle', capturing(HOLD, 25), 75],
-  ['a release returns what was held', releasing(HOLD), 100],
-  ['a lapse returns what was held', lapsing(HOLD), 100],
+  ['a release returns all that was held', releasing(HOLD), 100],
+  ['a lapse returns all that was held', lapsing(HOLD), 100],
 ];
 
 for (const [what, posting, remaining] of CLOSED) {
@@ -135,7 +135,7 @@ test('a capture or a release after a cycle has ended closes the hold and does no
       assert.deepEqual(apply(held, closing), { cycles: held.cycles, holds: [] });
 });
 
-test('a capture can spend more than it held of a running cycle that is not loaded', () => {
+test('a capture can spend more than was held of a running cycle that is not loaded', () => {
   const { holds } = HELD;
   assert.deepEqual(apply({ cycles: [MONTHLY], holds }, capturing(HOLD, 25)), stateOf(MONTHLY));
 });

@@ -146,7 +146,7 @@ function schedulePlan(cycles: Cycle[], posting: Posting): void {
   const index = runningIndexOf(cycles, { ...posting, terms: null });
   const cycle = cycles[index] as Cycle;
   assertInvariant(1, amount === 0 && held === 0, 'scheduling a plan moves no credits');
-  assertInvariant(3, renews(cycle), 'a plan is scheduled only after an active recurring cycle');
+  assertInvariant(3, renews(cycle), 'only a cycle that renews can have a scheduled plan');
   assertInvariant(4, terms !== null && terms.type === 'recurring', 'a scheduled plan has terms');
   assertPlan(terms.plan);
   cycles[index] = { ...cycle, next: { id, plan: terms.plan } };
@@ -194,7 +194,7 @@ function hold(draft: Draft, posting: Posting): void {
   const part = { cycleId, period, amount: held, end };
   const existing = draft.holds.find((each) => each.id === id);
   const isSame = existing === undefined || existing.expiresAt === holdExpiresAt;
-  assertInvariant(4, isSame, 'a hold expires at one instant');
+  assertInvariant(4, isSame, 'all postings of a hold have the same expiry');
   const others = draft.holds.filter((each) => each !== existing);
   draft.holds = inserted({ id, expiresAt: holdExpiresAt, parts: [...(existing?.parts ?? []), part] }, others);
 }
@@ -219,7 +219,7 @@ function closeHold(draft: Draft, posting: Posting): void {
     assertInvariant(1, hold !== undefined, `a ${kind} closes an open hold`);
     const part = hold.parts.find((each) => each.cycleId === cycleId && each.period === period);
     const isPart = part !== undefined && part.amount === -held && part.end === expiresAt;
-    assertInvariant(1, isPart, `a ${kind} returns what was held`);
+    assertInvariant(1, isPart, `a ${kind} closes a part of its hold in full`);
     const isLapsed = hold.expiresAt <= createdAt;
     assertInvariant(4, isLapsed === (kind === 'lapse'), 'a hold is open until it expires, and lapses then');
     if (kind === 'lapse')
@@ -234,7 +234,7 @@ function closeHold(draft: Draft, posting: Posting): void {
   if (held === 0) change(draft.cycles, posting, runningIndexOf(draft.cycles, posting));
   // If the cycle has ended, the state may not contain it.
   else if (!changeIfRunning(draft.cycles, posting) && expiresAt <= createdAt)
-    assertInvariant(1, amount >= held, 'a capture spends only held credits of an ended cycle');
+    assertInvariant(1, amount >= held, 'from an ended cycle, a capture spends only held credits');
 }
 
 /** Returns credits to the cycle that they came from, or opens a new cycle with credits from ended cycles. */

@@ -257,7 +257,7 @@ const LAPSES: readonly Row[] = [
   [
     'a lapse that is stored twice',
     { cycles: [BOUGHT], postings: [ADDED, HELD, LAPSED, LAPSED], now: LAPSE },
-    [4, by(LAPSED, 'touches the same cycle twice')],
+    [4, by(LAPSED, 'has two postings to the same period of a cycle')],
     [3, by(LAPSED, 'is a lapse that was not due')],
     [1, by(LAPSED, 'breaks the rule that a lapse closes an open hold')],
   ],
@@ -297,7 +297,7 @@ const CLOSINGS: readonly Row[] = [
   [
     'a capture of more than was held of an ended cycle',
     { cycles: [left(BOUGHT, 100, 10)], postings: [ADDED, KEPT, TOO_MUCH], now: END },
-    [1, by(TOO_MUCH, 'breaks the rule that a capture spends only held credits of an ended cycle')],
+    [1, by(TOO_MUCH, 'breaks the rule that from an ended cycle, a capture spends only held credits')],
     stillOpen(KEPT),
   ],
   [
@@ -348,7 +348,7 @@ const CLOSINGS: readonly Row[] = [
   [
     'a release that is stored twice',
     { cycles: [BOUGHT], postings: [ADDED, HELD, RELEASED, RELEASED], now: NOW },
-    [4, by(RELEASED, 'touches the same cycle twice')],
+    [4, by(RELEASED, 'has two postings to the same period of a cycle')],
     [1, by(RELEASED, 'breaks the rule that a release closes an open hold')],
   ],
 ];

@@ -207,7 +207,7 @@ for (const [what, posting, change, invariant, said] of ROWS) {
   });
 }
 
-test('the audit detects a wrong plan in a schedule only through the change of plan or the stored cycle that depends on that schedule', () => {
+test('the audit finds a wrong scheduled plan only if the plan has begun, or is still scheduled for a stored cycle', () => {
   const change = planned(REPLACED, { amount: 61 });
   const at = (posting: Posting) => WRITTEN.postings.findIndex((each) => each.transactionId === posting.transactionId);
   const find = (posting: Posting, changed: Partial<Posting>) =>
@@ -318,10 +318,10 @@ test('the audit finds a plan that was scheduled on a canceled cycle', () => {
       [0.2, stopCycle()],
     ],
   );
-  assert.match(messagesOf(stored), /a plan is scheduled only after an active recurring cycle/);
+  assert.match(messagesOf(stored), /only a cycle that renews can have a scheduled plan/);
 });
 
-test('the audit finds a change of plan after the schedule was canceled by a stop', () => {
+test('the audit finds a change of plan after a stop that canceled the scheduled plan', () => {
   const stored = edited(
     (postings) => {
       const place = postings.findIndex(({ kind }) => kind === 'change-plan');
@@ -345,7 +345,7 @@ test('the audit finds a change of plan after the schedule was canceled by a stop
   assert.match(messagesOf(stored), /is a change of plan that was not due/);
 });
 
-test('the audit accepts the rollover of credits whose hold has lapsed, and reports it if the hold was still open', () => {
+test('the audit accepts a rollover of credits whose hold had lapsed, and finds a rollover of credits that were still held', () => {
   const start: History = [[0, startCycle(50, { validityDays: 1, rolloverMax: 50 })]];
   const lapsed = written([...start, [0.1, holdFor(10, 0.5)], [1, settling()]]);
   const open = written([...start, [0.1, holdFor(10, 1)], [1, settling()]]);

@@ -1,4 +1,4 @@
-// The audit accepts a random history that Scrip wrote, and finds any single change to that history.
+// The audit accepts a random history that Scrip wrote, and finds single changes to that history.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -111,7 +111,7 @@ const HOLD_FIELDS: { readonly [Field in keyof Hold]: Other<Hold, Field> } = {
 
 type PostingField = Exclude<keyof Posting, 'transactionId' | 'actor' | 'note'>;
 
-/** Only the hash chain detects changes to other fields. */
+/** Only the hash chain detects changes to other fields, and changes that `isFound` excludes. */
 const POSTING_FIELDS: { readonly [Field in PostingField]: Other<Posting, Field> } = {
   cycleId: ({ cycleId }, all) => otherId(cycleId, all),
   period: ({ period }) => deltas.map((delta) => period + delta),
@@ -214,7 +214,7 @@ for (const [field, other] of Object.entries(HOLD_FIELDS)) {
 }
 
 for (const [field, other] of Object.entries(POSTING_FIELDS)) {
-  test(`in a random history, the audit finds any change to the field ${field} of a posting`, () => {
+  test(`in a random history, the audit finds any change to the field ${field} of a posting that makes the history invalid`, () => {
     const any = changes(({ postings }) => postings, field as PostingField, other as Other<Posting, PostingField>);
     fc.assert(
       fc.property(any, ({ all, place, changed }) => {
@@ -230,7 +230,7 @@ function isDeletionFound(posting: Posting, all: Stored): boolean {
   return (isAmountChecked(posting, all) && isPlanChecked(posting, all)) || posting.held !== 0;
 }
 
-test('in a random history, the audit finds any missing or duplicate cycle or posting', () => {
+test('in a random history, the audit finds any missing or duplicate cycle, any duplicate posting, and any missing posting that affects the stored cycles or holds', () => {
   fc.assert(
     fc.property(written, fc.nat(), (all, random) => {
       const { cycles, postings } = all;

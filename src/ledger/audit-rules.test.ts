@@ -76,7 +76,7 @@ const AMOUNTS: readonly Row[] = [
     'a cycle with one credit less than the sum of its postings',
     { cycles: [left(BOUGHT, 89)], postings: [ADDED, FIRST_DRAW], now: NOW },
     [1, `${CYCLE} is stored with remaining 89; its postings say 90`],
-    [2, 'the active balance is 89, but its postings sum to 90'],
+    [2, 'the cycles that have not ended have 89 remaining credits, but their postings sum to 90'],
   ],
   [
     'an ended cycle with one credit less than the sum of its postings',
@@ -111,7 +111,7 @@ const AMOUNTS: readonly Row[] = [
     'an addition without its cycle',
     { cycles: [], postings: [ADDED], now: NOW },
     [1, `${CYCLE} is not stored`],
-    [2, 'the active balance is 0, but its postings sum to 100'],
+    [2, 'the cycles that have not ended have 0 remaining credits, but their postings sum to 100'],
   ],
 ];
 
@@ -189,7 +189,7 @@ const RENEWALS: readonly Row[] = [
   [
     'a renewal that is stored twice',
     { cycles: [NEXT], postings: [STARTED, RENEWED, RENEWED], now: END + DAY_MS },
-    [4, by(RENEWED, 'touches the same cycle twice')],
+    [4, by(RENEWED, 'has two postings to the same period of a cycle')],
     [3, by(RENEWED, 'is a renewal that was not due')],
     [3, by(RENEWED, 'breaks the rule that a period starts when the previous period ends')],
   ],
@@ -263,9 +263,9 @@ const TRANSACTIONS: readonly Row[] = [
     [4, by(ADDED, 'has the kind add, but the actor renewal')],
   ],
   [
-    'a transaction that touches a cycle twice',
+    'a transaction with two postings to the same cycle',
     { cycles: [left(BOUGHT, 90)], postings: [ADDED, MORE, AGAIN], now: NOW },
-    [4, by(AGAIN, 'touches the same cycle twice')],
+    [4, by(AGAIN, 'has two postings to the same period of a cycle')],
   ],
   [
     'a transaction with two notes',
@@ -308,6 +308,7 @@ test('the audit finds a balance that is one credit over 2^53−1', () => {
   const [most, one] = [oneTime({ amount: AMOUNT_MAX, validityDays: 1 }, 2), oneTime({ amount: 1, validityDays: 1 }, 3)];
   assert.deepEqual(findings({ cycles: [most], postings: [opening(most)], now: NOW }), []);
   const both = { cycles: [most, one], postings: [opening(most), opening(one)], now: NOW };
-  assert.deepEqual(findings(both), [[2, 'the active balance is 9007199254740992, which exceeds 2^53−1']]);
+  const message = 'the cycles that have not ended have 9007199254740992 remaining credits, more than 2^53−1';
+  assert.deepEqual(findings(both), [[2, message]]);
   assert.deepEqual(findings({ ...both, now: END }), [], 'credits of ended cycles do not count');
 });

@@ -1,5 +1,5 @@
-// The audit accepts a ledger that Scrip wrote, and finds any single change to that ledger. The tests apply each change
-// to every cycle, hold or posting in turn.
+// The audit accepts a ledger that Scrip wrote, and finds single changes to that ledger. The tests apply each change to
+// all cycles, holds or postings that it makes wrong, one at a time.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -57,7 +57,11 @@ test('a finding consists of the end user, the invariant, and a message about wha
   const { id } = cycle;
   assert.deepEqual(findingsOf(stored), [
     { invariant: 1, user: ADA, message: `cycle ${id} is stored with remaining 1; its postings say 0` },
-    { invariant: 2, user: ADA, message: 'the active balance is 57, but its postings sum to 56' },
+    {
+      invariant: 2,
+      user: ADA,
+      message: 'the cycles that have not ended have 57 remaining credits, but their postings sum to 56',
+    },
   ]);
 });
 
@@ -315,7 +319,7 @@ test('the audit finds that a stored cycle is missing', () => {
   }
 });
 
-test('the audit finds that a posting is missing', () => {
+test('the audit finds that a posting is missing if the posting affects the stored cycles or holds', () => {
   for (const [place, posting] of written().postings.entries()) {
     const stored = written();
     if (!isAmountChecked(posting, stored) && posting.held === 0) continue;

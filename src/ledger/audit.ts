@@ -37,7 +37,10 @@ export interface AuditedEndUser {
   readonly cycles: readonly Cycle[];
   /** All stored holds, in the order in which they lapse. */
   readonly holds: readonly Hold[];
-  /** All postings, oldest first. The audit reads each posting once and keeps only refunds in memory. */
+  /**
+   * All postings, oldest first. The audit reads each posting once. It keeps only refunds and the postings of the
+   * current transaction in memory.
+   */
   readonly postings: Iterable<Posting>;
   /** Returns the postings of a transaction; none if it does not exist. */
   readonly find: (id: TransactionId) => readonly Posting[];
@@ -60,13 +63,13 @@ export function* audit(audited: AuditedEndUser, now: Instant): Generator<Finding
 }
 
 /**
- * Above this number of cycles, the audit removes ended cycles from its state. Otherwise, an end user with thousands of
- * ended cycles would be slow to check.
+ * The audit removes ended cycles from its state whenever the number of cycles has doubled and has grown by more than
+ * this number. Otherwise, an end user with thousands of ended cycles would be slow to check.
  */
 const PRUNED_ABOVE = 32;
 
 class AuditFold {
-  /** The sum of the postings to cycles that have not ended. */
+  /** The sum of the postings to periods that have not ended. */
   unexpired = 0n;
   readonly #stored: Map<string, Cycle>;
   readonly #now: Instant;
@@ -192,7 +195,7 @@ function* faultsWithin(before: readonly Posting[], posting: Posting): Generator<
   if (first === undefined) return;
   const { cycleId, period } = posting;
   if (before.some((each) => each.cycleId === cycleId && each.period === period))
-    yield [4, 'touches the same cycle twice'];
+    yield [4, 'has two postings to the same period of a cycle'];
   if (posting.actor !== first.actor || posting.kind !== first.kind) yield [4, 'has conflicting actors or kinds'];
   if (posting.note !== first.note) yield [4, 'has two notes'];
   if (posting.reference !== first.reference) yield [4, 'refers to two transactions'];
@@ -254,10 +257,11 @@ function* holdDifferences(expected: readonly Hold[], stored: readonly Hold[]): G
 }
 
 function* faultsOfBalance(cycles: readonly Cycle[], unexpired: bigint, now: Instant): Generator<Fault> {
-  let balance = 0n;
-  for (const cycle of cycles) if (!hasEnded(cycle, now)) balance += BigInt(cycle.remaining);
-  if (balance !== unexpired) yield [2, `the active balance is ${balance}, but its postings sum to ${unexpired}`];
-  if (balance > BigInt(AMOUNT_MAX)) yield [2, `the active balance is ${balance}, which exceeds 2^53−1`];
+  let remaining = 0n;
+  for (const cycle of cycles) if (!hasEnded(cycle, now)) remaining += BigInt(cycle.remaining);
+  const credits = `the cycles that have not ended have ${remaining} remaining credits`;
+  if (remaining !== unexpired) yield [2, `${credits}, but their postings sum to ${unexpired}`];
+  if (remaining > BigInt(AMOUNT_MAX)) yield [2, `${credits}, more than 2^53−1`];
   const active = cycles.filter(isActiveRecurring);
   if (active.length > 1) yield [3, `${active.length} recurring cycles are active at once`];
 }

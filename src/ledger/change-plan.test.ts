@@ -51,7 +51,7 @@ test('a scheduled plan changes nothing until a millisecond before the end of the
   const scheduled = ledger.accept(later(1_000));
   const id = scheduled.transactionId as string;
   const plan: Plan = { amount: 1_000, validityDays: 3, validityMonths: null, rolloverMax: 0 };
-  assert.deepEqual(scheduled.cycle, { ...daily, next: { id, plan } }, 'the answer is the current cycle');
+  assert.deepEqual(scheduled.cycle, { ...daily, next: { id, plan } }, 'the outcome contains the current cycle');
   assert.deepEqual(cyclesAt(ledger.state, END - 1), [{ ...daily, next: { id, plan } }]);
   const start = { period: 0, type: 'recurring', status: 'active', held: 0, start: END, plan, next: null } as const;
   const expected: Cycle = { ...start, id: renewalId(id, END), amount: 1_000, remaining: 1_000, end: END + 3 * DAY_MS };
@@ -122,7 +122,11 @@ test('a plan that is scheduled when no cycle is active begins at once', () => {
   const stopped = withDaily();
   stopped.accept(stopCycle());
   assert.equal(stopped.accept(later(7)).cycle?.start, NOW);
-  assert.equal(balanceAt(stopped.state, NOW).balance, 107, 'beside what is left of the canceled cycle');
+  assert.equal(
+    balanceAt(stopped.state, NOW).balance,
+    107,
+    'in addition to the remaining credits of the canceled cycle',
+  );
   assertSound(stopped);
 });
 

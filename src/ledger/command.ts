@@ -33,7 +33,7 @@ export function isSameEndUser(a: EndUserKey, b: EndUserKey): boolean {
 export interface Idempotency {
   /** 1 … 255 characters. */
   readonly key: string;
-  /** The id of this request. A replayed response has the id of the first request. */
+  /** The id of this request. A replayed refusal shows the id of the first request. */
   readonly requestId: string;
 }
 
@@ -44,7 +44,7 @@ interface Request extends EndUserKey {
   readonly note?: Note | null;
 }
 
-/** A grant of credits that are valid for a number of days or for a number of months; the other number is null. */
+/** A grant of credits that are valid for a number of days or of months. The other number is null or absent. */
 interface Grant extends Request {
   readonly amount: Amount;
   readonly validityDays: number | null;

@@ -221,11 +221,11 @@ const HELD: Rule = [1, 'the held credits are between 0 and the remaining credits
 const DAYS: Rule = [4, 'a cycle is valid for a whole number of days or of months'];
 const PLAN: Rule = [1, 'the credits of a plan and those that roll over are together at most 2^53−1'];
 const GRANT: Rule = [1, 'a period starts with the credits of its plan and at most `rolloverMax` more'];
-const NEXT_PLAN: Rule = [3, 'a plan is scheduled only after an active recurring cycle'];
+const NEXT_PLAN: Rule = [3, 'only a cycle that renews can have a scheduled plan'];
 const START: Rule = [4, 'the start of a cycle is a valid instant'];
 const ENDING: Rule = [4, 'a cycle ends when its validity is over'];
 const PERIOD: Rule = [3, 'periods are numbered from 0, and each period starts when the previous one ends'];
-const ONE_TIME: Rule = [3, 'a one-time cycle has one period, no rollover, and is never stopped'];
+const ONE_TIME: Rule = [3, 'a one-time cycle has one period and no rollover, and is never stopped'];
 
 function planned(change: Partial<Plan>): Pick<Cycle, 'plan'> {
   return { plan: { ...MONTHLY.plan, ...change } };

@@ -51,7 +51,7 @@ export interface Cycle {
   readonly next: ScheduledPlan | null;
 }
 
-/** The instant at which `/add` or `/start-cycle` created the cycle. All periods of a cycle share this instant. */
+/** The start of the first period, which is the same instant for all periods of the cycle. */
 export function createdAt(cycle: Cycle): Instant {
   return instantOf(cycle.id);
 }
@@ -183,10 +183,10 @@ const CYCLE_RULES: readonly (readonly [Invariant, sentence: string, holds: (cycl
   ],
   [
     3,
-    'a one-time cycle has one period, no rollover, and is never stopped',
+    'a one-time cycle has one period and no rollover, and is never stopped',
     (c) => c.type === 'recurring' || (c.period === 0 && c.plan.rolloverMax === 0 && c.status === 'active'),
   ],
-  [3, 'a plan is scheduled only after an active recurring cycle', (c) => c.next === null || renews(c)],
+  [3, 'only a cycle that renews can have a scheduled plan', (c) => c.next === null || renews(c)],
 ];
 
 /** The rules that a cycle breaks; none for a cycle that Scrip wrote. */

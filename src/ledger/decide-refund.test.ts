@@ -251,7 +251,7 @@ test('the refundable credits of a transaction are the spent credits that no refu
   assert.equal(refundable(), 18);
   ledger.now = NOW + DAY_MS;
   ledger.accept(refund(spent, 13, { validityDays: 7 }));
-  assert.equal(refundable(), 5, 'what a new cycle got counts once');
+  assert.equal(refundable(), 5, 'the credits of the new cycle count once');
   assert.equal(refundableOf({ postings: [], refunds: [] }), 0);
   assert.equal(refundableOf({ postings: ledger.find(ledger.cycles[0]?.id as string), refunds: [] }), 0, 'an addition');
 });

@@ -3,6 +3,8 @@
 //   open ──capture──▶ captured: the cost is spent, and the rest returns to the cycles that it came from
 //        ──release──▶ released: all credits return
 //        ──time─────▶ lapsed: all credits return
+//
+// Credits that return to a cycle that has ended expire at once.
 
 import assert from 'node:assert/strict';
 import type { Amount } from './amount.ts';

@@ -1,4 +1,5 @@
-// Idempotency records: all requests of an end user with the same key have the outcome of the first request.
+// Idempotency records: if a request for an end user is repeated with the same key, it gets the outcome of the first
+// request.
 
 import { hash } from 'node:crypto';
 import {

@@ -8,7 +8,8 @@ const INSTANT =
 const MINUTE_MS = 60_000;
 
 /**
- * How to round an instant that is more precise than a millisecond: up for a lower bound, down for an `as of` instant.
+ * How to round an instant that is more precise than a millisecond: `down` for the instants of balances, `up` for all
+ * others.
  */
 export type Rounding = 'up' | 'down';
 

@@ -29,23 +29,23 @@ test('credits are valid for 31 days if a request does not set a validity', () =>
 const ENDS: readonly (readonly [name: string, start: string, days: number, end: string])[] = [
   ['a day is 24 hours, to the millisecond', '2026-01-15T09:30:00.123Z', 1, '2026-01-16T09:30:00.123Z'],
   ['a day is 24 hours when clocks in Europe go forward', '2026-03-28T12:00:00.000Z', 1, '2026-03-29T12:00:00.000Z'],
-  ['a leap day is a day', '2028-02-28T00:00:00.000Z', 1, '2028-02-29T00:00:00.000Z'],
+  ['a leap day counts as a day', '2028-02-28T00:00:00.000Z', 1, '2028-02-29T00:00:00.000Z'],
   ['31 days from January 31 end in March', '2026-01-31T00:00:00.000Z', 31, '2026-03-03T00:00:00.000Z'],
   [
-    'an end a millisecond before the last instant is not changed',
+    'a cycle can end a millisecond before the last instant of the year 9999',
     '9999-12-30T23:59:59.998Z',
     1,
     '9999-12-31T23:59:59.998Z',
   ],
-  ['an end at the last instant is not changed', '9999-12-30T23:59:59.999Z', 1, '9999-12-31T23:59:59.999Z'],
+  ['a cycle can end at the last instant of the year 9999', '9999-12-30T23:59:59.999Z', 1, '9999-12-31T23:59:59.999Z'],
   [
-    'an end a millisecond past the last instant is moved to the last instant',
+    'a cycle that would end in the first millisecond after the year 9999 ends a millisecond earlier',
     '9999-12-31T00:00:00.000Z',
     1,
     '9999-12-31T23:59:59.999Z',
   ],
   [
-    'an end far beyond the last instant is moved to the last instant',
+    'a cycle that would end long after the year 9999 ends at the last instant of that year',
     '2026-01-15T09:30:00.123Z',
     VALIDITY_DAYS_MAX,
     '9999-12-31T23:59:59.999Z',

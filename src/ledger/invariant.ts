@@ -1,11 +1,12 @@
 // The invariants of the ledger, with the numbers that `scrip verify` reports.
 //
-//   1  Until a cycle ends, its postings sum to its remaining credits and to its held credits, and
-//      0 <= held <= remaining <= amount. Closing a hold reduces `held` by exactly its credits, and no more is
-//      refunded than was spent.
-//   2  The active balance is the sum over the cycles that have not ended, and equals the sum of their postings.
+//   1  Until a period ends, the amounts of its postings sum to its remaining credits, and their `held` sums to its held
+//      credits. Always, 0 <= held <= remaining <= amount. Closing a hold reduces `held` by exactly the credits of the
+//      hold. Refunds never exceed the spent credits.
+//   2  The balance is the sum of the spendable credits of all cycles that have not ended. The balance and the held
+//      credits of these cycles are together the sum of their postings, and at most 2^53−1.
 //   3  An end user has at most one active recurring cycle, and each of its periods starts when the previous one ends.
-//   4  A posting never changes, and the times of an end user never go backwards.
+//   4  A posting never changes, and the times of an end user's postings never go backwards.
 
 import { AssertionError } from 'node:assert/strict';
 

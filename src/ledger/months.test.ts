@@ -124,7 +124,7 @@ for (const day of [1, 28, 29, 30, 31]) {
 }
 
 for (const months of [1, 2, 3, 6, 7, 12, 13, 120]) {
-  test(`if the validity is ${months} in months, each period lasts that number of months and starts when the previous one ends`, () => {
+  test(`if the validity in months is ${months}, each period lasts that number of months and starts when the previous one ends`, () => {
     const cycle = monthly(dayOf(2026, 0, 31), months);
     for (let count = 0; count < 30; count++) {
       const { start, end } = periodAt(cycle, count);
@@ -138,7 +138,7 @@ function lastDayOfMonth(months: number): Instant {
   return Date.UTC(2026, months + 1, 0, 9, 30, 0, 123);
 }
 
-test('the formula for missed periods of months gives the same number as counting them, also near the last instant', () => {
+test('for a validity in months, the formula for missed periods gives the same number as counting them, also near the last instant', () => {
   const starts = fc.oneof(
     fc.integer({ min: 0, max: Date.UTC(2200, 0, 1) }),
     fc.integer({ min: 0, max: 400 }).map((month) => Date.UTC(2026, month + 1, 0)),

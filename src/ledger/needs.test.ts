@@ -51,24 +51,25 @@ function storesSomething(command: Command): boolean {
 
 for (const [what, command, canCreate, allHolds, transaction = null] of COMMANDS) {
   const holds = allHolds ? 'all open holds' : 'only the holds that are due';
-  test(`${what} without a key needs no idempotency record, ${holds} and ${transaction ? 'a' : 'no'} transaction`, () => {
+  const wanted = transaction ? `${holds} and the refunded transaction` : holds;
+  test(`${what} without an idempotency key needs ${wanted}, but no idempotency record`, () => {
     const needed = { idempotencyKey: null, canCreate, allHolds, transaction };
     assert.deepEqual(needs(command), needed);
     assert.deepEqual(needs({ ...command, idempotency: null }), needed);
   });
 
-  test(`${what} with a key needs the idempotency record of its key, and can create an end user`, () => {
+  test(`${what} with an idempotency key needs the record of the key, and can store data for an unknown end user`, () => {
     const needed = { idempotencyKey: 'order-4711', canCreate: true, allHolds, transaction };
     assert.deepEqual(needs({ ...command, ...KEYED }), needed);
   });
 
-  test(`${what} stores ${canCreate ? 'data' : 'nothing'} for an end user without a history, and with a key stores its outcome`, () => {
+  test(`${what} stores ${canCreate ? 'data' : 'nothing'} for an unknown end user, and with an idempotency key stores its outcome`, () => {
     assert.equal(storesSomething(command), canCreate);
     assert.equal(storesSomething({ ...command, ...KEYED }), true);
   });
 }
 
-test('a settle command needs only the holds that are due, and cannot create an end user', () => {
+test('a settle command needs only the holds that are due, and stores nothing for an unknown end user', () => {
   const needed = { idempotencyKey: null, canCreate: false, allHolds: false, transaction: null };
   assert.deepEqual(needs(settling()), needed);
   assert.equal(storesSomething(settling()), false);

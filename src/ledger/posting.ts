@@ -8,8 +8,8 @@ import type { TransactionId } from './transaction-id.ts';
 
 /**
  * Postings of the kinds `schedule-plan`, `stop-cycle`, `hold`, `release` and `lapse` neither grant nor spend credits;
- * the API does not list them among the transactions. `renew`, `change-plan` and `lapse` are automatic events;
- * `change-plan` starts a scheduled plan. The OpenAPI document lists the kinds in this order.
+ * the API lists their transactions only if a request filters by their kind. `renew`, `change-plan` and `lapse` are
+ * automatic events; `change-plan` starts a scheduled plan. The OpenAPI document lists the kinds in this order.
  */
 export const POSTING_KINDS = [
   'add',
@@ -44,8 +44,8 @@ export const CHANGE_ACTOR: Actor = 'change';
 export const LAPSE_ACTOR: Actor = 'lapse';
 
 /**
- * The type and plan of the cycle or period that a posting opens. The other properties of the cycle are computed from
- * the other fields of the posting.
+ * The type and plan of the cycle or period that a posting opens, or of the cycle that it schedules. The other
+ * properties of the cycle are computed from the other fields of the posting.
  */
 export interface CycleTerms {
   readonly type: CycleType;
@@ -134,7 +134,7 @@ export function isOpening({ terms, kind }: Pick<Posting, 'terms' | 'kind'>): boo
   return terms !== null && kind !== 'schedule-plan';
 }
 
-/** Whether the API lists postings of this kind among the transactions. */
+/** Whether the API lists transactions of this kind by default. */
 export function isListed(kind: PostingKind): boolean {
   return !UNLISTED.has(kind);
 }
@@ -146,13 +146,13 @@ export function isByTime(kind: PostingKind): boolean {
 
 const UNLISTED: ReadonlySet<PostingKind> = new Set(['schedule-plan', 'stop-cycle', 'hold', 'release', 'lapse']);
 
-/** The sum of the postings of one request, renewal or change of plan. */
+/** The sum of the postings of one request or automatic event. */
 export interface Transaction {
   readonly id: TransactionId;
   readonly kind: PostingKind;
   readonly amount: number;
   readonly createdAt: Instant;
-  /** The latest end among the cycles whose credits changed. */
+  /** The latest end among the cycles whose credits changed; if none changed, the end of the first cycle. */
   readonly expiresAt: Instant;
   readonly actor: Actor;
   readonly note: Note | null;

@@ -55,7 +55,7 @@ for (const late of [0, 1, 31 * DAY_MS - 1]) {
   });
 }
 
-test('the remaining credits of a period are not carried over to the next', () => {
+test('without a rollover, the remaining credits of a period are not carried over to the next', () => {
   for (const remaining of [0, 1, 99, 100])
     assert.equal(settle(stateOf({ ...MONTHLY, remaining }), END, EVENTS_MAX).state.cycles[0]?.remaining, 100);
 });
@@ -236,10 +236,10 @@ test('settling a few events at a time gives the same result as settling all of t
       const postings: Posting[] = [];
       let step = settle(state, now, eventsMax);
       for (; !step.isComplete; step = settle(step.state, now, eventsMax)) {
-        assert(step.postings.length >= eventsMax, 'a lapse with several postings is entered whole');
+        assert(step.postings.length >= eventsMax, 'a lapse with several postings is applied whole');
         const last = step.postings.at(-1)?.transactionId;
         const before = step.postings.filter(({ transactionId }) => transactionId !== last).length;
-        assert(before < eventsMax, 'no event is entered once the limit is reached');
+        assert(before < eventsMax, 'no event is applied once the limit is reached');
         assert.equal(isSettled(step.state, now), false);
         postings.push(...step.postings);
       }

@@ -56,7 +56,7 @@ export interface AccountTables {
   };
   /** The event log; see `EventLog`. */
   readonly events: {
-    /** Numbers the events of each bucket in ascending order. On SQLite, there is only one bucket. */
+    /** Numbers the events of each part in ascending order. Only a ledger on Citus has several parts. */
     readonly event: Generated<number>;
     readonly account: number;
     readonly id: string;
@@ -125,6 +125,9 @@ export interface AccountDatabase extends AsyncDisposable {
    * its own queries, since writers of the ledger may be waiting for the transaction.
    */
   alone<Result>(work: (queries: AccountQueries) => Promise<Result>): Promise<Result>;
-  /** Runs `work` in a transaction that does not wait for the disk, so a crash of the machine may undo it. */
+  /**
+   * Runs `work` in a transaction that does not wait for the disk, so a crash of the database server or its machine may
+   * undo it.
+   */
   relaxed<Result>(work: (queries: AccountQueries) => Promise<Result>): Promise<Result>;
 }

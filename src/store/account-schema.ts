@@ -47,14 +47,14 @@ CREATE TABLE api_keys (
   hint TEXT NOT NULL,
   name TEXT NOT NULL DEFAULT '' CHECK (length(name) <= ${KEY_NAME_CHARACTERS_MAX}),
   created_at ${instant} NOT NULL,
-  -- Actors: a user of the console, or the operator.
+  -- created_by and revoked_by are actors: a user of the console, or the operator.
   created_by TEXT NOT NULL CHECK (created_by <> ''),
   revoked_at ${instant},
   revoked_by TEXT CHECK ((revoked_by IS NULL) = (revoked_at IS NULL)),
   last_used_at ${instant}
 ) ${options};
 
--- Imported files of grants, each with its progress, which is stored in the same transaction as the grants.
+-- Imported files of grants. The progress of an import is stored in the same transaction as its grants.
 CREATE TABLE imports (
   import_id INTEGER PRIMARY KEY,
   account INTEGER NOT NULL REFERENCES accounts,
@@ -91,10 +91,11 @@ CREATE TABLE webhook_endpoints (
   -- Null unless the endpoint is paused. The reason is a sentence.
   paused_at ${instant},
   paused_because TEXT CHECK ((paused_because IS NULL) = (paused_at IS NULL)),
-  -- Every event up to this position was delivered or is in webhook_pending. Null until the first delivery: then the
-  -- endpoint receives the events that were recorded since it was created.
+  -- Scrip is done with every event up to this position: it has delivered the event, given it up, or put it into
+  -- webhook_pending, or did not have to send it. While the position is null, Scrip begins with the events that were
+  -- recorded after the endpoint was created.
   position TEXT,
-  -- Counts the changes that the process which delivers to the endpoint must see.
+  -- Increases with each change that the delivering process must notice.
   revision INTEGER NOT NULL DEFAULT 0,
   -- The process that delivers to the endpoint, until its lease ends.
   leased_by TEXT,
@@ -102,7 +103,8 @@ CREATE TABLE webhook_endpoints (
 ) ${options};
 CREATE INDEX webhook_endpoints_of_account ON webhook_endpoints (account);
 
--- Events whose delivery has failed, and the later events of the same end users, which must not overtake them.
+-- Events that wait for a delivery: events whose delivery has failed; the later events of the same end users, which must
+-- not overtake them; test events; and events that a user sends again.
 CREATE TABLE webhook_pending (
   endpoint_id INTEGER NOT NULL REFERENCES webhook_endpoints ON DELETE CASCADE,
   -- The order in which the events of an end user are delivered.
@@ -164,7 +166,7 @@ CREATE TABLE console_password_resets (
 ) ${options};
 CREATE INDEX console_password_resets_of_user ON console_password_resets (user_id);
 
--- A user is a member of one account.
+-- A user is a member of at most one account.
 CREATE TABLE console_members (
   user_id TEXT PRIMARY KEY REFERENCES console_users ON DELETE CASCADE,
   account INTEGER NOT NULL REFERENCES accounts,
@@ -182,8 +184,8 @@ CREATE TABLE console_invitations (
   used_at ${instant}
 ) ${options};
 
--- Users who have signed up or joined, and have not confirmed their address yet with the mailed link. Each has either an
--- invitation or the name of an account, which is new or being claimed.
+-- People who have signed up or accepted an invitation, but have not yet confirmed their address with the mailed link.
+-- Each row has either an invitation, or the name of the account that the person creates or claims.
 CREATE TABLE console_pending_users (
   token_sha256 TEXT PRIMARY KEY CHECK (length(token_sha256) = 64),
   email TEXT NOT NULL CHECK (email = lower(email)),

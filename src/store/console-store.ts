@@ -24,19 +24,25 @@ export interface OverviewDay {
   readonly started: bigint;
   /** Credits that were spent, minus refunds. */
   readonly spent: bigint;
-  /** Credits that were left in cycles at their end. They are counted at the end of the hour in which they expire. */
+  /**
+   * Credits that were left at the end of a cycle or period, including those that rolled over. They are counted at the
+   * end of the hour in which the cycle or period ends.
+   */
   readonly expired: bigint;
-  /** Credits that renewals and scheduled plans granted. */
+  /** Credits that renewals and scheduled plans granted, including those that rolled over. */
   readonly renewed: bigint;
   /** The number of transactions, not counting scheduled plans, stops, holds, releases and lapses. */
   readonly transactions: number;
 }
 
-/** The overview is derived from the feed, so it may be a second or two behind the ledger. */
+/** The overview is derived from the feed, so it may be behind the ledger: by a second or two, or longer under load. */
 export interface Overview {
-  /** The overview includes everything up to this instant. */
+  /** The overview includes everything up to this instant, except batches that were being committed during the read. */
   readonly asOf: Instant;
-  /** Accurate to the hour: credits that expire within the current hour count until the hour is over. */
+  /**
+   * The credits that are neither spent nor expired, accurate to the hour: credits that expire within the current hour
+   * count until the hour is over.
+   */
   readonly outstanding: bigint;
   /** Oldest first, today last. */
   readonly days: readonly OverviewDay[];
@@ -68,7 +74,11 @@ export interface ConsoleStore {
   /** @throws InvalidCursor (rejects) if the cursor is invalid; StoreFault, like the reads below */
   endUsers(account: number, request: ListRequest): Promise<EndUserPage>;
   endUserCounts(account: number): Promise<EndUserCounts>;
-  /** The latest transactions of the most recently active end users, latest first. @param limit 1 to `PAGE_ROWS_MAX` */
+  /**
+   * The latest transaction of each of the most recently active end users, latest first.
+   *
+   * @param limit 1 to `PAGE_ROWS_MAX`
+   */
   recent(account: number, limit: number): Promise<readonly AccountTransaction[]>;
   overview(account: number, request: OverviewRequest): Promise<Overview>;
 }
@@ -83,7 +93,7 @@ export function laterFirst(a: { readonly id: TransactionId }, b: { readonly id: 
 
 /** The first day and hour of the totals that an overview needs. */
 export function overviewStart(now: Instant, days: number): { readonly firstDay: number; readonly firstHour: number } {
-  assert(Number.isInteger(days) && days >= 1 && days <= OVERVIEW_DAYS_MAX, 'an overview is of 1 to 366 days');
+  assert(Number.isInteger(days) && days >= 1 && days <= OVERVIEW_DAYS_MAX, 'an overview has 1 to 366 days');
   const firstDay = Math.max(0, dayOf(now) - days + 1);
   return { firstDay, firstHour: hourOf(firstDay * DAY_MS) };
 }
@@ -93,7 +103,7 @@ type StoredExpiry = Pick<ExpiryTotal, 'hour' | 'credits'>;
 
 /**
  * @param totals of one account from `overviewStart` on, in any order; a day and kind may have several rows
- * @param now not before any event in the totals
+ * @param now not before any transaction in the totals
  */
 export function overviewOf(
   totals: { readonly daily: Iterable<StoredDaily>; readonly expiries: Iterable<StoredExpiry> },

@@ -11,7 +11,7 @@ function csvField(field: string | number | null): string {
 }
 
 /**
- * Spreadsheets run text that begins with one of these characters as a formula.
+ * Spreadsheets run text that begins with one of these characters as a formula, unless an apostrophe precedes the text.
  * https://owasp.org/www-community/attacks/CSV_Injection
  */
 const FORMULA = /^[=+\-@\t\r\n＝＋－＠]/;

@@ -120,7 +120,7 @@ interface Bound {
   readonly values: readonly Value[];
 }
 
-/** The bounds of a list in the column by which it is sorted first; null if the list is always empty. */
+/** The conditions that select the end users of a list; null if the list is always empty. */
 function rangeOf(list: EndUserList): { readonly from: Bound | null; readonly to: Bound | null } | null {
   switch (list.by) {
     case 'low-balance':

@@ -29,7 +29,7 @@ export interface LedgerEvent {
   /** `evt_` and 32 hexadecimal digits, computed from the cause: deriving the event again gives the same id. */
   readonly id: string;
   readonly type: EventType;
-  /** The instant at which the event happened. The event is stored a moment later. */
+  /** The instant at which the event happened. The event is stored later. */
   readonly at: Instant;
   /** The field `data` of the event in the API. */
   readonly data: EventData;
@@ -54,10 +54,7 @@ export interface EventSettings {
 
 /** The progress of event derivation for an end user. */
 export interface EventState {
-  /**
-   * All events up to this instant have been derived, and so have the events of all postings that earlier derivations
-   * received.
-   */
+  /** The instant up to which the events that time alone causes have been derived. */
   readonly at: Instant;
   /** The credits of the latest addition, cycle start or renewal; 0 if there was none. */
   readonly latestGrant: Amount;
@@ -72,8 +69,8 @@ export interface DerivationInput {
   /** The postings of whole transactions, oldest first. */
   readonly postings: readonly Posting[];
   /**
-   * Up to this instant, the end user has no postings other than `postings` and automatic events; null if no such
-   * instant is known.
+   * The instant up to which events that time alone causes may be derived. Up to this instant, all postings of the end
+   * user are known, except automatic events. Null if no such instant is known.
    */
   readonly until: Instant | null;
   readonly settings: EventSettings;
@@ -84,7 +81,7 @@ export interface Derivation {
   readonly events: readonly LedgerEvent[];
   readonly next: EventState;
   /**
-   * The next instant at which time alone causes an event; null if there is none, or if a renewal, a plan change or a
+   * The next instant at which time alone can cause an event; null if there is none, or if a renewal, a plan change or a
    * lapse is due by then.
    */
   readonly dueAt: Instant | null;
@@ -94,8 +91,8 @@ export interface Derivation {
 export type DeriveEvents = (input: DerivationInput) => Derivation;
 
 /**
- * A position in the events of an account, as text without spaces. New events never get an earlier position. The text
- * comes from clients, so the store checks it.
+ * A position in the event log, as text without spaces. A new event always comes after all positions that were returned
+ * before. The text comes from clients, so the store checks it.
  */
 export type EventPosition = string;
 
@@ -121,7 +118,10 @@ export interface EventPageRequest {
 export interface EventPage {
   /** In the order in which they were stored; for one end user, in the order in which they happened. */
   readonly events: readonly LoggedEvent[];
-  /** The position after the last event that the store read, even if its type was not requested. */
+  /**
+   * The position after which the next page begins. Events up to this position that are not on this page have types that
+   * were not requested.
+   */
   readonly position: EventPosition;
   readonly hasMore: boolean;
 }
@@ -143,7 +143,11 @@ export interface EventLog {
   deriveNext(derive: DeriveEvents): Promise<boolean>;
   /** @throws InvalidCursor (rejects) if `after` is not a position of this ledger, or StoreFault */
   page(account: number, request: EventPageRequest): Promise<EventPage>;
-  /** The position after the last event, of any account, that was recorded before `instant` by the machine's clock. */
+  /**
+   * The position after the last event, of any account, that was recorded before `instant`.
+   *
+   * @param instant real time, even if the ledger has a test clock
+   */
   positionBefore(instant: Instant): Promise<EventPosition>;
   /**
    * Deletes some of the events that were stored longer than `retentionMs` ago, in a short step.

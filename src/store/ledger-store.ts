@@ -11,7 +11,10 @@ import type { LoadedEndUser, PageCursor } from './loaded-end-user.ts';
 import type { TotalsKeeper } from './totals.ts';
 import type { HistoryPage, HistoryRequest } from './transaction-history.ts';
 
-/** The state contains at least the renewing cycle, from which the caller computes the due renewals. */
+/**
+ * The state contains at least the cycle that renews and, if its renewal is due, all holds. The caller computes the due
+ * renewals from this state.
+ */
 export interface TransactionPage extends LoadedEndUser {
   /** The stored transactions, latest first. The caller adds the renewals that are due but not stored yet. */
   readonly transactions: readonly Transaction[];
@@ -39,7 +42,7 @@ export interface StatesAt {
 /** The lanes of a store for writes. All commands of a batch belong to the same lane. */
 export interface Lanes {
   readonly count: number;
-  /** The number of batches that the store takes at the same time, each from a different lane. */
+  /** The number of lanes that may have batches in flight at the same time. */
   readonly atOnce: number;
   /** The index, from 0, of the lane for all commands of this end user. */
   of(user: EndUserKey): number;
@@ -64,7 +67,7 @@ export interface LedgerStore {
    * batch; send the command again.
    *
    * @param onDecided called once the store can take the next batch of the lane, possibly before this batch is on stable
-   * storage; the next batch then sees the effects of this batch, or fails with it and is retried
+   * storage. The next batch sees the effects of this batch; if this batch fails, the next one is decided without them.
    * @throws StoreFault, which applies to all of the commands
    */
   write(commands: readonly Command[], onDecided: () => void): Promise<readonly (Outcome | null)[]>;

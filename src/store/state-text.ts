@@ -15,7 +15,7 @@ import type { EndUserState } from '../ledger/state.ts';
 const TRANSACTIONS = 128;
 
 /**
- * If an end user has more cycles and holds than this, snapshots are stored less often, so that they never need more
+ * If an end user has this many cycles and holds or more, snapshots are stored less often, so that they do not need more
  * space than the postings.
  */
 const CYCLES_AT_FULL_RATE = 16;

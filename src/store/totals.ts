@@ -16,7 +16,7 @@ export interface DailyTotal {
   transactions: number;
 }
 
-/** The credits that expire in one hour: the sum of what is left in all cycles that end in this hour. */
+/** The credits that are left in all cycles and periods that end in one hour, including those that roll over. */
 export interface ExpiryTotal {
   readonly account: number;
   /** Hours since 1970. */

@@ -1,6 +1,6 @@
 // Decides to which URLs and IP addresses webhooks may be sent. URLs come from customers. Without this check, a customer
 // could reach services inside the network of the operator. A host name may resolve to another address at any time, so
-// request.ts checks the address again at each connection.
+// request.ts checks the addresses of the host for each new connection.
 
 import ipaddr from 'ipaddr.js';
 
@@ -13,7 +13,10 @@ export interface AddressRules {
 
 export const URL_CHARACTERS_MAX = 2_048;
 const LOOPBACK_NAME = /^(?:.+\.)?localhost\.?$/i;
-/** Other special ranges are never allowed. For example, cloud providers serve credentials at link-local addresses. */
+/**
+ * Other special ranges, except loopback, are never allowed. For example, cloud providers serve credentials at
+ * link-local addresses.
+ */
 const PRIVATE_RANGES = new Set(['private', 'uniqueLocal', 'carrierGradeNat']);
 
 /** @returns a sentence that says why webhooks must not be sent to the URL; null if the URL is allowed */

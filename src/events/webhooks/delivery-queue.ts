@@ -20,7 +20,7 @@ export interface QueuedEvent {
   body: string | null;
   /** The place in webhook_pending; null if the event is not stored there. */
   place: number | null;
-  /** The failed attempts. */
+  /** The number of failed attempts. */
   attempts: number;
   firstAttemptAt: Instant | null;
   nextAttemptAt: Instant;
@@ -204,7 +204,7 @@ export class DeliveryQueue {
     return event;
   }
 
-  /** Whether an event waits for its own retry, or for an earlier event of the same end user. */
+  /** Whether an event waits for a retry, or for an earlier event of the same end user that has failed or is stored. */
   #isBlocked(event: QueuedEvent): boolean {
     const head = this.#headOf(event.endUserId);
     return head.attempts > 0 || (head !== event && head.place !== null);

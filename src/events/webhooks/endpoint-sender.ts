@@ -2,11 +2,11 @@
 // the changes of all senders.
 //
 //   sending ⇄ down (5 failures in a row: reads no more events and tries one event at a time)
-//      ↓ drain(): a change by a user, a lost lease, or the process stops
+//      ↓ drain(): a change by a user, a pause, or the process stops; abandon(): a lost lease or a removed endpoint
 //   draining → idle, when no request is in flight; then the sender is discarded
 //
-// The stored position moves past an event only if the event is delivered or stored as pending. A crash therefore loses
-// no event, but some events are delivered again.
+// The stored position moves past an event only if the event is delivered, given up, or stored as pending. A crash
+// therefore loses no event, but some events are delivered again.
 
 import { setImmediate } from 'node:timers/promises';
 import type { Instant } from '../../ledger/instant.ts';

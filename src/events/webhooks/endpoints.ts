@@ -40,7 +40,7 @@ export interface NewEndpoint {
 }
 
 export interface EndpointSummary {
-  /** The number of events that wait for a retry, or for an earlier event of the same end user. */
+  /** The number of events in `webhook_pending`. */
   readonly pending: number;
   /** The time of the earliest attempt to deliver an event that is still pending; null if there was no attempt. */
   readonly oldestPendingAt: Instant | null;
@@ -134,7 +134,7 @@ export class Endpoints {
     return rows.map((row) => ({ ...endpointOf(row, this.#now()), accountName: row.accountName }));
   }
 
-  /** @param account null for all accounts, as in the following methods */
+  /** @param account null to find an endpoint of any account, as in the following methods */
   async find(account: number | null, id: number): Promise<Endpoint | null> {
     const row = await this.#database.queries
       .selectFrom('webhook_endpoints')

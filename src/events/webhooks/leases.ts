@@ -51,7 +51,7 @@ export class Leases {
   readonly #process: string;
   readonly #terms: LeaseTerms | null;
 
-  /** @param terms null if only this process serves the ledger: then leases never end */
+  /** @param terms null if only this process serves the ledger: it then leases all endpoints, without a time limit */
   constructor(database: AccountDatabase, process: string, terms: LeaseTerms | null) {
     this.#database = database;
     this.#process = process;

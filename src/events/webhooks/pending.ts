@@ -9,7 +9,7 @@ export interface NewPending {
   /** Empty for events that do not belong to an end user. */
   readonly endUserId: string;
   readonly body: string;
-  /** Absent, like the next two fields, if there was no attempt to deliver the event yet. */
+  /** This field and the next two may be absent if there was no attempt to deliver the event yet. */
   readonly attempts?: number;
   readonly firstAttemptAt?: Instant | null;
   readonly nextAttemptAt?: Instant;

@@ -1,5 +1,5 @@
-// Sends one webhook by HTTP. Endpoints belong to customers, so they are not trusted: the address is checked when the
-// connection is made, no redirect is followed, and the duration and the size of the response are bounded.
+// Sends webhooks by HTTP. Endpoints belong to customers, so they are not trusted: the address is checked when the
+// connection is made, no redirect is followed, and the duration of an attempt and the size of the response are bounded.
 
 import { lookup } from 'node:dns/promises';
 import http from 'node:http';
@@ -210,7 +210,7 @@ function statusError(status: number): string {
   return `The endpoint responded with status ${status}.`;
 }
 
-/** Uses the code of an error, but never the message, which may contain the URL. */
+/** Except for `RefusedAddress`, uses only the code of an error, because the message may contain the URL. */
 function errorSentence(error: unknown): string {
   if (error instanceof RefusedAddress) return error.message;
   const code = (error as NodeJS.ErrnoException).code ?? 'no HTTP response';

@@ -66,7 +66,7 @@ export class SecretBox {
 
 /**
  * @param key 64 hexadecimal digits; null to read the key from `file`, which is created if it does not exist
- * @throws UnusableSecret if the file does not contain a key
+ * @throws UnusableSecret if `key` or the content of the file is not a key
  */
 export function openSecretBox({ key, file }: { readonly key: string | null; readonly file: string }): SecretBox {
   return new SecretBox(key ?? keyIn(file));

@@ -1,5 +1,6 @@
 // Limits how many webhooks this process sends at once. If the process is short of CPU time, the gate also limits how
-// many it sends per second, so that the ledger goes first. Senders enter in the order in which they call `enter`.
+// many it sends per second, so that webhooks do not delay requests. Senders enter in the order in which they call
+// `enter`.
 
 import { LOAD } from '../../batching/load.ts';
 

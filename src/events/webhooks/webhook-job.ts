@@ -111,7 +111,10 @@ export class WebhookJob {
     }, NUDGE_MS);
   }
 
-  /** The age of the oldest event that this process has not delivered yet; 0 if there is none. */
+  /**
+   * The age of the oldest event that the senders of this process have read but not delivered; 0 if there is none. For
+   * an event from `webhook_pending`, the age is the time since the first attempt.
+   */
   oldestAgeMs(): number {
     const instants = [...this.#senders.values()].map((sender) => sender.oldestAt()).filter((at) => at !== null);
     const oldest = instants.reduce<Instant | null>((min, at) => (min === null || at < min ? at : min), null);
