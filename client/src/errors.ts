@@ -79,7 +79,10 @@ export class CycleAlreadyActive extends ScripError {
   }
 }
 
-/** The balance would exceed 2^53−1 credits; `available` credits can still be added. Nothing was added. */
+/**
+ * The balance would exceed 2^53−1 credits, now or at the next renewal; `available` credits can still be added. Nothing
+ * was changed.
+ */
 export class BalanceTooLarge extends ScripError {
   readonly requested: number;
   readonly available: number;

@@ -187,9 +187,10 @@ export class Scrip {
   }
 
   /**
-   * Previews `startCycle`: returns what the request would change now, without changing anything.
+   * Previews `startCycle`: returns what the request would change now, without changing anything. If `startCycle` would
+   * be refused, the preview throws the same error.
    *
-   * @throws {CycleAlreadyActive} if `startCycle` would be refused
+   * @throws {CycleAlreadyActive} if a cycle is active and the request does not have `on_active`
    */
   previewChange(request: PreviewChangeRequest, { signal }: ReadOptions = {}): Promise<Preview> {
     return exchange(this.#connection, { method: 'POST', path: '/preview-change', body: request, signal });
@@ -218,7 +219,7 @@ export class Scrip {
    * Spends the cost of the work, and closes the hold. The rest of the held credits returns to the balance.
    *
    * @throws {HoldNotFound} if the hold was captured or released, has lapsed, or does not exist
-   * @throws {InsufficientFunds} if the hold and the balance do not cover `amount`; the hold stays open
+   * @throws {InsufficientFunds} if the hold and the balance together do not cover `amount`; the hold stays open
    */
   capture(request: CaptureRequest, options: WriteOptions = {}): Promise<Written<Capture>> {
     return this.#write('/capture', request, options);

@@ -4,7 +4,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type CommitResult, type GroupCommit, NotBegun } from '../../batching/group-commit.ts';
 import type { Accepted, Idempotency, Refusal, StopCycle, WriteCommand } from '../../ledger/command.ts';
 import { isNote, NOTE_LENGTH_MAX, type Note } from '../../ledger/posting.ts';
-import { StoreFault } from '../../store/store-fault.ts';
+import { type FaultCode, StoreFault } from '../../store/store-fault.ts';
 import { endUserOf } from '../admission/admit.ts';
 import { connectionOf } from '../admission/connections.ts';
 import { IDEMPOTENCY_KEY_MAX } from '../limits.ts';
@@ -75,7 +75,7 @@ export function submit<Asked extends WriteCommand>(
   respond: (command: Asked, accepted: Accepted) => string,
 ): void {
   const answer = (result: CommitResult) => {
-    if (result instanceof StoreFault) return sendProblem(reply, result.code);
+    if (result instanceof StoreFault) return sendFault(reply, result.code);
     if (result instanceof NotBegun) return sendNotBegun(reply, result);
     if (result.replayOf !== undefined) reply.header('idempotent-replayed', 'true');
     if (result.refused !== null)
@@ -84,6 +84,12 @@ export function submit<Asked extends WriteCommand>(
     sendJson(reply, respond(command, result));
   };
   commit.submit(command, answer, connectionOf(request.raw.socket));
+}
+
+/** Logs the request id for `Internal`, whose text refers to it. The reason of a fault is logged once, by service.ts. */
+function sendFault(reply: FastifyReply, code: FaultCode): void {
+  if (code === 'Internal') reply.log.error({ fault: code, request_id: reply.request.id }, 'a write failed');
+  sendProblem(reply, code);
 }
 
 export function particularsOf({ kind, endUser }: WriteCommand, refusal: Refusal): Particulars {

@@ -276,7 +276,7 @@ const FAULTS: readonly (readonly [code: FaultCode, status: number])[] = [
 ];
 
 for (const [code, status] of FAULTS) {
-  test(`if the store fails with ${code}, every write returns ${status}, and the reason is logged once but not returned`, async () => {
+  test(`if the store fails with ${code}, every write returns ${status}, the reason is logged once but not returned, and a line with the request ID is logged only for Internal`, async () => {
     const reason = `disk 7 of ${someone()} is on fire`;
     const write = mock.method(scrip.service.stores.ledger, 'write', () => Promise.reject(new StoreFault(code, reason)));
     try {
@@ -290,6 +290,8 @@ for (const [code, status] of FAULTS) {
           'no Retry-After if a retry could execute the write twice',
         );
         assert(!reply.text.includes(reason), reply.text);
+        const isLogged = scrip.log.some((line) => line.includes(`"request_id":"${reply.body.request_id}"`));
+        assert.equal(isLogged, code === 'Internal', 'only the text of Internal refers to the log');
       }
     } finally {
       write.mock.restore();
