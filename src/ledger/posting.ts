@@ -181,3 +181,8 @@ export function transactionOf(postings: readonly [ListedPosting, ...ListedPostin
 export function movedBy({ kind, amount, createdAt, expiresAt }: ListedPosting): number {
   return kind === 'refund' && expiresAt <= createdAt ? 0 : amount;
 }
+
+/** The credits of a renewal that rolled over from the period that ended; 0 for all other postings. */
+export function rolledOverBy({ kind, amount, terms }: Pick<Posting, 'kind' | 'amount' | 'terms'>): number {
+  return kind === 'renew' && terms !== null ? amount - terms.plan.amount : 0;
+}

@@ -3,7 +3,7 @@
 
 import type { EndUserKey } from '../ledger/command.ts';
 import { DAY_MS, HOUR_MS } from '../ledger/instant.ts';
-import { isListed, movedBy, type Posting, type PostingKind } from '../ledger/posting.ts';
+import { isListed, movedBy, type Posting, type PostingKind, rolledOverBy } from '../ledger/posting.ts';
 
 /** The total of all transactions of one kind that one actor made on one day (UTC). */
 export interface DailyTotal {
@@ -16,7 +16,7 @@ export interface DailyTotal {
   transactions: number;
 }
 
-/** The credits that are left in all cycles and periods that end in one hour, including those that roll over. */
+/** The credits that are left in all cycles and periods that end in one hour, except those that have rolled over. */
 export interface ExpiryTotal {
   readonly account: number;
   /** Hours since 1970. */
@@ -76,10 +76,14 @@ export class TotalsSum {
     this.#previousUser = user;
     const day = dayOf(posting.createdAt);
     const hour = hourOf(posting.expiresAt);
-    this.addDaily({ account, day, kind, actor, credits: BigInt(movedBy(posting)), transactions: isFirst ? 1 : 0 });
+    const rolledOver = rolledOverBy(posting);
+    const credits = BigInt(movedBy(posting) - rolledOver);
+    this.addDaily({ account, day, kind, actor, credits, transactions: isFirst ? 1 : 0 });
     // Count postings to ended cycles, too. Credits that are captured after the end of their cycle have not expired.
     // Credits that are refunded after the end of their cycle have expired.
     this.addExpiry({ account, hour, credits: BigInt(posting.amount) });
+    // A renewal is created when the previous period ends. Credits that roll over have not expired then.
+    if (rolledOver > 0) this.addExpiry({ account, hour: hourOf(posting.createdAt), credits: BigInt(-rolledOver) });
   }
 
   subtract({ daily, expiries }: Totals): void {

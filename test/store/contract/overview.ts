@@ -5,7 +5,7 @@ import { AMOUNT_MAX } from '../../../src/ledger/amount.ts';
 import { DAY_MS, HOUR_MS } from '../../../src/ledger/instant.ts';
 import type { Overview, OverviewDay } from '../../../src/store/console-store.ts';
 import type { Contract, ContractLedger } from '../store-contract.ts';
-import { EndUser, NOON } from '../temporary-ledger.ts';
+import { daysPlan, EndUser, NOON } from '../temporary-ledger.ts';
 
 const DAYS = { days: 30 };
 const UNKNOWN_ACCOUNT = 4_040;
@@ -144,6 +144,23 @@ function days({ itInTime }: Contract): void {
       assert.deepEqual(await at(NOON + DAY_MS + HOUR_MS), [0n, 10n]);
     },
   );
+
+  itInTime('Credits that roll over count neither as renewed nor as expired', async (ledger) => {
+    const { account } = ledger;
+    const ada = new EndUser(account, 1);
+    await ledger.write([ada.startPlan(daysPlan(100, 1, 30)), ada.subtract(20)]);
+    ledger.wall += DAY_MS + HOUR_MS;
+    await ledger.write([ada.settle()]);
+    const { outstanding, days } = await overviewOf(ledger, account, { days: 2 });
+    assert.equal(outstanding, 130n);
+    assert.deepEqual(
+      days.map(({ started, spent, renewed, expired }) => ({ started, spent, renewed, expired })),
+      [
+        { started: 100n, spent: 20n, renewed: 0n, expired: 0n },
+        { started: 0n, spent: 0n, renewed: 100n, expired: 50n },
+      ],
+    );
+  });
 
   itInTime('A renewal that is stored late is counted on the day on which it was due', async (ledger) => {
     const { account } = ledger;

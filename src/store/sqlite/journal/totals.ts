@@ -15,6 +15,8 @@ export const TOTALS = 'totals';
  */
 const POSTINGS_MAX = 1_024;
 
+/** `rolledOverBy` in SQL. The text form of the terms begins with `recurring/` and the amount of the plan. */
+const ROLLED_OVER = `iif(p.kind = 'renew', p.amount - CAST(substr(p.terms, ${'recurring/'.length + 1}) AS INTEGER), 0)`;
 const UNLISTED = POSTING_KINDS.filter((kind) => !isListed(kind)).map((kind) => `'${kind}'`);
 const NEW_POSTINGS = `p.posting > ?1 AND p.posting <= ?2 AND p.kind NOT IN (${UNLISTED})`;
 
@@ -41,15 +43,19 @@ export class TotalsWriter {
     this.#daily = prepare(
       db,
       `SELECT p.account, p.created_at / ${DAY_MS} AS day, p.kind, p.actor,
-         CAST(sum(iif(p.kind = 'refund' AND p.expires_at <= p.created_at, 0, p.amount)) AS TEXT),
+         CAST(sum(iif(p.kind = 'refund' AND p.expires_at <= p.created_at, 0, p.amount) - ${ROLLED_OVER}) AS TEXT),
          count(*) FILTER (WHERE q.transaction_id IS NOT p.transaction_id OR q.end_user IS NOT p.end_user)
        FROM postings AS p LEFT JOIN postings AS q ON q.posting = p.posting - 1
        WHERE ${NEW_POSTINGS} GROUP BY p.account, day, p.kind, p.actor`,
     );
+    // Credits that roll over no longer expire in the hour in which the previous period ended, when the renewal begins.
     this.#expiries = prepare(
       db,
       `SELECT p.account, p.expires_at / ${HOUR_MS} AS hour, CAST(sum(p.amount) AS TEXT)
-       FROM postings AS p WHERE ${NEW_POSTINGS} GROUP BY p.account, hour`,
+       FROM postings AS p WHERE ${NEW_POSTINGS} GROUP BY p.account, hour
+       UNION ALL
+       SELECT p.account, p.created_at / ${HOUR_MS} AS hour, CAST(-sum(${ROLLED_OVER}) AS TEXT)
+       FROM postings AS p WHERE ${NEW_POSTINGS} AND p.kind = 'renew' GROUP BY p.account, hour HAVING sum(${ROLLED_OVER}) > 0`,
     );
     this.#getDaily = prepare(
       db,
