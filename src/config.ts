@@ -269,7 +269,7 @@ function tracingSettings(environment: NodeJS.ProcessEnv): TracingSettings | null
     endpoint,
     headers: traceHeaders(environment),
     resource: { ...resource, 'service.name': name },
-    ratio: sampledRatio(sampler, environment.OTEL_TRACES_SAMPLER_ARG),
+    ratio: sampledRatio(sampler, environment.OTEL_TRACES_SAMPLER_ARG || '1'),
     followsParent: sampler.startsWith('parentbased_'),
   };
 }
@@ -300,7 +300,7 @@ function traceHeaders(environment: NodeJS.ProcessEnv): Record<string, string> {
 const ROOT_SAMPLERS = ['always_on', 'always_off', 'traceidratio'];
 const SAMPLERS = [...ROOT_SAMPLERS, ...ROOT_SAMPLERS.map((root) => `parentbased_${root}`)];
 
-function sampledRatio(sampler: string, argument = '1'): number {
+function sampledRatio(sampler: string, argument: string): number {
   const kind = oneOf('OTEL_TRACES_SAMPLER', sampler, SAMPLERS).replace(/^parentbased_/, '');
   if (kind !== 'traceidratio') return kind === 'always_on' ? 1 : 0;
   const ratio = Number(argument);

@@ -10,7 +10,7 @@ import type { Stores } from './store/stores.ts';
 /**
  * Opens the store for serving. No other process may serve the same SQLite file.
  *
- * @param testClock if true, the ledger must have a test clock, and a new ledger gets one
+ * @param testClock if true, the ledger must have a test clock, and a new ledger gets one; if false, it must not have one
  * @param wall replaces the machine's clock, in milliseconds since 1970; for tests, on SQLite only
  * @throws CannotOpen
  */

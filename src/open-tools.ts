@@ -1,5 +1,4 @@
-// Opens the ledger that DATABASE_URL selects, for everything except serving: API keys, verification, copies, backups
-// and exports.
+// Opens a ledger for everything except serving: API keys, verification, copies, backups, exports and imports.
 
 import type { Database } from './config.ts';
 import { deriveEvents } from './events/derive.ts';

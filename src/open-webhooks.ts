@@ -13,7 +13,7 @@ import { VERSION } from './version.ts';
  * Opens the `SecretBox` for the secrets of webhooks. If no key is set and the key file does not exist, creates the
  * file.
  *
- * @throws UnusableSecret
+ * @throws UnusableSecret, CannotOpen
  */
 export function openWebhookSecrets({ database, events }: Pick<Config, 'database' | 'events'>): SecretBox {
   const file = database.kind === 'file' ? `${database.path}.key` : DEFAULT_LEDGER.replace(/\.db$/, '.key');

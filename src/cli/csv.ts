@@ -82,7 +82,8 @@ export class CsvReader {
       case 'closing':
         if (character === '"') this.#add(character, 'quoted');
         else if (character === ',') this.#endField();
-        else if (character !== '\r') throw new InvalidCsv(this.#line, 'a closing quote must be followed by a comma');
+        else if (character !== '\r')
+          throw new InvalidCsv(this.#line, 'a closing quote must be followed by a comma or a line break');
     }
   }
 

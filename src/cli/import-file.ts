@@ -58,7 +58,9 @@ export class ImportFile {
   constructor(path: string) {
     this.#path = path;
     const status = statSync(path, { throwIfNoEntry: false });
-    if (!status?.isFile()) throw new CannotOpen(`File ${path} does not exist.`);
+    if (status === undefined) throw new CannotOpen(`File ${path} does not exist.`);
+    // A pipe could not be read twice.
+    if (!status.isFile()) throw new CannotOpen(`${path} is not a regular file.`);
     this.#status = status;
   }
 
@@ -183,7 +185,8 @@ function rowOf({ line, fields }: CsvRecord, { columns }: Header, errors: FileErr
   if (!/^[1-9]\d{0,15}$/.test(field('amount')) || amount > AMOUNT_MAX)
     errors.add(line, 'amount', `${shown(field('amount'))} is not a whole number from 1 to ${AMOUNT_MAX}`);
   const note = field('note') === '' ? null : field('note');
-  if (note !== null && !isNote(note)) errors.add(line, 'note', `not valid text of 1 to ${NOTE_LENGTH_MAX} characters`);
+  if (note !== null && !isNote(note))
+    errors.add(line, 'note', `must have at most ${NOTE_LENGTH_MAX} characters, none of them U+0000`);
   const validity = validityOf(line, { expiresAt: field('expires_at'), days: field('validity_days') }, errors);
   return validity === null || errors.count > before ? null : { line, endUser, amount, validity, note };
 }

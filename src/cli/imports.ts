@@ -107,11 +107,11 @@ function printResult({ id, rows, granted }: LedgerImport, { hasInstants }: Check
   );
   if (hasInstants)
     process.stdout.write(
-      'Credits with an expires_at are valid until then and up to 24 hours longer: the ledger counts whole days.\n',
+      'Credits with an expires_at stay valid for up to 24 hours after that instant, because the ledger counts whole days.\n',
     );
   if (granted === rows) return;
   process.stderr.write(
-    `${counted(rows - granted, 'row')} not granted; see the lines above or the output of an earlier run.\n`,
+    `${counted(rows - granted, 'row')} not granted; each run lists the first ${LISTED_MAX} rows that it did not grant.\n`,
   );
   process.exitCode = 1;
 }

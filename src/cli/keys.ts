@@ -71,7 +71,7 @@ function keyName(text: string): string {
   return name;
 }
 
-/** Control characters would break lists and logs. */
+/** Control characters would break the tables that commands print. */
 function refuseControlCharacters(name: string): void {
   if (!/^[^\p{Cc}\p{Cs}\u2028\u2029]*$/u.test(name))
     throw new InvalidArgumentError('Must not contain control characters.');

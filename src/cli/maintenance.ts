@@ -2,10 +2,11 @@
 
 import { readFileSync } from 'node:fs';
 import type { Command } from 'commander';
+import { databaseOf } from '../config.ts';
 import type { Finding } from '../ledger/audit.ts';
 import { InvariantViolation } from '../ledger/invariant.ts';
 import { CannotOpen } from '../store/store-fault.ts';
-import { digestsIn, instantText, lineOf, type PostingsDigest } from '../store/tools/ledger-digest.ts';
+import { DIGESTS_MAX, digestsIn, instantText, lineOf, type PostingsDigest } from '../store/tools/ledger-digest.ts';
 import type { LedgerTools } from '../store/tools/ledger-tools.ts';
 import { counted, OutputClosed, printLine } from './output.ts';
 import { type CreateOption, createOption, withLedger, withNewLedger } from './with-ledger.ts';
@@ -24,7 +25,7 @@ export function addMaintenanceCommands(program: Command): void {
     .command('migrate')
     .description('migrate the ledger to the schema of this version')
     .addOption(createOption())
-    .option('--totals', "also rebuild the console's totals from the postings")
+    .option('--totals', "also rebuild the console's totals and lists from the postings")
     .action(migrate);
 }
 
@@ -34,7 +35,9 @@ async function migrate({ totals, create }: CreateOption & { totals?: true }): Pr
     if (!totals) return;
     await tools.rebuildTotals();
     process.stdout.write(
-      'On PostgreSQL, the totals and lists are now rebuilt. For a ledger file, a running server rebuilds them.\n',
+      databaseOf(process.env).kind === 'file'
+        ? 'A running server, or the next one, rebuilds the totals and lists in the background.\n'
+        : 'The totals and lists are rebuilt.\n',
     );
   });
 }
@@ -115,6 +118,8 @@ function readDigests(file: string): readonly PostingsDigest[] {
   }
   const digests = digestsIn(text);
   if (digests === null)
-    throw new CannotOpen(`${file} is not a digest file: every line must be a line that \`scrip digest\` printed.`);
+    throw new CannotOpen(
+      `${file} is not a digest file: it must contain 1 to ${DIGESTS_MAX} lines, each printed by \`scrip digest\`.`,
+    );
   return digests;
 }

@@ -36,7 +36,7 @@ Settings (environment variables) and their defaults:
   SMTP_URL                       (smtp://… or smtps://…; with MAIL_FROM, the console sends mail)
   EVENT_RETENTION_DAYS    30     (how long events are kept)
   WEBHOOK_ALLOW_PRIVATE   no     (yes: webhooks may be sent to private addresses)
-  WEBHOOK_KEY                    (key that encrypts the secrets of webhooks; a file beside the ledger if empty)
+  WEBHOOK_KEY                    (key that encrypts the secrets of webhooks; Scrip keeps one in a file if empty)
 
 PostgreSQL only: DATABASE_LANES, DATABASE_PREPARED, DATABASE_CITUS, DATABASE_SHARDS,
 DATABASE_ACCEPT_UNSAFE.
@@ -87,13 +87,16 @@ function warnOfMisspelledSettings(): void {
 /** Errors whose message already tells the operator what to do. */
 const EXPLAINED = [CannotOpen, CopyStopped, ImportStopped, InvalidSetting, UnusableSecret];
 
+/** The system calls of Node.js that fail if the process may not use an address. */
+const LISTENING: ReadonlySet<string | undefined> = new Set(['listen', 'bind']);
+
 /** Returns a sentence for an error that the operator can correct, and the stack of any other error. */
 function explain(error: unknown): string {
   if (EXPLAINED.some((kind) => error instanceof kind)) return (error as Error).message;
   if (error instanceof StoreFault) return `The database failed (${error.message}); try again.`;
-  const { code, message, stack } = error as NodeJS.ErrnoException;
+  const { code, syscall, message, stack } = error as NodeJS.ErrnoException;
   if (code === 'EADDRINUSE') return `Address already in use (${message}); set a different PORT or HOST.`;
-  if (code === 'EACCES' || code === 'EADDRNOTAVAIL')
+  if (code === 'EADDRNOTAVAIL' || (code === 'EACCES' && LISTENING.has(syscall)))
     return `Cannot listen on this address (${message}); set a different PORT or HOST.`;
   return stack ?? String(error);
 }

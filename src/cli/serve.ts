@@ -1,5 +1,5 @@
 // `scrip serve`: runs the service until SIGTERM or SIGINT, in this process or in several worker processes. With
-// --first-key, it also prints an API key and a link to the console.
+// --first-key, it also prints the first API key and a link to the console.
 
 import cluster from 'node:cluster';
 import { existsSync } from 'node:fs';
@@ -68,7 +68,7 @@ async function serveFromWorkers(config: Config, count: number, firstKey: boolean
   if (database.kind === 'file') {
     throw new InvalidSetting('--processes requires PostgreSQL: set DATABASE_URL=postgres://…, or omit --processes.');
   }
-  // Create or migrate the ledger before the workers start, since they must not do so at the same time.
+  // Open the ledger before the workers start: if it cannot be opened, the error is printed once, not by every worker.
   await (await openTools(database, { create: true, testClock })).tools.close();
   const started = startProcesses(count, (pid) =>
     process.stderr.write(`Process ${pid} exited; starting a replacement.\n`),

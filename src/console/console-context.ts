@@ -39,7 +39,7 @@ export interface ConsoleOptions {
   readonly settings: ConsoleSettings;
   readonly openDatabase: () => Promise<AccountDatabase>;
   readonly webhooks: {
-    /** Called when a page first needs webhooks. @throws UnusableSecret */
+    /** Called when a page first needs webhooks. @throws UnusableSecret, CannotOpen */
     readonly openSecrets: () => SecretBox;
     readonly rules: AddressRules;
   };

@@ -138,7 +138,7 @@ const ERRORS: readonly (readonly [what: string, text: string, error: RegExp])[] 
   [
     'a note of 501 characters',
     row({ note: 'x'.repeat(501) }),
-    /^line 2, column note: not valid text of 1 to 500 characters$/,
+    /^line 2, column note: must have at most 500 characters, none of them U\+0000$/,
   ],
   ['an unclosed quote', `${HEADER}\n${ADA},5,,31,"a\nb\n`, /^line 2: a field has an opening quote but no closing/],
   [
@@ -154,7 +154,7 @@ const ERRORS: readonly (readonly [what: string, text: string, error: RegExp])[] 
   [
     'text after a closing quote',
     `${HEADER}\n${ADA},5,,31,"a"b\n`,
-    /^line 2: a closing quote must be followed by a comma$/,
+    /^line 2: a closing quote must be followed by a comma or a line break$/,
   ],
 ];
 
@@ -170,13 +170,13 @@ test('scrip import counts all errors in its file and lists the first twenty', as
   assert.deepEqual([errors.count, errors.first.length, errors.first.at(-1)?.line], [60, 20, 11]);
 });
 
-test('scrip import rejects a file that does not exist or is not UTF-8', async () => {
+test('scrip import rejects a file that does not exist, is not a regular file or is not UTF-8', async () => {
   await assert.rejects(checked(Buffer.from([0x61, 0xff, 0x0a])), {
     name: 'CannotOpen',
     message: /is not UTF-8 text\.$/,
   });
   assert.throws(() => new ImportFile(join(temporaryFolder(), 'none.csv')), { message: /^File .* does not exist\.$/ });
-  assert.throws(() => new ImportFile(temporaryFolder()), { message: /^File .* does not exist\.$/ });
+  assert.throws(() => new ImportFile(temporaryFolder()), { message: / is not a regular file\.$/ });
 });
 
 const ROWS = `\uFEFFnote,amount,end_user_id,validity_days,expires_at\r

@@ -114,7 +114,10 @@ describe('scrip import', { ...options, concurrency: COMMANDS_AT_ONCE }, () => {
     const path = join(temporaryFolder(), 'balances.csv');
     writeFileSync(path, `end_user_id,amount,expires_at\n${endUser(1)},5,2126-01-01T00:00:00Z\n`);
     const { stdout } = await scrip([...IMPORT, path], ledgerAt(file));
-    assert.match(stdout, /\nCredits with an expires_at are valid until then and up to 24 hours longer: .*\n$/);
+    assert.match(
+      stdout,
+      /\nCredits with an expires_at stay valid for up to 24 hours after that instant, because .*\n$/,
+    );
   });
 
   test('without --another, scrip import refuses a second file for the same account', async () => {

@@ -1,7 +1,7 @@
 // Tests `scrip webhook`, `scrip threshold` and `scrip expiring-notice` on SQLite and PostgreSQL.
 
 import assert from 'node:assert/strict';
-import { existsSync, statSync } from 'node:fs';
+import { existsSync, mkdirSync, statSync } from 'node:fs';
 import { after, describe, test } from 'node:test';
 import { EVENT_TYPES } from '../../src/store/event-log.ts';
 import { PostgresServer } from '../store/postgres/postgres-server.ts';
@@ -145,6 +145,18 @@ describe('webhooks on the command line', { concurrency: COMMANDS_AT_ONCE }, () =
     const other = await withAccount({ ...ledgerAt(temporaryFile()), WEBHOOK_KEY: KEY });
     await run(other, ...ADD);
     assert(!existsSync(`${other.DATABASE_URL?.slice('file:'.length)}.key`), 'WEBHOOK_KEY replaces the file');
+  });
+
+  test('if the key file cannot be read, the commands for webhooks print one line that names the file and WEBHOOK_KEY', async () => {
+    const file = temporaryFile();
+    const environment = await withAccount(ledgerAt(file));
+    mkdirSync(`${file}.key`);
+    await assertOneLine(
+      ADD,
+      environment,
+      /^The key that encrypts webhook secrets cannot be kept in .*\.key \(EISDIR.*\); .*, or set WEBHOOK_KEY\.$/,
+    );
+    await run({ ...environment, WEBHOOK_KEY: KEY }, ...ADD);
   });
 
   test('if their arguments are wrong, the commands for webhooks and events print one sentence that says what to correct', async () => {

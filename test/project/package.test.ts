@@ -232,6 +232,11 @@ describe('the deployment files', () => {
     });
   }
 
+  test('in compose.yaml, the file system of Scrip is read-only, so compose.yaml sets the key of the webhook secrets', () => {
+    assert.match(read('compose.yaml'), /^ {4}read_only: true$/m);
+    assert.match(read('compose.yaml'), /^ {6}WEBHOOK_KEY: \$\{WEBHOOK_KEY:\?/m);
+  });
+
   test('the health check of the Docker image fails if /readyz does not return 200 or does not respond', async (t) => {
     const [, code] = /CMD \["node", "-e", "(.+)"\]/.exec(read('Dockerfile')) ?? [];
     assert(code);

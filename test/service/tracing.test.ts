@@ -6,7 +6,7 @@ import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { json } from 'node:stream/consumers';
 import { describe, mock, type TestContext, test } from 'node:test';
-import { InvalidSetting, readConfig } from '../../src/config.ts';
+import { InvalidSetting, readConfig, SETTING_NAMES } from '../../src/config.ts';
 import { type Service, startService } from '../../src/service.ts';
 import { createApiKey } from '../../src/store/key-store.ts';
 import { StoreFault } from '../../src/store/store-fault.ts';
@@ -292,6 +292,12 @@ test('an unknown trace sampler is rejected with an error that quotes it and list
   assert.throws(() => readConfig(environment), {
     message: `OTEL_TRACES_SAMPLER is "parentbased_some"; it must be one of ${kinds}, ${parentBased}.`,
   });
+});
+
+test('an empty setting has the same effect as a setting that is not set', () => {
+  const empty = Object.fromEntries(SETTING_NAMES.map((name) => [name, '']));
+  const traced = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4318', OTEL_TRACES_SAMPLER: 'traceidratio' };
+  for (const set of [{}, traced]) assert.deepEqual(readConfig({ ...empty, ...set }), readConfig(set));
 });
 
 const WRONG: readonly (readonly [name: string, value: string])[] = [

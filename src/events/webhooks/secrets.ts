@@ -4,6 +4,7 @@
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
+import { CannotOpen } from '../../store/store-fault.ts';
 import { NewFile } from '../../store/tools/new-file.ts';
 
 const SECRET_BYTES = 24;
@@ -66,15 +67,24 @@ export class SecretBox {
 
 /**
  * @param key 64 hexadecimal digits; null to read the key from `file`, which is created if it does not exist
- * @throws UnusableSecret if `key` or the content of the file is not a key
+ * @throws UnusableSecret if `key` or the content of the file is not a key; CannotOpen if the file cannot be created or
+ * read
  */
 export function openSecretBox({ key, file }: { readonly key: string | null; readonly file: string }): SecretBox {
   return new SecretBox(key ?? keyIn(file));
 }
 
 function keyIn(file: string): string {
-  if (!existsSync(file)) createKey(file);
-  const key = readFileSync(file, 'utf8').trim();
+  let key = '';
+  try {
+    if (!existsSync(file)) createKey(file);
+    key = readFileSync(file, 'utf8').trim();
+  } catch (error) {
+    const { message } = ((error as Error).cause ?? error) as Error;
+    throw new CannotOpen(
+      `The key that encrypts webhook secrets cannot be kept in ${file} (${message}); give Scrip access to this file, or set WEBHOOK_KEY.`,
+    );
+  }
   if (KEY.test(key)) return key;
   throw new UnusableSecret(`${file} must contain a key of 64 hexadecimal digits. Restore it, or set WEBHOOK_KEY.`);
 }

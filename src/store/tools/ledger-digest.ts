@@ -129,7 +129,7 @@ const LINE =
   /^scrip-digest-1 at=(?<at>\S+) end_users=(?<endUsers>\d{1,15}) postings=(?<postings>\d{1,15}) through=(?<through>[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}) sha256=(?<sha256>[0-9a-f]{64})$/;
 
 /** Enough lines for hourly digests over a year. */
-const LINES_MAX = 10_000;
+export const DIGESTS_MAX = 10_000;
 
 /** Returns a digest as a line of text that an operator can store. */
 export function lineOf({ through, endUsers, postings, sha256 }: PostingsDigest): string {
@@ -145,11 +145,11 @@ export function instantText(through: string): string {
  * Empty lines are ignored.
  *
  * @returns the digest in each line; null if a line is not a digest, if there are no lines, or if there are more than
- * `LINES_MAX`
+ * `DIGESTS_MAX`
  */
 export function digestsIn(text: string): readonly PostingsDigest[] | null {
   const lines = text.split(/\r?\n/).filter((line) => line.trim() !== '');
-  if (lines.length === 0 || lines.length > LINES_MAX) return null;
+  if (lines.length === 0 || lines.length > DIGESTS_MAX) return null;
   const digests = lines.map(digestOf);
   return digests.every((digest) => digest !== null) ? digests : null;
 }

@@ -34,6 +34,7 @@ export class NewFile implements Disposable {
       this.#letSignalsEnd();
       throw new CannotOpen(
         `${file} cannot be written (${(error as Error).message}); choose a folder that you can write to.`,
+        { cause: error },
       );
     }
   }
