@@ -30,7 +30,7 @@ export interface RefundRequest {
   readonly transaction_id: string;
   /** The number of credits to refund; if absent, all credits that have not been refunded yet. */
   readonly amount?: number;
-  /** Applies to refunded credits of cycles that have ended. These credits return in a new one-time cycle with this validity, in days of 24 hours. If null or absent, these credits do not return, and the response counts them as `expired`. */
+  /** Applies to refunded credits whose cycle or period has ended. These credits return in a new one-time cycle with this validity, in days of 24 hours. If null or absent, these credits do not return, and the response counts them as `expired`. */
   readonly validity_days?: number | null;
   /** Text that explains the request, such as the ID of an order or a job. Scrip stores the note with the transaction. The list of transactions includes notes if you request `details`. */
   readonly note?: string | null;
@@ -47,7 +47,7 @@ export interface StartCycleRequest {
   readonly validity_months?: number | null;
   /** The maximum number of unused credits that roll over to the next period at each renewal. If 0 or absent, no credits roll over. */
   readonly rollover_max?: number;
-  /** What to do if a cycle is active. `replace`: stop the active cycle and start the new cycle in one step; the credits of the stopped cycle stay usable until the end of its period. `at_period_end`: at the end of the current period, start the new cycle instead of renewing the active one. If `on_active` is absent, the request is refused with `CycleAlreadyActive`. */
+  /** What to do if a recurring cycle is active; has no effect otherwise. `replace`: stop the active cycle and start the new cycle in one step; the credits of the stopped cycle stay usable until the end of its period. `at_period_end`: at the end of the current period, start the new cycle instead of renewing the active one. If `on_active` is absent and a cycle is active, the request is refused with `CycleAlreadyActive`. */
   readonly on_active?: 'replace' | 'at_period_end';
   /** Text that explains the request, such as the ID of an order or a job. Scrip stores the note with the transaction. The list of transactions includes notes if you request `details`. */
   readonly note?: string | null;
@@ -102,7 +102,7 @@ export interface PreviewChangeRequest {
   readonly validity_months?: number | null;
   /** The maximum number of unused credits that roll over to the next period at each renewal. If 0 or absent, no credits roll over. */
   readonly rollover_max?: number;
-  /** What to do if a cycle is active. `replace`: stop the active cycle and start the new cycle in one step; the credits of the stopped cycle stay usable until the end of its period. `at_period_end`: at the end of the current period, start the new cycle instead of renewing the active one. If `on_active` is absent, the request is refused with `CycleAlreadyActive`. */
+  /** What to do if a recurring cycle is active; has no effect otherwise. `replace`: stop the active cycle and start the new cycle in one step; the credits of the stopped cycle stay usable until the end of its period. `at_period_end`: at the end of the current period, start the new cycle instead of renewing the active one. If `on_active` is absent and a cycle is active, the request is refused with `CycleAlreadyActive`. */
   readonly on_active?: 'replace' | 'at_period_end';
   /** Text that explains the request, such as the ID of an order or a job. Scrip stores the note with the transaction. The list of transactions includes notes if you request `details`. */
   readonly note?: string | null;
@@ -112,7 +112,7 @@ export interface PreviewChangeRequest {
 export interface MoveTestClockRequest {
   /** Moves the clock forward by this many days of 24 hours. */
   readonly advance_days?: number;
-  /** Moves the clock to this instant, which must not be earlier than the current time of the clock. ISO 8601 with a time zone; in a query string, write `+` as `%2B`. */
+  /** Moves the clock to this instant, which must not be earlier than the current time of the clock. The format is ISO 8601 with a time zone. In a query string, write `+` as `%2B`. */
   readonly to?: string;
 }
 
@@ -133,11 +133,11 @@ export interface Subtraction {
 export interface Refund {
   /** The ID of the end user: a UUID that you choose. */
   readonly end_user_id: string;
-  /** The ID of the refund in the list of transactions. */
+  /** The transaction ID of the refund. */
   readonly transaction_id: string;
   /** The refunded credits that can be spent again. */
   readonly amount: number;
-  /** The refunded credits that cannot be spent again, because their cycle has ended. */
+  /** The refunded credits that cannot be spent again, because their cycle or period has ended. */
   readonly expired: number;
 }
 
@@ -202,7 +202,7 @@ export interface Capture {
   readonly amount: number;
   /** Held credits that returned to the balance. */
   readonly returned: number;
-  /** Held credits that expired because their cycle had ended. */
+  /** Held credits that expired because their cycle or period had ended. */
   readonly expired: number;
   readonly status: 'captured';
 }
@@ -216,7 +216,7 @@ export interface Release {
   readonly amount: number;
   /** Held credits that returned to the balance. */
   readonly returned: number;
-  /** Held credits that expired because their cycle had ended. */
+  /** Held credits that expired because their cycle or period had ended. */
   readonly expired: number;
   readonly status: 'released';
 }
@@ -239,7 +239,7 @@ export interface CycleEntry {
 }
 
 export interface NextCycle {
-  /** The start of the next cycle, which is the end of the current period. */
+  /** When the next cycle starts: at the end of the current period. */
   readonly starts_at: string;
   /** A whole number of credits. */
   readonly amount: number;
@@ -309,14 +309,14 @@ export interface TouchedCycle {
 export interface Transaction {
   /** The ID of the transaction. If you sort the transactions of an end user by ID, they are in order of creation. */
   readonly transaction_id: string;
-  /** The change in credits: positive for additions, cycle starts, renewals and refunds; negative for subtractions and captures; 0 for all other transactions. */
+  /** The change in credits: positive for additions, cycle starts, renewals and refunds; negative for subtractions and captures; 0 for all other transactions, and for refunds whose credits have all expired. */
   readonly amount: number;
   readonly created_at: string;
-  /** The end of the last period that the transaction affected. From then on, `amount` affects the balance only through credits that roll over. */
+  /** The latest end of the cycles and periods that the transaction affected. From then on, `amount` affects the balance only through credits that roll over. */
   readonly expire_at: string;
-  /** Only with `details`. For a request: the name of the call, or `schedule-plan` for a `/start-cycle` that takes effect at the end of the period. For an automatic event: `renew`, `lapse`, or `change-plan` if a scheduled plan started. */
+  /** Only with `details`. For a request: the name of the call. A `/start-cycle` request has the kind `schedule-plan` if it schedules a plan. If it replaces a cycle, it also makes a transaction of the kind `stop-cycle`. For an automatic event: `renew`, `lapse`, or `change-plan` if a scheduled plan started. */
   readonly kind?: 'add' | 'subtract' | 'refund' | 'start-cycle' | 'renew' | 'schedule-plan' | 'change-plan' | 'stop-cycle' | 'hold' | 'capture' | 'release' | 'lapse';
-  /** Only with `details`. The note of the request; null if the request had no note. */
+  /** Only with `details`. The note of the request; null if there is none. */
   readonly note?: string | null;
   /** Only with `details`. The actor who made the transaction: `key:` followed by the ID of an API key, `user:` followed by the ID of a console user, or `import:` followed by the number of an import. For automatic events: `renewal`, `change` or `lapse`. */
   readonly actor?: string;
@@ -349,7 +349,7 @@ export interface CreditsAddedEvent {
   readonly data: {
     /** The ID of the end user: a UUID that you choose. */
     readonly end_user_id: string;
-    /** The ID of the transaction in `/get-all-user-transactions`. */
+    /** The ID of the transaction that caused the event. */
     readonly transaction_id: string;
     /** The credits that were added. */
     readonly amount: number;
@@ -370,7 +370,7 @@ export interface CreditsSubtractedEvent {
   readonly data: {
     /** The ID of the end user: a UUID that you choose. */
     readonly end_user_id: string;
-    /** The ID of the transaction in `/get-all-user-transactions`. */
+    /** The ID of the transaction that caused the event. */
     readonly transaction_id: string;
     /** The credits that were spent. */
     readonly amount: number;
@@ -391,11 +391,11 @@ export interface CreditsRefundedEvent {
   readonly data: {
     /** The ID of the end user: a UUID that you choose. */
     readonly end_user_id: string;
-    /** The ID of the refund in `/get-all-user-transactions`. */
+    /** The transaction ID of the refund. */
     readonly transaction_id: string;
     /** The refunded credits that can be spent again. */
     readonly amount: number;
-    /** The refunded credits that cannot be spent again, because their cycle has ended. */
+    /** The refunded credits that cannot be spent again, because their cycle or period has ended. */
     readonly expired: number;
     /** The ID of the transaction that was refunded. */
     readonly refunded_transaction_id: string;
@@ -404,7 +404,7 @@ export interface CreditsRefundedEvent {
   };
 }
 
-/** Credits expired at the end of a period. */
+/** Unused credits expired at the end of a cycle or period, or held credits returned to it after its end. */
 export interface CreditsExpiredEvent {
   /** The ID of the event. Scrip may deliver an event more than once: ignore events that you have already processed. */
   readonly id: string;
@@ -444,7 +444,7 @@ export interface CreditsExpiringEvent {
   };
 }
 
-/** A cycle was started by a request or by a scheduled change of plan. */
+/** A recurring cycle was started by a request or by a scheduled change of plan. */
 export interface CycleStartedEvent {
   /** The ID of the event. Scrip may deliver an event more than once: ignore events that you have already processed. */
   readonly id: string;
@@ -454,7 +454,7 @@ export interface CycleStartedEvent {
   readonly data: {
     /** The ID of the end user: a UUID that you choose. */
     readonly end_user_id: string;
-    /** The ID of the transaction in `/get-all-user-transactions`. */
+    /** The ID of the transaction that caused the event. */
     readonly transaction_id: string;
     /** The ID of the cycle, which is the ID of the transaction that started the cycle. */
     readonly cycle_id: string;
@@ -477,7 +477,7 @@ export interface CycleRenewedEvent {
   readonly data: {
     /** The ID of the end user: a UUID that you choose. */
     readonly end_user_id: string;
-    /** The ID of the transaction in `/get-all-user-transactions`. */
+    /** The ID of the transaction that caused the event. */
     readonly transaction_id: string;
     /** The ID of the cycle, which is the ID of the transaction that started the cycle. */
     readonly cycle_id: string;
@@ -502,7 +502,7 @@ export interface CycleStoppedEvent {
   readonly data: {
     /** The ID of the end user: a UUID that you choose. */
     readonly end_user_id: string;
-    /** The ID of the transaction in `/get-all-user-transactions`. */
+    /** The ID of the transaction that caused the event. */
     readonly transaction_id: string;
     /** The ID of the cycle, which is the ID of the transaction that started the cycle. */
     readonly cycle_id: string;
@@ -523,7 +523,7 @@ export interface HoldLapsedEvent {
   readonly data: {
     /** The ID of the end user: a UUID that you choose. */
     readonly end_user_id: string;
-    /** The ID of the transaction in `/get-all-user-transactions`. */
+    /** The ID of the transaction that caused the event. */
     readonly transaction_id: string;
     /** The `hold_id` that `/hold` returned. */
     readonly hold_id: string;
@@ -546,7 +546,7 @@ export interface BalanceLowEvent {
     readonly end_user_id: string;
     /** The balance before the event. */
     readonly previous_balance: number;
-    /** The ID of the transaction that caused the event. Absent if credits expired and no transaction was recorded. */
+    /** The ID of the transaction that caused the event. Absent if the expiry of credits caused the event, because an expiry is not a transaction. */
     readonly transaction_id?: string;
     /** The threshold that the balance fell below. A threshold is a number of credits, such as `20`, or a percentage of the latest grant, such as `20%`. */
     readonly threshold: string;
@@ -567,7 +567,7 @@ export interface BalanceExhaustedEvent {
     readonly end_user_id: string;
     /** The balance before the event. */
     readonly previous_balance: number;
-    /** The ID of the transaction that caused the event. Absent if credits expired and no transaction was recorded. */
+    /** The ID of the transaction that caused the event. Absent if the expiry of credits caused the event, because an expiry is not a transaction. */
     readonly transaction_id?: string;
     /** The balance after the event: the credits that the end user can spend. */
     readonly balance: number;
@@ -586,7 +586,7 @@ export interface BalanceRecoveredEvent {
     readonly end_user_id: string;
     /** The balance before the event. */
     readonly previous_balance: number;
-    /** The ID of the transaction that caused the event. Absent if credits expired and no transaction was recorded. */
+    /** The ID of the transaction that caused the event. Absent if the expiry of credits caused the event, because an expiry is not a transaction. */
     readonly transaction_id?: string;
     /** The thresholds that the balance is no longer below. A threshold is a number of credits, such as `20`, or a percentage of the latest grant, such as `20%`. */
     readonly thresholds: readonly string[];
@@ -637,7 +637,7 @@ export interface TestClock {
 }
 
 export interface Problem {
-  /** The path of a documentation page on this server. The page explains the error. */
+  /** The path, on this server, of a JSON document that describes the error and what to do about it. */
   readonly type: string;
   /** A short description of the error. All occurrences of an error have the same title. */
   readonly title: string;
@@ -647,23 +647,23 @@ export interface Problem {
   readonly error: string;
   /** The name of the error in capitals, such as `INSUFFICIENT_FUNDS`. Exceptions: `ACTIVE_CYCLE_EXISTS` for `CycleAlreadyActive`, `NO_ACTIVE_CYCLE` for `CycleNotFound`, and `AMOUNT_NEGATIVE` for an `amount` of 0 or less. */
   readonly error_code: string;
-  /** Identifies the request in the server log. */
+  /** Identifies the request. A replayed error has the ID of the first request. */
   readonly request_id: string;
-  /** When the request arrived, in UTC. */
+  /** When the request arrived, in UTC. A replayed error has the time of the first request. */
   readonly timestamp: string;
   /** The same as `detail`. */
   readonly message: string;
   /** What is wrong with this request, or why it failed. */
   readonly detail: string;
-  /** Only for `InvalidField`: one entry for each field that is missing, unknown or invalid. */
+  /** Only for `InvalidField`: the fields that are missing, unknown or invalid, at most 20 entries. */
   readonly errors?: readonly {
-    /** JSON Pointer to the field. */
+    /** JSON Pointer to the field; empty for the whole body; `Idempotency-Key` for that header. */
     readonly path: string;
     readonly message: string;
   }[];
-  /** Only for `InsufficientFunds`, `BalanceTooLarge` and `RefundTooLarge`: the credits that were requested. */
+  /** The credits that were requested. Only for `InsufficientFunds`, for `BalanceTooLarge`, and for `RefundTooLarge` if the request had an `amount`. For `BalanceTooLarge`, only the credits that need room within the maximum balance: for a refund, the credits that would return; for a hold, the credits whose cycle or period ends by the next renewal. */
   readonly requested?: number;
-  /** Only for `InsufficientFunds` and `BalanceTooLarge`. For `InsufficientFunds`: the balance; for a capture, the balance and the held credits together. For `BalanceTooLarge`: how many more credits the end user can have. */
+  /** Only for `InsufficientFunds` and `BalanceTooLarge`. For `InsufficientFunds`: the balance; for a capture, the balance plus the credits of the hold. For `BalanceTooLarge`: the credits that still fit within the maximum balance. */
   readonly available?: number;
   /** Only for `InsufficientFunds`: the credits that are missing. */
   readonly shortfall?: number;
