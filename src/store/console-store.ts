@@ -25,11 +25,11 @@ export interface OverviewDay {
   /** Credits that were spent, minus refunds. */
   readonly spent: bigint;
   /**
-   * Credits that were left at the end of a cycle or period, including those that rolled over. They are counted at the
-   * end of the hour in which the cycle or period ends.
+   * Credits that were left at the end of a cycle or period and did not roll over. They are counted at the end of the
+   * hour in which the cycle or period ends.
    */
   readonly expired: bigint;
-  /** Credits that renewals and scheduled plans granted, including those that rolled over. */
+  /** Credits that renewals and scheduled plans granted, except those that rolled over. */
   readonly renewed: bigint;
   /** The number of transactions, not counting scheduled plans, stops, holds, releases and lapses. */
   readonly transactions: number;

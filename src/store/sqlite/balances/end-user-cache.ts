@@ -1,5 +1,5 @@
 // The writer's cache of end users. The balances of a pending end user in the file do not include its latest postings
-// yet. Pending end users are flushed in generations, and then stay in the cache until it needs the space:
+// yet. Pending end users are flushed in generations, and then stay in the cache for some time:
 //
 //   young: collects pending end users ──full──▶ old: flushed evenly until the next young generation is full
 //
@@ -47,8 +47,11 @@ const GENERATIONS = 2;
  */
 const CACHED_GENERATIONS = 1.5;
 
-/** To make room, the cache examines at most this many end users for each batch, and for each new end user. */
-const EXAMINED_MAX = { batch: 64, newEndUser: 8 };
+/** The cache drops an end user that no batch has loaded for this many generations, even if the cache is not full. */
+const UNUSED_GENERATIONS = 8;
+
+/** The cache examines this many end users for each batch, and for each new end user, to find some to drop. */
+const EXAMINED = { batch: 64, newEndUser: 8 };
 
 /** The cache contains many of these objects, so each field costs memory. */
 export interface CachedEndUser {
@@ -69,11 +72,13 @@ export interface CachedEndUser {
   pendingPostings: number;
   /** Whether one of the two generations contains the end user. */
   isQueued: boolean;
-  /** Whether a batch has loaded the end user again since the cache last considered dropping it. */
+  /** Whether a batch has loaded the end user again since the full cache last considered dropping it. */
   isReused: boolean;
+  /** The generation in which a batch last loaded the end user. */
+  usedIn: number;
 }
 
-const UNCHANGED = { pendingPostings: 0, isQueued: false, isReused: false };
+const UNCHANGED = { pendingPostings: 0, isQueued: false, isReused: false, usedIn: 0 };
 
 export class EndUserCache {
   readonly #limits: CacheLimits;
@@ -100,6 +105,8 @@ export class EndUserCache {
   #now: Instant;
   #latestPosting: number;
   #rotations = 0;
+  /** The number of the young generation. */
+  #generation = 0;
   #isWriting = false;
 
   /**
@@ -230,6 +237,7 @@ export class EndUserCache {
   }
 
   #add(cached: CachedEndUser): CachedEndUser {
+    cached.usedIn = this.#generation;
     this.#cached.set(cached.name, cached);
     this.#circle.push(cached);
     this.#cachedCycles += sizeOf(cached.state);
@@ -242,17 +250,22 @@ export class EndUserCache {
     return this.#circle.length > max * endUsersMax || this.#cachedCycles > max * cyclesMax;
   }
 
-  /** Drops end users that are not pending and have not been loaded since the hand last passed them. */
+  /**
+   * Drops end users that are not pending and have not been loaded for a long time. If the cache is full, drops only as
+   * many as necessary, also those that have not been loaded since the hand last passed them.
+   */
   #makeRoom(): void {
     const circle = this.#circle;
-    const max = EXAMINED_MAX.batch + this.#added * EXAMINED_MAX.newEndUser;
+    const max = EXAMINED.batch + this.#added * EXAMINED.newEndUser;
     this.#added = 0;
-    for (let examined = 0; examined < max && this.#isFull; examined++) {
+    const wasFull = this.#isFull;
+    for (let examined = 0; examined < max && circle.length > 0 && this.#isFull === wasFull; examined++) {
       this.#hand = (this.#hand + 1) % circle.length;
       const cached = circle[this.#hand] as CachedEndUser;
-      const { isReused } = cached;
-      cached.isReused = false;
-      if (isReused || cached.isQueued) continue;
+      const isUnused = this.#generation - cached.usedIn > UNUSED_GENERATIONS;
+      const isKept = !isUnused && (cached.isReused || !wasFull);
+      if (wasFull) cached.isReused = false;
+      if (isKept || cached.isQueued) continue;
       this.#cached.delete(cached.name);
       this.#cachedCycles -= sizeOf(cached.state);
       const last = circle.pop() as CachedEndUser;
@@ -269,6 +282,7 @@ export class EndUserCache {
 
   #known(cached: CachedEndUser, now: Instant): CachedEndUser {
     cached.isReused = true;
+    cached.usedIn = this.#generation;
     this.#read(cached);
     // An ended cycle is dropped from the state only after its final values are in the file.
     if (cached.storedPosting !== cached.latestPosting) return cached;
@@ -322,6 +336,7 @@ export class EndUserCache {
     this.#beganBehind = this.#latestPosting;
     this.#beganAt = this.#now;
     this.#rotations += 1;
+    this.#generation += 1;
   }
 }
 

@@ -59,6 +59,24 @@ test('a full cache of the writer drops end users that were loaded only once, and
   assert.notEqual(load(bob), second);
 });
 
+test('the writer drops an end user that has not been loaded for eight generations, even if its cache is not full', (t) => {
+  const { cache, load } = newCache(t);
+  const [first, second] = [load(ada), load(bob)];
+  let latest = 0;
+  for (let generation = 1; generation <= 10; generation++) {
+    assert.equal(load(bob), second);
+    for (let posting = 0; posting < LIMITS.postingsMax; posting++) cache.change(second, second.state, 1, ++latest);
+    cache.keepUp([second]);
+    if (generation === 7) assert.equal(load(ada), first);
+  }
+  assert.equal(load(ada), first, 'it was loaded three generations ago');
+  for (let generation = 1; generation <= 10; generation++) {
+    for (let posting = 0; posting < LIMITS.postingsMax; posting++) cache.change(second, second.state, 1, ++latest);
+    cache.keepUp([second]);
+  }
+  assert.notEqual(load(ada), first);
+});
+
 test('a full cache of the writer keeps end users whose balances are pending', (t) => {
   const { cache, load, loadOthers } = newCache(t);
   const first = load(ada);
