@@ -134,7 +134,6 @@ test('every reference in the OpenAPI document resolves', () => {
 const EVERYWHERE: Readonly<Record<string, number>> = {
   InvalidJson: 400,
   Unauthorized: 401,
-  Forbidden: 403,
   PayloadTooLarge: 413,
   UnsupportedMediaType: 415,
   InvalidField: 422,
@@ -152,6 +151,7 @@ const ON_SOME: readonly (readonly [error: string, status: number, paths: readonl
   ['NotRefundable', 409, ['/refund']],
   ['RefundTooLarge', 409, ['/refund']],
   ['BalanceTooLarge', 422, ['/add', '/start-cycle', '/preview-change', '/hold', '/refund']],
+  ['Forbidden', 403, WRITES],
   ['OutcomeUnknown', 503, WRITES],
 ];
 

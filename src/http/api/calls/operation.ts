@@ -11,7 +11,6 @@ const EVERY_CALL: readonly ProblemCode[] = [
   'BadRequest',
   'InvalidJson',
   'Unauthorized',
-  'Forbidden',
   'RequestTimeout',
   'PayloadTooLarge',
   'UnsupportedMediaType',
@@ -22,6 +21,8 @@ const EVERY_CALL: readonly ProblemCode[] = [
   'Overloaded',
   'StoreUnavailable',
 ];
+
+export const OF_WRITES: readonly ProblemCode[] = ['Forbidden', 'OutcomeUnknown'];
 
 export const GET_NOTE = 'Send the fields in the query string, or as a JSON object in the body.';
 
@@ -110,7 +111,7 @@ export function write(
   written: Written | WrittenOften,
   ...refusals: readonly ProblemCode[]
 ) {
-  const problems = ['OutcomeUnknown', 'IdempotencyKeyReused', ...refusals] as const;
+  const problems = [...OF_WRITES, 'IdempotencyKeyReused', ...refusals] as const;
   const headers = writtenHeaders(isOne(written) ? [written] : Object.values(written));
   const success = { component, description, shown: shownOf(written), headers };
   const response = responses(success, problems);

@@ -2,7 +2,7 @@
 
 import Type, { type Static } from 'typebox';
 import { instantField, NoQuery, strict, timestamp } from './fields.ts';
-import { testClockAnswers } from './operation.ts';
+import { OF_WRITES, testClockAnswers } from './operation.ts';
 import * as story from './story.ts';
 
 export const MoveTestClockRequest = Type.Object(
@@ -52,5 +52,5 @@ export const moveTestClock = {
   description: `Moves the time of the ledger forward, by days or to an instant. Once you receive the response, every read and write uses the new time, also after a restart: all renewals, expiries and lapses of holds up to the new time have happened. ${ONLY}`,
   querystring: NoQuery,
   body: MoveTestClockRequest,
-  response: testClockAnswers('The new time.', { examples: story.TEST_CLOCK_MOVED }, 'OutcomeUnknown'),
+  response: testClockAnswers('The new time.', { examples: story.TEST_CLOCK_MOVED }, ...OF_WRITES),
 };
