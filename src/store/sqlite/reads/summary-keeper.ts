@@ -3,9 +3,10 @@
 
 import type { EndUserKey } from '../../../ledger/command.ts';
 import { endUserText } from '../../../ledger/command.ts';
+import type { Instant } from '../../../ledger/instant.ts';
 import { sizeOf } from '../../../ledger/state.ts';
 import { SUMMARIZED_MAX, type SummaryKeeper, summaryOf } from '../../end-user-summaries.ts';
-import { prepare, type Statement } from '../file/statements.ts';
+import { prepare, type Row, type Statement } from '../file/statements.ts';
 import { UuidParameter, uuidOfHex } from '../file/uuid.ts';
 import { FeedPosition } from '../journal/feed.ts';
 import { END_USERS, type NewSummary, type SummaryPart } from '../journal/summaries.ts';
@@ -32,7 +33,7 @@ export class SqliteSummaryKeeper implements SummaryKeeper {
     this.#position = new FeedPosition(db, END_USERS);
     this.#next = prepare(
       db,
-      'SELECT posting, account, hex(end_user) FROM postings WHERE posting > ? ORDER BY posting LIMIT ?',
+      'SELECT posting, created_at, account, hex(end_user) FROM postings WHERE posting > ? ORDER BY posting LIMIT ?',
     );
     this.#counted = prepare(
       db,
@@ -40,7 +41,7 @@ export class SqliteSummaryKeeper implements SummaryKeeper {
     );
     this.#expired = prepare(
       db,
-      `SELECT latest_posting, account, hex(end_user) FROM end_user_summaries
+      `SELECT latest_posting, latest_activity, account, hex(end_user) FROM end_user_summaries
        WHERE expires_at <= ? ORDER BY expires_at LIMIT ?`,
     );
     this.#createdAt = prepare(db, 'SELECT created_at FROM postings WHERE posting = ?');
@@ -55,27 +56,23 @@ export class SqliteSummaryKeeper implements SummaryKeeper {
 
   #nextPart(): SummaryPart & { readonly isMore: boolean } {
     const after = this.#position.read();
-    const read = new SomeEndUsers((user, posting) => this.#summarize(user, posting));
-    const rows = this.#next.all(after, SCANNED_MAX);
+    const read = new SomeEndUsers((user, activity) => this.#summarize(user, activity));
     let through = after;
-    for (const row of rows) {
-      const [posting, account, digits] = row as [number, number, string];
-      const user = { account, endUser: uuidOfHex(digits) };
-      if (!this.#isCounted(user, posting) && !read.add(user, posting)) break;
-      through = posting;
+    let scanned = 0;
+    let isMore = false;
+    // A step often summarizes `SUMMARIZED_MAX` end users before it has scanned all rows, so read one row at a time.
+    for (const row of this.#next.iterate(after, SCANNED_MAX)) {
+      const { user, activity } = endUserOf(row);
+      isMore = ++scanned === SCANNED_MAX;
+      if (!this.#isCounted(user, activity.posting) && !read.add(user, activity)) {
+        isMore = true;
+        break;
+      }
+      through = activity.posting;
     }
-    const ended = this.#expired.all(this.#ledger.clock.peek(), SUMMARIZED_MAX);
-    let isAll = true;
-    for (const row of ended) {
-      const [posting, account, digits] = row as [number, number, string];
-      isAll = read.add({ account, endUser: uuidOfHex(digits) }, posting);
-      if (!isAll) break;
-    }
-    const isMore =
-      !isAll ||
-      ended.length === SUMMARIZED_MAX ||
-      rows.length === SCANNED_MAX ||
-      through !== (rows.at(-1)?.[0] ?? after);
+    const ended = this.#expired.all(this.#ledger.clock.peek(), SUMMARIZED_MAX).map(endUserOf);
+    const isAll = ended.every(({ user, activity }) => read.add(user, activity));
+    isMore ||= !isAll || ended.length === SUMMARIZED_MAX;
     return { after, through, summaries: read.summaries, isMore };
   }
 
@@ -83,10 +80,10 @@ export class SqliteSummaryKeeper implements SummaryKeeper {
     return this.#counted.get(account, this.#endUser.of(endUser), posting) !== undefined;
   }
 
-  #summarize(user: EndUserKey, posting: number): { summary: NewSummary; cycles: number } {
+  #summarize(user: EndUserKey, { posting, at }: Activity): { summary: NewSummary; cycles: number } {
     const { state, now, latestPosting } = this.#ledger.read(user, posting);
     const latest = Math.max(latestPosting ?? 0, posting);
-    const latestActivity = Number(this.#createdAt.get(latest)?.[0]);
+    const latestActivity = latest === posting ? at : Number(this.#createdAt.get(latest)?.[0]);
     return {
       summary: { ...user, ...summaryOf(state, now), latestActivity, latestPosting: latest },
       cycles: sizeOf(state),
@@ -94,13 +91,26 @@ export class SqliteSummaryKeeper implements SummaryKeeper {
   }
 }
 
+/** A posting of an end user, and the instant at which it was created. */
+interface Activity {
+  readonly posting: number;
+  readonly at: Instant;
+}
+
+function endUserOf(row: Row): { readonly user: EndUserKey; readonly activity: Activity } {
+  const [posting, at, account, digits] = row as [number, number, number, string];
+  return { user: { account, endUser: uuidOfHex(digits) }, activity: { posting, at } };
+}
+
+type Summarize = (user: EndUserKey, activity: Activity) => { summary: NewSummary; cycles: number };
+
 /** The end users of one step, each with its latest summary. */
 class SomeEndUsers {
-  readonly #summarize: (user: EndUserKey, posting: number) => { summary: NewSummary; cycles: number };
+  readonly #summarize: Summarize;
   readonly #summaries = new Map<string, NewSummary>();
   #cycles = 0;
 
-  constructor(summarize: (user: EndUserKey, posting: number) => { summary: NewSummary; cycles: number }) {
+  constructor(summarize: Summarize) {
     this.#summarize = summarize;
   }
 
@@ -109,16 +119,16 @@ class SomeEndUsers {
   }
 
   /**
-   * @param posting the posting that the summary must include
+   * @param activity a posting that the summary must include
    * @returns false if the step has no room
    */
-  add(user: EndUserKey, posting: number): boolean {
+  add(user: EndUserKey, activity: Activity): boolean {
     const name = endUserText(user);
     const known = this.#summaries.get(name);
-    if (known !== undefined && known.latestPosting >= posting) return true;
+    if (known !== undefined && known.latestPosting >= activity.posting) return true;
     const isFull = this.#summaries.size >= SUMMARIZED_MAX || this.#cycles >= CYCLES_PER_TURN_MAX;
     if (known === undefined && isFull) return false;
-    const { summary, cycles } = this.#summarize(user, posting);
+    const { summary, cycles } = this.#summarize(user, activity);
     this.#summaries.set(name, summary);
     this.#cycles += cycles;
     return true;
