@@ -241,10 +241,12 @@ test('the commands in docs/testing-subscriptions.md start a server with a test c
     commands.find((command) => command.startsWith(beginning)),
   );
   assert(moving !== undefined && serving !== undefined, 'the document has both commands');
+  const tests = 'npm --prefix ../app test\n';
+  assert(serving.endsWith(tests), 'the last command runs the tests of the reader');
   const script = serving
     .replaceAll('npm run -s scrip --', `'${process.execPath}' '${join(REPOSITORY, 'src/main.ts')}'`)
     .replaceAll('8081', String(await freePort()))
-    .replace('npm test\n', `${moving}kill $!\nwait\n`);
+    .replace(tests, `${moving}kill $!\nwait\n`);
   const { stdout } = await promisify(execFile)('bash', ['-euo', 'pipefail', '-c', script], { timeout: 60_000 });
   const [before, after] = [...stdout.matchAll(/"now":"([^"]+)"/g)].map(([, instant]) => Date.parse(instant as string));
   assert.equal((after as number) - (before as number), 31 * DAY_MS, stdout);

@@ -246,7 +246,7 @@ const isOf = (row: Row, period: number) =>
 /** `says` is null if the audit cannot find the change, because the ledger could have made it. */
 const FORGERIES: readonly (readonly [what: string, row: Row, sql: string, says: RegExp | null])[] = [
   ['A forged addition', used, started(used, 'one-time', 5), null],
-  ['A balance above 2^53−1', rich, started(rich, 'one-time', AMOUNT_MAX), /exceeds 2\^53−1/],
+  ['A balance above 2^53−1', rich, started(rich, 'one-time', AMOUNT_MAX), /more than 2\^53−1/],
   ['A forged start of a cycle', used, started(used, 'recurring', 5), null],
   [
     'A second active cycle',
