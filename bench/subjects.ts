@@ -1,5 +1,5 @@
-// Starts Scrip and the systems with which the benchmarks compare Scrip. Each system is a server in its own process,
-// with its own data in a temporary folder.
+// Starts Scrip and the systems that the benchmarks compare it to. Each system is a server in its own process, with its
+// own data in a temporary folder.
 
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';

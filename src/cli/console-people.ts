@@ -34,7 +34,10 @@ async function invite({ account, role }: { account: string; role: Role }): Promi
   const { database, host, port, console: settings } = readConfig(process.env);
   await withLedger(async () => {
     const path = await invitationPath(database, { accountName: account, role, onlyFirst: false });
-    if (path === null) throw new CannotOpen(`Account ${account} does not exist; see \`scrip key list\`.`);
+    if (path === null)
+      throw new CannotOpen(
+        `Account ${account} does not exist. Check the name: \`scrip key list\` shows the accounts that have API keys.`,
+      );
     const origin = settings.publicUrl ?? originAt(host, port);
     process.stdout.write(
       `Invitation link to join ${account} as ${role} (works once, expires in 7 days):\n${origin}${path}\n`,

@@ -43,10 +43,10 @@ export function addWebhookCommands(program: Command): void {
       `Webhook endpoint ${id} paused; its events wait until you resume the endpoint.`,
     ),
   );
-  onEndpoint(webhook, 'resume', 'send events again, and all waiting events now').action((id: number) =>
-    change(id, (endpoints) => endpoints.resume(null, id), `Webhook endpoint ${id} resumed.`),
+  onEndpoint(webhook, 'resume', 'resume sending events to an endpoint, and send all pending events now').action(
+    (id: number) => change(id, (endpoints) => endpoints.resume(null, id), `Webhook endpoint ${id} resumed.`),
   );
-  onEndpoint(webhook, 'remove', 'remove an endpoint with its secret and its waiting events').action((id: number) =>
+  onEndpoint(webhook, 'remove', 'remove an endpoint with its secret and its pending events').action((id: number) =>
     change(id, (endpoints) => endpoints.remove(null, id), `Webhook endpoint ${id} removed.`),
   );
   onEndpoint(webhook, 'test', 'send a test event').action((id: number) =>
@@ -97,7 +97,7 @@ async function listEndpoints({ account }: { account?: string }): Promise<void> {
     const rows = await Promise.all(
       listed.map(async (endpoint) => rowOf(endpoint, await endpoints.summary(null, endpoint.id))),
     );
-    const header = ['ID', 'ACCOUNT', 'URL', 'TYPES', 'CREATED', 'LAST DELIVERED', 'WAITING', 'PAUSED'];
+    const header = ['ID', 'ACCOUNT', 'URL', 'TYPES', 'CREATED', 'LAST DELIVERED', 'PENDING', 'PAUSED'];
     process.stdout.write(`${table([header, ...rows])}\n`);
   });
 }

@@ -23,6 +23,9 @@ export async function withAccountDatabase(
 /** @throws CannotOpen if no account has this name */
 export async function existingAccount({ queries }: AccountDatabase, name: string): Promise<number> {
   const account = await accountNamed(queries, name);
-  if (account === null) throw new CannotOpen(`Account ${name} does not exist; see \`scrip key list\`.`);
+  if (account === null)
+    throw new CannotOpen(
+      `Account ${name} does not exist. Check the name: \`scrip key list\` shows the accounts that have API keys.`,
+    );
   return account;
 }

@@ -226,9 +226,9 @@ export const PROBLEMS = {
   Internal: {
     status: 500,
     title: 'Internal error',
-    detail: 'Internal error. The log of the server contains this request_id.',
+    detail: 'Internal error. The server log contains this request_id.',
     remedy:
-      'Tell the operator the `request_id`, which is in the log of the server. Scrip stops writing if the ledger may be corrupt.',
+      'Give the operator the `request_id`: the server log contains the same id. Scrip stops writing if the ledger may be corrupt.',
     inForm: 'Internal error. Ask your administrator to look at the log before you try again.',
   },
   Overloaded: {

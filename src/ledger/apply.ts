@@ -107,7 +107,7 @@ function renew(cycles: Cycle[], posting: Posting): void {
   assertInvariant(3, renews(ended), 'only an active recurring cycle is renewed');
   assertInvariant(3, ended.next === null, 'a cycle is not renewed if another plan is scheduled');
   assertInvariant(3, ended.end === createdAt, 'a period starts when the previous period ends');
-  assertInvariant(4, terms !== null, 'a posting that opens a cycle has terms');
+  assertInvariant(4, terms !== null, 'a posting that opens a period has terms');
   assertInvariant(
     3,
     terms.type === 'recurring' && isSamePlan(terms.plan, ended.plan),
@@ -245,10 +245,12 @@ function refund(cycles: Cycle[], posting: Posting): void {
   else changeIfRunning(cycles, posting);
 }
 
+const TERMS_RULE = 'only a posting that opens a cycle or a period, or schedules a plan, has terms';
+
 /** @returns false if the period of the posting has ended or is not in the state */
 function changeIfRunning(cycles: Cycle[], posting: Posting): boolean {
   const { cycleId, period, createdAt, expiresAt } = posting;
-  assertInvariant(4, posting.terms === null, 'only a posting that opens a cycle has terms');
+  assertInvariant(4, posting.terms === null, TERMS_RULE);
   const index = cycles.findIndex((cycle) => cycle.id === cycleId && cycle.period === period);
   if (expiresAt <= createdAt || index < 0) return false;
   change(cycles, posting, runningIndexOf(cycles, posting));
@@ -259,7 +261,7 @@ function change(cycles: Cycle[], { amount, held }: Posting, index: number): void
   const cycle = cycles[index] as Cycle;
   const after = { ...cycle, remaining: cycle.remaining + amount, held: cycle.held + held };
   assertInvariant(1, Number.isSafeInteger(amount) && Number.isSafeInteger(held), 'credits are whole numbers');
-  assertInvariant(1, after.remaining <= cycle.amount, 'a cycle never has more than its amount');
+  assertInvariant(1, after.remaining <= cycle.amount, 'the remaining credits of a cycle never exceed its amount');
   assertInvariant(
     1,
     after.held >= 0 && after.held <= after.remaining,
@@ -273,7 +275,7 @@ function runningIndexOf(cycles: readonly Cycle[], posting: Posting): number {
   const index = indexOf(cycles, posting);
   const { period, start, end } = cycles[index] as Cycle;
   const { createdAt } = posting;
-  assertInvariant(4, posting.terms === null, 'only a posting that opens a cycle has terms');
+  assertInvariant(4, posting.terms === null, TERMS_RULE);
   assertInvariant(4, period === posting.period, 'a posting touches the current period of its cycle');
   assertInvariant(
     4,

@@ -69,10 +69,10 @@ const OTHER_PERIOD = { ...REFUNDED, period: 1 };
 const [MORE, ALONE] = [oneTime({ start: END, amount: 31, validityDays: 7 }, 101), reopening(SPENT, REOPENED)];
 
 function refundsMore(refund: Posting, reference = SPENT.transactionId): Found {
-  return [1, by(refund, `refunds more of transaction ${reference} than was spent`)];
+  return [1, by(refund, `refunds more than can still be refunded to this period for transaction ${reference}`)];
 }
 
-const TOO_FULL = 'breaks the rule that a cycle never has more than its amount';
+const TOO_FULL = 'breaks the rule that the remaining credits of a cycle never exceed its amount';
 
 const REFUNDS: readonly Row[] = [
   [

@@ -181,7 +181,8 @@ const ACTORS: readonly { readonly kind: PostingKind; readonly actor: Actor }[] =
 function* refundFaults(referenced: Referenced, posting: Posting): Generator<Fault> {
   const { transactionId, reference, cycleId, period, amount, expiresAt } = posting;
   if (reference !== null && reference > transactionId) yield [4, `refunds the later transaction ${reference}`];
-  if (refundableIn(referenced, posting) < amount) yield [1, `refunds more of transaction ${reference} than was spent`];
+  if (refundableIn(referenced, posting) < amount)
+    yield [1, `refunds more than can still be refunded to this period for transaction ${reference}`];
   const spent = referenced.postings.find((each) => each.cycleId === cycleId && each.period === period);
   if (spent !== undefined && spent.expiresAt !== expiresAt) yield [4, 'refunds to a period with another end'];
 }

@@ -17,7 +17,7 @@ test('the same account and UUID are the same end user, whatever the command', ()
   assert.equal(endUserText(add(5)), endUserText(ADA));
 });
 
-test('the same UUID under another account is another end user', () => {
+test('the same UUID in another account, or another UUID in the same account, is a different end user', () => {
   for (const other of OTHERS) {
     assert(!isSameEndUser(ADA, other));
     assert.notEqual(endUserText(ADA), endUserText(other));

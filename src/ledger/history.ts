@@ -30,7 +30,8 @@ export function balanceAt(state: EndUserState, at: Instant): BalancePoint {
  * @returns null if there would be more than `POINTS_MAX` instants
  */
 export function pointsBetween(from: Instant, to: Instant, interval: Interval): readonly Instant[] | null {
-  assert(from <= to && to <= INSTANT_MAX, 'a history does not end before it begins');
+  assert(from <= to, 'a history does not end before it begins');
+  assert(to <= INSTANT_MAX, 'a history ends at a valid instant');
   const points: Instant[] = [];
   for (let count = 0; ; count++) {
     const at = pointAt(from, count, interval);

@@ -193,7 +193,7 @@ for (const [what, note, isOne] of [
   ['501 characters outside the basic plane', '🦉'.repeat(501), false],
   ['several lines', 'a\n\tb', true],
   ['a NUL', 'a\0b', false],
-  ['half a surrogate pair', 'a\ud83e', false],
+  ['an unpaired surrogate', 'a\ud83e', false],
 ] as const) {
   test(`${what} ${isOne ? 'is' : 'is not'} a valid note`, () => assert.equal(isNote(note), isOne));
 }

@@ -53,7 +53,7 @@ test('ended cycles are left out of the live state, and the other cycles keep the
   assert.equal(liveState(state, END - 1), state, 'the same object if no cycle has ended');
 });
 
-test('all open holds stay in the live state, also holds on ended cycles and holds that are due to lapse', () => {
+test('all open holds stay in the live state, including holds on ended cycles and holds that are due to lapse', () => {
   const [ended, running] = [oneTime(DAILY), oneTime({ start: daysAgo(1) }, 3)];
   const postings = [ended, running].map((cycle, index) =>
     holding(cycle, 5, { at: END - 1, until: END + index, sequence: 90 + index }),

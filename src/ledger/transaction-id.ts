@@ -14,7 +14,7 @@ import { INSTANT_MAX, type Instant } from './instant.ts';
 /** 36 lower-case characters. */
 export type TransactionId = string;
 
-/** The number of possible sequences within one millisecond. */
+/** The number of possible sequence numbers within one millisecond. */
 export const SEQUENCE_COUNT = 2 ** 26;
 
 /** The sequence of every renewal and change of plan, and of no other transaction. */

@@ -141,7 +141,7 @@ export interface EventLog {
    * @throws StoreFault; the next call derives the same part again
    */
   deriveNext(derive: DeriveEvents): Promise<boolean>;
-  /** @throws InvalidCursor (rejects) if `after` is not a position of this ledger, or StoreFault */
+  /** @throws (rejects) InvalidCursor if `after` is not a position of this ledger; StoreFault if the read fails */
   page(account: number, request: EventPageRequest): Promise<EventPage>;
   /**
    * The position after the last event, of any account, that was recorded before `instant`.

@@ -84,7 +84,10 @@ export function passes(
   return notePrefix === undefined || (note?.startsWith(notePrefix) ?? false);
 }
 
-/** The ids of the cycles that a page with these transactions names, without duplicates. */
+/**
+ * The ids of the cycles that are named on a page with these transactions, without duplicates: at most
+ * `NAMED_CYCLES_MAX` per transaction and `NAMED_PER_PAGE_MAX` per page.
+ */
 export function cyclesToName(transactions: readonly HistoryTransaction[]): readonly TransactionId[] {
   const ids = transactions.flatMap(({ postings }) => postings.slice(0, NAMED_CYCLES_MAX).map(({ cycleId }) => cycleId));
   return [...new Set(ids)].slice(0, NAMED_PER_PAGE_MAX);

@@ -153,7 +153,7 @@ describe('command-line errors', { concurrency: COMMANDS_AT_ONCE }, () => {
     await assertOneLine(
       ['serve'],
       { ...ledgerAt(file), PORT: '0' },
-      /is in use by another Scrip process; stop that one first/,
+      /is in use by another Scrip process; stop that process first/,
     );
   });
 });

@@ -52,7 +52,10 @@ describe('console access from the command line', { concurrency: 3 }, () => {
     assert.match(page, /invited to join <strong>Lovelace Ltd<\/strong> as a member/);
     const unknown = await scrip(['invite', '--account', 'Unknown'], environment);
     assert.deepEqual([unknown.code, unknown.stdout], [1, '']);
-    assert.equal(unknown.stderr, 'Account Unknown does not exist; see `scrip key list`.\n');
+    assert.equal(
+      unknown.stderr,
+      'Account Unknown does not exist. Check the name: `scrip key list` shows the accounts that have API keys.\n',
+    );
   });
 
   test('while a server is running, scrip password reset sets a new password and ends all sessions of the user', async (t) => {

@@ -173,15 +173,15 @@ describe('webhooks on the command line', { concurrency: COMMANDS_AT_ONCE }, () =
         /^--url: The URL must begin with https:\/\/ \(or http:\/\/ for a loopback address\) and have at most 2048 /,
       ],
       [add('--url', URL, '--types', 'balance.high'), new RegExp(`'--types <types>'.*${EVENT_TYPES.join(', ')}\\.$`)],
-      [['webhook', 'add', '--account', 'Unknown', '--url', URL], /^Account Unknown does not exist; see/],
-      [['webhook', 'list', '--account', 'Unknown'], /^Account Unknown does not exist; see/],
+      [['webhook', 'add', '--account', 'Unknown', '--url', URL], /^Account Unknown does not exist\. Check the name/],
+      [['webhook', 'list', '--account', 'Unknown'], /^Account Unknown does not exist\. Check the name/],
       [['webhook', 'rotate', '0'], /Must be an ID from `scrip webhook list`\.$/],
       [['webhook', 'resend', '1', '--from', 'yesterday'], /'--from <instant>'.*Must be a date and time such as/],
       [
         threshold('--account', 'acme', '--below', '0'),
         /'--below <threshold>'.*Must be an amount of credits, such as 20/,
       ],
-      [threshold('--account', 'Unknown', '--below', '20'), /^Account Unknown does not exist; see/],
+      [threshold('--account', 'Unknown', '--below', '20'), /^Account Unknown does not exist\. Check the name/],
       [['expiring-notice', '--account', 'acme', '--days', '366'], /Must be a whole number from 1 to 365\.$/],
     ];
     for (const [args, message] of cases) await assertOneLine(args, environment, message);

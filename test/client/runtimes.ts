@@ -1,5 +1,5 @@
-// Runs essentials.ts against a real Scrip in Bun, Deno and several versions of Node. npx downloads the runtimes from
-// the npm registry, so this script is not part of `npm test`.
+// Runs essentials.ts against a real Scrip in Bun, Deno, Node 22 and Node 24. npx downloads the runtimes from the npm
+// registry, so this script is not part of `npm test`.
 //
 //   npm run client:runtimes
 

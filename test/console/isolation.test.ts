@@ -133,7 +133,7 @@ onBothStores('Isolation of accounts', (start) => {
     assert.match((await owner.get('/console/thresholds')).text, /4,242 credits/);
     const endpointPage = (await owner.get(endpoint)).text;
     assert.match(endpointPage, />Paused</);
-    assert.match(endpointPage, /<dt>Waiting events<\/dt><dd>1/);
+    assert.match(endpointPage, /<dt>Pending events<\/dt><dd>1/);
     assert.doesNotMatch(endpointPage, /Previous secret/);
     const unknown = await eve.get('/console/api-keys/999999/revoke');
     assert.equal(

@@ -180,7 +180,7 @@ onBothStores('Console with a mail server', (start) => {
     assertGoesTo(await stranger.signIn(email, OTHER_PASSWORD), '/console/overview');
   });
 
-  test('a sign-up with the address of another person does not prevent that person from signing up with the address', async () => {
+  test("a sign-up with someone else's address does not prevent the owner of the address from signing up", async () => {
     const { scrip } = await startWithMail();
     const email = someEmail();
     await new Visitor(scrip).signUp({ email, password: OTHER_PASSWORD });

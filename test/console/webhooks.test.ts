@@ -120,7 +120,7 @@ onBothStores('Webhooks', (start) => {
     assertGoesTo(await owner.post(`${path}/test`), `${path}?notice=queued`);
     const queued = textOf(await owner.get(`${path}?notice=queued`));
     assert.match(queued, /Event queued\. It will be sent after you resume the endpoint\./);
-    assert.match(queued, /Waiting events 1/);
+    assert.match(queued, /Pending events 1/);
     assertGoesTo(await owner.post(`${path}/resume`), `${path}?notice=resumed`);
     const resumed = textOf(await owner.get(`${path}?notice=resumed`));
     assert.match(resumed, /Endpoint resumed\./);
@@ -135,7 +135,7 @@ onBothStores('Webhooks', (start) => {
     await storeDelivery(started, path, 'dlv_1', '{"data":{}}');
     assert.match(
       textOf(await owner.get(`${path}/remove`)),
-      /1 waiting event will not be delivered\. This can't be undone\./,
+      /1 pending event will not be delivered\. This can't be undone\./,
     );
     assert.equal((await owner.get(path)).status, 200, 'opening the page removes nothing');
     assertGoesTo(await owner.post(`${path}/remove`), `${LIST}?notice=removed`);
@@ -159,7 +159,7 @@ onBothStores('Webhooks', (start) => {
     assert.doesNotMatch(shown, /webhook-signature|whsec_/);
     assert.match(textOf(page), /The endpoint responded with status 503\./);
     assertGoesTo(await owner.post(`${path}/deliveries/dlv_1/resend`), `${path}?notice=queued`);
-    assert.match(textOf(await owner.get(path)), /Waiting events 1/);
+    assert.match(textOf(await owner.get(path)), /Pending events 1/);
     assert.equal((await owner.post(`${path}/deliveries/dlv_2/resend`)).status, 404);
   });
 

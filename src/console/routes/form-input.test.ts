@@ -57,7 +57,7 @@ test('an empty validity field of a form means 31 days, a long validity is accept
   assert.match(readValidityDays('a month').error ?? '', /whole number of days/);
 });
 
-test('a form accepts a validity of 1 to 120 calendar months, and refuses a validity in months without a number', () => {
+test('a form accepts a validity of 1 to 120 calendar months, and refuses any other number, an empty field and other text', () => {
   assert.equal(readValidityMonths('1').value, 1);
   assert.equal(readValidityMonths('120').value, 120);
   assert.equal(readValidityMonths('121').error, 'Must be at most 120 months.');
@@ -65,8 +65,14 @@ test('a form accepts a validity of 1 to 120 calendar months, and refuses a valid
   assert.equal(readValidityMonths('0').error, 'Must be at least 1 month.');
   assert.match(readValidityMonths('').error ?? '', /^Enter a number of months/);
   assert.match(readValidityMonths('a year').error ?? '', /whole number of months/);
+});
+
+test('a form reads a validity as months if months are chosen, and as days otherwise', () => {
   assert.deepEqual(readValidity('2', 'months').value, { validityDays: null, validityMonths: 2 });
   assert.deepEqual(readValidity('2', 'days').value, { validityDays: 2, validityMonths: null });
+});
+
+test('a form without a validity means a validity of 31 days', () => {
   assert.deepEqual(readValidity('', '').value, { validityDays: 31, validityMonths: null });
 });
 

@@ -251,13 +251,13 @@ export class Endpoints {
   /** Queues an event for another delivery. @returns false if the event is neither pending nor among the deliveries */
   resend(account: number | null, id: number, eventId: string): Promise<boolean> {
     return this.#change(account, id, async (queries) => {
-      const waiting = await queries
+      const pending = await queries
         .updateTable('webhook_pending')
         .set({ next_attempt_at: this.#now() })
         .where('endpoint_id', '=', id)
         .where('event_id', '=', eventId)
         .executeTakeFirst();
-      if (waiting.numUpdatedRows > 0) return true;
+      if (pending.numUpdatedRows > 0) return true;
       const row = await queries
         .selectFrom('webhook_deliveries')
         .select(['event_id', 'type', 'body'])

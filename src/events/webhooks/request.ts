@@ -199,7 +199,7 @@ function answerOf(response: http.IncomingMessage): Promise<Answer> {
   });
 }
 
-/** Replaces NUL and lone surrogates, which PostgreSQL cannot store. */
+/** Replaces NUL and unpaired surrogates, which PostgreSQL cannot store. */
 function textOf(bytes: Buffer): string {
   return bytes.toString('utf8').slice(0, ANSWER_CHARACTERS_MAX).replaceAll('\0', '\ufffd').toWellFormed();
 }

@@ -141,7 +141,7 @@ function clockOf(kept: IdPosition, { latest }: CopyDigest): IdPosition {
 function refuseDifferent(source: CopySource, from: CopyDigest, destination: CopySource, to: CopyDigest): void {
   if (from.sha256 === to.sha256) return;
   throw new CopyStopped(
-    `${destination.name} differs from ${source.name} (the copy has ${contents(to)}, the source has ${contents(from)}): something else changed it; delete the copy and start again.`,
+    `${destination.name} differs from ${source.name} (the copy has ${contents(to)}, the source has ${contents(from)}). Another program may have changed the copy. Delete ${destination.name}, and copy again.`,
   );
 }
 

@@ -212,7 +212,7 @@ const NOT_JSON: readonly (readonly [name: string, body: string | Uint8Array])[] 
   ['UTF-16', Buffer.from(`{"end_user_id":"${user}","amount":5}`, 'utf16le')],
   ['a byte that is invalid in UTF-8', Buffer.from([...Buffer.from('{"a":"'), 0xff, ...Buffer.from('"}')])],
   ['an overlong form in UTF-8', Buffer.from([...Buffer.from('{"a":"'), 0xc0, 0xaf, ...Buffer.from('"}')])],
-  ['half a surrogate pair in UTF-8', Buffer.from([...Buffer.from('{"a":"'), 0xed, 0xa0, 0x80, ...Buffer.from('"}')])],
+  ['an unpaired surrogate in UTF-8', Buffer.from([...Buffer.from('{"a":"'), 0xed, 0xa0, 0x80, ...Buffer.from('"}')])],
   ['deeply nested brackets that are not closed', '['.repeat(60_000)],
 ];
 
@@ -248,7 +248,7 @@ test('a deeply nested value is refused like any other value of the wrong type', 
   }
 });
 
-test('a lone surrogate in a field name is refused with a response that is valid JSON and valid UTF-8', async () => {
+test('an unpaired surrogate in a field name is refused with a response that is valid JSON and valid UTF-8', async () => {
   const reply = await sendRaw(scrip, postText(scrip, '/add', `{"end_user_id":"${user}","amount":5,"\\ud800":1}`));
   assert.equal(reply.status, 422);
   assert.equal(reply.body.errors[0]?.path, '/\ud800');

@@ -109,7 +109,7 @@ for (const [name, note] of [
   ['a number', 5],
   ['an object', {}],
   ['text with U+0000', 'a\0b'],
-  ['text with half of a surrogate pair', 'a\ud800b'],
+  ['text with an unpaired surrogate', 'a\ud800b'],
 ] as const) {
   test(`every write refuses a note that is ${name}`, async () => {
     const { user, fieldsOf } = await prepared();

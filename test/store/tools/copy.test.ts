@@ -209,7 +209,11 @@ describe('refused copies', options, () => {
     const [there, empty] = [await server.createDatabase(), await server.createDatabase()];
     await copyDatabase(at(fileAt(file)), at(there), quietly);
     await whileServed(t, file, async () =>
-      assertRefused(fileAt(file), fileAt(temporaryFile()), /is in use by another Scrip process; stop that one first/),
+      assertRefused(
+        fileAt(file),
+        fileAt(temporaryFile()),
+        /is in use by another Scrip process; stop that process first/,
+      ),
     );
     const says = /is in use by another Scrip process; stop every server on it first/;
     await whileServed(t, '', () => assertRefused(there, fileAt(temporaryFile()), says), { DATABASE_URL: there });

@@ -55,7 +55,7 @@ function factsSection({ endpoint, summary }: EndpointView): string {
     ['Paused', paused === null ? '' : html`!${momentUtc(paused.at)}. ${paused.because}`],
     ['Event types', typesLabel(types)],
     [
-      'Waiting events',
+      'Pending events',
       html`${numberText(pending)}!${oldestPendingAt === null ? '' : html`, the oldest since !${momentUtc(oldestPendingAt)}`}`,
     ],
     ['Last delivered', lastDeliveredAt === null ? 'never' : momentUtc(lastDeliveredAt)],
@@ -135,10 +135,10 @@ export function rotateSecretPage({ id, url }: Confirmed, idempotencyKey: string,
 }
 
 export function removeEndpointPage({ id, url }: Confirmed, pending: number, viewer: Page['viewer']): string {
-  const waiting =
-    pending === 0 ? '' : ` ${numberText(pending)} waiting ${pending === 1 ? 'event' : 'events'} will not be delivered.`;
+  const undelivered =
+    pending === 0 ? '' : ` ${numberText(pending)} pending ${pending === 1 ? 'event' : 'events'} will not be delivered.`;
   const body = html`<section class="card narrow">
-<p>Scrip will send no more events to this endpoint, and will delete its secret and its deliveries.${waiting} This can't be undone.</p>
+<p>Scrip will send no more events to this endpoint, and will delete its secret and its deliveries.${undelivered} This can't be undone.</p>
 <dl class="facts"><dt>URL</dt><dd class="mono">${url}</dd></dl>
 <form class="form" method="post" action="${endpointPath(id)}/remove">
 <div class="buttons"><button class="button danger" type="submit">Remove endpoint</button>

@@ -42,7 +42,7 @@ function endpointList(endpoints: readonly ListedEndpoint[]): string {
 <td role="cell" data-label="URL"><a class="mono" href="${endpointPath(id)}">${url}</a></td>
 <td role="cell" data-label="Event types">!${types.length > 1 ? `${types.length} types` : typesLabel(types)}</td>
 <td role="cell" data-label="Status">!${statusBadge(paused)}</td>
-<td role="cell" data-label="Waiting" class="number">${numberText(pending)}</td>
+<td role="cell" data-label="Pending" class="number">${numberText(pending)}</td>
 <td role="cell" data-label="Last delivered" class="when">!${lastDeliveredAt === null ? 'never' : moment(lastDeliveredAt)}</td>
 </tr>`,
   );
@@ -50,13 +50,13 @@ function endpointList(endpoints: readonly ListedEndpoint[]): string {
     ['URL'],
     ['Event types'],
     ['Status'],
-    ['Waiting', 'number'],
+    ['Pending', 'number'],
     ['Last delivered (UTC)', 'when'],
   ] as const;
   return html`<section class="card">
 <h2>Endpoints</h2>
 !${table({ label: 'Endpoints', columns, rows })}
-<p class="muted small">Waiting events could not be delivered yet. Scrip tries again for up to three days.</p>
+<p class="muted small">Pending events could not be delivered yet. Scrip tries again for up to three days.</p>
 </section>`;
 }
 

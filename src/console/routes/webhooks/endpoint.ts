@@ -22,7 +22,7 @@ const PAGE_DELIVERIES = 50;
 const NOTICES = {
   types: 'Event types saved.',
   paused: 'Endpoint paused. Its events wait until you resume the endpoint.',
-  resumed: 'Endpoint resumed. Waiting events will now be sent.',
+  resumed: 'Endpoint resumed. Pending events will now be sent.',
   tested: 'Test event queued. Reload this page in a moment to see its delivery.',
   resent: 'Event queued. It will be sent again in a moment.',
   queued: 'Event queued. It will be sent after you resume the endpoint.',
@@ -89,8 +89,8 @@ export function endpointRoutes(on: On, context: ConsoleContext): void {
 }
 
 function done({ reply, endpoint }: EndpointRequest, notice: keyof typeof NOTICES): FastifyReply {
-  const isWaiting = endpoint.paused !== null && (notice === 'tested' || notice === 'resent');
-  return redirectTo(reply, `${endpointPath(endpoint.id)}?notice=${isWaiting ? 'queued' : notice}`);
+  const isPending = endpoint.paused !== null && (notice === 'tested' || notice === 'resent');
+  return redirectTo(reply, `${endpointPath(endpoint.id)}?notice=${isPending ? 'queued' : notice}`);
 }
 
 async function sendEndpoint(

@@ -40,7 +40,7 @@ export const getTestClock = {
   operationId: 'getTestClock',
   tags: ['Test clock'],
   summary: 'Get the time of the test clock',
-  description: `The time that the ledger uses for all credits. ${ONLY}`,
+  description: `Returns the current time of the ledger. ${ONLY}`,
   querystring: NoQuery,
   response: testClockAnswers('The time.', { example: story.TEST_CLOCK }),
 };

@@ -1,6 +1,7 @@
-// Derives events in PostgreSQL. One transaction takes batches from the feed, and stores the events of their postings,
-// the new states of the end users, and the number of the latest event. The transaction locks the row of the consumer
-// until it commits, so the numbers of a part ascend in the order of the commits.
+// Derives events from the feed, and stores them in PostgreSQL. One transaction takes batches from the feed, and stores
+// the events of their postings, the new states of the end users, and the number of the latest event. The transaction
+// holds the lock on the consumer's row until the commit, so the event numbers within a part (the database, or a shard
+// of Citus) ascend in commit order.
 //
 // Time alone also causes events. Scrip may derive these events up to an instant only if no batch with an earlier
 // instant can still commit. Every batch locks the rows of its end users before it reads the clock, and keeps the locks

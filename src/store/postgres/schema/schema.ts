@@ -207,7 +207,8 @@ CREATE TABLE stale_end_users (
   PRIMARY KEY (bucket, account, end_user)
 );
 
--- The data that lists show of each end user. Lists still show credits for a second or two after they have expired.
+-- The data that lists show of each end user. When credits expire, the row is updated within a second or two, or later
+-- under load.
 CREATE TABLE end_user_summaries (
   ${USER},
   balance bigint NOT NULL CHECK (balance BETWEEN 0 AND 9007199254740991),

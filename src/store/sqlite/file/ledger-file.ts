@@ -71,7 +71,7 @@ export function lockLedgerFile(file: string, waitMs = LOCK_WAIT_MS): DatabaseSyn
 export class LedgerInUse extends CannotOpen {
   constructor(file: string) {
     super(
-      `${file} is in use by another Scrip process; stop that one first, or use PostgreSQL to run several on one ledger.`,
+      `${file} is in use by another Scrip process; stop that process first, or use PostgreSQL to run several on one ledger.`,
     );
   }
 }
@@ -314,7 +314,7 @@ export function explained(file: string, error: unknown): unknown {
     case SQLITE.corrupt:
       return damaged(file, message);
     case SQLITE.busy:
-      return new CannotOpen(`${file} is locked by another process (${message}); stop that one, then try again.`);
+      return new CannotOpen(`${file} is locked by another process (${message}). Stop that process, then try again.`);
     case SQLITE.cantOpen:
     case SQLITE.readonly:
       return new CannotOpen(

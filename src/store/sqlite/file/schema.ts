@@ -6,9 +6,9 @@
 // some time after the postings; see `../balances/end-user-cache.ts`.
 
 export const ledgerSchema = `
--- Cycles, each in its latest period, clustered by end user and end, so that the live cycles of an end user are
--- adjacent. Each end user also has a row of the type 'end-user', which sorts after the cycles. It contains the open
--- holds, and the latest posting that the rows of the end user count.
+-- Cycles, each in its latest period, clustered by end user and then by \`ends_at\`, so that the live cycles of an end
+-- user are adjacent. Each end user also has a row of the type 'end-user', which sorts after the cycles. It contains the
+-- open holds, and the latest posting that the rows of the end user count.
 CREATE TABLE balances (
   account INTEGER NOT NULL,
   end_user BLOB NOT NULL CHECK (length(end_user) = 16),
@@ -168,7 +168,7 @@ CREATE TABLE import_batches (
   outcomes TEXT
 ) STRICT;
 
--- The last posting that each consumer of the feed has counted. The consumers are 'totals', 'end-users' and 'events'.
+-- The last posting that each consumer of the feed has processed. The consumers are 'totals', 'end-users' and 'events'.
 CREATE TABLE feed_positions (
   consumer TEXT PRIMARY KEY,
   posting INTEGER NOT NULL
@@ -191,8 +191,8 @@ CREATE TABLE expiry_totals (
   PRIMARY KEY (account, hour)
 ) STRICT, WITHOUT ROWID;
 
--- The data that lists show for each end user, as of the posting in latest_posting. A row reflects an expiry after a
--- second or two.
+-- The data that lists show for each end user, as of the posting in latest_posting. When credits expire, the row is
+-- updated within a second or two, or later under load.
 CREATE TABLE end_user_summaries (
   account INTEGER NOT NULL,
   end_user BLOB NOT NULL CHECK (length(end_user) = 16),

@@ -126,9 +126,7 @@ function refuseOther(db: DatabaseSync, origin: string): void {
   if (id !== APPLICATION_ID) throw notALedger(origin);
   refuseOtherSchema(Number(schema), origin);
   if (unfinishedCopy(db) !== null)
-    throw new CannotOpen(
-      `${origin} contains an unfinished copy, which is not a whole ledger; finish the copy with \`scrip copy\`.`,
-    );
+    throw new CannotOpen(`${origin} contains an unfinished copy of a ledger; finish it with \`scrip copy\`.`);
 }
 
 function refuseNoBackup(from: string): void {

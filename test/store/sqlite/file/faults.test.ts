@@ -127,7 +127,7 @@ describe('another program writes to the ledger file', { concurrency: 2 }, () => 
     const other = new DatabaseSync(file);
     t.after(() => other.close());
     other.exec('BEGIN IMMEDIATE');
-    const message = /^\/.*scrip\.db is locked by another process .*; stop that one, then try again\.$/;
+    const message = /^\/.*scrip\.db is locked by another process .*\. Stop that process, then try again\.$/;
     await assert.rejects(openSqliteStore(file), { name: 'CannotOpen', message });
   });
 });

@@ -108,11 +108,11 @@ test('A ledger file that is in use cannot be opened again by the same process or
   for (const name of [file, relative('', file), join(folder, 'link.db'), join(folder, 'folder', 'scrip.db')])
     await assert.rejects(serve(name), {
       name: 'CannotOpen',
-      message: /is in use by another Scrip process; stop that one/,
+      message: /is in use by another Scrip process; stop that process/,
     });
   const { cannotOpen, message } = await otherProcess(t, 'hold', file).answer();
   assert(cannotOpen, 'another process is refused');
-  assert.match(message, /is in use by another Scrip process; stop that one first/);
+  assert.match(message, /is in use by another Scrip process; stop that process first/);
   await ledger.close();
   await serve(join(folder, 'link.db'));
 });
