@@ -47,8 +47,8 @@ const GENERATIONS = 2;
  */
 const CACHED_GENERATIONS = 1.5;
 
-/** The cache drops an end user that no batch has loaded for this many generations, even if the cache is not full. */
-const UNUSED_GENERATIONS = 8;
+/** The cache drops an end user that no batch has loaded for this long, even if the cache is not full. */
+const UNUSED_MS = 2 * 60_000;
 
 /** The cache examines this many end users for each batch, and for each new end user, to find some to drop. */
 const EXAMINED = { batch: 64, newEndUser: 8 };
@@ -74,11 +74,11 @@ export interface CachedEndUser {
   isQueued: boolean;
   /** Whether a batch has loaded the end user again since the full cache last considered dropping it. */
   isReused: boolean;
-  /** The generation in which a batch last loaded the end user. */
-  usedIn: number;
+  /** When a batch last loaded the end user. */
+  usedAt: Instant;
 }
 
-const UNCHANGED = { pendingPostings: 0, isQueued: false, isReused: false, usedIn: 0 };
+const UNCHANGED = { pendingPostings: 0, isQueued: false, isReused: false, usedAt: 0 };
 
 export class EndUserCache {
   readonly #limits: CacheLimits;
@@ -105,8 +105,6 @@ export class EndUserCache {
   #now: Instant;
   #latestPosting: number;
   #rotations = 0;
-  /** The number of the young generation. */
-  #generation = 0;
   #isWriting = false;
 
   /**
@@ -237,7 +235,7 @@ export class EndUserCache {
   }
 
   #add(cached: CachedEndUser): CachedEndUser {
-    cached.usedIn = this.#generation;
+    cached.usedAt = this.#now;
     this.#cached.set(cached.name, cached);
     this.#circle.push(cached);
     this.#cachedCycles += sizeOf(cached.state);
@@ -262,7 +260,7 @@ export class EndUserCache {
     for (let examined = 0; examined < max && circle.length > 0 && this.#isFull === wasFull; examined++) {
       this.#hand = (this.#hand + 1) % circle.length;
       const cached = circle[this.#hand] as CachedEndUser;
-      const isUnused = this.#generation - cached.usedIn > UNUSED_GENERATIONS;
+      const isUnused = this.#now - cached.usedAt > UNUSED_MS;
       const isKept = !isUnused && (cached.isReused || !wasFull);
       if (wasFull) cached.isReused = false;
       if (isKept || cached.isQueued) continue;
@@ -282,7 +280,7 @@ export class EndUserCache {
 
   #known(cached: CachedEndUser, now: Instant): CachedEndUser {
     cached.isReused = true;
-    cached.usedIn = this.#generation;
+    cached.usedAt = now;
     this.#read(cached);
     // An ended cycle is dropped from the state only after its final values are in the file.
     if (cached.storedPosting !== cached.latestPosting) return cached;
@@ -336,7 +334,6 @@ export class EndUserCache {
     this.#beganBehind = this.#latestPosting;
     this.#beganAt = this.#now;
     this.#rotations += 1;
-    this.#generation += 1;
   }
 }
 

@@ -23,7 +23,7 @@ function newCache(t: TestContext) {
   const db = connect(file);
   t.after(() => db.close());
   const cache = new EndUserCache(db, LIMITS, 0, NOON);
-  const load = (user: EndUserKey): CachedEndUser => cache.load(user, endUserText(user), NOON);
+  const load = (user: EndUserKey, now = NOON): CachedEndUser => cache.load(user, endUserText(user), now);
   let others = 0;
   return {
     cache,
@@ -59,22 +59,17 @@ test('a full cache of the writer drops end users that were loaded only once, and
   assert.notEqual(load(bob), second);
 });
 
-test('the writer drops an end user that has not been loaded for eight generations, even if its cache is not full', (t) => {
+test('the writer drops an end user that no batch has loaded for two minutes, even if its cache is not full', (t) => {
   const { cache, load } = newCache(t);
-  const [first, second] = [load(ada), load(bob)];
-  let latest = 0;
-  for (let generation = 1; generation <= 10; generation++) {
-    assert.equal(load(bob), second);
-    for (let posting = 0; posting < LIMITS.postingsMax; posting++) cache.change(second, second.state, 1, ++latest);
-    cache.keepUp([second]);
-    if (generation === 7) assert.equal(load(ada), first);
+  const first = load(ada);
+  for (const [ms, isKept] of [
+    [120_000, true],
+    [240_001, false],
+  ] as const) {
+    load(bob, NOON + ms);
+    cache.keepUp([]);
+    assert.equal(load(ada, NOON + ms) === first, isKept, `after ${ms} ms`);
   }
-  assert.equal(load(ada), first, 'it was loaded three generations ago');
-  for (let generation = 1; generation <= 10; generation++) {
-    for (let posting = 0; posting < LIMITS.postingsMax; posting++) cache.change(second, second.state, 1, ++latest);
-    cache.keepUp([second]);
-  }
-  assert.notEqual(load(ada), first);
 });
 
 test('a full cache of the writer keeps end users whose balances are pending', (t) => {
