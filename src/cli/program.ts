@@ -36,7 +36,7 @@ Settings (environment variables) and their defaults:
   SMTP_URL                       (smtp://… or smtps://…; with MAIL_FROM, the console sends mail)
   EVENT_RETENTION_DAYS    30     (how long events are kept)
   WEBHOOK_ALLOW_PRIVATE   no     (yes: webhooks may be sent to private addresses)
-  WEBHOOK_KEY                    (key that encrypts the secrets of webhooks; Scrip keeps one in a file if empty)
+  WEBHOOK_KEY                    (key that encrypts the secrets of webhooks; if empty, Scrip keeps a key in a file)
 
 PostgreSQL only: DATABASE_LANES, DATABASE_PREPARED, DATABASE_CITUS, DATABASE_SHARDS,
 DATABASE_ACCEPT_UNSAFE.

@@ -28,7 +28,7 @@ export function addThresholdCommands(program: Command): void {
     .command('remove')
     .description('remove a threshold')
     .requiredOption('--account <name>', 'account of the threshold', accountName)
-    .requiredOption('--below <threshold>', 'as in `scrip threshold list`', readThreshold)
+    .requiredOption('--below <threshold>', 'threshold to remove, as shown by `scrip threshold list`', readThreshold)
     .action(removeThreshold);
   program
     .command('expiring-notice')

@@ -91,7 +91,9 @@ export type Handler<Name extends RouteName> = (
   viewer: Permissions[Name] extends 'anyone' ? null : Viewer,
 ) => unknown;
 
-/** Matches the URLs that accept only forms, each with the number of segments in the path of the page with the form. */
+/**
+ * Patterns of the URLs that accept only POST. `length` is the number of segments in the path of the page with the form.
+ */
 const FORM_URLS = Object.keys(PERMISSIONS)
   .map((name) => name.split(' ') as [method: string, path: string])
   .filter(([method, path]) => method === 'POST' && !isPage(path))

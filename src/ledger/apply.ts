@@ -135,7 +135,7 @@ function firstPeriodOf({ cycleId, period, amount, held, createdAt, expiresAt, te
   assertInvariant(3, period === 0, 'a cycle is opened in its first period');
   const cycle = newCycle(cycleId, type, plan);
   const isInTime = cycle.start === createdAt && cycle.end === expiresAt;
-  assertInvariant(4, isInTime, 'a cycle starts when it is opened, and ends when its validity is over');
+  assertInvariant(4, isInTime, 'a cycle starts when it is opened, and ends when its validity ends');
   assertCycle(cycle);
   return cycle;
 }

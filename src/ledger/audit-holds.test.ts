@@ -141,7 +141,7 @@ const HOLDS: readonly Row[] = [
   [
     'a subtraction with the expiry of a hold',
     { cycles: [left(BOUGHT, 70)], postings: [ADDED, { ...DRAWN, holdExpiresAt: LAPSE }], now: NOW },
-    [4, by(DRAWN, 'has the kind subtract, but the expiry of a hold')],
+    [4, by(DRAWN, 'has the expiry of a hold, but the kind subtract')],
   ],
   [
     'a hold that is not stored, with its credits still held',

@@ -214,7 +214,7 @@ for (const [field, other] of Object.entries(HOLD_FIELDS)) {
 }
 
 for (const [field, other] of Object.entries(POSTING_FIELDS)) {
-  test(`in a random history, the audit finds any change to the field ${field} of a posting that makes the history invalid`, () => {
+  test(`in a random history, the audit finds any change to the field ${field} of a posting if the change makes the history invalid`, () => {
     const any = changes(({ postings }) => postings, field as PostingField, other as Other<Posting, PostingField>);
     fc.assert(
       fc.property(any, ({ all, place, changed }) => {

@@ -104,7 +104,7 @@ const AMOUNTS: readonly Row[] = [
   [
     'a cycle without a posting, with a wrong end',
     { cycles: [{ ...BOUGHT, remaining: 0, end: END + 1 }], postings: [], now: NOW },
-    [4, `${CYCLE} breaks the rule that a cycle ends when its validity is over`],
+    [4, `${CYCLE} breaks the rule that a cycle ends when its validity ends`],
     [1, `${CYCLE} has no posting that opens it`],
   ],
   [
@@ -228,7 +228,7 @@ const TRANSACTIONS: readonly Row[] = [
   [
     'an addition that expires later than its validity allows',
     { cycles: [BOUGHT], postings: [{ ...ADDED, expiresAt: END + 1 }], now: END + 1 },
-    [4, by(ADDED, 'breaks the rule that a cycle starts when it is opened, and ends when its validity is over')],
+    [4, by(ADDED, 'breaks the rule that a cycle starts when it is opened, and ends when its validity ends')],
     [1, `${CYCLE} has no posting that opens it`],
   ],
   [
@@ -239,7 +239,7 @@ const TRANSACTIONS: readonly Row[] = [
       now: END + 1,
     },
     [4, by(ADDED, 'has a time that differs from the time in its id')],
-    [4, by(ADDED, 'breaks the rule that a cycle starts when it is opened, and ends when its validity is over')],
+    [4, by(ADDED, 'breaks the rule that a cycle starts when it is opened, and ends when its validity ends')],
     [1, `${CYCLE} has no posting that opens it`],
   ],
   [

@@ -143,7 +143,7 @@ class AuditFold {
     if (!isByTime(kind) && due?.[0]) yield [3, `comes before a ${nounFor(due[0].kind)} that was already due`];
     if (posting.reference !== null && !REFERRING.has(kind))
       yield [4, `has the kind ${kind}, but refers to a transaction`];
-    if (posting.holdExpiresAt !== null && kind !== 'hold') yield [4, `has the kind ${kind}, but the expiry of a hold`];
+    if (posting.holdExpiresAt !== null && kind !== 'hold') yield [4, `has the expiry of a hold, but the kind ${kind}`];
     if (kind === 'hold' && !this.#isRunning(posting)) yield [1, 'holds credits of a period that is not running'];
     // A capture spends held credits first, so its first posting must spend some.
     const isFirst = this.#transaction.length === 0;
@@ -164,7 +164,7 @@ class AuditFold {
     this.#refunds.set(reference, refunds);
     if (posting.terms === null) yield* refundFaults({ postings: this.#find(reference), refunds }, posting);
     else if (posting.amount !== expiredIn(this.#transaction))
-      yield [1, 'opens a cycle whose credits differ from those that it refunds to ended cycles'];
+      yield [1, 'opens a cycle with a different amount than its refund returns to ended cycles and periods'];
     refunds.push(posting);
   }
 }

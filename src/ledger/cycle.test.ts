@@ -223,7 +223,7 @@ const PLAN: Rule = [1, 'the credits of a plan and those that roll over are toget
 const GRANT: Rule = [1, 'a period starts with the credits of its plan and at most `rolloverMax` more'];
 const NEXT_PLAN: Rule = [3, 'only a cycle that renews can have a scheduled plan'];
 const START: Rule = [4, 'the start of a cycle is a valid instant'];
-const ENDING: Rule = [4, 'a cycle ends when its validity is over'];
+const ENDING: Rule = [4, 'a cycle ends when its validity ends'];
 const PERIOD: Rule = [3, 'periods are numbered from 0, and each period starts when the previous one ends'];
 const ONE_TIME: Rule = [3, 'a one-time cycle has one period and no rollover, and is never stopped'];
 

@@ -175,7 +175,7 @@ const CYCLE_RULES: readonly (readonly [Invariant, sentence: string, holds: (cycl
   ],
   [4, VALIDITY_RULE, ({ plan }) => isValidity(plan)],
   [4, 'the start of a cycle is a valid instant', ({ start }) => isInstant(start)],
-  [4, 'a cycle ends when its validity is over', endsWhenDue],
+  [4, 'a cycle ends when its validity ends', endsWhenDue],
   [
     3,
     'periods are numbered from 0, and each period starts when the previous one ends',
@@ -211,6 +211,6 @@ export function assertReadable(cycle: Cycle): void {
   const { amount, remaining, held } = cycle;
   assertInvariant(1, remaining >= 0 && remaining <= amount, 'the remaining credits are between 0 and the amount');
   assertInvariant(1, held >= 0 && held <= remaining, 'the held credits are between 0 and the remaining credits');
-  assertInvariant(4, endsWhenDue(cycle), 'a cycle ends when its validity is over');
+  assertInvariant(4, endsWhenDue(cycle), 'a cycle ends when its validity ends');
   if (cycle.next !== null) assertPlan(cycle.next.plan);
 }

@@ -1,5 +1,5 @@
-// The tables of the console and of the webhooks, with the same query interface for both stores. The console and the
-// webhooks have their own database connections, so they take none from the ledger.
+// The tables of the console, the webhooks and the thresholds, with the same query interface for both stores. They have
+// their own database connections, so they take none from the ledger.
 
 import type { Generated, Kysely } from 'kysely';
 import type { Role } from '../accounts/membership.ts';

@@ -169,7 +169,7 @@ test('a call with an unknown API key throws Unauthorized, and a write with a rea
   assert.equal((await reader.getActiveBalance({ end_user_id })).active_balance, 0);
 });
 
-test('if the store fails, a call throws an error with the class of the fault and the idempotency key', async () => {
+test('if the store fails, a call throws the error class of the fault, and the error contains the idempotency key', async () => {
   const faults = { StoreUnavailable, OutcomeUnknown, Internal } satisfies Record<FaultCode, unknown>;
   for (const [code, Class] of Object.entries(faults)) {
     mock.method(service.service.stores.ledger, 'write', () =>

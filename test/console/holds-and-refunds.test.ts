@@ -112,7 +112,7 @@ test('the notice after a release says how many credits could not be returned bec
   const id = hold(console, 40, { seconds: 3 * 86_400 });
   console.advance(2 * DAY_MS);
   const text = await send(console, { id, action: 'release' });
-  const notice = 'Hold released: 10 credits returned. 30 credits expired because their cycles had ended.';
+  const notice = 'Hold released: 10 credits returned. 30 credits expired because their cycle or period had ended.';
   assert.equal(noticeIn(text), notice);
 });
 
@@ -183,14 +183,14 @@ test('a refund restores credits of ended cycles only if a validity in days is en
   const id = subtract(console, 50);
   assert.doesNotMatch((await console.get(transactionPath(id))).text, /Valid for/);
   console.advance(2 * DAY_MS);
-  assert.match((await console.get(transactionPath(id))).text, /30 credits come from cycles that have ended/);
+  assert.match((await console.get(transactionPath(id))).text, /30 credits come from a cycle or period that has ended/);
   const partly = await send(console, { id, action: 'refund', amount: '35' });
-  const notice = '20 credits restored. 15 credits expired because their cycles had ended.';
+  const notice = '20 credits restored. 15 credits expired because their cycle or period had ended.';
   assert.equal(noticeIn(partly), notice);
   assert.match(partly, /\+20 <br><span class="muted small">15 expired</);
   assert.match(await send(console, { id, action: 'refund', validity_days: '0' }), /Must be at least 1 day/);
   const none = await send(console, { id, action: 'refund', amount: '5' });
-  assert.equal(noticeIn(none), 'Nothing restored: the 5 credits came from cycles that have ended.');
+  assert.equal(noticeIn(none), 'Nothing restored: the 5 credits came from a cycle or period that has ended.');
   const again = await send(console, { id, action: 'refund', validity_days: '7' });
   assert.equal(noticeIn(again), '10 credits restored.');
   assert.match(again, />Added 10<[\s\S]*10 of 10[\s\S]*7 days/);

@@ -73,7 +73,7 @@ test('for a plan without rollover, the page says that unused credits expire, and
   console.run({ kind: 'start-cycle', amount: 100, validityDays: 31, onActive: 'refuse' });
   const text = await textAt(console);
   assert.match(text, /Plan 100 credits every 31 days\. Unused credits expire at the end of each period\./);
-  assert.match(text, /Renews to 100 on 21 Dec 2026, 14:05:31 UTC/);
+  assert.match(text, /Renews to 100 credits on 21 Dec 2026, 14:05:31 UTC/);
   console.run({ kind: 'stop-cycle' });
   assert.doesNotMatch(await textAt(console), /Plan 100 credits/, 'a stopped cycle does not renew');
 });

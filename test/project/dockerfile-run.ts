@@ -1,5 +1,5 @@
-// Builds a Dockerfile in a folder, without a container engine. Commands must spell out absolute paths, because the
-// build prefixes each path with the path of the folder.
+// Builds a Dockerfile in a folder, without a container engine. Absolute paths in commands must be literal, because the
+// build replaces text: it puts the path of the stage's folder in front of each absolute path.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';

@@ -1,5 +1,5 @@
-// Computes the expected response to each call for one end user, without code of the ledger. It does not model time: a
-// history must be much shorter than a day, and holds must last longer than the history.
+// Computes the expected response to each call for one end user, without using the ledger's code. It does not model
+// time: a history must be much shorter than a day, and holds must last longer than the history.
 
 import type { Specification } from './linearizability.ts';
 

@@ -1,4 +1,4 @@
-// The documented response bodies, computed from the reference model without code of the service.
+// The documented response bodies, computed from the reference model, without using the service's code.
 
 import type { Happened } from '../model/model-end-user.ts';
 import type {

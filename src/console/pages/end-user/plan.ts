@@ -4,7 +4,7 @@ import { html } from 'ghtml';
 import { type Cycle, renews } from '../../../ledger/cycle.ts';
 import type { Plan, ScheduledPlan } from '../../../ledger/plan.ts';
 import { instantOf } from '../../../ledger/transaction-id.ts';
-import { day, momentUtc, numberText } from '../../figures.ts';
+import { creditsText, day, momentUtc, numberText } from '../../figures.ts';
 import { creditsEveryText } from './cycle-names.ts';
 import { transactionPath } from './end-user-paths.ts';
 
@@ -28,8 +28,12 @@ function atTheEnd(endUser: string, cycle: Cycle): string {
   const { plan, next, end } = cycle;
   if (!renews(cycle)) return 'The current period never ends.';
   if (next !== null) return html`!${changeSentence(cycle, next)} !${schedulingLink(endUser, next)}`;
-  const unused = plan.rolloverMax === 0 ? '' : ` plus up to ${numberText(plan.rolloverMax)} unused credits`;
-  return html`Renews to ${numberText(plan.amount)}${unused} on !${momentUtc(end)}.`;
+  const { amount, rolloverMax } = plan;
+  const credits =
+    rolloverMax === 0
+      ? creditsText(amount)
+      : `${numberText(amount)} plus up to ${numberText(rolloverMax)} unused credits`;
+  return html`Renews to ${credits} on !${momentUtc(end)}.`;
 }
 
 function changeSentence({ end }: Cycle, { plan }: ScheduledPlan): string {

@@ -24,7 +24,7 @@ export interface TransactionView {
   readonly terms: HistoryPage['terms'];
   /** The refunds of the transaction, oldest first. */
   readonly refunds: readonly Activity[];
-  /** The refundable credits of cycles that have ended. */
+  /** The refundable credits of cycles and periods that have ended. */
   readonly refundableExpired: Amount;
   /** The instant at which the hold lapses; null if the transaction is not a hold, or the hold was closed. */
   readonly holdExpiresAt: Instant | null;
@@ -87,7 +87,7 @@ const NOTE = { id: 'note', name: 'note', label: 'Note', isOptional: true, charac
 function releaseForm({ endUser, transaction, state, idempotencyKey }: TransactionView): string {
   return html`<section class="card narrow">
 <h2>Release this hold</h2>
-<p class="muted small">The credits return to their cycles; credits of ended cycles expire. After that, your backend can no longer capture the hold.</p>
+<p class="muted small">The credits return to their cycles; credits of ended cycles and periods expire. After that, your backend can no longer capture the hold.</p>
 <form class="form" method="post" action="${transactionPath(endUser, transaction.id)}/release" novalidate>
 !${formError(state)}
 !${field(NOTE, state)}
@@ -116,10 +116,10 @@ function refundForm(view: TransactionView): string {
 </section>`;
 }
 
-/** Credits of ended cycles are restored only if the user enters a validity. */
+/** Credits of ended cycles and periods are restored only if the user enters a validity. */
 function validityField({ refundableExpired: expired, state }: TransactionView): string {
   const credits = expired === 1 ? '1 credit comes' : `${numberText(expired)} credits come`;
-  const hint = `${credits} from cycles that have ended. To restore them, enter how long they should be valid.`;
+  const hint = `${credits} from a cycle or period that has ended. To restore expired credits, enter how long they should be valid.`;
   const options = { id: 'validity_days', name: 'validity_days', label: 'Valid for (days)' };
   return field({ ...options, hint, isOptional: true, isWholeNumber: true }, state);
 }

@@ -109,7 +109,7 @@ function resendForm({ endpoint, refused }: EndpointView): string {
   const to = { id: 'to', name: 'to', label: 'Until (UTC)', type: 'datetime-local' } as const;
   return html`<section class="card">
 <h2>Send events again</h2>
-<p class="muted small">Sends the events of a time span again, for example after your backend has lost them. Only events of the types that this endpoint receives are sent. The end of the time span is not included. Each event keeps its ID, so your backend can recognize events that it has already processed.</p>
+<p class="muted small">Sends the events of a time span again, for example after your backend has lost them. Scrip sends only events of the types that this endpoint receives. The end of the time span is not included. Each event keeps its ID, so your backend can recognize events that it has already processed.</p>
 <form class="form filter" method="post" action="${endpointPath(endpoint.id)}/resend" novalidate>
 !${formError(state)}
 !${field(from, state)}

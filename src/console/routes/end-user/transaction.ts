@@ -80,7 +80,7 @@ function sendNotFound({ reply, viewer }: EndUserRequest): FastifyReply {
   return sendError(reply, 404, { title: 'Transaction not found', detail }, viewer);
 }
 
-/** The refundable credits of cycles that have ended. */
+/** The refundable credits of cycles and periods that have ended. */
 function refundableExpired(referenced: Referenced, now: Instant): Amount {
   const ended = referenced.postings.filter(({ expiresAt }) => expiresAt <= now);
   return ended.reduce((sum, posting) => sum + refundableIn(referenced, posting), 0);
@@ -122,7 +122,8 @@ function refundNotice(postings: readonly [Posting, ...Posting[]]): string {
   // Skip the posting that opens a new cycle: the other postings already include its credits.
   const wanted = postings.reduce((sum, { terms, amount }) => sum + (terms === null ? amount : 0), 0);
   const expired = wanted - restored;
-  if (restored === 0) return `Nothing restored: the ${creditsText(expired)} came from cycles that have ended.`;
+  if (restored === 0)
+    return `Nothing restored: the ${creditsText(expired)} came from a cycle or period that has ended.`;
   return `${creditsText(restored)} restored.${expiredText(expired)}`;
 }
 
@@ -136,5 +137,5 @@ function releaseNotice(postings: readonly Posting[]): string {
 }
 
 function expiredText(expired: Amount): string {
-  return expired === 0 ? '' : ` ${creditsText(expired)} expired because their cycles had ended.`;
+  return expired === 0 ? '' : ` ${creditsText(expired)} expired because their cycle or period had ended.`;
 }

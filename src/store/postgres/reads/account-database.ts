@@ -1,5 +1,5 @@
-// PostgreSQL connections for the console and the webhooks. Table names include the schema, since a pooler in
-// transaction mode does not keep the search path.
+// PostgreSQL connections for the console, the webhooks and the thresholds. Table names include the schema, since a
+// pooler in transaction mode does not keep the search path.
 
 import { Kysely, PostgresDialect, sql } from 'kysely';
 import pg from 'pg';

@@ -252,7 +252,7 @@ CREATE TABLE event_states (
   ${USER},
   derived_to bigint NOT NULL,
   latest_grant bigint NOT NULL CHECK (latest_grant BETWEEN 0 AND 9007199254740991),
-  -- In the text form of snapshots.
+  -- In the text format of snapshots.
   state text NOT NULL,
   -- The next instant at which time alone causes an event.
   due_at bigint,

@@ -71,7 +71,7 @@ export function lockLedgerFile(file: string, waitMs = LOCK_WAIT_MS): DatabaseSyn
 export class LedgerInUse extends CannotOpen {
   constructor(file: string) {
     super(
-      `${file} is in use by another Scrip process; stop that process first, or use PostgreSQL to run several on one ledger.`,
+      `${file} is in use by another Scrip process; stop that process first, or use PostgreSQL to run several processes on one ledger.`,
     );
   }
 }
@@ -111,7 +111,7 @@ export function openLedgerFile(file: string, isLocked: boolean, testClock: boole
  * Takes the lock and migrates the file. If a server starts first, that server migrates the file and holds the lock
  * until it stops. So this function checks the schema version again while it waits for the lock.
  *
- * @throws CannotOpen if a server of an older version keeps the lock, so that the file cannot be migrated
+ * @throws CannotOpen if the file cannot be migrated because a server of an older version holds the lock
  */
 function migrateAlone(db: DatabaseSync, file: string): void {
   const until = performance.now() + BUSY_TIMEOUT_MS;

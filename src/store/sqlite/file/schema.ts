@@ -234,7 +234,7 @@ CREATE TABLE event_states (
   end_user BLOB NOT NULL CHECK (length(end_user) = 16),
   derived_to INTEGER NOT NULL,
   latest_grant INTEGER NOT NULL CHECK (latest_grant BETWEEN 0 AND 9007199254740991),
-  -- In the text form of snapshots.
+  -- In the text format of snapshots.
   state TEXT NOT NULL,
   -- The next instant at which time alone causes an event.
   due_at INTEGER,

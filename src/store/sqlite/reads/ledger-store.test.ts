@@ -123,7 +123,7 @@ async function severalTurns(): Promise<void> {
   for (let turn = 0; turn < 3; turn++) await nextTurn();
 }
 
-test('a read that shows no renewal does not wait for writes, and no read waits for a write for another end user', async () => {
+test('a read that shows no renewal does not wait for writes, and no read waits for the writes of another end user', async () => {
   const { read, write, due } = besideReadsOfOneCycle();
   write(ADA);
   await read(ADA, due - 1);

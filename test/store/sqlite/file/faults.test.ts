@@ -179,7 +179,7 @@ test('If a write finds a row that was changed by hand, all further writes fail, 
   const { eternal, namesake } = PEOPLE;
   assert.deepEqual(await ledger.results([namesake.subtract(1)]), [ACCEPTED]);
   byHand(file, `UPDATE balances SET plan = '9/366d' WHERE type = 'recurring' AND amount = 9`);
-  const halted = { name: 'StoreFault', code: 'Internal', message: 'a cycle ends when its validity is over' };
+  const halted = { name: 'StoreFault', code: 'Internal', message: 'a cycle ends when its validity ends' };
   await assert.rejects(ledger.write([namesake.subtract(1), eternal.subtract(1)]), halted);
   await assert.rejects(ledger.write([namesake.subtract(1)]), halted, 'writes of other end users fail too');
   assert.equal(ledger.trouble(), halted.message);
@@ -193,7 +193,7 @@ test('As soon as a read finds a row that was changed by hand, all writes fail', 
   await makeHistory(file);
   const ledger = await openFor(t, file);
   byHand(file, `UPDATE balances SET plan = '9/366d' WHERE type = 'recurring' AND amount = 9`);
-  const halted = { name: 'StoreFault', code: 'Internal', message: 'a cycle ends when its validity is over' };
+  const halted = { name: 'StoreFault', code: 'Internal', message: 'a cycle ends when its validity ends' };
   await assert.rejects(ledger.load(PEOPLE.eternal.key), halted);
   assert.equal(ledger.trouble(), halted.message);
   await assert.rejects(ledger.write([PEOPLE.namesake.subtract(1)]), halted);
