@@ -19,7 +19,9 @@ export function addMaintenanceCommands(program: Command): void {
     .action(verify);
   program
     .command('digest')
-    .description('print a one-line digest of all postings for `verify --digest`; store it away from the ledger')
+    .description(
+      'print a one-line digest of all postings for `verify --digest`; store it where people with write access to the ledger cannot change it',
+    )
     .action(printDigest);
   program
     .command('migrate')

@@ -87,7 +87,7 @@ function warnOfMisspelledSettings(): void {
 /** Errors whose message already tells the operator what to do. */
 const EXPLAINED = [CannotOpen, CopyStopped, ImportStopped, InvalidSetting, UnusableSecret];
 
-/** The system calls of Node.js that fail if the process may not use an address. */
+/** The system calls that fail with EACCES if the process may not listen on an address. */
 const LISTENING: ReadonlySet<string | undefined> = new Set(['listen', 'bind']);
 
 /** Returns a sentence for an error that the operator can correct, and the stack of any other error. */

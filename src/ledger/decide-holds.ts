@@ -113,6 +113,6 @@ function closedHold(hold: Hold, status: 'captured' | 'released', captured: numbe
     else expired += amount - spent;
   }
   const amount = heldBy(hold);
-  assert(left === Math.max(0, captured - amount), 'the balance covers what exceeds the hold');
+  assert(left === Math.max(0, captured - amount), 'the held credits are spent before the balance');
   return { id, createdAt: instantOf(id), expiresAt, status, amount, captured, returned, expired };
 }

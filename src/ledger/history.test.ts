@@ -227,7 +227,7 @@ test('the points of a history are an hour, a day or a month apart, from the firs
   ]);
 });
 
-test('months from the 31st are clamped to the last day of each month, without drifting to earlier days', () => {
+test('monthly points from the 31st fall on the last day of each month, without drifting to earlier days', () => {
   assert.deepEqual(pointTexts('2027-12-31T12:00:00.000Z', '2028-06-01T00:00Z', 'month'), [
     '2027-12-31T12:00:00.000Z',
     '2028-01-31T12:00:00.000Z',

@@ -132,7 +132,7 @@ test('a request that is repeated with another API key of the account is replayed
   assert.deepEqual(again.outcomes[1], { ...ACCEPTED, replayOf: 'request-a' });
 });
 
-test('a request with a note is replayed for the same note, and counts as a different request with another note or none', () => {
+test('a repeated request is replayed if its note is the same, and refused if its note is different or absent', () => {
   const [noted, same, other, none] = ['ticket 1', 'ticket 1', 'ticket 2', null].map((note) =>
     add(5, { ...keyed('a'), note }),
   );

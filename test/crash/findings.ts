@@ -1,4 +1,4 @@
-// Compares the ledger of a server with the responses that clients have got.
+// Compares the ledger of a server with the responses that clients have received.
 
 import { type Address, sendAgain } from './clients.ts';
 import { type Effects, effectsOf, lapsedInTime, nameOf } from './effects.ts';

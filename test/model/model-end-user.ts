@@ -12,7 +12,7 @@ export interface Grant {
   /** Includes credits that rolled over from the previous period. */
   readonly amount: number;
   readonly plan: ModelPlan;
-  /** `id` is the transaction that scheduled the plan. */
+  /** `id` is the id of the transaction that scheduled the plan. */
   next: { readonly id: string; readonly plan: ModelPlan } | null;
   /** The start of the first period. */
   readonly createdAt: number;

@@ -56,7 +56,7 @@ function idempotencyOf(request: FastifyRequest): Idempotency | null {
   const key = request.headers['idempotency-key'];
   if (key === undefined) return null;
   if (key.includes(JOINED_BY) && request.raw.headersDistinct['idempotency-key']?.length !== 1)
-    throw invalidKey('must not be sent more than once');
+    throw invalidKey('occurs more than once in the request');
   if (typeof key !== 'string' || key.length < 1 || key.length > IDEMPOTENCY_KEY_MAX || !IDEMPOTENCY_KEY.test(key))
     throw invalidKey(`must have 1 to ${IDEMPOTENCY_KEY_MAX} printable ASCII characters`);
   return { key, requestId: request.id };

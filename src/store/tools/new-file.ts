@@ -83,5 +83,5 @@ export function syncToDisk(path: string): void {
 }
 
 function alreadyThere(file: string): CannotOpen {
-  return new CannotOpen(`${file} already exists; choose a new file.`);
+  return new CannotOpen(`${file} already exists; choose another file name.`);
 }

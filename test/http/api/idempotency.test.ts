@@ -159,7 +159,7 @@ test('a request with two Idempotency-Key headers is refused, even if the case of
       `Idempotency-Key: a\r\nidempotency-KEY: a\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
   );
   assert.equal(reply.status, 422);
-  assert.deepEqual(reply.body.errors, [{ path: 'Idempotency-Key', message: 'must not be sent more than once' }]);
+  assert.deepEqual(reply.body.errors, [{ path: 'Idempotency-Key', message: 'occurs more than once in the request' }]);
   assert.equal((await scrip.balance(user)).active_balance, 0);
 });
 

@@ -144,7 +144,7 @@ test('The audit finds a scheduled plan with the id of another transaction, and t
   }
 });
 
-/** The lowest byte of the time, two bytes of the sequence, and the last byte, a random one. */
+/** The lowest byte of the time, two bytes of the sequence, and the last byte, which is random. */
 const ID_BYTES = [5, 7, 9, 15];
 
 for (const [table, column] of [

@@ -113,7 +113,10 @@ describe('backups', () => {
     await makeHistory(file);
     const backup = join(temporaryFolder(), 'backup.db');
     writeFileSync(backup, 'existing');
-    await assertRefused(backUpFile(file, backup, quietly), /^\S+backup\.db already exists; choose a new file\.$/);
+    await assertRefused(
+      backUpFile(file, backup, quietly),
+      /^\S+backup\.db already exists; choose another file name\.$/,
+    );
     await assertRefused(backUpFile(file, file, quietly), /already exists/);
     assert.equal(readFileSync(backup, 'utf8'), 'existing');
   });

@@ -158,7 +158,7 @@ describe('exports', options, () => {
     assert.match(first.stderr, new RegExp(`^exporting: ${count} of ${count} postings, 100%\n$`));
     writeFileSync(output, 'existing');
     const second = await scrip(args, ledgerAt(target));
-    assert.deepEqual([second.code, second.stderr], [1, `${output} already exists; choose a new file.\n`]);
+    assert.deepEqual([second.code, second.stderr], [1, `${output} already exists; choose another file name.\n`]);
     assert.equal(readFileSync(output, 'utf8'), 'existing');
   });
 

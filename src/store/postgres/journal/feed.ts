@@ -42,7 +42,7 @@ export async function countSome({ pool, placement, reach }: FeedDatabase): Promi
 }
 
 /**
- * Counts the totals of some batches of a part. Does nothing if another process is counting the totals of this part.
+ * Adds some batches of a part to the totals. Does nothing if another process is updating the totals of this part.
  *
  * @returns whether there may be more batches
  */

@@ -109,8 +109,8 @@ function before({ from }: HistoryRequest): TransactionId {
 }
 
 /**
- * If the prefix is not a valid note, PostgreSQL could refuse it. No note begins with such a prefix, so an empty list of
- * kinds replaces it, and nothing matches.
+ * If the prefix is not a valid note, PostgreSQL could refuse it. No note begins with such a prefix, so the query gets
+ * an empty list of kinds instead, which matches nothing.
  */
 function filterValues({ kinds, notePrefix }: HistoryFilter): [kinds: string | null, notePrefix: string | null] {
   if (notePrefix !== undefined && notePrefix !== '' && !isNote(notePrefix)) return ['{}', null];

@@ -1,5 +1,5 @@
-// A connection to PostgreSQL that sends steps: statements that are sent together and answered together. The driver
-// alone would send a Sync after each statement, and the server flushes its output at each Sync: five statements would
+// A connection to PostgreSQL that sends steps: statements that are sent together and answered together. By itself, the
+// driver would send a Sync after each statement, and the server flushes its output at each Sync: five statements would
 // be answered in five packets. A step has a single Sync, and no Describe, since the callers know the columns. After an
 // error, the connection is closed, since this process cannot know which statements the server has prepared. See
 // https://www.postgresql.org/docs/current/protocol-flow.html#PROTOCOL-FLOW-EXT-QUERY
