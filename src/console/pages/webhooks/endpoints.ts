@@ -39,7 +39,7 @@ export function endpointsPage(view: EndpointsView, context: PageContext): string
 function endpointList(endpoints: readonly ListedEndpoint[]): string {
   const rows = endpoints.map(
     ({ id, url, types, paused, pending, lastDeliveredAt }) => html`<tr role="row">
-<td role="cell" data-label="URL"><a class="mono" href="${endpointPath(id)}">${url}</a></td>
+<td role="cell" data-label="URL" class="url"><a class="mono" href="${endpointPath(id)}">${url}</a></td>
 <td role="cell" data-label="Event types">!${types.length > 1 ? `${types.length} types` : typesLabel(types)}</td>
 <td role="cell" data-label="Status">!${statusBadge(paused)}</td>
 <td role="cell" data-label="Pending" class="number">${numberText(pending)}</td>
