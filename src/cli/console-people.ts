@@ -10,6 +10,7 @@ import { accountNamed } from '../console/identity/accounts.ts';
 import { openAccountDatabase } from '../open-store.ts';
 import { CannotOpen } from '../store/store-fault.ts';
 import { accountName } from './keys.ts';
+import { unknownAccount } from './with-account-database.ts';
 import { withLedger } from './with-ledger.ts';
 
 export function addConsolePeopleCommands(program: Command): void {
@@ -34,10 +35,7 @@ async function invite({ account, role }: { account: string; role: Role }): Promi
   const { database, host, port, console: settings } = readConfig(process.env);
   await withLedger(async () => {
     const path = await invitationPath(database, { accountName: account, role, onlyFirst: false });
-    if (path === null)
-      throw new CannotOpen(
-        `Account ${account} does not exist. Check the name: \`scrip key list\` shows the accounts that have API keys.`,
-      );
+    if (path === null) throw unknownAccount(account);
     const origin = settings.publicUrl ?? originAt(host, port);
     process.stdout.write(
       `Invitation link to join ${account} as ${role} (works once, expires in 7 days):\n${origin}${path}\n`,

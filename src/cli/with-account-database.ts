@@ -23,9 +23,12 @@ export async function withAccountDatabase(
 /** @throws CannotOpen if no account has this name */
 export async function existingAccount({ queries }: AccountDatabase, name: string): Promise<number> {
   const account = await accountNamed(queries, name);
-  if (account === null)
-    throw new CannotOpen(
-      `Account ${name} does not exist. Check the name: \`scrip key list\` shows the accounts that have API keys.`,
-    );
+  if (account === null) throw unknownAccount(name);
   return account;
+}
+
+export function unknownAccount(name: string): CannotOpen {
+  return new CannotOpen(
+    `Account ${name} does not exist. Check the name: \`scrip key list\` shows the accounts that have API keys.`,
+  );
 }

@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, statSync } from 'node:fs';
 import { after, describe, test } from 'node:test';
 import { EVENT_TYPES } from '../../src/store/event-log.ts';
+import { eventually } from '../http/running-service.ts';
 import { PostgresServer } from '../store/postgres/postgres-server.ts';
 import { temporaryFile } from '../store/temporary-ledger.ts';
 import { assertOneLine, COMMANDS_AT_ONCE, type Environment, ledgerAt, scrip, serve } from './scrip-command.ts';
@@ -108,20 +109,22 @@ describe('webhooks on the command line', { concurrency: COMMANDS_AT_ONCE }, () =
   test('while a server is running, scrip webhook resend queues the events of a time span', async (t) => {
     const file = temporaryFile();
     const environment = ledgerAt(file);
-    const { url } = await serve(t, file);
     const key = (await run(environment, 'key', 'create', '--account', 'acme')).split('\n').at(-1);
+    await run(environment, ...ADD);
+    await run(environment, 'webhook', 'pause', '1');
+    const { url } = await serve(t, file);
     const reply = await fetch(`${url}/add`, {
       method: 'POST',
       headers: { Authorization: `Bearer ${key}`, 'Content-Type': 'application/json' },
       body: JSON.stringify({ end_user_id: '5f2b1c9e-3a70-4d2e-9b61-0c8f4e7a1d23', amount: 100 }),
     });
     assert.equal(reply.status, 200);
-    await run(environment, ...ADD);
-    await run(environment, 'webhook', 'pause', '1');
     const from = new Date(Date.now() - 600_000).toISOString();
     const to = new Date(Date.now() + 600_000).toISOString();
     const resend = ['webhook', 'resend', '1', '--from', from];
-    assert.equal(await run(environment, ...resend, '--to', to), '1 event queued; the server will send it.');
+    const isResent = async () =>
+      (await run(environment, ...resend, '--to', to)) === '1 event queued; the server will send it.';
+    await eventually(isResent, 'the event happened and was queued again');
     assert.match(
       (await run(environment, 'webhook', 'list')).split('\n')[1] ?? '',
       / 1 +\S+ \S+ The endpoint was paused/,
