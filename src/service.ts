@@ -64,7 +64,7 @@ export async function startService(
   const renewalJob = new RenewalJob(ledger, commit, failing('storing due renewals'));
   const accounts = new SharedAccountDatabase(config.database);
   let webhooks: WebhookJob | null = null;
-  const deriving = eventJob(events, () => webhooks?.nudge(), failing('deriving events'));
+  const deriving = eventJob(events, () => webhooks?.nudge(), failing('deriving events and summaries'));
   const jobs = [renewalJob, deriving, ...furtherJobs(stores, config, failing)];
   const authenticator = new Authenticator(keys);
   const tracer = tracerOf(config, commit, logger);
@@ -139,14 +139,13 @@ function consoleOptions(config: Config, accounts: SharedAccountDatabase, logger:
 }
 
 function furtherJobs(
-  { ledger, summaries, imports, events: eventLog }: Stores,
+  { ledger, imports, events: eventLog }: Stores,
   { idempotency, events }: Config,
   failing: (what: string) => (error: unknown) => void,
 ): readonly IntervalJob[] {
   const jobs = [
     idempotencySweep(ledger, idempotency, failing('deleting expired idempotency records')),
     new PacedJob(() => ledger.totals.catchUp(), failing('updating the totals of the console')),
-    new PacedJob(() => summaries.catchUp(), failing('updating the lists of end users')),
     eventSweep(eventLog, events.retentionMs, failing('deleting old events')),
   ];
   if (imports) jobs.push(importJob(imports, failing('granting the rows of an import')));

@@ -1,4 +1,4 @@
-// Derives events in the background, and deletes events that are older than the retention time.
+// Derives events in the background, which also updates the lists of end users, and deletes events that are older than the retention time.
 
 import { IntervalJob } from '../batching/interval-job.ts';
 import { PacedJob } from '../batching/paced-job.ts';

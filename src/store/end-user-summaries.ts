@@ -1,14 +1,11 @@
-// Summaries: one row per end user for the lists, so that a page of a list can be read from an index. They are updated
-// from the feed, not within a write.
-//
-// Renewals and lapses are postings, so the feed reports them; credits expire without a posting, so the end user is
-// summarized again at `expiresAt`.
+// Summaries: one row per end user for the lists, so that a page of a list can be read from an index. A summary is
+// stored with the progress of event derivation, not within a write: a balance changes only with a posting, or when
+// credits expire, and the derivation of events processes both.
 
 import type { Amount } from '../ledger/amount.ts';
 import { cyclesAt } from '../ledger/balance.ts';
 import { type Cycle, renews, spendable } from '../ledger/cycle.ts';
 import { INSTANT_MAX, type Instant } from '../ledger/instant.ts';
-import { dueRenewals } from '../ledger/settle.ts';
 import type { EndUserState } from '../ledger/state.ts';
 
 export interface Summary {
@@ -22,18 +19,9 @@ export interface EndUserCounts {
   readonly withCredits: number;
 }
 
-export interface SummaryKeeper {
-  /**
-   * Summarizes some end users with new postings or expired credits.
-   *
-   * @returns whether there may be more such end users
-   * @throws StoreFault
-   */
-  catchUp(): Promise<boolean>;
+export interface AccountCounts extends EndUserCounts {
+  readonly account: number;
 }
-
-/** The maximum number of end users that one step summarizes, which takes a few milliseconds. */
-export const SUMMARIZED_MAX = 64;
 
 export function summaryOf(state: EndUserState, now: Instant): Summary {
   let balance = 0;
@@ -45,40 +33,14 @@ export function summaryOf(state: EndUserState, now: Instant): Summary {
   return { balance, expiresAt };
 }
 
-/**
- * Whether `stored` was the correct summary at some instant from `since` to `now`. The stored summary may lack the
- * expiries, renewals and lapses after that instant.
- *
- * @param state the state after the latest posting
- */
-export function wasSummaryOf(
-  stored: Summary,
-  state: EndUserState,
-  { since, now }: { readonly since: Instant; readonly now: Instant },
-): boolean {
-  const hasEndedBefore = (end: Instant) => end > since && end <= now && end < (stored.expiresAt ?? INSTANT_MAX);
-  const ends = state.cycles
-    .filter(expires)
-    .map(({ end }) => end)
-    .filter(hasEndedBefore);
-  const first = ends.reduce((latest, end) => Math.max(latest, end), since);
-  const isRightAt = (at: Instant) => {
-    const { balance, expiresAt } = summaryOf(state, at);
-    return balance === stored.balance && expiresAt === stored.expiresAt;
-  };
-  if (isRightAt(first)) return true;
-  const isLater = (at: Instant) => at > first && hasEndedBefore(at);
-  if (state.holds.some(({ expiresAt: at }) => isLater(at) && isRightAt(at))) return true;
-  // Each renewal can change the balance, because of the credits that roll over. The latest renewals are checked first.
-  return Iterator.from(dueRenewals(state, now)).some(({ createdAt: at }) => isLater(at) && isRightAt(at));
+function expires(cycle: Cycle): boolean {
+  return spendable(cycle) > 0 && !renews(cycle) && cycle.end < INSTANT_MAX;
 }
 
-function expires(cycle: Cycle): boolean {
-  return cycle.remaining > 0 && !renews(cycle) && cycle.end < INSTANT_MAX;
-}
+export const REBUILD_COUNTS = '`scrip migrate --totals` counts them again';
 
 export function summaryFault(account: number, what: string): string {
-  return `the summaries of account ${account} are wrong: ${what}; \`scrip migrate --totals\` rebuilds them`;
+  return `the summaries of account ${account} are wrong: ${what}`;
 }
 
 export class CountChanges {
@@ -93,7 +55,7 @@ export class CountChanges {
   }
 
   /** Yields the accounts whose counts have changed, with the differences. */
-  *all(): Generator<EndUserCounts & { readonly account: number }> {
+  *all(): Generator<AccountCounts> {
     for (const [account, change] of this.#changes)
       if (change.endUsers !== 0 || change.withCredits !== 0) yield { account, ...change };
   }

@@ -1,7 +1,6 @@
 // The ports that a store opens for a server.
 
 import type { ConsoleStore } from './console-store.ts';
-import type { SummaryKeeper } from './end-user-summaries.ts';
 import type { EventLog } from './event-log.ts';
 import type { KeyStore } from './key-store.ts';
 import type { LedgerStore } from './ledger-store.ts';
@@ -12,7 +11,6 @@ export interface Stores {
   readonly ledger: LedgerStore;
   readonly keys: KeyStore;
   readonly console: ConsoleStore;
-  readonly summaries: SummaryKeeper;
   readonly events: EventLog;
   /** Null if `scrip import` writes to the ledger itself while a server is running, as on PostgreSQL. */
   readonly imports: ImportGranter | null;

@@ -28,7 +28,7 @@ export class EventWriter extends ShippedWriter {
       this.#db.prepare('SELECT posting FROM feed_positions WHERE consumer = ?').get(EVENTS)?.posting ?? 0,
     );
     this.#db.exec('BEGIN IMMEDIATE');
-    super.save({ after, through: after, states: [], events }, now);
+    super.save({ after, through: after, summaries: [], events }, now);
     this.#db.exec('COMMIT');
   }
 }

@@ -46,7 +46,7 @@ export function newMemoryLedger(Store: typeof SimulatedStore = SimulatedStore): 
       async open() {
         disk.tick();
         store = new MemoryStore(disk, { isAlive: true }, OPTIONS);
-        return { ledger: store, summaries: { catchUp: async () => false } } as Partial<Stores> as Stores;
+        return { ledger: store } as Partial<Stores> as Stores;
       },
       async openTools() {
         return {

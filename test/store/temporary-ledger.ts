@@ -3,6 +3,7 @@
 import { mkdtempSync, realpathSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { deriveEvents } from '../../src/events/derive.ts';
 import { AMOUNT_MAX } from '../../src/ledger/amount.ts';
 import type { Finding } from '../../src/ledger/audit.ts';
 import { activeBalance, cyclesAt } from '../../src/ledger/balance.ts';
@@ -189,11 +190,11 @@ export const PEOPLE = {
   namesake: new EndUser(2, 1),
 } as const;
 
-/** The totals of this ledger include all postings. */
+/** The totals and summaries of this ledger include all postings. */
 export async function makeHistory(file: string): Promise<void> {
   let now = NOON;
   const { oneTime, renewing, replacing, rich, eternal, holding, planning, namesake } = PEOPLE;
-  const { ledger, summaries } = await openSqliteStore(file, () => now);
+  const { ledger, events } = await openSqliteStore(file, () => now);
   const write = async (commands: readonly Command[]) => idsOf(await ledger.write(commands, () => {}));
   await write([oneTime.add(100, 3), renewing.startCycle(30, 7), namesake.add(7, 1_000), rich.add(AMOUNT_MAX, 40)]);
   await write([oneTime.add(50, 60), rich.subtract(AMOUNT_MAX - 1), replacing.startCycle(20, 7)]);
@@ -220,6 +221,6 @@ export async function makeHistory(file: string): Promise<void> {
   await write([planning.subtract(1), planning.startPlan(monthsPlan(900, 12, 50), 'at_period_end')]);
   await write([renewing.startCycle(60, 31), namesake.subtract(2), eternal.subtract(6)]);
   while (await ledger.totals.catchUp());
-  while (await summaries.catchUp());
+  while (await events.deriveNext(deriveEvents));
   await ledger.close();
 }

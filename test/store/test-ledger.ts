@@ -6,7 +6,6 @@ import type { Command, EndUserKey, Outcome } from '../../src/ledger/command.ts';
 import type { Instant } from '../../src/ledger/instant.ts';
 import type { AccountDatabase, AccountQueries } from '../../src/store/account-database.ts';
 import type { ConsoleStore } from '../../src/store/console-store.ts';
-import type { SummaryKeeper } from '../../src/store/end-user-summaries.ts';
 import type { DeriveEvents, EventLog } from '../../src/store/event-log.ts';
 import type { KeyStore } from '../../src/store/key-store.ts';
 import type { IdempotencyRetention, LedgerStore, PageRequest, TransactionPage } from '../../src/store/ledger-store.ts';
@@ -104,10 +103,6 @@ export class TestLedger {
     return this.store.trouble();
   }
 
-  get summaries(): SummaryKeeper {
-    return this.#stores.summaries;
-  }
-
   get events(): EventLog {
     return this.#stores.events;
   }
@@ -118,7 +113,7 @@ export class TestLedger {
 
   async consumeFeed(): Promise<void> {
     await repeat(() => this.store.totals.catchUp());
-    await repeat(() => this.summaries.catchUp());
+    await this.deriveEvents();
   }
 
   async deleteExpiredRecords(retention: IdempotencyRetention): Promise<void> {

@@ -9,7 +9,6 @@ import { postgresKeyStore } from './reads/api-keys.ts';
 import { PostgresConsoleStore } from './reads/console-reads.ts';
 import { PostgresEventLog } from './reads/event-log.ts';
 import { PostgresLedgerStore } from './reads/ledger-store.ts';
-import { PostgresSummaryKeeper } from './reads/summary-keeper.ts';
 import { openLedger, refuseUnfinishedCopy } from './schema/open-ledger.ts';
 import { BatchWriter } from './writer/batch-writer.ts';
 
@@ -46,9 +45,8 @@ export function openPostgresStore({ testClock: isTest = false, ...options }: Pos
       await heartbeat.start();
       const keys = postgresKeyStore(database, (work) => ledger.attempt(work));
       const console = new PostgresConsoleStore(ledger);
-      const summaries = new PostgresSummaryKeeper(ledger);
       const events = new PostgresEventLog(database);
-      return { ledger, keys, console, summaries, events, imports: null, testClock };
+      return { ledger, keys, console, events, imports: null, testClock };
     },
   );
 }

@@ -15,7 +15,6 @@ import { sqliteKeyStore } from './reads/api-keys.ts';
 import { SqliteConsoleStore } from './reads/console-reads.ts';
 import { SqliteEventLog } from './reads/event-log.ts';
 import { SqliteLedgerStore } from './reads/ledger-store.ts';
-import { SqliteSummaryKeeper } from './reads/summary-keeper.ts';
 import { LedgerClock, type WallClock } from './writer/ledger-clock.ts';
 import { ThreadedWriter, type WriterEvents, WriterInPlace } from './writer/ledger-writer.ts';
 import type { WriterOptions } from './writer/writer.ts';
@@ -61,7 +60,6 @@ export async function openSqliteStore(
       ledger,
       keys: sqliteKeyStore(keys, clock, (ids) => writer.recordKeyUses(ids)),
       console: new SqliteConsoleStore(ledger),
-      summaries: new SqliteSummaryKeeper(ledger),
       events: new SqliteEventLog(ledger),
       imports: ledger,
       testClock: testClock ? { now: async () => clock.now(), move: (to) => writer.moveClock(to) } : null,

@@ -87,7 +87,7 @@ const TAMPERED: readonly (readonly [what: string, sql: string, sentence: RegExp]
   [
     'a changed balance in a summary',
     'UPDATE scrip.end_user_summaries SET balance = balance + 1',
-    /^the summaries of account 1 are wrong: the summary of end user \S+ does not match its postings;/,
+    /^the summaries of account 1 are wrong: the summary of end user \S+ does not match its postings$/,
   ],
   [
     'a changed expiry in a summary',
@@ -99,7 +99,7 @@ const TAMPERED: readonly (readonly [what: string, sql: string, sentence: RegExp]
     'UPDATE scrip.end_user_summaries SET latest_activity = 1',
     /^the summaries of/,
   ],
-  ['a missing summary', 'DELETE FROM scrip.end_user_summaries', /does not match its postings;/],
+  ['a missing summary', 'DELETE FROM scrip.end_user_summaries', /does not match its postings$/],
   [
     'a summary of an end user that does not exist',
     'UPDATE scrip.end_user_summaries SET account = 7',

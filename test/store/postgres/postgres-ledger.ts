@@ -40,13 +40,12 @@ export function pluggedOnMovedClock(
     ...plugged,
     async open() {
       await clock.show();
-      const { ledger, keys, console, summaries, events, testClock } = await plugged.open();
+      const { ledger, keys, console, events, testClock } = await plugged.open();
       const totals = clock.before(ledger.totals);
       return {
         ledger: { ...clock.before(ledger), totals },
         keys: clock.before(keys),
         console: clock.before(console),
-        summaries: clock.before(summaries),
         events: clock.before(events),
         imports: null,
         testClock: testClock && clock.before(testClock),

@@ -50,16 +50,6 @@ const TAMPERED_TOTALS: readonly (readonly [what: string, sql: string])[] = [
   ],
   ['A missing expiry total', 'DELETE FROM expiry_totals WHERE account = 2'],
   ['The deletion of all totals', 'DELETE FROM daily_totals; DELETE FROM expiry_totals'],
-  ['A summary with a balance that is one credit too high', 'UPDATE end_user_summaries SET balance = balance + 1'],
-  ['A summary with an expiry that is too early', 'UPDATE end_user_summaries SET expires_at = expires_at - 1'],
-  ['A summary without its expiry', 'UPDATE end_user_summaries SET expires_at = NULL'],
-  ['A summary with the wrong latest activity', 'UPDATE end_user_summaries SET latest_activity = latest_activity + 1'],
-  ['A missing summary', 'DELETE FROM end_user_summaries WHERE account = 2'],
-  [
-    'A summary of an end user that does not exist',
-    `INSERT INTO end_user_summaries VALUES (7, zeroblob(16), 1, NULL, 1, 1)`,
-  ],
-  ['A summary with the wrong latest posting', 'UPDATE end_user_summaries SET latest_posting = latest_posting - 1'],
   ['A wrong number of end users', 'UPDATE end_user_counts SET with_credits = with_credits - 1'],
   ['A missing number of end users', 'DELETE FROM end_user_counts WHERE account = 2'],
 ];
@@ -77,11 +67,30 @@ for (const [what, sql] of TAMPERED_TOTALS) {
     const ledger = await openFor(t, copy);
     const before = await ledger.console.overview(1, { days: 366 });
     assert.equal(before.outstanding, 0n, 'the totals are counted again from the first posting');
-    assert.equal((await ledger.console.endUserCounts(1)).endUsers, 0);
+    assert.equal((await ledger.console.endUserCounts(1)).endUsers, 7, 'the end users are counted at once');
     await ledger.consumeFeed();
     assert.deepEqual(problemsOf(await ledger.audit()), []);
   });
 }
+
+const TAMPERED_SUMMARIES: readonly (readonly [what: string, sql: string])[] = [
+  ['A summary with a balance that is one credit too high', 'UPDATE end_user_summaries SET balance = balance + 1'],
+  ['A summary with an expiry that is too early', 'UPDATE end_user_summaries SET expires_at = expires_at - 1'],
+  ['A summary without its expiry', 'UPDATE end_user_summaries SET expires_at = NULL'],
+  ['A summary with the wrong latest activity', 'UPDATE end_user_summaries SET latest_activity = latest_activity + 1'],
+  ['A missing summary', 'DELETE FROM end_user_summaries WHERE account = 2'],
+  [
+    'A summary of an end user that does not exist',
+    `INSERT INTO end_user_summaries VALUES (7, zeroblob(16), 1, NULL, 1, 1, 1, 1, '[[]]', NULL)`,
+  ],
+  ['A summary with the wrong latest posting', 'UPDATE end_user_summaries SET latest_posting = latest_posting - 1'],
+  ['A summary up to an instant before the latest posting', 'UPDATE end_user_summaries SET derived_to = 1'],
+];
+
+for (const [what, sql] of TAMPERED_SUMMARIES)
+  test(`${what} is found by the audit`, async () => {
+    assert.match(await problemsAfter(sql), /summaries/);
+  });
 
 test('The audit finds a changed amount in an earlier period only if the totals were not rebuilt', async () => {
   const past = `UPDATE postings SET amount = amount + 1 WHERE amount = -30`;

@@ -1,7 +1,7 @@
-// Derives events from the feed, and stores them in PostgreSQL. One transaction takes batches from the feed, and stores
-// the events of their postings, the new states of the end users, and the number of the latest event. The transaction
-// holds the lock on the consumer's row until the commit, so the event numbers within a part (the database, or a shard
-// of Citus) ascend in commit order.
+// Derives events and summaries from the feed, and stores them in PostgreSQL. One transaction takes batches from the
+// feed, and stores the events of their postings, the new summaries of the end users, and the number of the latest event.
+// The transaction holds the lock on the consumer's row until the commit, so the event numbers within a part (the
+// database, or a shard of Citus) ascend in commit order.
 //
 // Time alone also causes events. Scrip may derive these events up to an instant only if no batch with an earlier
 // instant can still commit. Every batch locks the rows of its end users before it reads the clock, and keeps the locks
@@ -13,10 +13,10 @@ import { type EndUserKey, endUserText } from '../../../ledger/command.ts';
 import type { Instant } from '../../../ledger/instant.ts';
 import { NEVER } from '../../../ledger/next-event.ts';
 import type { Posting } from '../../../ledger/posting.ts';
+import { type AccountCounts, CountChanges, summaryOf } from '../../end-user-summaries.ts';
 import {
   type DeriveEvents,
   type EventSettings,
-  type EventState,
   EXPIRING_DAYS_DEFAULT,
   type LedgerEvent,
   thresholdOf,
@@ -30,9 +30,10 @@ import { COMMIT_BATCH, ROLLBACK } from '../pool/transactions.ts';
 import { KEY, KEY_TYPES, keyOf, sameKey } from '../rows/key.ts';
 import { columnsOf } from '../rows/ledger-rows.ts';
 import { RowArrays, unnest } from '../rows/row-arrays.ts';
-import { EVENT_STATE_COLUMNS, EVENT_STATE_TYPES, eventStateOf, eventStateValues } from './event-state-rows.ts';
 import { lockConsumer, postingsNamed, type TakeLimits, take } from './feed.ts';
 import { KEYS } from './state-rows.ts';
+import { type StoredSummary, SUMMARY_COLUMNS, SUMMARY_TYPES, storedSummaryOf, summaryValues } from './summary-rows.ts';
+import { upsert } from './totals-rows.ts';
 
 /**
  * A step takes 10 to 20 ms, and the main thread works for 5 ms of this time. With steps of 500 postings, Scrip derives
@@ -69,7 +70,7 @@ export interface EventStep {
 export function dueBuckets(now: Instant, reachable: Reachable): Query {
   return sql(
     `SELECT DISTINCT bucket FROM (
-       SELECT bucket FROM scrip.event_states WHERE due_at <= $1${reachable('event_states')} ORDER BY due_at LIMIT $2
+       SELECT bucket FROM scrip.end_user_summaries WHERE due_at <= $1${reachable('end_user_summaries')} ORDER BY due_at LIMIT $2
      ) AS due`,
     [now, DUE_MAX],
   );
@@ -134,7 +135,7 @@ async function passTime(
 ): Promise<Passed> {
   const lock = sql(
     `SELECT e.account, e.end_user FROM (
-       SELECT ${KEY} FROM scrip.event_states s WHERE due_at <= $1${part.within('s')} ORDER BY due_at LIMIT $2
+       SELECT ${KEY} FROM scrip.end_user_summaries s WHERE due_at <= $1${part.within('s')} ORDER BY due_at LIMIT $2
      ) AS k JOIN scrip.end_users e ON ${sameKey('e')}${part.within('e')}
      ORDER BY e.bucket, e.account, e.end_user FOR SHARE OF e SKIP LOCKED`,
     [now, DUE_MAX],
@@ -177,7 +178,7 @@ interface Deriving {
 }
 
 interface Derived {
-  /** The statements that store the events and the states of the end users. */
+  /** The statements that store the events and the summaries of the end users. */
   readonly writes: readonly Query[];
   /** The earliest instant at which time alone causes an event of one of the end users; `NEVER` if there is none. */
   readonly nextDueAt: Instant;
@@ -189,27 +190,42 @@ async function derived(
   { inputs, clock, derive, latestEvent }: Deriving,
 ): Promise<Derived> {
   const loaded = await loadedFor(connection, part, { inputs, clock, latestEvent });
-  const states = new RowArrays([...KEY_TYPES, ...EVENT_STATE_TYPES]);
+  const summaries = new RowArrays([...KEY_TYPES, ...SUMMARY_TYPES]);
+  const counts = new CountChanges();
   const events = new EventRows(latestEvent, loaded.recordedAt);
   let nextDueAt = NEVER;
   let began = performance.now();
   for (const [index, { user, postings, until }] of inputs.entries()) {
     const settings = loaded.settings.get(user.account) ?? DEFAULT_SETTINGS;
-    const { next, dueAt, ...found } = derive({ user, from: loaded.states[index] ?? null, postings, until, settings });
-    states.add(...keyOf(user), ...eventStateValues({ ...next, dueAt }));
-    nextDueAt = Math.min(nextDueAt, dueAt ?? NEVER);
+    const stored = loaded.summaries[index] ?? null;
+    const found = derive({ user, from: stored?.from ?? null, postings, until, settings });
+    const latestActivity = postings.at(-1)?.createdAt ?? (stored as StoredSummary).latestActivity;
+    const summary = summaryOf(found.next.state, found.next.at);
+    summaries.add(...keyOf(user), ...summaryValues(found, summary, latestActivity));
+    counts.add(user.account, stored?.balance ?? null, summary.balance);
+    nextDueAt = Math.min(nextDueAt, found.dueAt ?? NEVER);
     for (const event of found.events) events.add(user.account, event);
     if (performance.now() - began < SLICE_MS) continue;
     await nextTurn();
     began = performance.now();
   }
-  return { writes: [storeStates(part, states), ...events.writes(part)], nextDueAt };
+  return {
+    writes: [storeSummaries(part, summaries), ...countUpserts(counts.all(), part), ...events.writes(part)],
+    nextDueAt,
+  };
 }
 
-function storeStates(part: Part, rows: RowArrays): Query {
-  const changes = EVENT_STATE_COLUMNS.replaceAll(/\w+/g, '$& = excluded.$&');
-  const insertion = part.insert('event_states', EVENT_STATE_COLUMNS, EVENT_STATE_TYPES);
+function storeSummaries(part: Part, rows: RowArrays): Query {
+  const changes = SUMMARY_COLUMNS.replaceAll(/\w+/g, '$& = excluded.$&');
+  const insertion = part.insert('end_user_summaries', SUMMARY_COLUMNS, SUMMARY_TYPES);
   return sql(`${insertion} ON CONFLICT (${KEY}) DO UPDATE SET ${changes}`, rows.literals());
+}
+
+/** Statements that add the changes to the stored counts of the accounts. */
+export function countUpserts(counts: Iterable<AccountCounts>, part: Part): Query[] {
+  const rows = new RowArrays(['integer', 'bigint', 'bigint']);
+  for (const { account, endUsers, withCredits } of counts) rows.add(account, endUsers, withCredits);
+  return upsert('end_user_counts', 'account', ['end_users', 'with_credits'], rows, part);
 }
 
 const EVENT_COLUMNS = 'event, account, id, type, at, data, recorded_at';
@@ -248,8 +264,8 @@ class EventRows {
 }
 
 interface LoadedForEvents {
-  /** One state for each end user, in the order of the inputs; undefined if none is stored. */
-  readonly states: readonly (EventState | undefined)[];
+  /** One summary for each end user, in the order of the inputs; undefined if none is stored. */
+  readonly summaries: readonly (StoredSummary | undefined)[];
   readonly settings: ReadonlyMap<number, EventSettings>;
   readonly recordedAt: Instant;
 }
@@ -264,8 +280,8 @@ async function loadedFor(
   const accounts = new Set(inputs.map(({ user }) => user.account));
   const [stored, settings, latest, clocked] = await connection.send([
     sql(
-      `SELECT k.place, ${columnsOf('s', EVENT_STATE_COLUMNS)} FROM ${KEYS}
-       JOIN scrip.event_states s ON ${sameKey('s')}${part.within('s')}`,
+      `SELECT k.place, ${columnsOf('s', SUMMARY_COLUMNS)} FROM ${KEYS}
+       JOIN scrip.end_user_summaries s ON ${sameKey('s')}${part.within('s')}`,
       keys.literals(),
     ),
     sql(
@@ -277,12 +293,12 @@ async function loadedFor(
     sql(`SELECT recorded_at FROM scrip.events WHERE bucket = ${part.bucket} AND event = $1`, [latestEvent]),
     clock.query,
   ]);
-  const states: EventState[] = [];
-  for (const [place, ...columns] of stored?.rows ?? []) states[Number(place) - 1] = eventStateOf(columns);
+  const summaries: StoredSummary[] = [];
+  for (const [place, ...columns] of stored?.rows ?? []) summaries[Number(place) - 1] = storedSummaryOf(columns);
   const recordedAt = clock.machineTime(clocked?.rows ?? [], clock.read(clocked?.rows ?? []));
   const [previous] = latest?.rows ?? [];
   return {
-    states,
+    summaries,
     settings: settingsOf(settings?.rows ?? []),
     recordedAt: previous === undefined ? recordedAt : Math.max(recordedAt, exactInteger(previous[0])),
   };

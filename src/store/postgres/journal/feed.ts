@@ -12,13 +12,12 @@ import { type Connection, type Query, sql, type TextRow } from '../pool/connecti
 import type { ConnectionPool } from '../pool/connection-pool.ts';
 import { BEGIN_UNPROMISED, COMMIT, ROLLBACK } from '../pool/transactions.ts';
 import { type ReadInteger, USER_POSTING_COLUMNS, userPostingOf } from '../rows/ledger-rows.ts';
-import { markStale } from './summaries.ts';
 import { totalsUpserts } from './totals-rows.ts';
 
 /** The maximum number of batches whose totals are computed together. */
 const TOTALS_LIMITS: TakeLimits = { batchesMax: 64, postingsMax: 1_000_000 };
 
-/** `totals` also marks the summaries of end users as stale; `events` derives events. */
+/** `totals` computes totals; `events` derives events and summaries. */
 export const CONSUMERS = ['totals', 'events'] as const;
 
 export type Consumer = (typeof CONSUMERS)[number];
@@ -55,7 +54,7 @@ async function countPart(connection: Connection, part: Part, { byKey }: Placemen
   }
   const taken = await connection.rows(take('totals', part, TOTALS_LIMITS));
   const postings = await postingsNamed(connection, taken, part);
-  await connection.send([...totalsUpserts(totalsOfPostings(postings), part), ...markStale(postings, part), COMMIT]);
+  await connection.send([...totalsUpserts(totalsOfPostings(postings), part), COMMIT]);
   return taken.length >= TOTALS_LIMITS.batchesMax;
 }
 

@@ -13,18 +13,20 @@ import {
 } from '../../console-store.ts';
 import { type EndUserPage, type ListedEndUser, type ListRequest, listQuery, pageOf } from '../../end-user-lists.ts';
 import type { EndUserCounts } from '../../end-user-summaries.ts';
+import type { Consumer } from '../journal/feed.ts';
 import { latestQuery, transactionsIn } from '../journal/history-page.ts';
 import { DAILY_TOTALS, EXPIRY_TOTALS, totalsOf } from '../journal/totals-rows.ts';
-import { exactInteger, sql, type TextRow } from '../pool/connection.ts';
+import { exactInteger, type Query, sql, type TextRow } from '../pool/connection.ts';
 import { COMMIT } from '../pool/transactions.ts';
 import type { PostgresLedgerStore } from './ledger-store.ts';
 
 /**
- * Read these two instants before the totals and the summaries, which then include every posting before the instants,
- * and perhaps later postings.
+ * Read this instant before the totals or the summaries, which then include every posting before the instant, and perhaps
+ * later postings.
  */
-const EARLIEST_WAITING = sql(`SELECT min(at) FROM scrip.feed WHERE consumer = 'totals'`);
-const EARLIEST_STALE = sql('SELECT min(since) FROM scrip.stale_end_users');
+function earliestWaiting(consumer: Consumer): Query {
+  return sql('SELECT min(at) FROM scrip.feed WHERE consumer = $1', [consumer]);
+}
 
 export class PostgresConsoleStore implements ConsoleStore {
   readonly #ledger: PostgresLedgerStore;
@@ -50,16 +52,15 @@ export class PostgresConsoleStore implements ConsoleStore {
       WHERE account = $1${numbered} ORDER BY ${query?.order} LIMIT $${parameters + 1}`;
     return this.#ledger.attempt(async () => {
       const { pool, clock } = this.#ledger.database;
-      const [before, waiting, stale, found] = await pool.send([
+      const [before, waiting, found] = await pool.send([
         clock.query,
-        EARLIEST_WAITING,
-        EARLIEST_STALE,
+        earliestWaiting('events'),
         ...(query === null ? [] : [sql(list, [account, ...query.values, request.limit + 1])]),
       ]);
-      const asOf = clock.read(before?.rows ?? []);
-      const earliest = [waiting, stale].flatMap((result) => result?.rows[0]?.[0] ?? []).map(exactInteger);
-      const listed = (found?.rows ?? []).map(listedOf);
-      return { asOf: Math.min(asOf, ...earliest.map((at) => at - 1)), ...pageOf(listed, request) };
+      const now = clock.read(before?.rows ?? []);
+      const earliest = waiting?.rows[0]?.[0] ?? null;
+      const asOf = earliest === null ? now : Math.min(now, exactInteger(earliest) - 1);
+      return { asOf, ...pageOf((found?.rows ?? []).map(listedOf), request) };
     });
   }
 
@@ -108,7 +109,7 @@ export class PostgresConsoleStore implements ConsoleStore {
       const results = await pool.send([
         ...begin,
         clock.query,
-        EARLIEST_WAITING,
+        earliestWaiting('totals'),
         sql(`${DAILY_TOTALS} WHERE account = $1 AND day >= $2`, [account, firstDay]),
         sql(`${EXPIRY_TOTALS} WHERE account = $1 AND hour >= $2`, [account, firstHour]),
         clock.query,

@@ -16,11 +16,9 @@ export const END_USER_TABLES = [
   'feed_consumers',
   'daily_totals',
   'expiry_totals',
-  'stale_end_users',
   'end_user_summaries',
   'end_user_counts',
   'events',
-  'event_states',
 ];
 
 const USER = 'bucket smallint NOT NULL, account integer NOT NULL, end_user uuid NOT NULL';
@@ -198,30 +196,27 @@ CREATE TABLE expiry_totals (
   PRIMARY KEY (account, hour, bucket)
 );
 
--- End users with postings that are not included in their summaries yet.
-CREATE TABLE stale_end_users (
-  ${USER},
-  -- The instants of the first and the latest of these postings.
-  since bigint NOT NULL,
-  latest_activity bigint NOT NULL,
-  PRIMARY KEY (bucket, account, end_user)
-);
-
--- The data that lists show of each end user. When credits expire, the row is updated within a second or two, or later
--- under load.
+-- The data that lists show of each end user, and the progress of event derivation; see EventState. The row includes all
+-- expiries up to derived_to.
 CREATE TABLE end_user_summaries (
   ${USER},
   balance bigint NOT NULL CHECK (balance BETWEEN 0 AND 9007199254740991),
-  -- The next instant at which remaining credits expire and are not renewed.
+  -- The next instant at which credits expire and will not renew.
   expires_at bigint,
   latest_activity bigint NOT NULL,
+  derived_to bigint NOT NULL,
+  latest_grant bigint NOT NULL CHECK (latest_grant BETWEEN 0 AND 9007199254740991),
+  -- In the text format of snapshots.
+  state text NOT NULL,
+  -- The next instant at which time alone causes an event.
+  due_at bigint,
   PRIMARY KEY (bucket, account, end_user)
 );
 CREATE INDEX summaries_by_id ON end_user_summaries (account, end_user);
 CREATE INDEX summaries_by_balance ON end_user_summaries (account, balance, latest_activity, end_user);
 CREATE INDEX summaries_by_activity ON end_user_summaries (account, latest_activity, end_user);
 CREATE INDEX summaries_by_expiry ON end_user_summaries (account, expires_at, end_user) WHERE expires_at IS NOT NULL;
-CREATE INDEX summaries_expiring ON end_user_summaries (expires_at) WHERE expires_at IS NOT NULL;
+CREATE INDEX summaries_due ON end_user_summaries (due_at) WHERE due_at IS NOT NULL;
 
 CREATE TABLE end_user_counts (
   bucket smallint NOT NULL,
@@ -246,17 +241,4 @@ CREATE TABLE events (
   PRIMARY KEY (bucket, event)
 );
 CREATE INDEX events_of_account ON events (account, bucket, event);
-
--- The progress of event derivation for each end user; see EventState.
-CREATE TABLE event_states (
-  ${USER},
-  derived_to bigint NOT NULL,
-  latest_grant bigint NOT NULL CHECK (latest_grant BETWEEN 0 AND 9007199254740991),
-  -- In the text format of snapshots.
-  state text NOT NULL,
-  -- The next instant at which time alone causes an event.
-  due_at bigint,
-  PRIMARY KEY (bucket, account, end_user)
-);
-CREATE INDEX events_due ON event_states (due_at) WHERE due_at IS NOT NULL;
 `;

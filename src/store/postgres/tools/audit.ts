@@ -8,7 +8,7 @@ import { type Instant, LAST_INSTANT } from '../../../ledger/instant.ts';
 import type { Posting } from '../../../ledger/posting.ts';
 import type { EndUserState } from '../../../ledger/state.ts';
 import type { TransactionId } from '../../../ledger/transaction-id.ts';
-import { summaryFault, wasSummaryOf } from '../../end-user-summaries.ts';
+import { REBUILD_COUNTS, summaryFault, summaryOf } from '../../end-user-summaries.ts';
 import type { AuditReport } from '../../tools/ledger-tools.ts';
 import { SnapshotFold } from '../../tools/snapshot-fold.ts';
 import { TotalsSum } from '../../totals.ts';
@@ -85,7 +85,7 @@ class DatabaseAudit {
     const cycles = await this.#rowsOf('cycles', CYCLE_COLUMNS, endUsers);
     const holds = await this.#rowsOf('holds', HOLD_AS_CYCLE, endUsers);
     const snapshots = await this.#rowsOf('snapshots', 'transaction_id, state', endUsers);
-    const columns = 'balance, expires_at, latest_activity';
+    const columns = 'balance, expires_at, latest_activity, derived_to';
     const summaries = await this.#rowsOf('end_user_summaries', columns, endUsers);
     for (const [index, { user, postings }] of endUsers.entries()) {
       this.#total.endUsers += 1;
@@ -104,8 +104,7 @@ class DatabaseAudit {
       const findings = [...audit({ user, ...stored, postings, find: findIn(postings) }, this.#now)];
       for (const finding of findings) this.#report(finding);
       if (findings.length > 0 || waiting.endUsers.has(endUserText(user))) continue;
-      const since = postings.at(-1)?.createdAt ?? 0;
-      if (!isSummaryRight(summaries[index]?.[0], stored, { since, now: this.#now }))
+      if (!isSummaryRight(summaries[index]?.[0], stored, postings.at(-1)?.createdAt ?? 0))
         this.#fault(summaryFault(user.account, `the summary of end user ${user.endUser} does not match its postings`));
     }
   }
@@ -190,14 +189,11 @@ function findIn(postings: readonly Posting[]): (id: TransactionId) => readonly P
   };
 }
 
-function isSummaryRight(
-  row: TextRow | undefined,
-  state: EndUserState,
-  moment: { readonly since: Instant; readonly now: Instant },
-): boolean {
-  const [balance, expires, activity] = row ?? [];
-  const stored = { balance: Number(balance), expiresAt: expires === null ? null : Number(expires) };
-  return Number(activity) === moment.since && wasSummaryOf(stored, state, moment);
+function isSummaryRight(row: TextRow | undefined, state: EndUserState, latestActivity: Instant): boolean {
+  const [balance, expires, activity, derivedTo] = row ?? [];
+  if (Number(activity) !== latestActivity || !(Number(derivedTo) >= latestActivity)) return false;
+  const right = summaryOf(state, Number(derivedTo));
+  return right.balance === Number(balance) && right.expiresAt === (expires === null ? null : Number(expires));
 }
 
 async function countFaults(connection: Connection): Promise<string[]> {
@@ -213,5 +209,5 @@ async function countFaults(connection: Connection): Promise<string[]> {
   );
   return [...new Set([...(expected?.keys() ?? []), ...(stored?.keys() ?? [])])]
     .filter((account) => expected?.get(account) !== stored?.get(account))
-    .map((account) => summaryFault(Number(account), 'its counts do not match its summaries'));
+    .map((account) => summaryFault(Number(account), `its counts do not match its summaries; ${REBUILD_COUNTS}`));
 }

@@ -1,5 +1,5 @@
-// Writes copied postings into a database, and the rows that follow from them: cycles, holds, snapshots, and the
-// progress of event derivation. Adds nothing to the feed. Runs within the caller's transactions.
+// Writes copied postings into a database, and the rows that follow from them: cycles, holds, snapshots, and summaries
+// with the progress of event derivation. Adds nothing to the feed. Runs within the caller's transactions.
 
 import assert from 'node:assert/strict';
 import { applyAll } from '../../../ledger/apply.ts';
@@ -8,12 +8,13 @@ import type { IdempotencyRecord } from '../../../ledger/idempotency.ts';
 import type { Posting } from '../../../ledger/posting.ts';
 import { EMPTY_STATE } from '../../../ledger/state.ts';
 import { instantOf, sequenceOf } from '../../../ledger/transaction-id.ts';
+import { summaryOf } from '../../end-user-summaries.ts';
 import type { Derivation } from '../../event-log.ts';
 import { cycleValues, isSnapshotDue, stateText } from '../../state-text.ts';
 import { throughPosition } from '../../transaction-ids.ts';
 import { EVERYTHING } from '../citus/placement.ts';
 import { recordValues } from '../idempotency/record-table.ts';
-import { EVENT_STATE_COLUMNS, EVENT_STATE_TYPES, eventStateValues } from '../journal/event-state-rows.ts';
+import { SUMMARY_COLUMNS, SUMMARY_TYPES, summaryValues } from '../journal/summary-rows.ts';
 import type { Connection, Value } from '../pool/connection.ts';
 import { KEY_TYPES, keyOf } from '../rows/key.ts';
 import { holdValues, postingValues } from '../rows/ledger-rows.ts';
@@ -28,10 +29,10 @@ const insertEndUsers = new RowsStatement(
   EVERYTHING.insert('end_users', 'ids_through', ['uuid']),
 );
 
-const insertEventStates = new RowsStatement(
-  'insert_event_states',
-  [...KEY_TYPES, ...EVENT_STATE_TYPES],
-  EVERYTHING.insert('event_states', EVENT_STATE_COLUMNS, EVENT_STATE_TYPES),
+const insertSummaries = new RowsStatement(
+  'insert_summaries',
+  [...KEY_TYPES, ...SUMMARY_TYPES],
+  EVERYTHING.insert('end_user_summaries', SUMMARY_COLUMNS, SUMMARY_TYPES),
 );
 
 export class CopyWriter {
@@ -46,15 +47,17 @@ export class CopyWriter {
   }
 
   /** Call this after the last posting of an end user. */
-  end(user: EndUserKey, { next, dueAt }: Pick<Derivation, 'next' | 'dueAt'>): void {
-    const latest = this.#transaction[0]?.transactionId;
-    assert(latest !== undefined, 'an end user has a posting');
+  end(user: EndUserKey, derived: Pick<Derivation, 'next' | 'dueAt'>): void {
+    const [posting] = this.#transaction;
+    assert(posting !== undefined, 'an end user has a posting');
+    const { transactionId: latest, createdAt } = posting;
     this.#endTransaction(user);
     const idsThrough = throughPosition({ at: instantOf(latest), sequence: sequenceOf(latest) });
     for (const cycle of this.#state.cycles) this.#insert(insertCycles, user, [...cycleValues(cycle), idsThrough]);
     for (const hold of this.#state.holds) this.#insert(openHolds, user, holdValues(hold));
     this.#insert(insertEndUsers, user, [idsThrough]);
-    this.#insert(insertEventStates, user, eventStateValues({ ...next, dueAt }));
+    const { state, at } = derived.next;
+    this.#insert(insertSummaries, user, summaryValues(derived, summaryOf(state, at), createdAt));
     this.#state = EMPTY_STATE;
   }
 

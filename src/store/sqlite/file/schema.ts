@@ -168,7 +168,7 @@ CREATE TABLE import_batches (
   outcomes TEXT
 ) STRICT;
 
--- The last posting that each consumer of the feed has processed. The consumers are 'totals', 'end-users' and 'events'.
+-- The last posting that each consumer of the feed has processed. The consumers are 'totals' and 'events'.
 CREATE TABLE feed_positions (
   consumer TEXT PRIMARY KEY,
   posting INTEGER NOT NULL
@@ -191,8 +191,8 @@ CREATE TABLE expiry_totals (
   PRIMARY KEY (account, hour)
 ) STRICT, WITHOUT ROWID;
 
--- The data that lists show for each end user, as of the posting in latest_posting. When credits expire, the row is
--- updated within a second or two, or later under load.
+-- The data that lists show for each end user, and the progress of event derivation; see EventState. The row includes
+-- all postings up to latest_posting, and all expiries up to derived_to.
 CREATE TABLE end_user_summaries (
   account INTEGER NOT NULL,
   end_user BLOB NOT NULL CHECK (length(end_user) = 16),
@@ -201,12 +201,18 @@ CREATE TABLE end_user_summaries (
   expires_at INTEGER,
   latest_activity INTEGER NOT NULL,
   latest_posting INTEGER NOT NULL,
+  derived_to INTEGER NOT NULL,
+  latest_grant INTEGER NOT NULL CHECK (latest_grant BETWEEN 0 AND 9007199254740991),
+  -- In the text format of snapshots.
+  state TEXT NOT NULL,
+  -- The next instant at which time alone causes an event.
+  due_at INTEGER,
   PRIMARY KEY (account, end_user)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX summaries_by_balance ON end_user_summaries (account, balance, latest_activity);
 CREATE INDEX summaries_by_activity ON end_user_summaries (account, latest_activity);
 CREATE INDEX summaries_by_expiry ON end_user_summaries (account, expires_at) WHERE expires_at IS NOT NULL;
-CREATE INDEX summaries_expiring ON end_user_summaries (expires_at) WHERE expires_at IS NOT NULL;
+CREATE INDEX summaries_due ON end_user_summaries (due_at) WHERE due_at IS NOT NULL;
 
 CREATE TABLE end_user_counts (
   account INTEGER PRIMARY KEY,
@@ -227,18 +233,4 @@ CREATE TABLE events (
   recorded_at INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX events_of_account ON events (account, event);
-
--- The progress of event derivation for each end user; see EventState.
-CREATE TABLE event_states (
-  account INTEGER NOT NULL,
-  end_user BLOB NOT NULL CHECK (length(end_user) = 16),
-  derived_to INTEGER NOT NULL,
-  latest_grant INTEGER NOT NULL CHECK (latest_grant BETWEEN 0 AND 9007199254740991),
-  -- In the text format of snapshots.
-  state TEXT NOT NULL,
-  -- The next instant at which time alone causes an event.
-  due_at INTEGER,
-  PRIMARY KEY (account, end_user)
-) STRICT, WITHOUT ROWID;
-CREATE INDEX events_due ON event_states (due_at) WHERE due_at IS NOT NULL;
 `;

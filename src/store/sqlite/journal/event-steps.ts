@@ -1,5 +1,5 @@
-// Reads the data from which one step derives events: the next postings of the journal, the end users for whom time
-// alone causes events, the progress of event derivation for each end user, and the settings of their accounts.
+// Reads the data from which one step derives events and summaries: the next postings of the journal, the end users for
+// whom time alone causes events, the progress of event derivation for each end user, and the settings of their accounts.
 
 import type { DatabaseSync } from 'node:sqlite';
 import { type EndUserKey, endUserText } from '../../../ledger/command.ts';
@@ -17,7 +17,7 @@ import {
 import { stateOfText } from '../../state-text.ts';
 import { prepare, type Statement } from '../file/statements.ts';
 import { UuidParameter, uuidOfHex } from '../file/uuid.ts';
-import { EVENTS, type EventPart, type NewEvent, type NewEventState, newEventState } from './events.ts';
+import { EVENTS, type EventPart, type LatestPosting, type NewEvent, type NewSummary, newSummary } from './events.ts';
 import { type Attempt, FeedPosition, FeedRows } from './feed.ts';
 
 /**
@@ -45,6 +45,8 @@ interface StepEndUser {
   readonly from: EventState | null;
   readonly settings: EventSettings;
   readonly postings: Posting[];
+  /** Null until the first posting of a new end user is added. */
+  latest: LatestPosting | null;
 }
 
 export class EventSteps {
@@ -52,7 +54,7 @@ export class EventSteps {
   readonly #rows: FeedRows;
   readonly #position: FeedPosition;
   readonly #due: Statement;
-  readonly #state: Statement;
+  readonly #stored: Statement;
   readonly #expiringDays: Statement;
   readonly #thresholds: Statement;
   readonly #endUser = new UuidParameter();
@@ -66,11 +68,12 @@ export class EventSteps {
     this.#position = new FeedPosition(db, EVENTS);
     this.#due = prepare(
       db,
-      'SELECT account, hex(end_user) FROM event_states WHERE due_at <= ? ORDER BY due_at LIMIT ?',
+      'SELECT account, hex(end_user) FROM end_user_summaries WHERE due_at <= ? ORDER BY due_at LIMIT ?',
     );
-    this.#state = prepare(
+    this.#stored = prepare(
       db,
-      'SELECT derived_to, latest_grant, state FROM event_states WHERE account = ? AND end_user = ?',
+      `SELECT derived_to, latest_grant, state, latest_posting, latest_activity FROM end_user_summaries
+       WHERE account = ? AND end_user = ?`,
     );
     this.#expiringDays = prepare(db, 'SELECT expiring_days FROM accounts WHERE account = ?');
     this.#thresholds = prepare(db, 'SELECT below FROM thresholds WHERE account = ? ORDER BY length(below), below');
@@ -113,16 +116,16 @@ export class EventSteps {
       this.#attempt(() => {
         const ofAccount = settings.get(user.account) ?? this.#settingsOf(user.account);
         settings.set(user.account, ofAccount);
-        return { user, from: this.#stateOf(user), settings: ofAccount, postings: [] };
+        return { user, settings: ofAccount, postings: [], ...this.#progressOf(user) };
       }),
     );
   }
 
-  #stateOf({ account, endUser }: EndUserKey): EventState | null {
-    const row = this.#state.get(account, this.#endUser.of(endUser));
-    if (row === undefined) return null;
-    const [at, latestGrant, text] = row as [number, number, string];
-    return { at, latestGrant, state: stateOfText(text) };
+  #progressOf({ account, endUser }: EndUserKey): Pick<StepEndUser, 'from' | 'latest'> {
+    const row = this.#stored.get(account, this.#endUser.of(endUser));
+    if (row === undefined) return { from: null, latest: null };
+    const [at, latestGrant, text, number, createdAt] = row as [number, number, string, number, number];
+    return { from: { at, latestGrant, state: stateOfText(text) }, latest: { number, createdAt } };
   }
 
   #settingsOf(account: number): EventSettings {
@@ -162,6 +165,7 @@ export class EventStep {
     if (endUser === null) return false;
     this.#passed += sizeOf(stateOf(endUser));
     for (const posting of postings) endUser.postings.push(posting);
+    endUser.latest = { number: through, createdAt: (postings.at(-1) as Posting).createdAt };
     this.#through = through;
     return true;
   }
@@ -193,15 +197,15 @@ export class EventStep {
   }
 
   derive(derive: DeriveEvents, until: Instant | null): EventPart {
-    const states: NewEventState[] = [];
+    const summaries: NewSummary[] = [];
     const events: NewEvent[] = [];
-    for (const { user, from, settings, postings } of this.#users.values()) {
+    for (const { user, from, settings, postings, latest } of this.#users.values()) {
       const derived = derive({ user, from, postings, until, settings });
-      states.push(newEventState(user, from, derived));
+      summaries.push(newSummary(user, from, derived, latest as LatestPosting));
       for (const { id, type, at, data } of derived.events)
         events.push({ account: user.account, id, type, at, data: JSON.stringify(data) });
     }
-    return { after: this.#after, through: this.#through, states, events };
+    return { after: this.#after, through: this.#through, summaries, events };
   }
 }
 

@@ -1,9 +1,10 @@
-// Stores events in a ledger file, in parts. Stores each part together with the states of its end users and a position
-// in the journal. The events of all postings up to this position have been derived.
+// Stores events in a ledger file, in parts. Stores each part together with the summaries of its end users and a position
+// in the journal. The events of all postings up to this position have been derived, and the summaries include them.
 
 import type { DatabaseSync } from 'node:sqlite';
 import type { EndUserKey } from '../../../ledger/command.ts';
 import type { Instant } from '../../../ledger/instant.ts';
+import { CountChanges, type Summary, summaryOf } from '../../end-user-summaries.ts';
 import type { Derivation, EventState } from '../../event-log.ts';
 import { stateText } from '../../state-text.ts';
 import { ManyRows } from '../file/many-rows.ts';
@@ -17,8 +18,14 @@ export const EVENTS = 'events';
 /** The maximum number of events that one step deletes. */
 const DELETED_MAX = 1_000;
 
-/** The progress of event derivation for an end user. */
-export interface NewEventState extends EndUserKey {
+/** The latest posting of an end user in the journal. */
+export interface LatestPosting {
+  readonly number: number;
+  readonly createdAt: Instant;
+}
+
+/** The summary of an end user, with the progress of event derivation. */
+export interface NewSummary extends EndUserKey, Summary {
   /** The stored `derivedTo` that this row replaces; null for a new end user. */
   readonly derivedFrom: Instant | null;
   readonly derivedTo: Instant;
@@ -26,23 +33,33 @@ export interface NewEventState extends EndUserKey {
   /** The state of the end user at `derivedTo`, in the text format of snapshots. */
   readonly state: string;
   readonly dueAt: Instant | null;
+  /** The latest posting that the summary includes, and its instant. */
+  readonly latestPosting: number;
+  readonly latestActivity: Instant;
 }
 
-/** @param from the progress before `next`; null for a new end user */
-export function newEventState(
+/**
+ * @param from the progress before `next`; null for a new end user
+ * @param latest the latest posting whose events have been derived
+ */
+export function newSummary(
   { account, endUser }: EndUserKey,
   from: EventState | null,
   { next, dueAt }: Pick<Derivation, 'next' | 'dueAt'>,
-): NewEventState {
+  latest: LatestPosting,
+): NewSummary {
   const { at, latestGrant, state } = next;
   return {
     account,
     endUser,
+    ...summaryOf(state, at),
     derivedFrom: from?.at ?? null,
     derivedTo: at,
     latestGrant,
     state: stateText(state, at),
     dueAt,
+    latestPosting: latest.number,
+    latestActivity: latest.createdAt,
   };
 }
 
@@ -60,8 +77,8 @@ export interface EventPart {
   readonly after: number;
   /** The position in the journal after this part. */
   readonly through: number;
-  /** At most one state for each end user. */
-  readonly states: readonly NewEventState[];
+  /** At most one summary for each end user. */
+  readonly summaries: readonly NewSummary[];
   readonly events: readonly NewEvent[];
 }
 
@@ -69,8 +86,9 @@ export interface EventPart {
 export class EventWriter {
   readonly #position: FeedPosition;
   readonly #stored: Statement;
-  readonly #saveState: Statement;
-  readonly #changeState: Statement;
+  readonly #save: Statement;
+  readonly #change: Statement;
+  readonly #count: Statement;
   readonly #events: ManyRows;
   readonly #delete: Statement;
   readonly #endUser = new UuidParameter();
@@ -78,17 +96,20 @@ export class EventWriter {
 
   constructor(db: DatabaseSync) {
     this.#position = new FeedPosition(db, EVENTS);
-    this.#stored = prepare(db, 'SELECT derived_to, due_at FROM event_states WHERE account = ? AND end_user = ?');
-    this.#saveState = prepare(
+    const own = 'WHERE account = ? AND end_user = ?';
+    this.#stored = prepare(db, `SELECT derived_to, due_at, expires_at, balance FROM end_user_summaries ${own}`);
+    const columns = [...CHANGING, ...STEADY];
+    this.#save = prepare(
       db,
-      `INSERT INTO event_states (account, end_user, derived_to, latest_grant, state, due_at) VALUES (?, ?, ?, ?, ?, ?)
-       ON CONFLICT (account, end_user) DO UPDATE SET derived_to = excluded.derived_to,
-         latest_grant = excluded.latest_grant, state = excluded.state, due_at = excluded.due_at`,
+      `INSERT INTO end_user_summaries (${columns}, account, end_user) VALUES (${columns.map(() => '?')}, ?, ?)
+       ON CONFLICT (account, end_user) DO UPDATE SET ${columns.map((column) => `${column} = excluded.${column}`)}`,
     );
-    // Setting `due_at` rewrites the index of this column even if the value stays the same, so leave it out.
-    this.#changeState = prepare(
+    // Setting a column rewrites its index even if the value stays the same, so leave out columns that rarely change.
+    this.#change = prepare(db, `UPDATE end_user_summaries SET ${CHANGING.map((column) => `${column} = ?`)} ${own}`);
+    this.#count = prepare(
       db,
-      'UPDATE event_states SET derived_to = ?, latest_grant = ?, state = ? WHERE account = ? AND end_user = ?',
+      `INSERT INTO end_user_counts (account, end_users, with_credits) VALUES (?, ?, ?) ON CONFLICT (account)
+       DO UPDATE SET end_users = end_users + excluded.end_users, with_credits = with_credits + excluded.with_credits`,
     );
     this.#events = new ManyRows(
       db,
@@ -106,12 +127,14 @@ export class EventWriter {
 
   /**
    * @param now the machine's time
-   * @returns false if the position or the state of an end user has changed, because the part has already been stored;
+   * @returns false if the position or the summary of an end user has changed, because the part has already been stored;
    * the caller then rolls back
    */
-  save({ after, through, states, events }: EventPart, now: Instant): boolean {
+  save({ after, through, summaries, events }: EventPart, now: Instant): boolean {
     if (this.#position.read() !== after) return false;
-    for (const state of states) if (!this.#changeFrom(state)) return false;
+    const counts = new CountChanges();
+    for (const summary of summaries) if (!this.#changeFrom(summary, counts)) return false;
+    for (const { account, endUsers, withCredits } of counts.all()) this.#count.run(account, endUsers, withCredits);
     // The machine's time may go back, but `recorded_at` must ascend: retention and positions depend on this order.
     this.#latestRecordedAt = Math.max(this.#latestRecordedAt, now);
     for (const { account, id, type, at, data } of events)
@@ -125,8 +148,10 @@ export class EventWriter {
     this.#position.save(posting);
   }
 
-  saveState({ account, endUser, derivedTo, latestGrant, state, dueAt }: NewEventState): void {
-    this.#saveState.run(account, this.#endUser.of(endUser), derivedTo, latestGrant, state, dueAt);
+  /** Stores a summary, but does not change the counts of its account. */
+  saveSummary(summary: NewSummary): void {
+    const { account, endUser, dueAt, expiresAt } = summary;
+    this.#save.run(...changingValues(summary), dueAt, expiresAt, account, this.#endUser.of(endUser));
   }
 
   /** Deletes up to `DELETED_MAX` events that were recorded before `instant`, oldest first. */
@@ -136,17 +161,30 @@ export class EventWriter {
   }
 
   /**
-   * Stores the state of an end user, unless the stored state has changed. Checking the position is not enough: it does
+   * Stores the summary of an end user, unless the stored row has changed. Checking the position is not enough: it does
    * not change if only time has caused events.
    */
-  #changeFrom(state: NewEventState): boolean {
-    const { account, derivedFrom, derivedTo, latestGrant, dueAt } = state;
-    const endUser = this.#endUser.of(state.endUser);
-    const [storedTo, storedDue] = this.#stored.get(account, endUser) ?? [null, null];
+  #changeFrom(summary: NewSummary, counts: CountChanges): boolean {
+    const { account, derivedFrom, dueAt, expiresAt, balance } = summary;
+    const endUser = this.#endUser.of(summary.endUser);
+    const stored = this.#stored.get(account, endUser) as StoredColumns | undefined;
+    const [storedTo = null, storedDue = null, storedExpiry = null, storedBalance = null] = stored ?? [];
     if (storedTo !== derivedFrom) return false;
-    if (storedTo !== null && storedDue === dueAt)
-      this.#changeState.run(derivedTo, latestGrant, state.state, account, endUser);
-    else this.saveState(state);
+    counts.add(account, storedBalance, balance);
+    if (storedTo !== null && storedDue === dueAt && storedExpiry === expiresAt)
+      this.#change.run(...changingValues(summary), account, endUser);
+    else this.saveSummary(summary);
     return true;
   }
+}
+
+type StoredColumns = [derivedTo: Instant, dueAt: Instant | null, expiresAt: Instant | null, balance: number];
+
+const CHANGING = ['derived_to', 'latest_grant', 'state', 'balance', 'latest_activity', 'latest_posting'] as const;
+const STEADY = ['due_at', 'expires_at'] as const;
+
+/** The values of the columns `CHANGING`. */
+function changingValues(summary: NewSummary) {
+  const { derivedTo, latestGrant, state, balance, latestActivity, latestPosting } = summary;
+  return [derivedTo, latestGrant, state, balance, latestActivity, latestPosting] as const;
 }

@@ -23,7 +23,7 @@ import type { EndUserCounts } from '../../end-user-summaries.ts';
 import { wholeTransactions } from '../../transaction-history.ts';
 import { prepare, type Row, type Statement } from '../file/statements.ts';
 import { bytesOf, uuidOfHex } from '../file/uuid.ts';
-import { END_USERS } from '../journal/summaries.ts';
+import { EVENTS } from '../journal/events.ts';
 import type { SqliteLedgerStore } from './ledger-store.ts';
 
 export class SqliteConsoleStore implements ConsoleStore {
@@ -66,7 +66,7 @@ export class SqliteConsoleStore implements ConsoleStore {
   async endUsers(account: number, request: ListRequest): Promise<EndUserPage> {
     const query = listQuery(request);
     return this.#snapshot(() => {
-      const asOf = this.#countedUpTo(END_USERS);
+      const asOf = this.#countedUpTo(EVENTS);
       if (query === null) return { asOf, endUsers: [], next: null };
       const values = query.values.map((value) => (typeof value === 'string' ? bytesOf(value) : value));
       const rows = this.#listing(query).all(account, ...values, request.limit + 1);

@@ -33,7 +33,6 @@ import type { EventPart } from '../journal/events.ts';
 import { PastStates } from '../journal/past-states.ts';
 import { PostingReader } from '../journal/posting-reader.ts';
 import { SnapshotReader } from '../journal/snapshots.ts';
-import type { SummaryPart } from '../journal/summaries.ts';
 import { TOTALS } from '../journal/totals.ts';
 import { TransactionReader } from '../journal/transaction-reader.ts';
 import { ImportQueue } from '../writer/import-queue.ts';
@@ -267,13 +266,9 @@ export class SqliteLedgerStore implements LedgerStore, ImportGranter {
   /**
    * Reads the clock after the rows. An earlier instant could count the credits of a renewed period together with those
    * of the previous period.
-   *
-   * @param posting a posting of this end user in the journal, which may not be in `#pending` yet
    */
-  read(user: EndUserKey, posting: number | null = null): LoadedEndUser & { latestPosting: number | null } {
-    const noted = this.#pending.get(user);
-    const pending = posting === null ? noted : Math.max(posting, noted ?? 0);
-    const { state, latestPosting } = this.#endUsers.read(user, pending, this.clock.now());
+  read(user: EndUserKey): LoadedEndUser & { latestPosting: number | null } {
+    const { state, latestPosting } = this.#endUsers.read(user, this.#pending.get(user), this.clock.now());
     return { now: this.clock.now(), state, latestPosting };
   }
 
@@ -286,10 +281,6 @@ export class SqliteLedgerStore implements LedgerStore, ImportGranter {
     const now = this.clock.now();
     for (const batch of [...this.#inFlight]) await answered(batch);
     return now;
-  }
-
-  saveSummaries(part: SummaryPart): Promise<boolean> {
-    return this.#writer.saveSummaries(part);
   }
 
   saveEvents(part: EventPart): Promise<boolean> {

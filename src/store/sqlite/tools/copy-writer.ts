@@ -1,5 +1,6 @@
 // Writes copied postings into a ledger file, with new numbers and links. Also writes the balances and snapshots that
-// follow from the postings, and the progress of event derivation. Runs within the caller's transactions.
+// follow from the postings, and the summaries with the progress of event derivation. Runs within the caller's
+// transactions.
 
 import assert from 'node:assert/strict';
 import type { DatabaseSync } from 'node:sqlite';
@@ -11,7 +12,7 @@ import type { Derivation } from '../../event-log.ts';
 import { BalanceWriter } from '../balances/balance-writer.ts';
 import type { Balances } from '../balances/end-user-reader.ts';
 import { prepare, type Statement } from '../file/statements.ts';
-import { EventWriter, newEventState } from '../journal/events.ts';
+import { EventWriter, newSummary } from '../journal/events.ts';
 import { JournalWriter } from '../journal/journal-writer.ts';
 
 const NOTHING: Balances = { state: EMPTY_STATE, latestPosting: null };
@@ -38,18 +39,20 @@ export class CopyWriter {
 
   /** Call this after the last posting of an end user. */
   end(user: EndUserKey, events: Pick<Derivation, 'next' | 'dueAt'>): void {
+    const createdAt = this.#transaction.at(-1)?.createdAt;
     this.#endTransaction(user);
-    assert(this.#current.latestPosting !== null, 'an end user has a posting');
+    const { latestPosting } = this.#current;
+    assert(latestPosting !== null && createdAt !== undefined, 'an end user has a posting');
     this.#balances.write(user, NOTHING, this.#current);
     this.#balances.flush();
     this.#journal.flush();
-    this.#events.saveState(newEventState(user, null, events));
+    this.#events.saveSummary(newSummary(user, null, events, { number: latestPosting, createdAt }));
     this.#current = NOTHING;
   }
 
   /**
-   * Marks all postings as flushed and their events as derived, since `end` has written the balances and the event
-   * states of their end users.
+   * Marks all postings as flushed and their events as derived, since `end` has written the balances and the summaries of
+   * their end users.
    */
   saveFlushed(): void {
     this.#saveFlushed.run(this.#journal.latest);

@@ -1,14 +1,17 @@
 // Compares the summaries of end users in a ledger file with their postings.
 
 import type { DatabaseSync } from 'node:sqlite';
-import type { Instant } from '../../../ledger/instant.ts';
 import type { EndUserState } from '../../../ledger/state.ts';
-import { summaryFault, wasSummaryOf } from '../../end-user-summaries.ts';
+import { REBUILD_COUNTS, summaryFault, summaryOf } from '../../end-user-summaries.ts';
 import { prepare, type Statement } from '../file/statements.ts';
 import { bytesOf } from '../file/uuid.ts';
+import { EVENTS } from '../journal/events.ts';
 import { FeedPosition } from '../journal/feed.ts';
-import { END_USERS } from '../journal/summaries.ts';
 import type { EndUserPostings } from './end-users.ts';
+
+/** SQL that counts the end users of each account, in the columns of `end_user_counts`. */
+export const SUMMED_COUNTS =
+  'SELECT account, count(*), count(*) FILTER (WHERE balance > 0) FROM end_user_summaries GROUP BY account';
 
 export class SummaryAudit {
   readonly #db: DatabaseSync;
@@ -23,10 +26,10 @@ export class SummaryAudit {
   constructor(db: DatabaseSync, fault: (sentence: string) => void) {
     this.#db = db;
     this.#fault = fault;
-    this.#position = new FeedPosition(db, END_USERS).read();
+    this.#position = new FeedPosition(db, EVENTS).read();
     this.#summary = prepare(
       db,
-      `SELECT latest_posting, balance, expires_at, latest_activity FROM end_user_summaries
+      `SELECT latest_posting, balance, expires_at, latest_activity, derived_to FROM end_user_summaries
        WHERE account = ? AND end_user = ?`,
     );
     this.#summary.setReadBigInts(true);
@@ -35,16 +38,17 @@ export class SummaryAudit {
   }
 
   /** @param state the state after the latest posting; null if the audit has found that the stored state is wrong */
-  check({ user, latest }: EndUserPostings, state: EndUserState | null, now: Instant): void {
+  check({ user, latest }: EndUserPostings, state: EndUserState | null): void {
     const row = this.#summary.get(user.account, bytesOf(user.endUser));
     if (row !== undefined) this.#read += 1;
-    const [counted, balance, expires, activity] = row ?? [];
+    const [counted, balance, expires, activity, derivedTo] = row ?? [];
     if (state === null || (Number(counted ?? 0) < latest && latest > this.#position)) return;
-    const stored = { balance: Number(balance), expiresAt: expires === null ? null : Number(expires) };
-    const since = Number(this.#createdAt.get(latest)?.[0]);
-    const isRight =
-      Number(counted) === latest && Number(activity) === since && wasSummaryOf(stored, state, { since, now });
-    if (!isRight) this.#report(user.account, `the summary of end user ${user.endUser} does not match its postings`);
+    const createdAt = Number(this.#createdAt.get(latest)?.[0]);
+    const isLatest = Number(counted) === latest && Number(activity) === createdAt && Number(derivedTo) >= createdAt;
+    const right = isLatest ? summaryOf(state, Number(derivedTo)) : null;
+    const storedExpiry = expires === null ? null : Number(expires);
+    if (right?.balance !== Number(balance) || right.expiresAt !== storedExpiry)
+      this.#report(user.account, `the summary of end user ${user.endUser} does not match its postings`);
   }
 
   /**
@@ -54,15 +58,11 @@ export class SummaryAudit {
   end(): void {
     const stored = Number(prepare(this.#db, 'SELECT count(*) FROM end_user_summaries').get()?.[0]);
     if (stored !== this.#read)
-      this.#fault(
-        `${stored} summaries are stored, but only ${this.#read} belong to an end user with postings; \`scrip migrate --totals\` rebuilds them`,
-      );
-    const summed =
-      'SELECT account, count(*), count(*) FILTER (WHERE balance > 0) FROM end_user_summaries GROUP BY account';
+      this.#fault(`${stored} summaries are stored, but only ${this.#read} belong to an end user with postings`);
     const counted = 'SELECT account, end_users, with_credits FROM end_user_counts WHERE end_users > 0';
-    const accounts = `SELECT account FROM (${summed} EXCEPT ${counted}) UNION SELECT account FROM (${counted} EXCEPT ${summed})`;
+    const accounts = `SELECT account FROM (${SUMMED_COUNTS} EXCEPT ${counted}) UNION SELECT account FROM (${counted} EXCEPT ${SUMMED_COUNTS})`;
     for (const [account] of prepare(this.#db, accounts).all())
-      this.#report(Number(account), 'its counts do not match its summaries');
+      this.#report(Number(account), `its counts do not match its summaries; ${REBUILD_COUNTS}`);
   }
 
   #report(account: number, what: string): void {

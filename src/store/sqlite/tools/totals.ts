@@ -1,5 +1,5 @@
-// Compares the totals in a ledger file with its postings. `resetTotals` deletes the totals and summaries, so that a
-// server rebuilds them.
+// Compares the totals in a ledger file with its postings. `resetTotals` deletes the totals, so that a server computes
+// them again.
 
 import type { DatabaseSync } from 'node:sqlite';
 import { type DailyTotal, type ExpiryTotal, TotalsSum } from '../../totals.ts';
@@ -8,8 +8,8 @@ import { uuidOfHex } from '../file/uuid.ts';
 import { transact } from '../file/write-lock.ts';
 import { FeedPosition } from '../journal/feed.ts';
 import { POSTING_COLUMN_COUNT, postingColumns, postingOf } from '../journal/posting-rows.ts';
-import { END_USERS } from '../journal/summaries.ts';
 import { TOTALS } from '../journal/totals.ts';
+import { SUMMED_COUNTS } from './summary-audit.ts';
 
 /** Yields one sentence for each wrong total. Ignores postings that the totals do not include yet. */
 export function* totalsFaults(db: DatabaseSync): Generator<string> {
@@ -36,13 +36,14 @@ export function* totalsFaults(db: DatabaseSync): Generator<string> {
 }
 
 /**
- * Deletes all totals and summaries, and their positions in the feed. A server then computes the totals and summaries
- * again, from the first posting on.
+ * Deletes all totals, and their position in the feed. A server then computes the totals again, from the first posting
+ * on. Counts the end users of each account again at once.
  */
 export function resetTotals(db: DatabaseSync): void {
   transact(db, () =>
     db.exec(`
-      DELETE FROM daily_totals; DELETE FROM expiry_totals; DELETE FROM end_user_summaries; DELETE FROM end_user_counts;
-      DELETE FROM feed_positions WHERE consumer IN ('${TOTALS}', '${END_USERS}')`),
+      DELETE FROM daily_totals; DELETE FROM expiry_totals; DELETE FROM end_user_counts;
+      DELETE FROM feed_positions WHERE consumer = '${TOTALS}';
+      INSERT INTO end_user_counts (account, end_users, with_credits) ${SUMMED_COUNTS}`),
   );
 }

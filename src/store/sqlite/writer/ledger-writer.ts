@@ -12,7 +12,6 @@ import type { TestClockMove } from '../../test-clock.ts';
 import type { ImportPart } from '../../tools/ledger-import.ts';
 import { faultOf } from '../file/sqlite-error.ts';
 import type { EventPart } from '../journal/events.ts';
-import type { SummaryPart } from '../journal/summaries.ts';
 import type { LedgerClock } from './ledger-clock.ts';
 import { Writer, type WriterOptions } from './writer.ts';
 import type { Failed, Reply, ThreadMessage, ThreadReply, WriterData, WriterRequest } from './writer-thread.ts';
@@ -42,7 +41,6 @@ export interface LedgerWriter {
   write(commands: readonly Command[], onSent: () => void, part?: ImportPart | null): Promise<Written>;
   deleteExpiredRecords(retention: IdempotencyRetention): Promise<boolean>;
   updateTotals(): Promise<boolean>;
-  saveSummaries(part: SummaryPart): Promise<boolean>;
   saveEvents(part: EventPart): Promise<boolean>;
   deleteExpiredEvents(retentionMs: number): Promise<boolean>;
   recordKeyUses(ids: readonly number[]): Promise<void>;
@@ -72,10 +70,6 @@ export class WriterInPlace implements LedgerWriter {
 
   updateTotals(): Promise<boolean> {
     return this.#attempt(() => this.#writer.updateTotals());
-  }
-
-  saveSummaries(part: SummaryPart): Promise<boolean> {
-    return this.#attempt(() => this.#writer.saveSummaries(part));
   }
 
   saveEvents(part: EventPart): Promise<boolean> {
@@ -162,10 +156,6 @@ export class ThreadedWriter implements LedgerWriter {
 
   async updateTotals(): Promise<boolean> {
     return (await this.#ask({ updateTotals: true })) as boolean;
-  }
-
-  async saveSummaries(part: SummaryPart): Promise<boolean> {
-    return (await this.#ask({ summaries: part })) as boolean;
   }
 
   async saveEvents(part: EventPart): Promise<boolean> {

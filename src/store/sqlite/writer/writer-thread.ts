@@ -8,7 +8,6 @@ import { type FaultCode, StoreFault } from '../../store-fault.ts';
 import type { TestClockMove } from '../../test-clock.ts';
 import type { ImportPart } from '../../tools/ledger-import.ts';
 import type { EventPart } from '../journal/events.ts';
-import type { SummaryPart } from '../journal/summaries.ts';
 import { LedgerClock } from './ledger-clock.ts';
 import { Writer, type WriterOptions } from './writer.ts';
 import { writtenText } from './written.ts';
@@ -24,7 +23,6 @@ export type WriterRequest =
   /** The commands as JSON. */
   | { readonly commands: string; readonly part: ImportPart | null }
   | { readonly updateTotals: true }
-  | { readonly summaries: SummaryPart }
   | { readonly events: EventPart }
   /** How long events are kept, in milliseconds. */
   | { readonly deleteEvents: number }
@@ -104,7 +102,6 @@ function handle(writer: Writer, request: WriterRequest): Reply {
   if ('commands' in request) return writtenText(writer.write(JSON.parse(request.commands) as Command[], request.part));
   if ('deleteExpired' in request) return writer.deleteExpiredRecords(request.deleteExpired);
   if ('updateTotals' in request) return writer.updateTotals();
-  if ('summaries' in request) return writer.saveSummaries(request.summaries);
   if ('events' in request) return writer.saveEvents(request.events);
   if ('deleteEvents' in request) return writer.deleteExpiredEvents(request.deleteEvents);
   if ('moveClock' in request) return writer.moveClock(request.moveClock);

@@ -28,7 +28,6 @@ import { faultOf } from '../file/sqlite-error.ts';
 import { RecordTable } from '../idempotency/record-table.ts';
 import { type EventPart, EventWriter } from '../journal/events.ts';
 import { JournalWriter } from '../journal/journal-writer.ts';
-import { type SummaryPart, SummaryWriter } from '../journal/summaries.ts';
 import { TotalsWriter } from '../journal/totals.ts';
 import { TransactionReader } from '../journal/transaction-reader.ts';
 import { advanceImport } from './import-queue.ts';
@@ -73,7 +72,6 @@ interface OpenLedger {
   readonly records: RecordTable;
   readonly transactions: TransactionReader;
   readonly totals: TotalsWriter;
-  readonly summaries: SummaryWriter;
   readonly events: EventWriter;
   readonly clock: SavedClock;
 }
@@ -170,20 +168,6 @@ export class Writer {
     return this.#transact(({ totals }) => {
       const { isMore, isChanged } = totals.catchUp();
       return { result: isMore, isChanged };
-    });
-  }
-
-  /**
-   * Stores summaries, and advances the position in the feed from `part.after` to `part.through`.
-   *
-   * @returns false if nothing was stored, because the position was not `part.after`
-   */
-  saveSummaries(part: SummaryPart): boolean {
-    return this.#transact(({ summaries }) => {
-      // Advance the saved clock, because an audit rejects summaries that are later than the saved clock.
-      this.#now();
-      const isSaved = summaries.save(part);
-      return { result: isSaved, isChanged: isSaved };
     });
   }
 
@@ -338,7 +322,6 @@ export class Writer {
         records: new RecordTable(db, indexRunMax),
         transactions: new TransactionReader(db),
         totals: new TotalsWriter(db),
-        summaries: new SummaryWriter(db),
         events: new EventWriter(db),
         clock,
       };

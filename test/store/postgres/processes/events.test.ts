@@ -116,7 +116,7 @@ test(
         await fill(writing, users);
         await server.query(
           `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '${database}' AND pid <> pg_backend_pid()
-           AND state <> 'idle' AND query ~ 'feed_consumers|DELETE FROM scrip.feed|event_states|scrip.events'`,
+           AND state <> 'idle' AND query ~ 'feed_consumers|DELETE FROM scrip.feed|end_user_summaries|scrip.events'`,
           database,
         );
       }
@@ -193,7 +193,7 @@ test('If there are no new postings and no end user is due, deriving events write
   await ledger.deriveEvents();
   const versions = `SELECT string_agg(xmin || '/' || xmax, ' ' ORDER BY bucket) FROM scrip.feed_consumers
     UNION ALL SELECT string_agg(xmin || '/' || xmax, ' ') FROM scrip.end_users
-    UNION ALL SELECT string_agg(xmin || '/' || xmax, ' ') FROM scrip.event_states`;
+    UNION ALL SELECT string_agg(xmin || '/' || xmax, ' ') FROM scrip.end_user_summaries`;
   const database = new URL(url).pathname.slice(1);
   const before = (await server.query(versions, database)).rows;
   assert.equal(await ledger.events.deriveNext(() => assert.fail('there is nothing to derive')), false);

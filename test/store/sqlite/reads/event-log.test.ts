@@ -10,11 +10,15 @@ import { EndUser, makeHistory, NOON, temporaryFile } from '../../temporary-ledge
 import { crashed, openFor, openInPlace } from '../sqlite-ledger.ts';
 
 const EVENTS = 'SELECT event, id, type, at, data FROM events ORDER BY event';
+/** Sets the derivation of events back to the first posting. */
+const UNDERIVED = `DELETE FROM events; DELETE FROM end_user_summaries; DELETE FROM end_user_counts;
+  DELETE FROM feed_positions WHERE consumer = 'events'`;
 const WALL = NOON + 80 * DAY_MS;
 
 test('After a crash while events are derived, the same events are derived again', async (t) => {
   const file = temporaryFile();
   await makeHistory(file);
+  byHand(file, UNDERIVED);
   const ledger = await openInPlace(t, file, { wall: WALL });
   const copies: string[] = [];
   await ledger.deriveEvents((input) => {
@@ -36,7 +40,7 @@ test('Events that time alone causes are derived only after the postings of all b
   const ada = new EndUser(1, 1);
   await ledger.write([ada.add(1_000)]);
   await ledger.deriveEvents();
-  byHand(file, 'UPDATE event_states SET due_at = 1');
+  byHand(file, 'UPDATE end_user_summaries SET due_at = 1');
   const writes = Array.from({ length: 20 }, () => ledger.write([ada.subtract(1)]));
   const balances: number[] = [];
   await ledger.deriveEvents((input) => {
