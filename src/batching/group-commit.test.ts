@@ -355,7 +355,7 @@ test('each batch is reported with its number of commands and its duration in sec
   assert.equal(commit.counts.batches, 2);
 });
 
-test('a tracer gets each batch before the commands of the batch are answered, and null afterwards', async (t) => {
+test('a tracer gets each batch before the commands of the batch are answered, and null once they are all answered', async (t) => {
   let nowMs = 5_000;
   t.mock.method(performance, 'now', () => nowMs);
   const { store, commit, results, submit } = begin();

@@ -29,7 +29,7 @@ test('a sweep of idempotency records continues until there are no more expired r
   assert.deepEqual(calls, [RETENTION, RETENTION, RETENTION]);
 });
 
-test('a sweep of idempotency records deletes at most ten times, and the next sweep continues', async () => {
+test('a sweep of idempotency records runs at most ten deletions, and the next sweep continues', async () => {
   const { calls, sweep } = begin(...Array<boolean>(15).fill(true));
   await sweep.tick();
   assert.equal(calls.length, 10);

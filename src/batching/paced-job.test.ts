@@ -78,7 +78,7 @@ for (const [lateMs, idle, busy] of [
   [1_800_000, 2, 4],
   [86_400_000, 2, 4],
 ] as const)
-  test(`a job that is ${lateMs} ms late pauses after a step for ${idle} times its duration, or ${busy} times while the process is busy`, () => {
+  test(`a job that is ${lateMs} ms late pauses for ${idle} times the duration of its last step, or ${busy} times while the process is busy`, () => {
     assert.equal(pauseFor(lateMs, false), idle);
     assert.equal(pauseFor(lateMs, true), busy);
   });

@@ -23,6 +23,6 @@ test('all addresses of an IPv6 /64 network are one client', () => {
   assert.notEqual(clientNetwork('2001:db8:0:1::1'), network);
 });
 
-test('text that is not an address stays as it is', () => {
+test('the rate limits of the console use a client address unchanged if it is not an IP address', () => {
   for (const text of ['', 'unknown', '_hidden', '300.1.1.1', ':::']) assert.equal(clientNetwork(text), text);
 });

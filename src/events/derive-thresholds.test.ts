@@ -25,7 +25,7 @@ type Case = readonly [title: string, thresholds: readonly string[], history: Eve
 
 const CROSSINGS: readonly Case[] = [
   [
-    'the balance is low once it is below a threshold, not at it, and only once',
+    'the event `balance.low` happens only once, when the balance falls below a threshold, not when it reaches the threshold',
     ['20'],
     [
       [0, add(100)],

@@ -36,7 +36,7 @@ const CASES: readonly (readonly [title: string, history: EventHistory, untilDay:
     24 - MS,
   ],
   [
-    'the event `credits.expiring` happens once, also after downtime',
+    'the event `credits.expiring` happens once, even after downtime',
     [
       [0, add(10, { validityDays: 31 })],
       [30, subtract(4)],
@@ -88,7 +88,11 @@ const CASES: readonly (readonly [title: string, history: EventHistory, untilDay:
     40,
     '31: credits.expired 10',
   ],
-  ['credits without an end never expire', [[0, add(10, { validityDays: VALIDITY_DAYS_MAX })]], LAST_DAY],
+  [
+    'credits that are valid until the last instant never expire',
+    [[0, add(10, { validityDays: VALIDITY_DAYS_MAX })]],
+    LAST_DAY,
+  ],
   [
     'the amounts of `credits.expiring` and `credits.expired` do not include credits that roll over',
     [
@@ -281,7 +285,7 @@ test('if an account chooses another number of days, `credits.expiring` can happe
   assert.notEqual(reminders[0]?.id, reminders[1]?.id);
 });
 
-test('a new threshold makes no event for a balance that is already below it', () => {
+test('a new threshold causes no event for a balance that is already below it', () => {
   const ledger = ledgerAfter([
     [0, add(30)],
     [1, subtract(25)],

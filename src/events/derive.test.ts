@@ -205,7 +205,7 @@ const CASES: readonly (readonly [title: string, history: EventHistory, ...expect
     '3: credits.added 1',
   ],
   [
-    'a refund to a running cycle gives its credits back',
+    'a refund to a running cycle returns all refunded credits',
     [
       [0, add(10)],
       [1, subtract(8)],
@@ -215,7 +215,7 @@ const CASES: readonly (readonly [title: string, history: EventHistory, ...expect
     '2: credits.refunded 8',
   ],
   [
-    'a refund to an ended cycle gives nothing back',
+    'a refund to an ended cycle returns no credits',
     [
       [0, add(10, { validityDays: 2 })],
       [1, subtract(8)],
@@ -226,7 +226,7 @@ const CASES: readonly (readonly [title: string, history: EventHistory, ...expect
     '3: credits.refunded 0',
   ],
   [
-    'a refund to an ended and a running cycle gives back only the credits of the running cycle',
+    'a refund to an ended and a running cycle returns only the credits of the running cycle',
     [
       [0, add(10, { validityDays: 2 })],
       [0, add(10)],
@@ -237,7 +237,7 @@ const CASES: readonly (readonly [title: string, history: EventHistory, ...expect
     '3: credits.refunded 5',
   ],
   [
-    'a refund of expired credits in a new cycle gives all of them back, and they expire with the new cycle',
+    'a refund that opens a new cycle returns expired credits too, and they expire with the new cycle',
     [
       [0, add(10, { validityDays: 2 })],
       [1, subtract(8)],

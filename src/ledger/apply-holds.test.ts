@@ -121,7 +121,7 @@ for (const [when, at] of INSTANTS) {
     assert.deepEqual(apply({ cycles: [], holds: held.holds }, lapsing(kept)), stateOf());
   });
 
-  test(`a hold that lapses ${when} can be captured and released until a millisecond before it lapses`, () => {
+  test(`a hold that lapses ${when} can be captured or released until a millisecond before it lapses`, () => {
     const held = apply(stateOf(BOUGHT), kept);
     for (const closing of closings) assert.deepEqual(apply(held, closing).holds, [], closing.kind);
   });
@@ -135,7 +135,7 @@ test('a capture or a release after a cycle has ended closes the hold and does no
       assert.deepEqual(apply(held, closing), { cycles: held.cycles, holds: [] });
 });
 
-test('a capture can spend more than was held of a running cycle that is not loaded', () => {
+test('a capture can spend more credits of a running cycle than were held, even if the cycle is not loaded', () => {
   const { holds } = HELD;
   assert.deepEqual(apply({ cycles: [MONTHLY], holds }, capturing(HOLD, 25)), stateOf(MONTHLY));
 });
@@ -264,7 +264,7 @@ const RETURNS: readonly Violation[] = [
   ['a capture beyond the hold that spends credits of another hold', HELD, { ...FURTHER, amount: -91 }, 1],
   ['a capture beyond the hold that spends from a cycle that does not exist', stateOf(MONTHLY), FURTHER, 4],
   ['a capture beyond the hold at the end of the cycle', HELD, { ...FURTHER, createdAt: BOUGHT.end }, 4],
-  ['a capture of more than was held of an ended cycle', apply(FREE, ENDED), capturing(ENDED, 11, AT_END), 1],
+  ['a capture of more credits of an ended cycle than were held', apply(FREE, ENDED), capturing(ENDED, 11, AT_END), 1],
 ];
 
 const REFUND = refunding(SPENT, 20);

@@ -79,7 +79,7 @@ test('the next event of a cycle with a scheduled plan is the change at the end o
   for (const now of [END, END + 1, END + 400 * DAY_MS]) assert.deepEqual(nextEvent(state, now), [CHANGE]);
 });
 
-test('a change of plan precedes a lapse at the same instant, and follows one a millisecond before', () => {
+test('a change of plan comes before a lapse at the same instant, and after a lapse that is a millisecond earlier', () => {
   const kindAt = (until: number) =>
     nextEvent(applyAll(stateOf(DAILY), [holding(DAILY, 5, { until }), scheduling(DAILY, { sequence: 100 })]), END)?.[0]
       ?.kind;

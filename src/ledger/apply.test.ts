@@ -99,7 +99,7 @@ test('a stop cancels the active cycle and does not change its credits', () => {
   assert.deepEqual(after, stateOf(BOUGHT, { ...cycle, status: 'canceled' }));
 });
 
-test('a cycle can be spent and stopped from its start to a millisecond before its end', () => {
+test('from the start of a cycle to a millisecond before its end, its credits can be spent and the cycle can be stopped', () => {
   for (const at of [MONTHLY.start, MONTHLY.end - 1]) {
     assert.equal(apply(stateOf(MONTHLY), drawing(MONTHLY, 1, at)).cycles[0]?.remaining, 99);
     assert.equal(apply(stateOf(MONTHLY), stopping(MONTHLY, at)).cycles[0]?.status, 'canceled');
@@ -155,7 +155,7 @@ const RENEWALS: readonly Violation[] = [
   ['a renewal with one credit too few', stateOf(MONTHLY), { ...RENEWED, amount: 99 }, 1],
   ['a renewal with a period number that skips one', stateOf(MONTHLY), { ...RENEWED, period: 2 }, 3],
   [
-    'a renewal with a shorter validity, numbered in periods of that validity',
+    'a renewal with a shorter validity, whose period number counts periods of that validity',
     stateOf(MONTHLY),
     { ...RENEWED, terms: { ...DAILY, type: 'recurring' }, period: 31, expiresAt: RENEWED.createdAt + DAY_MS },
     3,

@@ -295,7 +295,7 @@ const GIFT_CAPTURED = { ...capturing(BOTH[1]), reference: idAt(NOW, 5) };
 
 const CLOSINGS: readonly Row[] = [
   [
-    'a capture of more than was held of an ended cycle',
+    'a capture of more credits of an ended cycle than were held',
     { cycles: [left(BOUGHT, 100, 10)], postings: [ADDED, KEPT, TOO_MUCH], now: END },
     [1, by(TOO_MUCH, 'breaks the rule that from an ended cycle, a capture spends only held credits')],
     stillOpen(KEPT),

@@ -1,4 +1,4 @@
-// The audit accepts a random history that Scrip wrote, and finds single changes to that history.
+// The audit accepts random histories that the ledger wrote, and finds a single change to such a history.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -25,7 +25,7 @@ function stored({ cycles, holds, postings, now }: MemoryLedger): Stored {
   return { cycles, holds, postings, now };
 }
 
-test('the audit finds nothing wrong in random histories that the ledger wrote, at once and later', () => {
+test('the audit finds nothing wrong in random histories that the ledger wrote, now and later', () => {
   fc.assert(
     fc.property(histories, fc.nat({ max: 400 }), (ledger, days) => {
       assert.deepEqual(findingsOf(stored(ledger)), []);

@@ -350,7 +350,7 @@ test('the audit finds two transactions that are stored in the wrong order', () =
   for (const [place, earlier] of postings.entries()) {
     const later = postings[place + 1];
     if (later === undefined || later.transactionId === earlier.transactionId) continue;
-    assertFound({ ...written(), postings: postings.toSpliced(place, 2, later, earlier) }, '4', 'they are swapped');
+    assertFound({ ...written(), postings: postings.toSpliced(place, 2, later, earlier) }, '4', 'postings are swapped');
     swaps += 1;
   }
   assert(swaps > 10);

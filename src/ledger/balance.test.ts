@@ -109,7 +109,7 @@ test('a lapsed hold returns only its own credits: other holds on the same cycle 
   );
 });
 
-test('a hold on one period never changes the next period, whether it is open or lapses', () => {
+test('a hold on one period never changes the next period, whether the hold is open or has lapsed', () => {
   const state = applyAll(stateOf(DAILY), [holding(DAILY, 10, { until: END + 1 })]);
   assert.deepEqual(cyclesAt(state, END - 1), [{ ...DAILY, held: 10 }]);
   for (const at of [END, END + 1, END + 2]) assert.deepEqual(cyclesAt(state, at), [periodAfter(DAILY, 1)]);

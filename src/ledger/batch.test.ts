@@ -194,7 +194,7 @@ test('each batch with a postponed command applies further due renewals until the
   const renewals: number[] = [];
   let decided = decideAll([subtract(ADA, 1)], [state], 4);
   for (; outcomes(decided)[0] === null; decided = decideAll([subtract(ADA, 1)], [state], 4)) {
-    assert(renewals.length < 2, 'ten periods fit three batches of four');
+    assert(renewals.length < 2, 'three batches of four renewals cover ten periods');
     renewals.push(decided.changes[0]?.postings.length ?? 0);
     state = decided.changes[0]?.after ?? state;
   }

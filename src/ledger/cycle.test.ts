@@ -115,7 +115,7 @@ test('a period that would start at the last instant of the year 9999 is not miss
   assert.equal(periodsMissed(cycle, INSTANT_MAX), 1);
 });
 
-test('the formula for missed periods gives the same number as counting the periods, also near the last instant', () => {
+test('the formula for missed periods gives the same number as counting the periods, even near the last instant', () => {
   const starts = fc.oneof(
     fc.integer({ min: 0, max: Date.UTC(2100, 0, 1) }),
     fc.integer({ min: INSTANT_MAX - 200 * DAY_MS, max: INSTANT_MAX - 2 }),
@@ -197,7 +197,7 @@ const SOUND: readonly (readonly [what: string, cycle: Cycle])[] = [
     'a monthly cycle in a later period',
     periodAfter(recurring({ validityMonths: 1, start: Date.UTC(2026, 0, 31) }), 13),
   ],
-  ['a cycle with rolled over credits', periodAfter(recurring({ rolloverMax: 50 }), 1)],
+  ['a cycle with credits that rolled over', periodAfter(recurring({ rolloverMax: 50 }), 1)],
   ['a cycle whose plan and rollover are together 2^53−1', recurring({ rolloverMax: AMOUNT_MAX - 100 })],
   ['a cycle of one credit', recurring({ amount: 1 })],
   ['a cycle of 2^53−1 credits', recurring({ amount: AMOUNT_MAX })],

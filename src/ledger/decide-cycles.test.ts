@@ -124,7 +124,7 @@ test('a replacement stops the active cycle and starts a new one, and the old cre
 const ROOMS: readonly (readonly [why: string, cycles: readonly Cycle[], available: number])[] = [
   ['an unknown end user has room for 2^53−1', [], AMOUNT_MAX],
   ['credits that were added count', [bought(1, { amount: AMOUNT_MAX, remaining: AMOUNT_MAX - 5 })], 5],
-  ['credits that have ended do not count', [bought(31)], AMOUNT_MAX],
+  ['credits of a cycle that has ended do not count', [bought(31)], AMOUNT_MAX],
   ['the credits left in a replaced cycle count', [cycle(1)], AMOUNT_MAX - 40],
   ['a replaced cycle needs no room for a renewal', [cycle(1, { amount: AMOUNT_MAX, remaining: 3 })], AMOUNT_MAX - 3],
 ];

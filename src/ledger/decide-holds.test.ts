@@ -132,11 +132,11 @@ test('a capture or a release of a closed or unknown hold is refused: the hold is
 });
 
 for (const [name, before, status] of [
-  ['a millisecond before it lapses', 1, 'captured'],
-  ['at the instant at which it lapses', 0, 'lapsed'],
-  ['a millisecond after it lapsed', -1, 'lapsed'],
+  ['a millisecond before it expires', 1, 'captured'],
+  ['at the instant at which it expires', 0, 'lapsed'],
+  ['a millisecond after it has expired', -1, 'lapsed'],
 ] as const) {
-  test(`a hold is ${status} ${name}`, () => {
+  test(`a hold ${status === 'lapsed' ? 'has lapsed' : 'can still be captured'} ${name}`, () => {
     const ledger = ledgerOfTwoCycles();
     const id = held(ledger, 15, 60);
     ledger.now += 60 * SECOND_MS - before;
@@ -274,7 +274,7 @@ test('a hold cannot be refunded', () => {
   assert.deepEqual(ledger.run(refund(id)), { refused: 'NotRefundable' });
 });
 
-test('a hold, a capture and a release describe the hold: its id, times, status and credits', () => {
+test('the outcome of a hold, a capture or a release describes the hold: its id, times, status and credits', () => {
   const ledger = ledgerOfTwoCycles();
   const created = ledger.accept(hold(15, { expiresInSeconds: 60 }));
   const id = created.transactionId as string;
@@ -300,7 +300,7 @@ test('a hold never expires later than the last instant of the year 9999', () => 
   }
 });
 
-test('every posting of a hold and of its closing has the actor and the note of its own request', () => {
+test('every posting that opens or closes a hold has the actor and the note of its own request', () => {
   const ledger = ledgerOfTwoCycles();
   const ids = [
     ledger.transact(hold(15, { actor: 'key:8', note: 'job 1' })),

@@ -203,7 +203,7 @@ test('credits that a refund put into a new cycle are spent and refunded like oth
   assert.equal(balanceOf(ledger), 10);
 });
 
-test('a capture of credits of an ended cycle can be refunded: they have expired, or come back as a new cycle', () => {
+test('a capture of credits of an ended cycle can be refunded: the credits have expired, or come back as a new cycle', () => {
   for (const validityDays of [null, 7]) {
     const ledger = ledgerOfThreeCycles();
     const { hold: created } = ledger.accept(hold(15, { expiresInSeconds: 3 * 86_400 }));
@@ -256,7 +256,7 @@ test('the refundable credits of a transaction are the spent credits that no refu
   assert.equal(refundableOf({ postings: ledger.find(ledger.cycles[0]?.id as string), refunds: [] }), 0, 'an addition');
 });
 
-test('in random histories, the restored and lost credits of a refund add up to the requested amount, and never exceed the spent credits', () => {
+test('in random histories, the restored and expired credits of a refund add up to the requested amount, and never exceed the spent credits', () => {
   fc.assert(
     fc.property(histories, fc.option(fc.integer({ min: 1, max: 4 })), (ledger, validityDays) => {
       for (const { kind, transactionId: id } of [...ledger.postings]) {

@@ -248,7 +248,7 @@ for (const interval of ['hour', 'day'] as const) {
     assert.deepEqual(pointsBetween(NOW, NOW + 2 * step + 1, interval), [NOW, NOW + step, NOW + 2 * step]);
   });
 
-  test(`a history by ${interval} has ${POINTS_MAX} points and no more`, () => {
+  test(`a history by ${interval} can have ${POINTS_MAX} points, and not one more`, () => {
     const to = NOW + (POINTS_MAX - 1) * step;
     assert.equal(pointsBetween(NOW, to, interval)?.length, POINTS_MAX);
     assert.equal(pointsBetween(NOW, to + step - 1, interval)?.length, POINTS_MAX);
@@ -257,7 +257,7 @@ for (const interval of ['hour', 'day'] as const) {
   });
 }
 
-test(`a history by month has ${POINTS_MAX} points and no more`, () => {
+test(`a history by month can have ${POINTS_MAX} points, and not one more`, () => {
   const [from, last, next] = [Date.UTC(2026, 0, 31), Date.UTC(2026, 999, 30), Date.UTC(2026, 1_000, 31)] as const;
   assert.deepEqual([new Date(last), new Date(next)], [new Date('2109-04-30'), new Date('2109-05-31')]);
   assert.equal(pointsBetween(from, last, 'month')?.at(-1), last);
@@ -267,7 +267,7 @@ test(`a history by month has ${POINTS_MAX} points and no more`, () => {
 });
 
 for (const interval of INTERVALS) {
-  test(`a history by ${interval} of a single instant has one point, also at the first and the last instant of the ledger`, () => {
+  test(`a history by ${interval} of a single instant has one point, even at the first and the last instant of the ledger`, () => {
     for (const at of [0, NOW, INSTANT_MAX]) assert.deepEqual(pointsBetween(at, at, interval), [at]);
   });
 

@@ -182,7 +182,7 @@ for (const [command, request] of REQUESTS) {
   });
 }
 
-test('two different requests have different recorded texts, also with notes', () => {
+test('two different requests have different recorded texts, even if only their notes differ', () => {
   const notes = [null, 'ticket 4711', 'ticket 4712'];
   const texts = REQUESTS.flatMap(([command]) => notes.map((note) => requestOf({ ...command, note })));
   assert.equal(new Set(texts).size, REQUESTS.length * notes.length);

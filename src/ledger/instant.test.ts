@@ -56,7 +56,7 @@ for (const [name, start, days, end] of ENDS) {
   test(name, () => assert.equal(new Date(endOf(Date.parse(start), days)).toISOString(), end));
 }
 
-test('from 1970 on, the maximum validity reaches the last instant, and one day less does not', () => {
+test('a cycle that starts in 1970 ends at the last instant with the maximum validity, and earlier with one day less', () => {
   assert.equal(endOf(0, VALIDITY_DAYS_MAX), INSTANT_MAX);
   assert.equal(endOf(0, VALIDITY_DAYS_MAX - 1), (VALIDITY_DAYS_MAX - 1) * DAY_MS);
   assert((VALIDITY_DAYS_MAX - 1) * DAY_MS < INSTANT_MAX);
@@ -127,12 +127,12 @@ for (const [from, months, to] of MONTHS) {
   });
 }
 
-test('adding months to the last instant gives a later instant, so no history has a point there', () => {
+test('adding months to the last instant gives an instant beyond it, at which no history has a point', () => {
   assert(addMonths(INSTANT_MAX, 1) > INSTANT_MAX);
   assert(addMonths(INSTANT_MAX, 1_000) > INSTANT_MAX);
 });
 
-test('later months are later, never more than 31 days apart, and keep the time of day', () => {
+test('adding one more month gives an instant that is 28 to 31 days later, at the same time of day', () => {
   const from = fc.integer({ min: 0, max: INSTANT_MAX });
   fc.assert(
     fc.property(from, fc.nat({ max: 1_200 }), (at, months) => {

@@ -63,7 +63,7 @@ for (const [what, command, canCreate, allHolds, transaction = null] of COMMANDS)
     assert.deepEqual(needs({ ...command, ...KEYED }), needed);
   });
 
-  test(`${what} stores ${canCreate ? 'data' : 'nothing'} for an unknown end user, and with an idempotency key stores its outcome`, () => {
+  test(`${what} stores data for an unknown end user${canCreate ? '' : ' only if it has an idempotency key'}`, () => {
     assert.equal(storesSomething(command), canCreate);
     assert.equal(storesSomething({ ...command, ...KEYED }), true);
   });

@@ -42,7 +42,7 @@ const VALIDITIES: readonly (readonly [days: number | null, months: number | null
 ];
 
 for (const [validityDays, validityMonths, isOne] of VALIDITIES) {
-  test(`${validityDays} days and ${validityMonths} months ${isOne ? 'are' : 'are not'} the validity of a cycle`, () => {
+  test(`a validity of ${validityDays ?? 'no'} days and ${validityMonths ?? 'no'} months ${isOne ? 'is' : 'is not'} valid`, () => {
     assert.equal(isValidity({ validityDays, validityMonths }), isOne);
     const plan = { ...PLAN, validityDays, validityMonths };
     if (isOne) assertPlan(plan);
@@ -89,7 +89,7 @@ for (const [text, plan] of TEXTS) {
   test(`the text of a plan in both stores is as documented: ${text}`, () => {
     assert.equal(planText(plan), text);
     assert.deepEqual(planOfText(text), plan);
-    assert.deepEqual(planOfText(text), plan, 'also when it is read again');
+    assert.deepEqual(planOfText(text), plan, 'the same when it is read again');
     const scheduled = { id: idAt(NOW), plan };
     assert.equal(scheduledText(scheduled), `${idAt(NOW)}/${text}`);
     assert.deepEqual(scheduledOfText(`${idAt(NOW)}/${text}`), scheduled);
@@ -123,7 +123,7 @@ for (const text of [
   });
 }
 
-test('the text is null if no plan is scheduled', () => {
+test('if no plan is scheduled, the stored text of the scheduled plan is null', () => {
   assert.equal(scheduledText(null), null);
   assert.equal(scheduledOfText(null), null);
 });
@@ -155,7 +155,7 @@ test('any plan is the same after it is written and read, and two plans with the 
   );
 });
 
-test('thousands of different plans are read correctly, one after the other and again', () => {
+test('thousands of different plans are read correctly, each of them twice', () => {
   for (let round = 0; round < 2; round++)
     for (let amount = 1; amount <= 2_500; amount++)
       assert.deepEqual(planOfText(`${amount}/1m/${amount + 1}`), {
@@ -179,7 +179,7 @@ for (const change of CHANGES) {
   });
 }
 
-test('several periods of days or months end where the last of them ends, at most at the last instant', () => {
+test('the end of several periods of days or months is the end of the last one, and never after the last instant', () => {
   const start = Date.UTC(2026, 0, 31, 12);
   assert.equal(endOf(start, PLAN), start + 31 * DAY_MS);
   assert.equal(endOf(start, PLAN, 0), start);

@@ -62,7 +62,7 @@ const EXAMPLES: readonly (readonly [rolloverMax: number, remaining: number, miss
 ];
 
 for (const [rolloverMax, remaining, missed, amount] of EXAMPLES) {
-  test(`with a rollover of ${rolloverMax}, 100 credits of which ${remaining} are left become ${amount} after ${missed} renewals`, () => {
+  test(`if ${remaining} of 100 credits are left, a rollover of up to ${rolloverMax} gives ${amount} credits after ${missed} renewals`, () => {
     const cycle = daily(rolloverMax, remaining);
     const now = NOW + missed * DAY_MS;
     assert.equal(activeBalance(cyclesAt(stateOf(cycle), now), now), amount);
@@ -179,7 +179,7 @@ for (const [when, seconds] of [
   ['at', DAY_S],
   ['after', DAY_S + 1],
 ] as const) {
-  test(`after two and after 1,000 missed periods, the maximum has rolled over if a hold lapsed ${when} the end of the first one`, () => {
+  test(`if a hold lapses ${when} the end of its period, the maximum has rolled over after two and after 1,000 missed periods`, () => {
     assertBalances(withHold(seconds).ledger, END + DAY_MS, 160, 0);
     const far = withHold(seconds).ledger;
     assertBalances(far, END + 999 * DAY_MS, 160, 0);

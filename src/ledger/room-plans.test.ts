@@ -118,7 +118,7 @@ test('a replacement with a rollover leaves room for the credits of the old cycle
   assertWithin(short);
 });
 
-test('a scheduled plan needs room in addition to the credits that outlast the period, but not to those of the old plan', () => {
+test('a scheduled plan needs room in addition to the credits that outlast the period, but not in addition to those of the old plan', () => {
   const ledger = new MemoryLedger();
   ledger.accept(rolling(AMOUNT_MAX - 99, 9));
   ledger.accept(add(30, { validityDays: 1 }));

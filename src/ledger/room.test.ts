@@ -88,7 +88,7 @@ test('a hold that outlasts a period is refused if the held credits, the next per
   assert.equal(roomOf(ledger.state, END + 1, END), 0);
 });
 
-test('held credits count towards the maximum balance, also after their cycle has ended', () => {
+test('held credits count towards the maximum balance, even after their cycle has ended', () => {
   const ledger = new MemoryLedger();
   ledger.run(add(AMOUNT_MAX, { validityDays: 1 }));
   const id = ledger.transact(holdFor(10, 2 * 86_400));

@@ -3,7 +3,7 @@
 //
 //   written, truncated ──fsync of the file──▶ stable
 //        └──fsync fails──▶ doomed: possibly stable; another fsync does not help, only another write and its fsync
-//   named, unnamed ──fsync of the folder──▶ stable
+//   created, removed ──fsync of the folder──▶ stable
 //
 // As on Linux, a failed fsync undoes nothing, guarantees nothing about written bytes, and marks their pages as clean.
 

@@ -114,7 +114,7 @@ for (const recording of RECORDINGS.filter(({ name }) => only?.test(name) ?? true
   hasFailed ||= !isRight;
   say(
     `${isRight ? 'ok' : 'NOT OK'}  ${recording.name}: ${tally.images} images; ` +
-      `${tally.lost} lost acknowledged writes, ${tally.broken} are broken` +
+      `${tally.lost} have lost acknowledged writes, ${tally.broken} are broken` +
       `${tally.failedFsyncs > 0 ? `; ${tally.failedFsyncs} fsyncs failed` : ''}; ${tally.acknowledged} writes acknowledged`,
   );
   if (!isRight) for (const sentence of tally.shown) say(`        ${sentence}`);

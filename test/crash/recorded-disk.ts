@@ -149,7 +149,7 @@ export class RecordedDisk {
   }
 }
 
-/** Even a disk that ignores fsync performs this many, so that the ledger can be created. */
+/** A disk that ignores fsync still performs this many at first, so that the ledger can be created. */
 const FSYNCS_HEEDED = 12;
 
 function pathsOf({ args, strings, name }: Call): string[] {

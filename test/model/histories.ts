@@ -27,7 +27,7 @@ import { saw } from './sights.ts';
 const COMMANDS_MAX = 200;
 
 const SECOND = 1_000;
-/** Clock jumps end before this instant, because a daily cycle needs a renewal for each day. */
+/** Clock jumps end before this instant, which bounds the number of renewals of a daily cycle. */
 const END = BEGIN + 100 * 365 * DAY;
 const who = fc.nat({ max: USERS.length - 1 });
 /** Small, so that some keys are reused by chance. */

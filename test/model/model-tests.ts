@@ -11,8 +11,8 @@ import { Stack } from './stack.ts';
 
 const SEED = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 31));
 /**
- * Lengths have a mean of 100 and a standard deviation of 58, so the mean of 150 lengths is below 80 in one of 100,000
- * cases.
+ * With at least this many histories, the test checks their mean length. The lengths have a mean of 100 and a standard
+ * deviation of 58, so the mean of 150 lengths is below 80 in one of 100,000 cases.
  */
 export const RUNS_JUDGED = 150;
 /** Short histories find hardly any bugs; with fast-check's default `size`, the mean length would be 5. */

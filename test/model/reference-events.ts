@@ -94,7 +94,10 @@ function running({ cycles }: EndUserState, at: Instant): number {
 function lostAtEnd(cycle: Cycle, at: Instant, after: EndUserState): number {
   if (cycle.end !== at) return 0;
   const next = after.cycles.find(({ id, period }) => id === cycle.id && period === cycle.period + 1);
-  assert(next !== undefined || !after.cycles.some((each) => each.id === cycle.id && renews(each)), 'it was renewed');
+  assert(
+    next !== undefined || !after.cycles.some((each) => each.id === cycle.id && renews(each)),
+    'the cycle was renewed',
+  );
   return spendable(cycle) - (next === undefined ? 0 : Math.min(spendable(cycle), next.amount - next.plan.amount));
 }
 

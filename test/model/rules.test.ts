@@ -16,7 +16,7 @@ const FAULTS = [
   'renews a cycle although another plan is scheduled',
   'keeps a scheduled plan when another one replaces it',
   'counts a month as 30 days',
-  'shows months that drift after a shorter month',
+  'shows monthly periods that drift after a shorter month',
 ] as const;
 
 for (const fault of FAULTS) modelControl(fault, { newLedger: newMemoryLedger(BROKEN_STORES[fault]) });

@@ -86,7 +86,7 @@ describe('the Docker image', { timeout: BUILD_MS_MAX }, () => {
   });
 });
 
-test('the test build rejects a Dockerfile that needs BuildKit', async () => {
+test('the tests of the Docker image reject a Dockerfile that needs BuildKit', async () => {
   for (const text of ['# syntax=docker/dockerfile:1\nFROM node:26', 'FROM node:26\nRUN <<EOF\necho\nEOF'])
     assert.throws(() => instructionsOf(text), /BuildKit/);
   assert.deepEqual(instructionsOf('FROM node:26 AS a\n# why\nRUN one && \\\n  two\n'), [

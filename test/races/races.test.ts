@@ -34,7 +34,7 @@ describe(`Concurrent clients (SEED=${SEED})`, () => {
     const { faults, histories, unchecked, operations } = await recordOnSqlite(SEED, 5);
     assert.deepEqual(faults, []);
     assert(unchecked <= 1, `${unchecked} of ${histories} histories are too long to check`);
-    t.diagnostic(`${histories} histories of ${operations} operations`);
+    t.diagnostic(`${histories} histories with ${operations} operations in total`);
   });
 
   test('histories of concurrent clients on PostgreSQL are linearizable, while processes and connections are killed', {

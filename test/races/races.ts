@@ -48,7 +48,7 @@ function lineOf(name: string, { rounds, requests, overGrants, faults }: DoubleSp
 function report(name: string, found: Findings): void {
   const { histories, unchecked, operations, unknown, repeated, processesKilled, connectionsKilled, faults } = found;
   print(
-    `histories, ${name}: ${histories} of ${operations} operations, ${unknown} with unknown outcomes, ${repeated} retries, ${processesKilled} processes and ${connectionsKilled} connections killed, ${faults.length} not linearizable, ${unchecked} not checked`,
+    `histories, ${name}: ${histories} with ${operations} operations in total, ${unknown} with unknown outcomes, ${repeated} retries, ${processesKilled} processes and ${connectionsKilled} connections killed, ${faults.length} not linearizable, ${unchecked} not checked`,
   );
   for (const fault of faults) print(`  ${fault}`);
   assert(unchecked * 20 <= histories, 'at most one in 20 histories is too long to check');

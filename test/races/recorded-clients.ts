@@ -235,7 +235,7 @@ const CALLS = [
   ...(['balance', 'balance', 'balance', 'balance'] as const),
 ] as const;
 const AMOUNTS = 400;
-/** So few that concurrent calls often choose the same hold or transaction. */
+/** Few enough that concurrent calls often choose the same hold or transaction. */
 const RECENT = 2;
 /** Longer than any history takes, so that no hold lapses. */
 const HOLD_SECONDS = 86_400;

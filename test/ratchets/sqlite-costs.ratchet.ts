@@ -16,11 +16,11 @@ import { countLog, type LogCounts } from './log-file.ts';
 
 const USERS = 2_000;
 const BATCH = 64;
-/** So few that SQLite does not checkpoint the log during the count. */
+/** Few enough that SQLite does not checkpoint the log during the count. */
 const BATCHES = 16;
 const USER_BATCH = 500;
 
-/** So small that Scrip flushes end users as often as in a large ledger. */
+/** Small enough that Scrip flushes end users as often as in a large ledger. */
 const CACHE = { ...CACHE_LIMITS, endUsersMax: USERS / 2, postingsMax: USERS };
 /** After this many batches, the number of pending balances no longer grows. */
 const BATCHES_BEFORE = (4 * USERS) / BATCH;

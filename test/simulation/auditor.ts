@@ -114,7 +114,9 @@ export class Auditor implements Witness {
     if (attempt.isDenied)
       this.#fail(`operation ${operation.number} is committed after a response said that nothing happened`);
     if (now < watched.dueShown)
-      this.#fail(`operation ${operation.number} is decided before a renewal or a lapse that a read returned`);
+      this.#fail(
+        `operation ${operation.number} is decided at an instant before a renewal or a lapse that a read has returned`,
+      );
     if (operation.command === null) {
       this.#fail(`operation ${operation.number} should never have been decided`);
       return;

@@ -1,5 +1,5 @@
-// A client that retries as the documentation recommends. Without an idempotency key, it repeats a write only if nothing
-// happened.
+// A client that retries as the documentation recommends. Without an idempotency key, it repeats a write only if the
+// connection was refused or the response says that nothing happened.
 
 import type { Attempt } from './auditor.ts';
 import type { Chance } from './chance.ts';

@@ -25,7 +25,7 @@ export class SeedRunner {
   }
 
   async run(options: SeedOptions): Promise<SeedResult> {
-    // The simulation creates thousands of errors a second.
+    // Collecting stack traces would be slow, because the simulation creates thousands of errors a second.
     const { stackTraceLimit } = Error;
     Error.stackTraceLimit = options.onTrace === null ? 0 : stackTraceLimit;
     try {

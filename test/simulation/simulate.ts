@@ -57,7 +57,7 @@ async function runMany(count: number, threads: number): Promise<number> {
     const length = Math.min(SEEDS_A_TASK, first + count - from);
     tasks.push({ kind: 'seeds', seeds: Array.from({ length }, (_, index) => from + index), operations });
   }
-  say(`${count} seeds from ${first} on, of ${operations} operations each, on ${threads} threads`);
+  say(`${count} seeds, starting with ${first}, of ${operations} operations each, on ${threads} threads`);
   const workers = Array.from(
     { length: threads },
     () =>
@@ -131,7 +131,7 @@ function tell(
   for (const [outcome, count] of [...tally.outcomes].sort()) say(`${String(count).padStart(10)}  ${outcome}`);
   say(`stores broken on purpose, to be caught within ${CONTROL_SEEDS_MAX} seeds of ${CONTROL_OPERATIONS} operations:`);
   for (const { control, result, seeds } of caught) {
-    say(result === null ? `  NOT CAUGHT  ${control}` : `  caught by seed ${String(seeds).padStart(2)}  ${control}`);
+    say(result === null ? `  NOT CAUGHT  ${control}` : `  caught on try ${String(seeds).padStart(2)}  ${control}`);
   }
   if (inFlight > 0) say(`${inFlight} requests were never finished`);
   say(`${tally.failures.length} of ${tally.seeds} seeds failed`);

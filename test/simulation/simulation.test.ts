@@ -32,7 +32,9 @@ test('in a simulation, every response matches the reference model, even with fau
     assert.equal(result.operations, OPERATIONS);
   }
   const mean = tally.faultCount / tally.seeds;
-  t.diagnostic(`${SEEDS} seeds from ${SEED} on: ${tally.operations} operations, ${mean.toFixed(1)} faults a seed`);
+  t.diagnostic(
+    `${SEEDS} seeds, starting with ${SEED}: ${tally.operations} operations, ${mean.toFixed(1)} faults a seed`,
+  );
   if (SEEDS >= SEEDS_JUDGED) assert(mean >= FAULTS_MEAN_MIN, `${mean} faults a seed are too few`);
   assert.equal(await runner.requestsInFlight(), 0, 'all requests are finished');
 });
@@ -54,8 +56,8 @@ test('a simulation with the same seed gives the same trace in any process, regar
 for (const control of CONTROLS) {
   test(`control: the simulation catches a store that ${control}`, async (t) => {
     const { result, seeds } = await runner.catch(control, SEED);
-    assert(result !== null, `not caught in ${seeds} seeds from ${SEED} on`);
-    t.diagnostic(`caught by seed ${seeds}: ${result.violation?.slice(0, 200)}`);
+    assert(result !== null, `not caught in ${seeds} seeds, starting with ${SEED}`);
+    t.diagnostic(`caught on try ${seeds}: ${result.violation?.slice(0, 200)}`);
   });
 }
 

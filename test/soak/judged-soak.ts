@@ -39,7 +39,7 @@ export function sayings(run: Soak, { isWhole, series }: Verdict): string[] {
   const down = of('kill').map(Math.round);
   const { requests, reads, cut, sentAgain, statuses } = run.counts;
   return [
-    `${Math.round(run.seconds)} s: ${requests} requests, ${reads} of them reads, of ${run.endUsers} end users; ${cut} without a response, ${sentAgain} retried; by status ${JSON.stringify(statuses)}`,
+    `${Math.round(run.seconds)} s: ${requests} requests, including ${reads} reads, for ${run.endUsers} end users; ${cut} without a response, ${sentAgain} retried; by status ${JSON.stringify(statuses)}`,
     `${down.length} kills, running again after ${down.join(', ')} ms; ${of('jump').length} jumps of the clock, ${run.days.toFixed(1)} days forward; ${of('backup').length} backups`,
     `${isWhole ? 'ok' : 'NOT OK'}  ${run.acknowledged} writes acknowledged, ${run.lost} lost; ${run.lostInBackup} of the ${run.checkedInBackup} before the last backup are missing from the backup; ${run.refused} refused, ${run.unknown} unknown; ${run.wrong.length} other problems`,
     ...run.wrong.slice(0, SHOWN).map((sentence) => `        ${sentence}`),

@@ -7,7 +7,7 @@ import { type Answer, AnswerReader } from '../load/answer-reader.ts';
 import type { Random } from '../load/random.ts';
 
 const END_USERS = 200;
-/** After these requests, a new end user replaces the old one. */
+/** After this many requests, a new end user replaces an old one. */
 const REQUESTS_AN_END_USER = 60;
 /** All are opened at the start: connections opened later would look like a leak. */
 const CONNECTIONS = 32;

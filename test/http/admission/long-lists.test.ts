@@ -16,7 +16,7 @@ import { eventually, type Scrip, someone, startScrip } from '../running-service.
 const PAGES = 5;
 const TRANSACTIONS = (1 + PAGES) * READ_TRANSACTIONS;
 const READERS = 40;
-/** Low, because each read of an end user replays a batch until its postings are flushed. */
+/** Batches are small, because each read of an end user replays the postings that are not flushed yet. */
 const PER_BATCH = 50;
 
 let scrip: Scrip;

@@ -32,7 +32,6 @@ export class Reach {
     this.#parts = parts.filter(({ isShard }) => isShard);
   }
 
-  /** The unreachable parts. */
   unavailable(): readonly Part[] {
     return [...this.#unavailable.keys()];
   }

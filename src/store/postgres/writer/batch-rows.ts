@@ -89,7 +89,7 @@ export class BatchRows {
         this.#posted.add(...key, remaining, ...values, held, status);
       }
     }
-    assert(byPosting.size === 0, 'a cycle changes by a posting to it');
+    assert(byPosting.size === 0, 'a cycle changes only through a posting to it');
   }
 
   /** A hold is never changed: it is closed as a whole. */

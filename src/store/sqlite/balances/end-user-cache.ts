@@ -17,7 +17,7 @@ import { prepare, type Statement } from '../file/statements.ts';
 import { BalanceWriter } from './balance-writer.ts';
 import { EndUserReader, unflushedEndUsers } from './end-user-reader.ts';
 
-/** The limits of one generation. They bound the memory in use, and the number of postings that the next start must read. */
+/** The limits of one generation. They bound the memory in use, and the number of postings to read at the next start. */
 export interface CacheLimits {
   readonly endUsersMax: number;
   /** Maximum number of postings that are appended while the generation is young. */
@@ -99,7 +99,7 @@ export class EndUserCache {
   /** The end users of the old generation that are not flushed yet. The next one to flush is the last element. */
   #flushing: CachedEndUser[] = [];
   #flushingTotal = 0;
-  /** The number of the latest posting in the journal when the young generation began. */
+  /** The postings after this number count towards the limits of the young generation. */
   #beganBehind: number;
   #beganAt: Instant;
   #now: Instant;
@@ -249,8 +249,8 @@ export class EndUserCache {
   }
 
   /**
-   * Drops end users that are not pending and have not been loaded for a long time. If the cache is full, drops only as
-   * many as necessary, also those that have not been loaded since the hand last passed them.
+   * Drops end users that are not pending and have not been loaded for a long time. If the cache is full, also drops
+   * those that have not been loaded since the hand last passed them, but only as many as necessary.
    */
   #makeRoom(): void {
     const circle = this.#circle;

@@ -32,7 +32,7 @@ const SYNCHRONOUS_FULL = 2;
 export const BUSY_TIMEOUT_MS = 5_000;
 
 /**
- * Files up to this size are checked page by page at start, which takes about 5 ms per MiB. `scrip verify` checks
+ * Files up to this size are checked page by page at start, which takes about 5 ms per MiB. Only `scrip verify` checks
  * larger files.
  */
 const START_CHECK_BYTES_MAX = 32 * 2 ** 20;

@@ -34,7 +34,7 @@ function fill(bytes: Uint8Array, uuid: string): Uint8Array {
   return bytes;
 }
 
-// `join` returns a string in one piece. A template would return a tree of pieces, which takes six times the memory.
+// `join` returns a flat string. A template would return a rope, a tree of strings, which takes six times the memory.
 
 /** @param hex 32 digits from SQLite's `hex()`, since reading a blob would create an array outside of the heap */
 export function uuidOfHex(hex: string): string {

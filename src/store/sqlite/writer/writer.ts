@@ -48,8 +48,8 @@ const FLUSHED_WHEN_IDLE = 2_000;
 const FLUSHED_AT_CLOSE = 10_000;
 
 /**
- * A closing writer stops flushing pending balances after this time. The next start computes the remaining balances from
- * the journal.
+ * A closing writer stops flushing pending balances after this time. After the next start, Scrip computes the balances
+ * that are still pending from the journal.
  */
 const CLOSE_MS = 1_000;
 
