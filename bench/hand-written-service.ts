@@ -1,7 +1,7 @@
 // A service that a careful developer might write instead of using Scrip: credits on PostgreSQL, in lots that expire. It
-// never spends a credit twice and responds only after its data is on stable storage, but it leaves out cycles and
-// renewals, replacing and stopping cycles, a maximum balance, accounts and revocable keys, sortable IDs, a record of
-// the lots that each transaction used, clocks that jump back, a COMMIT without a reply, and any way to verify the data.
+// never spends a credit twice and responds only after its data is on stable storage. It has no cycles or renewals, no
+// maximum balance, no accounts or revocable keys, no sortable IDs, no record of the lots that each transaction used,
+// and no way to verify the data. It does not handle clocks that jump back, or a COMMIT without a reply.
 
 import { createHash, timingSafeEqual } from 'node:crypto';
 import Fastify from 'fastify';

@@ -66,7 +66,8 @@ export async function inTurn(
   const all = await eachInTurn(contests, blocks.rounds, (contest) => block(contest, blocks));
   const echo = all[contests.findIndex(({ subject }) => subject.name === ECHO)] ?? [];
   const steady = steadyRounds(echo);
-  if (steady === null && echo.length > 0) process.stderr.write('The speed of the echo varied: no round was dropped.\n');
+  if (steady === null && echo.length > 0)
+    process.stderr.write('The speed of the echo varied too much, so no round was dropped.\n');
   return contests.map((contest, index) => {
     const rounds = all[index] as Round[];
     const kept = rounds.filter((_, round) => steady?.has(round) ?? true);
@@ -82,7 +83,7 @@ async function untilIdle({ pids }: Subject): Promise<void> {
   }
 }
 
-/** One block is not enough: V8 discards optimized code when connections first close while requests are in flight. */
+/** One block is not enough: V8 discards optimized code the first time that connections close during requests. */
 async function settle(contest: Contest, blocks: Blocks, { requestsMin, secondsMax }: WarmUp): Promise<void> {
   let requests = 0;
   let lowest = Number.POSITIVE_INFINITY;

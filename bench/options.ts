@@ -16,7 +16,7 @@ export interface Options {
 
 export const USAGE = `npm run bench -- [options]
   --only NAME          the name of a part, or a prefix of several names; may be repeated
-  --rounds N           number of blocks of each subject (default 10)
+  --rounds N           number of blocks of each subject (default 10, with --quick 2)
   --seconds S          length of a block (default 2)
   --connections C      number of connections, instead of the default of each part
   --quick              measure for a minute and compare the ratios with bench/baseline.json

@@ -1,5 +1,5 @@
 // Simulates group commit on a PostgreSQL server that is larger and farther away than the machines of the benchmarks.
-// The time is virtual, so that the simulation may have more processors than the machine on which it runs.
+// The time is virtual, so that the simulation can have more processors than the machine on which it runs.
 //
 //   client ──▶ processor of its process ──▶ group commit ──▶ network ──▶ lock and load ──▶ network ──▶ decide
 //                    client ◀── processor ◀── network ◀── flush of the log ◀── write ◀── network ◀──┘

@@ -1,4 +1,4 @@
-// Measures for a minute the ratios that a change is most likely to make worse.
+// Measures, in about a minute, the ratios that a change is most likely to make worse.
 
 import { inTurn } from '../in-turn.ts';
 import { assertWhole } from '../subjects.ts';

@@ -1,4 +1,4 @@
-// Measures how fast Scrip stores many renewals that are due at once: a million on SQLite beside other requests, and
+// Measures how fast Scrip stores many renewals that are due at once: a million on SQLite during other requests, and
 // 300,000 on PostgreSQL with several processes. On SQLite, checks balances before their renewals are stored.
 
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -10,7 +10,7 @@ import { CREDITS, CROWD_SMALL, endUserId, type Group, RENEWING, SUBTRACT_SMALL }
 import type { Part } from './part.ts';
 
 const RATE = 5_000;
-/** So many that requests queue in the server, not in the generator. */
+/** Enough that requests queue in the server, not in the generator. */
 const CONNECTIONS = 256;
 const ALONE_SECONDS = 8;
 const BESIDE_SECONDS = 10;

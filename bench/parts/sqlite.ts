@@ -1,4 +1,4 @@
-// Compares Scrip on SQLite with the echo server, when both are warm and in their first seconds.
+// Compares Scrip on SQLite with the echo server, both when warm and in the first seconds of a process.
 
 import { diskSpeed } from '../disk-speed.ts';
 import { fromStart, inTurn } from '../in-turn.ts';

@@ -139,7 +139,7 @@ function signed({ type, data }: LedgerEvent): number {
   }
 }
 
-test('the events about the balance of random histories agree with a reference implementation', () => {
+test('the balance events of random histories agree with a reference implementation', () => {
   let compared = 0;
   fc.assert(
     fc.property(histories, settings, later, (ledger, settings, after) => {
@@ -162,7 +162,7 @@ function comparable({ type, at, data }: LedgerEvent): ReferenceEvent {
   return { type, at, balance, amount: Number(data.previous_balance), of };
 }
 
-test('time alone causes no event before the instant at which events are due, and an event at that instant unless all credits roll over', () => {
+test('time alone causes no event before `dueAt`, and causes one at `dueAt` unless all credits roll over', () => {
   let due = 0;
   fc.assert(
     fc.property(histories, settings, (ledger, settings) => {

@@ -25,7 +25,7 @@ type Case = readonly [title: string, thresholds: readonly string[], history: Eve
 
 const CROSSINGS: readonly Case[] = [
   [
-    'the event `balance.low` happens only once, when the balance falls below a threshold, not when it reaches the threshold',
+    'the event `balance.low` happens below a threshold, not at it, and only once',
     ['20'],
     [
       [0, add(100)],

@@ -89,7 +89,7 @@ const CASES: readonly (readonly [title: string, history: EventHistory, untilDay:
     '31: credits.expired 10',
   ],
   [
-    'credits that are valid until the last instant never expire',
+    'credits whose validity ends after the year 9999 never expire',
     [[0, add(10, { validityDays: VALIDITY_DAYS_MAX })]],
     LAST_DAY,
   ],
@@ -152,7 +152,7 @@ const CASES: readonly (readonly [title: string, history: EventHistory, untilDay:
     '23: credits.expiring 10',
   ],
   [
-    'the event `credits.expiring` comes before a renewal of the same instant',
+    'the event `credits.expiring` happens before a renewal at the same instant',
     [
       [0, startCycle(10, { validityDays: 10 })],
       [0, add(5, { validityDays: 17 })],
@@ -207,7 +207,7 @@ test('time alone causes no event for an end user whose credits never expire', ()
   assert.equal(after(null, { postings }).dueAt, null);
 });
 
-test('events after a due renewal are derived only when the posting of the renewal is stored', () => {
+test('events after a due renewal are derived only after the posting of the renewal is stored', () => {
   const ledger = ledgerAfter([
     [0, startCycle(30, { validityDays: 2 })],
     [1, add(5, { validityDays: 2 })],
@@ -228,7 +228,7 @@ test('events after a due renewal are derived only when the posting of the renewa
   assert.equal(renewed.next.at, dayAt(4) - 1);
 });
 
-test('events after a due lapse are derived only when the posting of the lapse is stored', () => {
+test('events after a due lapse are derived only after the posting of the lapse is stored', () => {
   const ledger = ledgerAfter([
     [0, add(30, { validityDays: 3 })],
     [1, hold(15, { expiresInSeconds: 86_400 })],

@@ -152,7 +152,7 @@ const CASES: readonly (readonly [title: string, history: EventHistory, ...expect
     ],
   ],
   [
-    'a capture of more than the hold makes a single event `credits.subtracted`',
+    'a capture of more than the hold causes a single event `credits.subtracted`',
     [
       [0, add(10)],
       [1, hold(4)],

@@ -113,8 +113,8 @@ class EndUserEvents {
 
   /**
    * Derives the events that time alone causes up to `until`. Stops before the next renewal or lapse, whose posting must
-   * be recorded first. Also stops after `STEPS_MAX` steps, with a `dueAt` in the past: without this limit, an end user
-   * with thousands of ended cycles would block the event loop.
+   * be recorded first. Also stops after `STEPS_MAX` steps, and `dueAt` is then in the past. Without this limit, an end
+   * user with thousands of ended cycles would block the event loop.
    */
   wait(until: Instant): void {
     this.#passTo(Math.min(until, nextEventAt(this.#state) - 1), STEPS_MAX);

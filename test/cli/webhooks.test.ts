@@ -157,7 +157,7 @@ describe('webhooks on the command line', { concurrency: COMMANDS_AT_ONCE }, () =
     await assertOneLine(
       ADD,
       environment,
-      /^The key that encrypts webhook secrets cannot be kept in .*\.key \(EISDIR.*\); .*, or set WEBHOOK_KEY\.$/,
+      /^Scrip cannot create or read .*\.key, the key that encrypts webhook secrets \(EISDIR.*\); .*, or set WEBHOOK_KEY\.$/,
     );
     await run({ ...environment, WEBHOOK_KEY: KEY }, ...ADD);
   });

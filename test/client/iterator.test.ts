@@ -73,7 +73,7 @@ test('a loop that ends before the last transaction requests no more pages and le
     assert.equal(await canceled, false, 'the client received each response completely');
   const iterator = scrip().transactions({ end_user_id: END_USER });
   await iterator.return();
-  assert.equal(hostile.received.length, 2, 'an iterator that was never used sends no request');
+  assert.equal(hostile.received.length, 2, 'a transactions iterator that is never used sends no request');
 });
 
 test('if the connection drops, the transactions iterator requests the page again and returns no transaction twice', async () => {

@@ -153,7 +153,7 @@ test('a call with invalid fields throws InvalidField with their paths, a call wi
   await errorFrom(elsewhere.add({ end_user_id, amount: 1 }), NotFound);
 });
 
-test('baseUrl may have a path, such as the version prefix', async () => {
+test('the baseUrl of a client may have a path, such as the version prefix', async () => {
   const end_user_id = someone();
   const versioned = new Scrip({ apiKey: service.writeKey, baseUrl: `${service.url}/v1/` });
   await versioned.add({ end_user_id, amount: 5 });

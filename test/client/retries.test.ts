@@ -201,7 +201,7 @@ test('the client waits as long as Retry-After says, in seconds or as a date, and
   assert.equal(hostile.received.length, 1);
 });
 
-test('the client waits longer before the second retry than before the first, and longer before the third than before the second', async () => {
+test('the client waits longer before each retry than before the previous one', async () => {
   hostile.behave(dropsConnection, dropsConnection, dropsConnection, responds);
   const started = performance.now();
   await client().add(ADDITION);

@@ -86,7 +86,7 @@ onBothStores('The account', (start) => {
     );
     assert.equal(await themeOf('/console/end-users'), 'dark');
     await choose('"><script>');
-    assert.equal(await themeOf(PATH), 'dark', 'an unknown theme changes nothing');
+    assert.equal(await themeOf(PATH), 'dark', 'an unknown color theme changes nothing');
     await owner.post('/console/sign-out');
     assert.equal(await themeOf('/console/sign-in'), 'dark');
     await owner.signIn(owner.email);

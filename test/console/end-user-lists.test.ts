@@ -39,7 +39,7 @@ const LISTS: readonly (readonly [query: string, heading: RegExp, endUsers: strin
   ['?list=low-balance', /lowest balance first/, 'ad'],
   ['?list=low-balance&at-most=5', /value="5"/, 'a'],
   ['?list=no-credits', /with no credits left/, 'c'],
-  ['?list=expiry', /Credits that expire/, 'a'],
+  ['?list=expiry', /credits that expire/, 'a'],
   ['?list=expiry&days=40', /value="40"/, 'adb'],
   ['?list=id', /by UUID/, 'abcd'],
 ];

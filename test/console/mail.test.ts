@@ -1,5 +1,5 @@
-// Tests the mails of the console: they confirm addresses, reset passwords, and inform users if another person signs up
-// with their address.
+// Tests the emails of the console, which confirm addresses, reset passwords, and inform users if another person signs
+// up with their address.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -147,7 +147,7 @@ onBothStores('Console with a mail server', (start) => {
     assertGoesTo(await new Visitor(scrip).signUp({ email: first }), CHECK_INBOX);
   });
 
-  test('signing up with the address of another user returns the usual response and sends that user a mail', async () => {
+  test('signing up with the address of another user returns the usual response and emails that user', async () => {
     const { scrip } = await startWithMail();
     const [email, visitor] = [someEmail(), new Visitor(scrip)];
     await visitor.signUp({ email });

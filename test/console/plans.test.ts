@@ -113,8 +113,11 @@ test('a change of plan at the end of the period is previewed, scheduled after a 
     preview,
     /Current plan 1,000 credits every month New plan 200 credits every month, up to 50 unused roll/,
   );
-  assert.match(preview, /Starts 20 Dec 2026, 14:05:31 UTC Balance after this 607 credits/);
-  assert.match(preview, /Balance at the start 207 credits.* Expires unused 600 credits of the current period/);
+  assert.match(preview, /Starts 20 Dec 2026, 14:05:31 UTC Balance after you confirm 607 credits/);
+  assert.match(
+    preview,
+    /Balance when the plan starts 207 credits.* Expires unused 600 credits of the current period, unless spent first/,
+  );
   assert.match(preview, /“Downgrade "now"”/);
   const scheduled = await confirm(console, page);
   assert.equal(noticeIn(scheduled), 'Change of plan scheduled for 20 Dec 2026.');
@@ -185,7 +188,7 @@ test('a change of plan that starts now stops the current cycle, and the preview 
   const preview = textOf(page);
   assert.match(
     preview,
-    /Starts Now Balance after this 5,600 credits Current cycle Stops\. Its remaining 600 credits stay usable until 20 Dec 2026, 14:05 \./,
+    /Starts Now Balance after you confirm 5,600 credits Current cycle Stops\. Its remaining 600 credits stay usable until 20 Dec 2026, 14:05 \./,
   );
   assert.doesNotMatch(preview, /Expires unused/);
   const changed = await confirm(console, page);
@@ -201,7 +204,10 @@ test('the forms and the preview of a change that starts now leave out the held c
   assert.match(forms, /won't renew\. The remaining 1 of 1,000 credits stay usable until 20 Dec 2026\./);
   assert.match(forms, /If the new plan starts now, the remaining 1 of 1,000 credits stay usable until that date\./);
   const preview = textOf(await sendChange(console, { amount: '5', on_active: 'replace' }));
-  assert.match(preview, /Balance after this 6 credits Current cycle Stops\. Its remaining 1 credit stays usable until/);
+  assert.match(
+    preview,
+    /Balance after you confirm 6 credits Current cycle Stops\. Its remaining 1 credit stays usable until/,
+  );
 });
 
 test('a change of plan that is confirmed twice takes effect once', async () => {
@@ -226,9 +232,9 @@ test('a second change of plan replaces the scheduled change, and the form and th
 test('the form to stop a cycle says that stopping also cancels a scheduled change of plan', async () => {
   const console = await MemoryConsole.start();
   start(console, 1_000);
-  assert.doesNotMatch(await textAt(console), /is canceled, too/);
+  assert.doesNotMatch(await textAt(console), /This also cancels/);
   schedule(console, 200);
-  assert.match(await textAt(console), /The scheduled change to 200 credits every month is canceled, too\./);
+  assert.match(await textAt(console), /This also cancels the scheduled change to 200 credits every month\./);
   assert.equal((await console.post(`${PATH}/stop-cycle`, { idempotency_key: 'a' })).status, 303);
   assert.doesNotMatch(await textAt(console), /Changes to 200 credits/);
   console.advance(DAYS_TO_RENEWAL * DAY_MS);
@@ -274,7 +280,7 @@ test('the preview of a change at the end of the period mentions no expiring cred
   start(console, 10);
   console.run({ kind: 'subtract', amount: 10 });
   const preview = textOf(await sendChange(console, { amount: '5', on_active: 'at_period_end' }));
-  assert.match(preview, /Balance after this 0 credits Balance at the start 5 credits/);
+  assert.match(preview, /Balance after you confirm 0 credits Balance when the plan starts 5 credits/);
   assert.doesNotMatch(preview, /Expires unused/);
 });
 

@@ -13,7 +13,7 @@ const URL = 'https://api.lumen.example/webhooks/scrip';
 const LONG_URL = `https://events.internal.lumen.example/receivers/credits/${'eu-central-1/'.repeat(6)}scrip?tenant=lumen-pictures`;
 const PAUSED = {
   at: NOW - 3 * HOUR_MS,
-  because: 'All attempts to deliver an event failed for three days.',
+  because: 'All deliveries failed for about three days. The last error: The endpoint responded with status 503.',
 };
 
 export function endpointsView(change: Partial<EndpointsView> = {}): EndpointsView {

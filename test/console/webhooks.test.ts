@@ -61,7 +61,7 @@ onBothStores('Webhooks', (start) => {
     const rotated = await owner.post(`${LIST}/1/rotate`, { idempotency_key: 'a' });
     assert.notEqual(secretIn(rotated), secret);
     assertGoesTo(await owner.post(`${LIST}/1/rotate`, { idempotency_key: 'a' }), `${LIST}/1?notice=rotated`);
-    assert.match(textOf(await owner.get(`${LIST}/1`)), /Previous secret Also signs until/);
+    assert.match(textOf(await owner.get(`${LIST}/1`)), /Previous secret Also signs requests until/);
   });
 
   test('an invalid form for a new endpoint is shown again with the input and an error at the field', async () => {
@@ -95,7 +95,7 @@ onBothStores('Webhooks', (start) => {
     secretIn(await owner.post(LIST, { url: URL }));
   });
 
-  test('a user chooses the event types of a new endpoint, and a member can change the event types later', async () => {
+  test('a member chooses the event types of a new endpoint, and can change them later', async () => {
     const { scrip } = await start();
     const owner = await newOwner(scrip);
     const member = await newMember(scrip, owner);
@@ -163,7 +163,7 @@ onBothStores('Webhooks', (start) => {
     assert.equal((await owner.post(`${path}/deliveries/dlv_2/resend`)).status, 404);
   });
 
-  test('deliveries are listed newest first, 50 per page', async () => {
+  test('the page of an endpoint lists its deliveries latest first, 50 per page', async () => {
     const started = await start();
     const owner = await newOwner(started.scrip);
     const path = await pausedEndpoint(owner);
@@ -199,7 +199,7 @@ onBothStores('Webhooks', (start) => {
       (await owner.post(`${path}/resend`, { from, to })).headers.location;
     const to = minute(clock.now + 60_000);
     await eventually(async () => (await send(from, to)) === `${path}?resent=1`, 'the event is recorded');
-    assert.match(textOf(await owner.get(`${path}?resent=1`)), /1 event queued, to be sent again\./);
+    assert.match(textOf(await owner.get(`${path}?resent=1`)), /1 event queued to be sent again\./);
     assert.equal(await send('2020-01-01T00:00', '2020-01-02T00:00'), `${path}?resent=0`);
     const [event] = await eventsOf(scrip, 1, key);
     const at = String(event?.timestamp.slice(0, -'Z'.length));
@@ -207,7 +207,7 @@ onBothStores('Webhooks', (start) => {
     assert.equal(await send(at, to), `${path}?resent=1`, 'an event at exactly From is included');
     for (const [entered, error] of [
       [{ from: '', to: 'x' }, /id="from-error">Enter a date and a time.*id="to-error">Enter a date and a time/s],
-      [{ from: to, to }, /id="to-error">Must be later than From\./],
+      [{ from: to, to }, /id="to-error">Enter a time after “From”\./],
     ] as const) {
       const { text } = await owner.post(`${path}/resend`, entered);
       assert.match(text, error);

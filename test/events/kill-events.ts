@@ -34,7 +34,7 @@ const SQLITE: KillOptions = {
 };
 
 say(
-  `seed ${seed} (decides what the clients send and when processes are killed; how much they have done by then depends on the machine)`,
+  `seed ${seed} (decides what the clients send and when processes are killed; the amount of work before each kill depends on the machine)`,
 );
 let hasFailed = false;
 if (database === 'postgres') {

@@ -194,7 +194,7 @@ class KilledEvents {
       if (this.#paths.every(isDelivered) && (await this.#servers.pending()) === 0) return;
       await sleep(LOOK_MS);
     }
-    this.#found.problems.push(`not all was delivered; ${await this.#servers.pending()} events are pending`);
+    this.#found.problems.push(`not all events were delivered; ${await this.#servers.pending()} events are pending`);
   }
 }
 

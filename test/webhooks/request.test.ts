@@ -37,7 +37,7 @@ async function rawServer(t: TestContext, onConnection: Parameters<Server['on']>[
   return `http://127.0.0.1:${(server.address() as { port: number }).port}/`;
 }
 
-test('a request has a JSON body, and its User-Agent header contains the version of Scrip', async (t) => {
+test('a webhook has a JSON body, and its User-Agent header contains the version of Scrip', async (t) => {
   const { receiver, ...result } = await sendTo(t, withStatus(204));
   assert.deepEqual(
     { ...result, durationMs: 0 },
@@ -51,13 +51,13 @@ test('a request has a JSON body, and its User-Agent header contains the version 
 });
 
 for (const status of [400, 404, 410, 429, 500, 503])
-  test(`status ${status} is a failure, and the beginning of the response body is kept`, async (t) => {
+  test(`a webhook that gets status ${status} has failed, and the beginning of the response body is kept`, async (t) => {
     const { kind, status: seen, error, answer } = await sendTo(t, withStatus(status, 'x'.repeat(2_000)));
     assert.deepEqual([kind, seen, error], ['failed', status, `The endpoint responded with status ${status}.`]);
     assert.equal(answer, 'x'.repeat(1_024));
   });
 
-test('a redirect is a failure and is not followed', async (t) => {
+test('a webhook that gets a redirect has failed, and the redirect is not followed', async (t) => {
   const { kind, error, receiver } = await sendTo(t, (_request, response) => {
     response.writeHead(302, { location: '/other' }).end();
   });
@@ -71,18 +71,18 @@ test('a redirect is a failure and is not followed', async (t) => {
   );
 });
 
-test('a request fails if the endpoint does not respond in time', async (t) => {
+test('a webhook fails if the endpoint does not respond in time', async (t) => {
   const { kind, status, error, durationMs } = await sendTo(t, () => {});
   assert.deepEqual([kind, status, error], ['failed', null, 'There was no response within 0.3 seconds.']);
   assert(durationMs >= 290 && durationMs < 3_000, `${durationMs} ms`);
 });
 
-test('a slow response that arrives before the timeout is a success', async (t) => {
+test('a webhook succeeds if a slow response arrives before the timeout', async (t) => {
   const { kind } = await sendTo(t, (_request, response) => void setTimeout(150).then(() => response.end()));
   assert.equal(kind, 'delivered');
 });
 
-test('a request times out if the endpoint sends its headers byte by byte', async (t) => {
+test('a webhook times out if the endpoint sends its headers byte by byte', async (t) => {
   const url = await rawServer(t, (socket) => {
     socket.on('error', () => {});
     socket.write('HTTP/1.1 200 OK\r\nslow: ');
@@ -94,7 +94,7 @@ test('a request times out if the endpoint sends its headers byte by byte', async
   assert(durationMs < 3_000, `${durationMs} ms`);
 });
 
-test('the status decides whether a request succeeds, even if the response body never ends', async (t) => {
+test('the status decides whether a webhook succeeds, even if the response body never ends', async (t) => {
   for (const [status, kind] of [
     [200, 'delivered'],
     [500, 'failed'],
@@ -115,7 +115,7 @@ test('the status decides whether a request succeeds, even if the response body n
   }
 });
 
-test('the status decides whether a request succeeds, even if the response body stalls', async (t) => {
+test('the status decides whether a webhook succeeds, even if the response body stalls', async (t) => {
   const result = await sendTo(
     t,
     (_request, response) => {
@@ -127,12 +127,12 @@ test('the status decides whether a request succeeds, even if the response body s
   assert.deepEqual([result.kind, result.answer], ['delivered', 'some']);
 });
 
-test('bytes of a response that PostgreSQL cannot store as text are replaced', async (t) => {
+test('in the response to a webhook, bytes that PostgreSQL cannot store as text are replaced', async (t) => {
   const { answer } = await sendTo(t, (_request, response) => response.end(Buffer.from([0x61, 0, 0xff, 0x62])));
   assert.equal(answer, 'a��b');
 });
 
-test('an error message says whether the connection was refused, was closed or failed', async (t) => {
+test('the error of a failed webhook says whether the connection was refused, was closed or failed', async (t) => {
   const closing = await rawServer(t, (socket) => void socket.once('data', () => socket.destroy()));
   const nonsense = await rawServer(t, (socket) => void socket.once('data', () => socket.end('nonsense\r\n\r\n')));
   const upgrade = 'HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n';
@@ -149,7 +149,7 @@ test('an error message says whether the connection was refused, was closed or fa
   }
 });
 
-test('if the endpoint closes a reused connection, the request succeeds on a new connection', async (t) => {
+test('if the endpoint closes a reused connection, the webhook succeeds on a new connection', async (t) => {
   let connections = 0;
   const url = await rawServer(t, (socket) => {
     connections += 1;
@@ -166,7 +166,7 @@ test('if the endpoint closes a reused connection, the request succeeds on a new 
   }
 });
 
-test('later requests to an endpoint reuse its connection', async (t) => {
+test('later webhooks to an endpoint reuse its connection', async (t) => {
   const receiver = await Receiver.start();
   t.after(() => receiver[Symbol.asyncDispose]());
   const ports = new Set<number | undefined>();
@@ -179,7 +179,7 @@ test('later requests to an endpoint reuse its connection', async (t) => {
   assert.equal(ports.size, 1);
 });
 
-test('a request in flight can be canceled', async (t) => {
+test('a webhook in flight can be canceled', async (t) => {
   const receiver = await Receiver.start();
   t.after(() => receiver[Symbol.asyncDispose]());
   receiver.answer = () => {};
@@ -284,7 +284,7 @@ test('a webhook is sent to the address that was checked, and each new connection
   assert.equal(receiver.received.length, 1);
 });
 
-test('a request to a host name that cannot be resolved fails with an error message', async (t) => {
+test('a webhook to a host name that cannot be resolved fails with an error message', async (t) => {
   const resolve = () => Promise.reject(Object.assign(new Error('getaddrinfo'), { code: 'ENOTFOUND' }));
   const { error } = await post(requests(t, { resolve }), 'https://hooks.example.com/');
   assert.equal(error, 'The host name of the endpoint could not be resolved.');

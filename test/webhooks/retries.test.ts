@@ -98,7 +98,8 @@ test('if all deliveries to an endpoint fail up to the last retry, the endpoint i
     now += RETRY_DELAYS_MS[attempt - 1] ?? 0;
   }
   const paused = (await setting.endpoints.find(ACCOUNT, id))?.paused;
-  const sentence = 'Nothing could be delivered for days. The last attempt: The endpoint responded with status 500.';
+  const sentence =
+    'All deliveries failed for about three days. The last error: The endpoint responded with status 500.';
   assert.equal(paused?.because, sentence);
   await rounds(5, job);
   assert.equal(job.pausedEndpoints, 1);

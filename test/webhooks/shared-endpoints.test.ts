@@ -161,6 +161,6 @@ test('a process that is short of CPU time sends at most 100 webhooks a second', 
   assert.equal(await second(), 100);
   isBusy = false;
   await second();
-  assert(sent > 4_000, 'with CPU time to spare, the pace is not limited');
+  assert(sent > 4_000, 'with CPU time to spare, the rate is not limited');
   gate.stop();
 });

@@ -53,7 +53,7 @@ export function balanceChart({ past, future }: BalanceOverTime): string {
   return chartFigure({
     id: 'balance',
     title: 'Balance over time',
-    description: `${numberText(first.balance)} on ${shortDayText(first.at)}, at most ${numberText(most)}, ${numberText(now.balance)} now. Projected for ${shortDayText(last.at)} from expiries, renewals, changes of plan and lapses of holds: ${numberText(last.balance)}.`,
+    description: `${numberText(first.balance)} on ${shortDayText(first.at)}, peak ${numberText(most)}, ${numberText(now.balance)} now. Projected for ${shortDayText(last.at)} from expiries, renewals, changes of plan and lapses of holds: ${numberText(last.balance)}.`,
     legend: legendOf(
       [
         { mark: 'line-past', label: 'Balance' },

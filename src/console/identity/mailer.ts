@@ -37,7 +37,7 @@ export function createMailer({ smtpUrl, from }: MailSettings, publicUrl: () => s
       send(
         email,
         'You already have a Scrip account',
-        `You (or someone using this address) tried to sign up for Scrip, but this address already has an account.\nNothing was changed. To sign in or reset your password:\n\n${publicUrl()}/console/sign-in\n`,
+        `You (or someone using this address) tried to sign up for Scrip, but this address already has an account.\nNothing was changed. To sign in or reset your password, open this link:\n\n${publicUrl()}/console/sign-in\n`,
       ),
     sendPasswordReset: (email, token) =>
       send(

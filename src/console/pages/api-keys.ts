@@ -34,7 +34,7 @@ const LOG_WITHOUT_SCROLLING_MAX = 12;
 
 const SCOPE_LABELS: Readonly<Record<Scope, string>> = {
   write: 'write: read and change credits',
-  read: 'read: read only',
+  read: 'read: read credits only',
 };
 
 export function apiKeysPage(view: ApiKeysView, context: PageContext): string {
@@ -175,7 +175,7 @@ function readBalanceCommand(apiUrl: string, key: string): string {
 export function revokeKeyPage(key: KeyView, now: Instant, viewer: Page['viewer']): string {
   const title = `Revoke ${key.name}?`;
   const body = html`<section class="card narrow">
-<p>Within a second, Scrip will refuse all requests with this key. This can't be undone.</p>
+<p>The key stops working within a second. This can't be undone.</p>
 <dl class="facts">
 <dt>Key</dt><dd class="mono">${key.hint}</dd>
 <dt>Scope</dt><dd>${key.scope}</dd>

@@ -28,8 +28,8 @@ export function signInPage({ state, notice, isSignUpOpen, hasMail }: SignInView)
 export function httpsRequiredPage(): string {
   return signedOutPage(
     'HTTPS required',
-    html`<p class="error" role="alert">Over plain HTTP, others on the network could read your password. Serve Scrip over HTTPS and set PUBLIC_URL to its
-address. On the machine that runs Scrip, you can use http://localhost.</p>`,
+    html`<p class="error" role="alert">Over plain HTTP, others on the network could read your password. Serve Scrip over HTTPS and set PUBLIC_URL to the
+HTTPS address. On the machine that runs Scrip, you can use http://localhost.</p>`,
   );
 }
 

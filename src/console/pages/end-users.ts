@@ -16,7 +16,7 @@ const LIST_TEXTS: Readonly<Record<ListName, { readonly link: string; readonly he
   balance: { link: 'Highest balance', heading: 'All end users, highest balance first' },
   'low-balance': { link: 'Low balance', heading: 'End users with credits left, lowest balance first' },
   'no-credits': { link: 'No credits', heading: 'End users with no credits left, most recently active first' },
-  expiry: { link: 'Expiring soon', heading: 'Credits that expire without renewing, earliest first' },
+  expiry: { link: 'Expiring soon', heading: 'End users with credits that expire and do not renew, earliest first' },
   id: { link: 'UUID', heading: 'All end users, by UUID' },
 };
 

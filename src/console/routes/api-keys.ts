@@ -21,7 +21,7 @@ const LIST = '/console/api-keys';
 const USED_DAYS = 30;
 
 const NOTICES: Readonly<Record<string, string>> = {
-  revoked: 'Key revoked. Within a second, Scrip refuses all requests with this key.',
+  revoked: 'Key revoked. It stops working within a second.',
   created:
     "This key was already created and its secret was shown once. If you didn't copy it, revoke the key and create another.",
 };

@@ -106,5 +106,5 @@ function searchErrorOf(search: string): string | null {
   if (uuidsWithPrefix(search) !== null) return null;
   return /[^0-9a-f-]/.test(search)
     ? 'A UUID contains only the digits 0–9, the letters a–f and hyphens.'
-    : 'The text is longer than a UUID.';
+    : 'A UUID has 32 digits and letters. You entered more.';
 }

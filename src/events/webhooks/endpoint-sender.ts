@@ -321,7 +321,7 @@ export class EndpointSender {
       return;
     }
     if (status === GONE) this.#pause('The endpoint responded with status 410 (Gone).');
-    else if (isLast) this.#pause(`Nothing could be delivered for days. The last attempt: ${error}`);
+    else if (isLast) this.#pause(`All deliveries failed for about three days. The last error: ${error}`);
     this.#failed.add(event);
     this.#queue.putBack(event);
   }

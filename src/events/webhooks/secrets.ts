@@ -82,7 +82,7 @@ function keyIn(file: string): string {
   } catch (error) {
     const { message } = ((error as Error).cause ?? error) as Error;
     throw new CannotOpen(
-      `The key that encrypts webhook secrets cannot be kept in ${file} (${message}); give Scrip access to this file, or set WEBHOOK_KEY.`,
+      `Scrip cannot create or read ${file}, the key that encrypts webhook secrets (${message}); give Scrip access to this file, or set WEBHOOK_KEY.`,
     );
   }
   if (KEY.test(key)) return key;

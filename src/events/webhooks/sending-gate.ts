@@ -27,7 +27,7 @@ export class SendingGate {
     this.#timer = setInterval(() => this.#step(), 1_000 / STEPS_PER_SECOND).unref();
   }
 
-  /** Admits all waiting senders. They then notice that the process stops, and send nothing. */
+  /** Admits all waiting senders. They then find that the process is stopping, and send nothing. */
   stop(): void {
     clearInterval(this.#timer);
     while (this.#waiting.length > 0) this.#admitNext();

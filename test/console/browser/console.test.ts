@@ -166,8 +166,8 @@ for (const [name, store] of Object.entries(STORES)) {
       await visitor.press('Preview change');
       await assertSound(visitor.visited, 'the preview of a change of plan');
       const preview = await visitor.text();
-      assert.match(preview, /New plan\s+200 credits every 2 months\s+Starts[\s\S]*Balance after this\s+1,000 credits/);
-      assert.match(preview, /Balance at the start\s+200 credits[\s\S]*Expires unused\s+1,000 credits/);
+      assert.match(preview, /New plan\s+200 credits every 2 months\s+Starts[\s\S]*Balance after you confirm\s+1,000/);
+      assert.match(preview, /Balance when the plan starts\s+200 credits[\s\S]*Expires unused\s+1,000 credits/);
       await visitor.press('Schedule change');
       const scheduled = await visitor.text();
       assert.match(scheduled, /Change of plan scheduled for[\s\S]*Changes to 200 credits every 2 months on/);
@@ -178,7 +178,7 @@ for (const [name, store] of Object.entries(STORES)) {
       await visitor.page.goBack();
 
       await visitor.page.getByText('Stop the cycle').first().click();
-      assert.match(await visitor.text(), /The scheduled change to 200 credits every 2 months is canceled, too\./);
+      assert.match(await visitor.text(), /This also cancels the scheduled change to 200 credits every 2 months\./);
       await visitor.press('Stop cycle');
       const stopped = await visitor.text();
       assert.match(stopped, /Recurring, stopped/);

@@ -102,9 +102,9 @@ function adjustForm(adjustment: Adjustment, { endUser, activeCycle, forms }: For
 }
 
 /**
- * Whether the form asks when the new plan starts. A refused form asks if the sent form asked, or if it was refused
- * because a cycle is active. In all other cases, it does not ask: after an unknown outcome, the user can then send the
- * same form again.
+ * Whether the form asks when the new plan starts. A new form asks if a cycle is active. A refused form asks if the sent
+ * form asked, or if it was refused because a cycle is active. Otherwise it keeps its fields, so that the user can send
+ * the same form again after an unknown outcome.
  */
 function changesPlan(activeCycle: Cycle | null, state: FormState | null): boolean {
   return state === null ? activeCycle !== null : Boolean(state.values.on_active || state.errors.on_active);
@@ -115,7 +115,7 @@ function explanationOf(form: keyof typeof FORMS, cycle: Cycle): string {
   const { end, next } = cycle;
   if (form === 'stop-cycle') {
     const future = end === INSTANT_MAX ? 'never expire' : `stay usable until ${dayText(end)}`;
-    const canceled = next === null ? '' : ` The scheduled change to ${creditsEveryText(next.plan)} is canceled, too.`;
+    const canceled = next === null ? '' : ` This also cancels the scheduled change to ${creditsEveryText(next.plan)}.`;
     return `The cycle won't renew. The remaining ${remainingText(cycle)} ${future}.${canceled}`;
   }
   return form === 'change-plan' && next !== null

@@ -22,7 +22,7 @@ export function cyclesSection(cycles: readonly Cycle[], now: Instant): string {
   if (cycles.length === 0) {
     return `<section class="card">
 <h2>Cycles</h2>
-<p class="muted">No active credits. Add credits or start a cycle.</p>
+<p class="muted">No current cycles. Add credits or start a cycle.</p>
 </section>`;
   }
   const shown = shownOf(cycles);

@@ -60,7 +60,7 @@ function factsOf(view: PlanChangeView): readonly (readonly [name: string, truste
     ['Current plan', current],
     ['New plan', html`${planSummaryText(plan)}`],
     ['Starts', isLater(view) ? momentUtc(preview.startsAt) : 'Now'],
-    ['Balance after this', html`${creditsText(preview.balance)}`],
+    ['Balance after you confirm', html`${creditsText(preview.balance)}`],
     ...(isLater(view) ? laterFacts(preview) : nowFacts(activeCycle)),
   ];
   if (activeCycle?.next)
@@ -71,10 +71,10 @@ function factsOf(view: PlanChangeView): readonly (readonly [name: string, truste
 
 function laterFacts({ balanceAtStart, expiring }: Preview): readonly (readonly [name: string, trusted: string])[] {
   const facts = [
-    ['Balance at the start', html`${creditsText(balanceAtStart)}, if nothing changes until then`] as const,
+    ['Balance when the plan starts', html`${creditsText(balanceAtStart)}, if nothing changes before`] as const,
   ];
   if (expiring === 0) return facts;
-  return [...facts, ['Expires unused', html`${creditsText(expiring)} of the current period, if not spent before`]];
+  return [...facts, ['Expires unused', html`${creditsText(expiring)} of the current period, unless spent first`]];
 }
 
 function nowFacts(activeCycle: Cycle | null): readonly (readonly [name: string, trusted: string])[] {

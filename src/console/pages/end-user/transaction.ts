@@ -87,7 +87,7 @@ const NOTE = { id: 'note', name: 'note', label: 'Note', isOptional: true, charac
 function releaseForm({ endUser, transaction, state, idempotencyKey }: TransactionView): string {
   return html`<section class="card narrow">
 <h2>Release this hold</h2>
-<p class="muted small">The credits return to their cycles; credits of ended cycles and periods expire. After that, your backend can no longer capture the hold.</p>
+<p class="muted small">The credits return to their cycles; credits of ended cycles and periods expire. After the release, your backend can no longer capture the hold.</p>
 <form class="form" method="post" action="${transactionPath(endUser, transaction.id)}/release" novalidate>
 !${formError(state)}
 !${field(NOTE, state)}
@@ -103,7 +103,7 @@ function refundForm(view: TransactionView): string {
   const initial = String(transaction.refundable ?? 0);
   return html`<section class="card narrow">
 <h2>Refund</h2>
-<p class="muted small">The credits return to the cycles that they came from, as if less had been spent: a partial refund first returns the credits that were spent last.</p>
+<p class="muted small">The credits return to the cycles that they came from. A partial refund first returns the credits that were spent last.</p>
 <form class="form" method="post" action="${transactionPath(endUser, transaction.id)}/refund" novalidate>
 !${formError(state)}
 !${field({ id: 'amount', name: 'amount', label: 'Amount', initial, isWholeNumber: true }, state)}
@@ -119,7 +119,7 @@ function refundForm(view: TransactionView): string {
 /** Credits of ended cycles and periods are restored only if the user enters a validity. */
 function validityField({ refundableExpired: expired, state }: TransactionView): string {
   const credits = expired === 1 ? '1 credit comes' : `${numberText(expired)} credits come`;
-  const hint = `${credits} from a cycle or period that has ended. To restore expired credits, enter how long they should be valid.`;
+  const hint = `${credits} from a cycle or period that has ended. To restore them in a new cycle, enter how long they should be valid.`;
   const options = { id: 'validity_days', name: 'validity_days', label: 'Valid for (days)' };
   return field({ ...options, hint, isOptional: true, isWholeNumber: true }, state);
 }

@@ -56,10 +56,13 @@ function factsSection({ endpoint, summary }: EndpointView): string {
     ['Event types', typesLabel(types)],
     [
       'Pending events',
-      html`${numberText(pending)}!${oldestPendingAt === null ? '' : html`, the oldest since !${momentUtc(oldestPendingAt)}`}`,
+      html`${numberText(pending)}!${oldestPendingAt === null ? '' : html`, first attempt !${momentUtc(oldestPendingAt)}`}`,
     ],
     ['Last delivered', lastDeliveredAt === null ? 'never' : momentUtc(lastDeliveredAt)],
-    ['Previous secret', previousSecretUntil === null ? '' : html`Also signs until !${momentUtc(previousSecretUntil)}`],
+    [
+      'Previous secret',
+      previousSecretUntil === null ? '' : html`Also signs requests until !${momentUtc(previousSecretUntil)}`,
+    ],
     ['Added', html`!${momentUtc(createdAt)} by !${actorLabel(createdBy)}`],
   ];
   const shown = facts.filter(([, text]) => text !== '').map(([name, text]) => html`<dt>${name}</dt><dd>!${text}</dd>`);

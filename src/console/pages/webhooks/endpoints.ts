@@ -56,7 +56,7 @@ function endpointList(endpoints: readonly ListedEndpoint[]): string {
   return html`<section class="card">
 <h2>Endpoints</h2>
 !${table({ label: 'Endpoints', columns, rows })}
-<p class="muted small">Pending events could not be delivered yet. Scrip tries again for up to three days.</p>
+<p class="muted small">Pending events have not been delivered yet. Scrip retries failed deliveries for about three days.</p>
 </section>`;
 }
 
@@ -90,7 +90,7 @@ export function endpointSecretPage(view: EndpointSecretView, viewer: Page['viewe
   const { id, url, secret, previousSecretUntil } = view;
   const isNew = previousSecretUntil === null;
   const body = html`<section class="card">
-<p><strong>Copy the secret now. It won't be shown again.</strong> With the secret, your backend verifies that a request comes from Scrip.</p>
+<p><strong>Copy the secret now. It won't be shown again.</strong> Your backend needs it to verify that a request comes from Scrip.</p>
 !${copyBox({ id: 'secret', label: `Signing secret of ${url}`, text: secret })}
 !${isNew ? '' : html`<p>Until !${momentUtc(previousSecretUntil)}, requests are signed with both the new and the previous secret. Deploy the new secret before then.</p>`}
 </section>

@@ -18,8 +18,8 @@ export interface ThresholdsView {
 export function thresholdsPage({ thresholds, expiringDays, refused }: ThresholdsView, context: PageContext): string {
   const stateOf = (form: 'below' | 'days') => (refused?.form === form ? refused.state : null);
   const below = { id: 'below', name: 'below', label: 'Below', charactersMax: 20 };
-  const days = { id: 'days', name: 'days', label: 'Days before the expiry', initial: String(expiringDays) };
-  const body = html`<p class="muted lede">Here you set when two of the events happen. The settings apply to all end users of this account.</p>
+  const days = { id: 'days', name: 'days', label: 'Days before expiry', initial: String(expiringDays) };
+  const body = html`<p class="muted lede">Choose when the events <span class="mono">balance.low</span> and <span class="mono">credits.expiring</span> happen, for all end users of this account.</p>
 !${sectionTabs(THRESHOLDS_PATH)}
 <section class="card">
 <h2>Low balance</h2>
@@ -33,7 +33,7 @@ export function thresholdsPage({ thresholds, expiringDays, refused }: Thresholds
 </section>
 <section class="card">
 <h2>Expiring credits</h2>
-<p class="muted small">Choose how many days before the expiry of credits the event <span class="mono">credits.expiring</span> happens: 1 to ${EXPIRING_DAYS_MAX} days.</p>
+<p class="muted small">The event <span class="mono">credits.expiring</span> happens this many days before credits expire: 1 to ${EXPIRING_DAYS_MAX}.</p>
 <form class="form pair" method="post" action="${THRESHOLDS_PATH}/expiring" novalidate>
 !${field({ ...days, isWholeNumber: true }, stateOf('days'))}
 <button class="button" type="submit">Save</button>

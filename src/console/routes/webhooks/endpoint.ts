@@ -21,7 +21,7 @@ const PAGE_DELIVERIES = 50;
 
 const NOTICES = {
   types: 'Event types saved.',
-  paused: 'Endpoint paused. Its events wait until you resume the endpoint.',
+  paused: 'Endpoint paused. Its events will be sent after you resume it.',
   resumed: 'Endpoint resumed. Pending events will now be sent.',
   tested: 'Test event queued. Reload this page in a moment to see its delivery.',
   resent: 'Event queued. It will be sent again in a moment.',
@@ -121,8 +121,8 @@ async function sendEndpoint(
 function resentNotice(request: FastifyRequest): string | null {
   const count = queryField(request, 'resent');
   if (!/^\d{1,6}$/.test(count)) return null;
-  if (count === '0') return "Scrip has stored no events of this endpoint's types for this time span.";
-  return `${count === '1' ? '1 event' : `${numberText(Number(count))} events`} queued, to be sent again.`;
+  if (count === '0') return 'No stored events in this time span have a type that this endpoint receives.';
+  return `${count === '1' ? '1 event' : `${numberText(Number(count))} events`} queued to be sent again.`;
 }
 
 async function resendRange(context: ConsoleContext, endpointRequest: EndpointRequest): Promise<FastifyReply> {
@@ -132,7 +132,7 @@ async function resendRange(context: ConsoleContext, endpointRequest: EndpointReq
   const refuse = (errors: FormState['errors']) =>
     sendEndpoint(context, endpointRequest, { form: 'resend', state: { values, errors } });
   if (from.value === null || to.value === null) return refuse({ from: from.error, to: to.error });
-  if (to.value <= from.value) return refuse({ to: 'Must be later than From.' });
+  if (to.value <= from.value) return refuse({ to: 'Enter a time after “From”.' });
   try {
     const count = await endpoints.resendRange(viewer.account, endpoint.id, from.value, to.value);
     return redirectTo(reply, `${endpointPath(endpoint.id)}?resent=${count}`);
