@@ -27,7 +27,7 @@ export function addMaintenanceCommands(program: Command): void {
     .command('migrate')
     .description('migrate the ledger to the schema of this version')
     .addOption(createOption())
-    .option('--totals', "also rebuild the console's totals and lists from the postings")
+    .option('--totals', "also rebuild the console's totals from the postings")
     .action(migrate);
 }
 
@@ -38,8 +38,8 @@ async function migrate({ totals, create }: CreateOption & { totals?: true }): Pr
     await tools.rebuildTotals();
     process.stdout.write(
       databaseOf(process.env).kind === 'file'
-        ? 'A running server, or the next one, rebuilds the totals and lists in the background.\n'
-        : 'The totals and lists are rebuilt.\n',
+        ? 'A running server, or the next one, rebuilds the totals in the background.\n'
+        : 'The totals are rebuilt.\n',
     );
   });
 }
