@@ -128,7 +128,6 @@ export async function startService(
   }
 }
 
-/** The options of the console that follow from the settings. */
 function consoleOptions(config: Config, accounts: SharedAccountDatabase, logger: Logger) {
   return {
     settings: config.console,

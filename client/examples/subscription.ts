@@ -12,7 +12,7 @@ const PRO = { amount: 5000, validity_days: 31 };
 async function onSubscribed(user: string): Promise<void> {
   try {
     const cycle = await scrip.startCycle({ end_user_id: user, ...BASIC });
-    console.log(`${cycle.amount} credits now and each ${BASIC.validity_days} days.`);
+    console.log(`${cycle.amount} credits now and every ${BASIC.validity_days} days.`);
   } catch (error) {
     // A repeated event must not start a second subscription.
     if (!(error instanceof CycleAlreadyActive)) throw error;
@@ -23,7 +23,7 @@ async function onSubscribed(user: string): Promise<void> {
 /** Replaces the cycle in one step. The remaining credits of the old cycle stay usable until that cycle ends. */
 async function onUpgraded(user: string): Promise<void> {
   const cycle = await scrip.startCycle({ end_user_id: user, ...PRO, on_active: 'replace' });
-  console.log(`${cycle.amount} credits now and each ${PRO.validity_days} days.`);
+  console.log(`${cycle.amount} credits now and every ${PRO.validity_days} days.`);
 }
 
 async function onCanceled(user: string): Promise<void> {

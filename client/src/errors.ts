@@ -133,7 +133,7 @@ export class NotRefundable extends ScripError {}
 export class Unauthorized extends ScripError {}
 /** The API key has the scope `read`, but the call is a write. */
 export class Forbidden extends ScripError {}
-/** The idempotency key was used for another request of this end user. */
+/** The idempotency key was used for a different request of this end user. */
 export class IdempotencyKeyReused extends ScripError {}
 /** The API key has reached its rate limit; `retryAfterMs` says when to retry. Nothing was changed. */
 export class TooManyRequests extends ScripError {}

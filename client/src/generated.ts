@@ -312,7 +312,7 @@ export interface Transaction {
   /** The change in credits: positive for additions, cycle starts, renewals and refunds; negative for subtractions and captures; 0 for all other transactions, and for refunds whose credits have all expired. */
   readonly amount: number;
   readonly created_at: string;
-  /** The latest end of the cycles and periods that the transaction affected. From then on, `amount` affects the balance only through credits that roll over. */
+  /** The latest end of the cycles and periods to which the transaction added credits or from which it spent credits; for all other transactions, the end of the first affected cycle or period. From then on, `amount` affects the balance only through credits that roll over. */
   readonly expire_at: string;
   /** Only with `details`. For a request: the name of the call. A `/start-cycle` request has the kind `schedule-plan` if it schedules a plan. If it replaces a cycle, it also makes a transaction of the kind `stop-cycle`. For an automatic event: `renew`, `lapse`, or `change-plan` if a scheduled plan started. */
   readonly kind?: 'add' | 'subtract' | 'refund' | 'start-cycle' | 'renew' | 'schedule-plan' | 'change-plan' | 'stop-cycle' | 'hold' | 'capture' | 'release' | 'lapse';
@@ -326,7 +326,7 @@ export interface Transaction {
   readonly refundable?: number;
   /** Only with `details`. The change in the number of held credits. Absent if the number did not change. */
   readonly held?: number;
-  /** Only with `details`. The cycles that the transaction affected, in the order in which it affected them. `cycle_type`, `starting_amount`, `cycle_start` and `cycle_end` are left out after the tenth cycle of a transaction, and for some cycles if the transactions of a page affected hundreds of them. */
+  /** Only with `details`. The cycles that the transaction affected, in the order in which it affected them. `cycle_type`, `starting_amount`, `cycle_start` and `cycle_end` are left out after the tenth cycle of a transaction, and for some cycles if the transactions of a page affected hundreds of cycles. */
   readonly cycles?: readonly TouchedCycle[];
 }
 
@@ -404,7 +404,7 @@ export interface CreditsRefundedEvent {
   };
 }
 
-/** Unused credits expired at the end of a cycle or period, or held credits returned to it after its end. */
+/** Unused credits expired at the end of a cycle or period, or held credits returned after that end. */
 export interface CreditsExpiredEvent {
   /** The ID of the event. Scrip may deliver an event more than once: ignore events that you have already processed. */
   readonly id: string;
@@ -423,7 +423,7 @@ export interface CreditsExpiredEvent {
   };
 }
 
-/** Credits will expire in 7 days. Each account can set another number of days. */
+/** Credits will expire in 7 days. Each account can set a different number of days. */
 export interface CreditsExpiringEvent {
   /** The ID of the event. Scrip may deliver an event more than once: ignore events that you have already processed. */
   readonly id: string;

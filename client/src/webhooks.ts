@@ -113,7 +113,7 @@ function keyOf(secret: string): Uint8Array<ArrayBuffer> {
   const text = typeof secret === 'string' && secret.startsWith(SECRET_PREFIX) ? secret.slice(SECRET_PREFIX.length) : '';
   const key = bytesInBase64(text);
   if (key === null || key.length === 0)
-    throw new TypeError('secret must be the secret of a webhook: whsec_ and Base64.');
+    throw new TypeError('secret must be the secret of a webhook: whsec_ followed by Base64.');
   return key;
 }
 

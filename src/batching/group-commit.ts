@@ -4,8 +4,8 @@
 //   submit ──▶ queued ──▶ in a batch ──▶ durable ──▶ answered
 //      └── no room: Overloaded   └── too much is due for one batch: queued again
 //
-// The store defines the number of lanes. All commands of an end user go through one lane, which writes one batch after
-// the other.
+// The store defines the number of lanes. All commands of an end user go through one lane, which writes its batches in
+// order.
 
 import assert from 'node:assert/strict';
 import type { Accepted, Command, Outcome, WriteCommand } from '../ledger/command.ts';
@@ -242,7 +242,7 @@ export class GroupCommit {
       this.counts.faultsByKind[fault.code] += 1;
     }
     // A partial fault concerns only some end users. Batches of other end users succeed, so `onHealth` would be called
-    // again and again, with the fault and with null.
+    // alternately with the fault and with null.
     if (fault?.isPartial) return;
     if (fault?.code !== this.#trouble?.code) this.#onHealth(fault);
     this.#trouble = fault;

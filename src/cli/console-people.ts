@@ -16,7 +16,9 @@ import { withLedger } from './with-ledger.ts';
 export function addConsolePeopleCommands(program: Command): void {
   program
     .command('invite')
-    .description('print a link that adds one person to an account in the console; works once, expires in 7 days')
+    .description(
+      'print a link that adds one person to an account in the console; the link works once and expires in 7 days',
+    )
     .requiredOption('--account <name>', 'account to join', accountName)
     .addOption(
       new Option('--role <role>', 'role in the account; owners also manage members').choices(ROLES).default('owner'),

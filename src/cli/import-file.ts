@@ -147,7 +147,7 @@ export class ImportFile {
 
   #changed(): ImportStopped {
     return new ImportStopped(
-      `${this.#path} has changed during the import; restore the original file and run the same command again.`,
+      `${this.#path} changed during the import; restore the original file and run the same command again.`,
     );
   }
 }
@@ -206,7 +206,7 @@ function validityOf(
   else if (days !== '') {
     // As in the API, a longer validity is shortened to the maximum.
     if (/^[1-9]\d*$/.test(days)) return { days: Math.min(Number(days), VALIDITY_DAYS_MAX) };
-    errors.add(line, 'validity_days', `${shown(days)} is not a whole number of 1 or more`);
+    errors.add(line, 'validity_days', `${shown(days)} is not a positive whole number`);
   } else if (instant !== null) return { expiresAt: instant };
   else
     errors.add(

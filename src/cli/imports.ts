@@ -26,7 +26,7 @@ export function addImportCommand(program: Command): void {
     .description('grant credits from a CSV file, each row once; a server may be running')
     .argument('<file>', 'CSV with a header: end_user_id, amount, expires_at or validity_days, and note')
     .requiredOption('--account <name>', 'account to import into; must exist', accountName)
-    .option('--another', 'import even if another file has been imported into this account')
+    .option('--another', 'import even if a different file was already imported into this account')
     .addHelpText('after', '\nTo resume an interrupted import, run the same command again. No row is granted twice.')
     .action(importFile);
 }
@@ -69,8 +69,8 @@ function refuseErrors(path: string, kinds: readonly FileErrors[]): void {
 }
 
 /**
- * Without --another, an account accepts no second file: a corrected or newly exported file usually repeats most rows of
- * the previous file, and these rows would be granted twice.
+ * Without --another, Scrip refuses a second file for an account: a corrected or newly exported file usually repeats
+ * most rows of the previous file, and these rows would be granted twice.
  */
 function refuseAnother(account: string, last: LedgerImport | undefined): void {
   if (last === undefined) return;

@@ -38,7 +38,7 @@ async function migrate({ totals, create }: CreateOption & { totals?: true }): Pr
     await tools.rebuildTotals();
     process.stdout.write(
       databaseOf(process.env).kind === 'file'
-        ? 'A running server, or the next one, rebuilds the totals in the background.\n'
+        ? 'The server rebuilds the totals in the background, now or after its next start.\n'
         : 'The totals are rebuilt.\n',
     );
   });

@@ -30,7 +30,7 @@ Settings (environment variables) and their defaults:
   IDEMPOTENCY_GRANT_DAYS  30     (how long idempotency keys of grants are kept)
   IDEMPOTENCY_HOURS       24     (how long all other idempotency keys are kept)
   MAX_CONNECTIONS         2000   (client connections of each process)
-  RATE_LIMIT                     (requests per second and API key; RATE_LIMIT_BURST allows bursts)
+  RATE_LIMIT                     (requests per second for each API key; RATE_LIMIT_BURST allows bursts)
   PUBLIC_URL                     (URL at which users reach the console, https://…)
   SIGN_UP                 first  (who may sign up in the console: open, first, closed)
   SMTP_URL                       (smtp://… or smtps://…; with MAIL_FROM, the console sends mail)
@@ -87,7 +87,7 @@ function warnOfMisspelledSettings(): void {
 /** Errors whose message already tells the operator what to do. */
 const EXPLAINED = [CannotOpen, CopyStopped, ImportStopped, InvalidSetting, UnusableSecret];
 
-/** The system calls that fail with EACCES if the process may not listen on an address. */
+/** The system calls that fail with EACCES if the process is not permitted to listen on an address. */
 const LISTENING: ReadonlySet<string | undefined> = new Set(['listen', 'bind']);
 
 /** Returns a sentence for an error that the operator can correct, and the stack of any other error. */

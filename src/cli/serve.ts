@@ -22,7 +22,7 @@ export function addServeCommand(program: Command): void {
     .addOption(createOption())
     .option(
       '--test-clock',
-      'serve a ledger for tests, whose time stands still until you move it; a new ledger keeps its test clock for good',
+      'serve a ledger for tests, whose time stands still until you move it; a new ledger gets a permanent test clock',
     )
     .option('--first-key', 'if the ledger has no API keys, create one and print it')
     .option('--processes <count>', 'number of processes that share the port; requires PostgreSQL', processCount, 1)
@@ -56,9 +56,7 @@ async function serve({ firstKey = false, testClock = false, processes, create }:
   await printSteps(config, { keys: service.stores.keys, url: service.url, firstKey });
 }
 
-/**
- * Returns the path of the ledger file that this start will create; null if the file exists or the store is PostgreSQL.
- */
+/** The path of the ledger file that `serve` will create; null if the file exists or the store is PostgreSQL. */
 function missingFile(database: Database): string | null {
   return database.kind === 'file' && !existsSync(database.path) ? database.path : null;
 }

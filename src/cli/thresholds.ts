@@ -33,7 +33,7 @@ export function addThresholdCommands(program: Command): void {
   program
     .command('expiring-notice')
     .description('show or set the number of days between credits.expiring and the expiry')
-    .requiredOption('--account <name>', 'account whose credits expire', accountName)
+    .requiredOption('--account <name>', 'account that the notice applies to', accountName)
     .option('--days <days>', `1 to ${EXPIRING_DAYS_MAX}; shows the current value if absent`, expiringDays)
     .action(expiringNotice);
 }

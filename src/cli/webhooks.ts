@@ -35,7 +35,7 @@ export function addWebhookCommands(program: Command): void {
     .description('list the endpoints, without their secrets')
     .option('--account <name>', 'list only the endpoints of this account', accountName)
     .action(listEndpoints);
-  onEndpoint(webhook, 'rotate', 'print a new secret; the old secret also signs for 24 more hours').action(rotate);
+  onEndpoint(webhook, 'rotate', 'print a new secret; for 24 hours, Scrip signs with both secrets').action(rotate);
   onEndpoint(webhook, 'pause', 'stop sending events; they wait until you resume the endpoint').action((id: number) =>
     change(
       id,
@@ -117,7 +117,7 @@ async function rotate(id: number): Promise<void> {
     const secret = await endpoints.rotate(null, id);
     if (secret === null) throw unknownEndpoint(id);
     process.stdout.write(
-      `New secret of webhook endpoint ${id} (shown only once); the old secret also signs for 24 more hours:\n${secret}\n`,
+      `New secret of webhook endpoint ${id} (shown only once; for 24 hours, Scrip signs with both secrets):\n${secret}\n`,
     );
   });
 }

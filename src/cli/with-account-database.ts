@@ -1,5 +1,5 @@
 // Opens the tables of accounts for one command. A command has its own connections to the database, so that it can run
-// beside a server.
+// alongside a server.
 
 import { type Config, readConfig } from '../config.ts';
 import { accountNamed } from '../console/identity/accounts.ts';

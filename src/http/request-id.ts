@@ -1,6 +1,6 @@
 // A request id consists of the time of arrival, the process id and a counter, each in base 36.
 
-/** The process id keeps the request ids of processes on the same machine apart. */
+/** The process id makes request ids unique across the processes of a machine. */
 export function requestIds(): () => string {
   const ofProcess = `-${process.pid.toString(36)}-`;
   let count = 0;

@@ -93,7 +93,7 @@ function open(cycles: Cycle[], posting: Posting): void {
 
 function supersede(cycles: Cycle[], { createdAt: now }: Posting): void {
   cycles.forEach((cycle, index) => {
-    // Until its renewal is applied, a cycle that has ended counts as active.
+    // This includes an active cycle whose period has ended: its renewal must be applied first.
     assertInvariant(3, !isActiveRecurring(cycle), 'an end user has at most one active recurring cycle');
     if (cycle.status === 'canceled' && !hasEnded(cycle, now)) cycles[index] = { ...cycle, status: 'superseded' };
   });
@@ -188,7 +188,7 @@ function hold(draft: Draft, posting: Posting): void {
   const { transactionId: id, cycleId, period, amount, held, expiresAt: end, holdExpiresAt } = posting;
   assertInvariant(1, amount === 0 && isAmount(held), 'a hold only sets credits aside');
   assertInvariant(4, holdExpiresAt !== null && holdExpiresAt > posting.createdAt, 'a hold expires after it is created');
-  // If the cycle has ended since the hold was created, the state may not contain the cycle. The audit checks that the
+  // If the cycle has ended since the hold was created, the state might not contain the cycle. The audit checks that the
   // cycle was running when the hold was created.
   changeIfRunning(draft.cycles, posting);
   const part = { cycleId, period, amount: held, end };
@@ -232,7 +232,7 @@ function closeHold(draft: Draft, posting: Posting): void {
         : draft.holds.map((each) => (each === hold ? { ...hold, parts } : each));
   }
   if (held === 0) change(draft.cycles, posting, runningIndexOf(draft.cycles, posting));
-  // If the cycle has ended, the state may not contain it.
+  // If the cycle has ended, the state might not contain it.
   else if (!changeIfRunning(draft.cycles, posting) && expiresAt <= createdAt)
     assertInvariant(1, amount >= held, 'from an ended cycle, a capture spends only held credits');
 }

@@ -174,7 +174,7 @@ const HOLDS: readonly Row[] = [
     wrong(LARGER),
   ],
   [
-    'a hold that is stored with another expiry',
+    'a hold that is stored with a different expiry',
     { cycles: [left(BOUGHT, 100, 10)], holds: [LONGER], postings: [ADDED, HELD], now: NOW },
     wrong(LONGER),
   ],

@@ -69,7 +69,7 @@ const OTHER_PERIOD = { ...REFUNDED, period: 1 };
 const [MORE, ALONE] = [oneTime({ start: END, amount: 31, validityDays: 7 }, 101), reopening(SPENT, REOPENED)];
 
 function refundsMore(refund: Posting, reference = SPENT.transactionId): Found {
-  return [1, by(refund, `refunds more than can still be refunded to this period for transaction ${reference}`)];
+  return [1, by(refund, `refunds more of transaction ${reference} to this period than can still be refunded`)];
 }
 
 const TOO_FULL = 'breaks the rule that the remaining credits of a cycle never exceed its amount';
@@ -119,9 +119,9 @@ const REFUNDS: readonly Row[] = [
     [1, by(BEFORE, TOO_FULL)],
   ],
   [
-    'a refund to an ended cycle with another end',
+    'a refund whose expiry differs from the end of the ended cycle',
     { cycles: [left(BOUGHT, 70)], postings: [ADDED, SPENT, OTHER_END], now: END },
-    [4, by(OTHER_END, 'refunds to a period with another end')],
+    [4, by(OTHER_END, 'has an expiry that differs from the end of the refunded period')],
   ],
   [
     'a refund to another period of an ended cycle',

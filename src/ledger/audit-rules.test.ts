@@ -146,7 +146,7 @@ const CYCLES: readonly Row[] = [
     [3, '2 recurring cycles are active at once'],
   ],
   [
-    'a one-time cycle that is stored as recurring and with another validity',
+    'a one-time cycle that is stored as recurring and with a different validity',
     {
       cycles: [{ ...BOUGHT, type: 'recurring', plan: { ...BOUGHT.plan, validityDays: 2 } }],
       postings: [ADDED],

@@ -63,8 +63,8 @@ export function* audit(audited: AuditedEndUser, now: Instant): Generator<Finding
 }
 
 /**
- * The audit removes ended cycles from its state whenever the number of cycles has doubled and has grown by more than
- * this number. Otherwise, an end user with thousands of ended cycles would be slow to check.
+ * The audit removes ended cycles from its state when the state has more cycles than this number plus twice the cycles
+ * that the previous removal kept. Otherwise, an end user with thousands of ended cycles would be slow to check.
  */
 const PRUNED_ABOVE = 32;
 
@@ -182,9 +182,10 @@ function* refundFaults(referenced: Referenced, posting: Posting): Generator<Faul
   const { transactionId, reference, cycleId, period, amount, expiresAt } = posting;
   if (reference !== null && reference > transactionId) yield [4, `refunds the later transaction ${reference}`];
   if (refundableIn(referenced, posting) < amount)
-    yield [1, `refunds more than can still be refunded to this period for transaction ${reference}`];
+    yield [1, `refunds more of transaction ${reference} to this period than can still be refunded`];
   const spent = referenced.postings.find((each) => each.cycleId === cycleId && each.period === period);
-  if (spent !== undefined && spent.expiresAt !== expiresAt) yield [4, 'refunds to a period with another end'];
+  if (spent !== undefined && spent.expiresAt !== expiresAt)
+    yield [4, 'has an expiry that differs from the end of the refunded period'];
 }
 
 function expiredIn(refund: readonly Posting[]): number {

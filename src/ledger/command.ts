@@ -15,7 +15,7 @@ export interface EndUserKey {
   readonly endUser: string;
 }
 
-/** A text that identifies an end user: `<account>/<UUID>`. */
+/** A string that identifies an end user: `<account>/<UUID>`. */
 export function endUserText({ account, endUser }: EndUserKey): string {
   return `${account}/${endUser}`;
 }
@@ -44,7 +44,7 @@ interface Request extends EndUserKey {
   readonly note?: Note | null;
 }
 
-/** A grant of credits that are valid for a number of days or of months. The other number is null or absent. */
+/** Grants credits that are valid for a number of days or of months. Exactly one of these two numbers is set. */
 interface Grant extends Request {
   readonly amount: Amount;
   readonly validityDays: number | null;
@@ -121,15 +121,13 @@ export type Command = WriteCommand | Settle;
 export interface Needs {
   /** The idempotency key; null if there is none. If the key has a record, the record determines the outcome. */
   readonly idempotencyKey: string | null;
-  /** Whether the command can store data for an end user without stored data. */
+  /** Whether the command may store data for an end user about whom nothing is stored yet. */
   readonly canCreate: boolean;
   /**
    * Whether the command needs all open holds. If not, the store may load only the holds that are due, which is faster.
    */
   readonly allHolds: boolean;
-  /**
-   * For a refund, the refunded transaction, which the store loads together with its earlier refunds; otherwise null.
-   */
+  /** For a refund, the transaction to refund, which the store loads with its earlier refunds; otherwise null. */
   readonly transaction: TransactionId | null;
 }
 

@@ -3,7 +3,7 @@
 //
 //   one-time:   active ──end──▶ ended
 //   recurring:  active ──end──▶ active, in its next period
-//               active ──end──▶ superseded and ended, if a plan is scheduled: it begins as another cycle
+//               active ──end──▶ superseded and ended, if a plan is scheduled: the plan starts a new cycle
 //               active ──stop──▶ canceled ──end──▶ ended
 //                                    └── another recurring cycle starts ──▶ superseded ──end──▶ ended
 
@@ -51,7 +51,7 @@ export interface Cycle {
   readonly next: ScheduledPlan | null;
 }
 
-/** The start of the first period, which is the same instant for all periods of the cycle. */
+/** The start of the first period. A renewal does not change this instant. */
 export function createdAt(cycle: Cycle): Instant {
   return instantOf(cycle.id);
 }

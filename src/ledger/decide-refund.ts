@@ -19,20 +19,20 @@ interface Refundable extends PeriodKey {
   readonly amount: Amount;
 }
 
-/** The credits of a transaction that can still be refunded; 0 unless it is a subtraction or a capture. */
+/** How many credits of a transaction can still be refunded; 0 unless the transaction is a subtraction or a capture. */
 export function refundableOf(referenced: Referenced): Amount {
   return refundablePeriods(referenced).reduce((sum, { amount }) => sum + amount, 0);
 }
 
-/** The credits that can still be refunded to the period of `posting`. */
+/** How many credits can still be refunded to the period of `posting`. */
 export function refundableIn(referenced: Referenced, { cycleId, period }: Posting): Amount {
   const same = refundablePeriods(referenced).find((each) => each.cycleId === cycleId && each.period === period);
   return same?.amount ?? 0;
 }
 
 /**
- * The periods whose credits the transaction spent, each with the credits that can still be refunded; the period that
- * was spent last comes first.
+ * The periods from which the transaction spent credits, in reverse order of the spending, each with the number of
+ * credits that can still be refunded to it.
  */
 function refundablePeriods({ postings, refunds }: Referenced): readonly Refundable[] {
   const refunded = new Map<string, Amount>();

@@ -52,7 +52,7 @@ test('the hash of a hold, a capture or a refund covers its held credits, its exp
   assert.equal(extendHashChain(emptyHashChain(ADA), [capture]), hash('sha256', captured, 'base64url'));
 });
 
-test('another order of the postings within a transaction gives another hash', () => {
+test('a different order of the postings within a transaction gives a different hash', () => {
   const [a, b, c] = [{ ...POSTING, cycleId: idAt(2), period: 5 }, POSTING, { ...POSTING, period: 1 }];
   const hashes = [
     [a, b, c],
@@ -95,7 +95,7 @@ const CHANGES: readonly Partial<Posting>[] = [
 ];
 
 for (const change of CHANGES) {
-  test(`a posting with another ${Object.keys(change)} (${JSON.stringify(Object.values(change)[0])}) gives another hash chain`, () => {
+  test(`a posting with a different ${Object.keys(change)} (${JSON.stringify(Object.values(change)[0])}) gives a different hash chain`, () => {
     const later = { ...POSTING, transactionId: idAt(9) };
     const hashes = [POSTING, { ...POSTING, ...change }].map((posting) =>
       extendHashChain(emptyHashChain(ADA), [posting, later]),
@@ -120,7 +120,7 @@ test('the hash of a posting that opens a cycle depends on the type and the plan 
     assert.notEqual(extendHashChain(emptyHashChain(ADA), [{ ...opening, terms }]), expected, JSON.stringify(terms));
 });
 
-test('moving a character from the actor of a posting to its note gives another hash chain', () => {
+test('moving a character from the actor of a posting to its note gives a different hash chain', () => {
   const [a, b] = [
     { actor: 'key:1', note: '2' },
     { actor: 'key:12', note: null },
@@ -129,7 +129,7 @@ test('moving a character from the actor of a posting to its note gives another h
   assert.equal(new Set([a, b, c]).size, 3);
 });
 
-test('the same postings of another end user give another hash chain', () => {
+test('the same postings of another end user give a different hash chain', () => {
   const others = [
     { ...ADA, account: 2 },
     { ...ADA, endUser: '00000000-0000-4000-8000-000000000002' },
@@ -164,7 +164,7 @@ test('the hash chain does not depend on how its transactions are divided into ba
   );
 });
 
-test('reversing the postings of one transaction gives another hash chain', () => {
+test('reversing the postings of one transaction gives a different hash chain', () => {
   fc.assert(
     fc.property(someTransactions, fc.nat(7), (transactions, at) => {
       const place = at % transactions.length;
@@ -176,7 +176,7 @@ test('reversing the postings of one transaction gives another hash chain', () =>
   );
 });
 
-test('omitting a transaction, swapping it with the next one, or merging both gives another hash chain', () => {
+test('omitting a transaction, swapping it with the next one, or merging both gives a different hash chain', () => {
   fc.assert(
     fc.property(someTransactions, fc.nat(7), (transactions, at) => {
       const place = at % transactions.length;

@@ -208,7 +208,7 @@ function pointTexts(from: string, to: string, interval: Interval): string[] | un
   return points?.map((at) => new Date(at).toISOString());
 }
 
-test('the points of a history are an hour, a day or a month apart, from the first instant on', () => {
+test('the points of a history are an hour, a day or a month apart, starting at the first instant', () => {
   assert.deepEqual(pointTexts('2026-01-15T09:30:00.123Z', '2026-01-15T12:00Z', 'hour'), [
     '2026-01-15T09:30:00.123Z',
     '2026-01-15T10:30:00.123Z',

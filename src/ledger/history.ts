@@ -1,5 +1,5 @@
-// The balance of an end user at an instant, past or future. A store provides the state after the last posting; this
-// file computes the renewals, expiries and lapses that follow.
+// The balance of an end user at a past or future instant. A store provides the state after the last posting up to that
+// instant; this file adds the renewals, expiries and lapses that follow the posting.
 
 import assert from 'node:assert/strict';
 import type { Amount } from './amount.ts';

@@ -15,8 +15,8 @@ import type { Instant } from './instant.ts';
 
 export interface IdempotencyRecord extends EndUserKey, Idempotency {
   /**
-   * The text that `requestOf` returned for the first request. If the text of a later request with the same key differs,
-   * the key was reused for a different request.
+   * The result of `requestOf` for the first request. If the result for a later request with the same key differs, the
+   * key was reused for a different request.
    */
   readonly request: string;
   readonly outcome: Outcome;

@@ -1,10 +1,10 @@
 // The invariants of the ledger, with the numbers that `scrip verify` reports.
 //
-//   1  Until a period ends, the amounts of its postings sum to its remaining credits, and their `held` sums to its held
-//      credits. Always, 0 <= held <= remaining <= amount. Closing a hold reduces `held` by exactly the credits of the
-//      hold. Refunds never exceed the spent credits.
-//   2  The balance is the sum of the spendable credits of all cycles that have not ended. The balance and the held
-//      credits of these cycles are together the sum of their postings, and at most 2^53−1.
+//   1  Until a period ends, its remaining credits are the sum of the `amount` of its postings, and its held credits are
+//      the sum of their `held`. At all times, 0 <= held <= remaining <= amount. Closing a hold reduces `held` by
+//      exactly the credits of the hold. Refunds never exceed the spent credits.
+//   2  The balance is the sum of the spendable credits of all cycles that have not ended. The balance plus the held
+//      credits of these cycles equals the sum of their postings, and is at most 2^53−1.
 //   3  An end user has at most one active recurring cycle, and each of its periods starts when the previous one ends.
 //   4  A posting never changes, and the times of an end user's postings never go backwards.
 

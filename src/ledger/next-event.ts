@@ -37,8 +37,8 @@ export function isSettled(state: EndUserState, now: Instant): boolean {
 }
 
 /**
- * The posting that renews a cycle and opens `period`. Its transaction id is derived, so every process computes the same
- * id.
+ * The posting that renews a cycle and opens `period`. Its transaction id is derived from the cycle and the start of the
+ * period, so every process computes the same id.
  */
 export function renewalOf(period: Cycle): Posting {
   const transactionId = renewalId(period.id, period.start);

@@ -8,7 +8,7 @@ import type { TransactionId } from './transaction-id.ts';
 
 export const VALIDITY_MONTHS_MAX = 120;
 
-/** How long a period lasts: a number of days of 24 hours, or of calendar months in UTC. The other number is null. */
+/** The length of a period, in days of 24 hours or in calendar months (UTC). Exactly one of the two is null. */
 export interface Validity {
   readonly validityDays: number | null;
   readonly validityMonths: number | null;
@@ -77,7 +77,7 @@ const PARSED_MAX = 1_000;
 
 const PLAN_TEXT = /^([1-9]\d*)\/([1-9]\d*)([dm])(?:\/([1-9]\d*))?$/;
 
-/** The result for a malformed text: a plan that fails every check of its rules. */
+/** The result for malformed text: a plan that fails every check of its rules. */
 const UNREADABLE: Plan = { amount: Number.NaN, validityDays: Number.NaN, validityMonths: null, rolloverMax: 0 };
 
 /** The inverse of `planText`. Does not check the rules of a plan. Returns `UNREADABLE` for malformed text. */

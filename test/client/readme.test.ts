@@ -57,9 +57,9 @@ const OUTPUTS: Readonly<Record<string, readonly string[]>> = {
   ],
   subscription: [
     'There is no subscription.',
-    '1000 credits now and each 31 days.',
+    '1000 credits now and every 31 days.',
     'Already subscribed to 1000 credits.',
-    '5000 credits now and each 31 days.',
+    '5000 credits now and every 31 days.',
     'The subscription is canceled.',
     '5700 credits are left until the end of the period.',
   ],

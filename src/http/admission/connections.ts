@@ -61,7 +61,7 @@ export class Connections {
     connection.answerMalformed = answer;
     if (connection.pipelined.length > 0) return;
     const { begun } = connection;
-    // If the malformed bytes are part of a request, it never becomes complete: do not wait for its response.
+    // A request that contains the malformed bytes never becomes complete: do not wait for its response.
     if (begun === null || begun.writableFinished || !begun.req.complete) answer();
     else this.#whenAnswered(connection);
   }

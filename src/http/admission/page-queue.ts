@@ -1,6 +1,5 @@
-// A fair queue for reading the pages of long lists: a few pages at a time. Suppose that clients request 500 lists
-// at the same time: without the queue, one turn of the event loop would read all of them, and every other request would
-// wait.
+// A fair queue for reading the pages of long lists, a few pages at a time. Without the queue, if clients requested 500
+// lists at once, one turn of the event loop would read all of them while every other request waited.
 
 import { FairQueue } from '../../batching/fair-queue.ts';
 import { CANCELED, type Requester } from '../../batching/group-commit.ts';

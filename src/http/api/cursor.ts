@@ -2,9 +2,10 @@
 //
 //   version 1 byte · transaction 16 bytes · from 6 bytes · to 6 bytes · checksum 8 bytes
 //
-// It identifies the last transaction of the page, so it stays valid on every store, after a restart, and once a
-// computed renewal is stored. The checksum also covers the account, the end user and the filters of the list. It
-// detects mistakes. It does not prevent forgery, but a forged cursor gives no access to other accounts.
+// It contains the id of the last transaction of the page, so it is valid on every store and after a restart. The id of
+// a renewal is the same before and after Scrip stores the renewal. The checksum also covers the account, the end user
+// and the filters of the list. It detects mistakes. It does not prevent forgery, but a forged cursor gives no access to
+// other accounts.
 
 import { createHash } from 'node:crypto';
 import type { EndUserKey } from '../../ledger/command.ts';
@@ -55,7 +56,9 @@ export function readCursor(text: string, user: EndUserKey, filters = ''): PageCu
   };
 }
 
-export function invalidCursor(message = 'is not a `next_cursor` of this end user, `kind` and `note`'): InvalidRequest {
+export function invalidCursor(
+  message = 'is not a `next_cursor` that was returned for this end user, `kind` and `note`',
+): InvalidRequest {
   return invalidFields([{ path: '/cursor', message: `${message}; start again without a cursor` }]);
 }
 

@@ -49,13 +49,13 @@ export function listRequestOf(user: EndUserKey, query: TransactionListQuery): Li
   }
   const kept = readCursor(cursor, user, filtersOf(shown));
   for (const [name, asked] of [['from', from] as const, ['to', to] as const]) {
-    if (asked !== null && asked !== kept[name]) throw invalidCursor(`belongs to a list with another \`${name}\``);
+    if (asked !== null && asked !== kept[name]) throw invalidCursor(`belongs to a list with a different \`${name}\``);
   }
   const page = { limit: limit ?? PAGE_LIMIT_DEFAULT, after: kept.last };
   return { user, from: kept.from, to: kept.to, page, ...shown };
 }
 
-/** Returns the filters as one text, such as `add/note`; empty without filters. */
+/** Returns the filters as one string, such as `add/note`; empty without filters. */
 export function filtersOf({ recorded }: Pick<ListRequest, 'recorded'>): string {
   const { kind, notePrefix } = recorded ?? {};
   return kind === undefined && notePrefix === undefined ? '' : `${kind ?? ''}/${notePrefix ?? ''}`;

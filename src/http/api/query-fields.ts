@@ -32,8 +32,8 @@ const DIGITS = /^(?:0|[1-9]\d*)$/;
 const TRUTH: Readonly<Record<string, boolean>> = { true: true, false: false };
 
 /**
- * Converts the texts of integer and boolean fields. A text that cannot be converted stays unchanged, and the validation
- * refuses it.
+ * Converts integer and boolean fields from strings. A string that cannot be converted stays unchanged, and the
+ * validation refuses it.
  */
 function readQuery(query: Fields, { integers = [], booleans = [] }: Typed): Fields {
   if (integers.length + booleans.length === 0) return query;

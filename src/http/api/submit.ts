@@ -33,7 +33,7 @@ function noteOf({ note = null }: WriteBody): Note | null {
  * length.
  */
 export function invalidNote(): InvalidRequest {
-  const message = `must have 1 to ${NOTE_LENGTH_MAX} characters, without U+0000 and unpaired surrogates`;
+  const message = `must have 1 to ${NOTE_LENGTH_MAX} characters, without U+0000 or unpaired surrogates`;
   return invalidFields([{ path: '/note', message }]);
 }
 

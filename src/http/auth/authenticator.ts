@@ -26,7 +26,7 @@ interface KnownKey {
   readonly checkedAtMs: number;
 }
 
-/** The latest valid key that a connection has sent. If the next header is the same, it is not hashed again. */
+/** The latest valid key of a connection. If the next request has the same header, the key is not hashed again. */
 export interface LatestKey {
   authorization: string;
   hash: string;

@@ -73,7 +73,7 @@ export class RequestMetrics {
   }
 
   /**
-   * Call this when the status is final. The measured duration ends when Scrip begins to send the response, also for a
+   * Call this when the status is final. The measured duration ends when Scrip begins to send the response, even for a
    * streamed list.
    */
   finish(request: FastifyRequest, { statusCode: status, problem }: FastifyReply): void {

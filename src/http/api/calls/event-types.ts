@@ -63,11 +63,11 @@ const DESCRIBED: Readonly<Record<EventType, Described>> = {
     },
   },
   'credits.expired': {
-    happened: 'Unused credits expired at the end of a cycle or period, or held credits returned to it after its end.',
+    happened: 'Unused credits expired at the end of a cycle or period, or held credits returned after that end.',
     fields: { cycle_id: CycleId, amount: amountOf('The credits that expired.') },
   },
   'credits.expiring': {
-    happened: 'Credits will expire in 7 days. Each account can set another number of days.',
+    happened: 'Credits will expire in 7 days. Each account can set a different number of days.',
     fields: {
       cycle_id: CycleId,
       amount: amountOf('The credits that will expire unless they are spent first.'),

@@ -63,7 +63,7 @@ export const getEvents = {
   operationId: 'getEvents',
   tags: ['Events'],
   summary: 'List events',
-  description: `Lists the events of all end users, oldest first. Events appear shortly after they happen, and are kept for 30 days unless the operator has set another time. To process each event once, store \`next_cursor\` together with the results of your processing, and send it as \`after\` in the next request. ${GET_NOTE}`,
+  description: `Lists the events of all end users, oldest first. Events appear shortly after they happen, and are kept for 30 days unless the operator has set a different time. To process each event once, store \`next_cursor\` together with the results of your processing, and send it as \`after\` in the next request. ${GET_NOTE}`,
   querystring: EventListQuery,
   response: read('EventList', 'The events. With `types`, the list can be empty even if `has_more` is true.', {
     example: EVENT_LIST,

@@ -119,7 +119,7 @@ export const Transaction = Type.Object(
     created_at: CycleStart,
     expire_at: timestamp(
       '2026-12-21T08:00:03.123Z',
-      'The latest end of the cycles and periods that the transaction affected. From then on, `amount` affects the balance only through credits that roll over.',
+      'The latest end of the cycles and periods to which the transaction added credits or from which it spent credits; for all other transactions, the end of the first affected cycle or period. From then on, `amount` affects the balance only through credits that roll over.',
     ),
     kind: Type.Optional(Kind),
     note: Type.Optional(
@@ -151,7 +151,7 @@ export const Transaction = Type.Object(
     cycles: Type.Optional(
       Type.Array(Type.Ref('TouchedCycle#'), {
         description:
-          'Only with `details`. The cycles that the transaction affected, in the order in which it affected them. `cycle_type`, `starting_amount`, `cycle_start` and `cycle_end` are left out after the tenth cycle of a transaction, and for some cycles if the transactions of a page affected hundreds of them.',
+          'Only with `details`. The cycles that the transaction affected, in the order in which it affected them. `cycle_type`, `starting_amount`, `cycle_start` and `cycle_end` are left out after the tenth cycle of a transaction, and for some cycles if the transactions of a page affected hundreds of cycles.',
       }),
     ),
   },
