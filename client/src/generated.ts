@@ -6,7 +6,7 @@ export interface AddRequest {
   readonly end_user_id: string;
   /** A whole number of credits. */
   readonly amount: number;
-  /** The validity of the credits, in days of 24 hours. If you send neither `validity_days` nor `validity_months`, the validity is 31 days. The number of days has no upper limit, but no credits expire later than 9999-12-31T23:59:59.999Z. */
+  /** The validity of the credits, in 24-hour days. If you send neither `validity_days` nor `validity_months`, the validity is 31 days. The number of days has no upper limit, but no credits expire later than 9999-12-31T23:59:59.999Z. */
   readonly validity_days?: number | null;
   /** The validity of the credits, in calendar months (UTC). Do not send both `validity_months` and `validity_days`. Each period ends on the day of the month on which the first period started. If a month has no such day, the period ends on the last day of the month. */
   readonly validity_months?: number | null;
@@ -30,7 +30,7 @@ export interface RefundRequest {
   readonly transaction_id: string;
   /** The number of credits to refund; if absent, all credits that have not been refunded yet. */
   readonly amount?: number;
-  /** Applies to refunded credits whose cycle or period has ended. These credits return in a new one-time cycle with this validity, in days of 24 hours. If null or absent, these credits do not return, and the response counts them as `expired`. */
+  /** Applies to refunded credits whose cycle or period has ended. These credits return in a new one-time cycle with this validity, in 24-hour days. If null or absent, these credits do not return, and the response counts them as `expired`. */
   readonly validity_days?: number | null;
   /** Text that explains the request, such as the ID of an order or a job. Scrip stores the note with the transaction. The list of transactions includes notes if you request `details`. */
   readonly note?: string | null;
@@ -41,7 +41,7 @@ export interface StartCycleRequest {
   readonly end_user_id: string;
   /** A whole number of credits. */
   readonly amount: number;
-  /** The validity of the credits, in days of 24 hours. If you send neither `validity_days` nor `validity_months`, the validity is 31 days. The number of days has no upper limit, but no credits expire later than 9999-12-31T23:59:59.999Z. */
+  /** The validity of the credits, in 24-hour days. If you send neither `validity_days` nor `validity_months`, the validity is 31 days. The number of days has no upper limit, but no credits expire later than 9999-12-31T23:59:59.999Z. */
   readonly validity_days?: number | null;
   /** The validity of the credits, in calendar months (UTC). Do not send both `validity_months` and `validity_days`. Each period ends on the day of the month on which the first period started. If a month has no such day, the period ends on the last day of the month. */
   readonly validity_months?: number | null;
@@ -96,7 +96,7 @@ export interface PreviewChangeRequest {
   readonly end_user_id: string;
   /** A whole number of credits. */
   readonly amount: number;
-  /** The validity of the credits, in days of 24 hours. If you send neither `validity_days` nor `validity_months`, the validity is 31 days. The number of days has no upper limit, but no credits expire later than 9999-12-31T23:59:59.999Z. */
+  /** The validity of the credits, in 24-hour days. If you send neither `validity_days` nor `validity_months`, the validity is 31 days. The number of days has no upper limit, but no credits expire later than 9999-12-31T23:59:59.999Z. */
   readonly validity_days?: number | null;
   /** The validity of the credits, in calendar months (UTC). Do not send both `validity_months` and `validity_days`. Each period ends on the day of the month on which the first period started. If a month has no such day, the period ends on the last day of the month. */
   readonly validity_months?: number | null;
@@ -110,7 +110,7 @@ export interface PreviewChangeRequest {
 
 /** Send either `advance_days` or `to`, but not both. */
 export interface MoveTestClockRequest {
-  /** Moves the clock forward by this many days of 24 hours. */
+  /** Moves the clock forward by this many 24-hour days. */
   readonly advance_days?: number;
   /** Moves the clock to this instant, which must not be earlier than the current time of the clock. The format is ISO 8601 with a time zone. In a query string, write `+` as `%2B`. */
   readonly to?: string;

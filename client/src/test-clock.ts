@@ -4,7 +4,7 @@ import { type Call, type Connection, exchange } from './exchange.ts';
 import type { TestClock } from './generated.ts';
 import type { Instant } from './queries.ts';
 
-/** How to move the clock: forward by days of 24 hours, or to an instant. */
+/** How to move the clock: forward by a number of 24-hour days, or to an instant. */
 export type TestClockMove = { readonly days: number } | { readonly to: Instant };
 
 export interface TestClockOptions {

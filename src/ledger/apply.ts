@@ -132,7 +132,7 @@ function firstPeriodOf({ cycleId, period, amount, held, createdAt, expiresAt, te
     held === 0 && amount === plan.amount,
     'a cycle opens with the credits of its plan and without held credits',
   );
-  assertInvariant(3, period === 0, 'a cycle is opened in its first period');
+  assertInvariant(3, period === 0, 'a new cycle is in its first period');
   const cycle = newCycle(cycleId, type, plan);
   const isInTime = cycle.start === createdAt && cycle.end === expiresAt;
   assertInvariant(4, isInTime, 'a cycle starts when it is opened, and ends when its validity ends');

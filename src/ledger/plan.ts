@@ -8,7 +8,7 @@ import type { TransactionId } from './transaction-id.ts';
 
 export const VALIDITY_MONTHS_MAX = 120;
 
-/** The length of a period, in days of 24 hours or in calendar months (UTC). Exactly one of the two is null. */
+/** The length of a period, in 24-hour days or in calendar months (UTC). Exactly one of the two is null. */
 export interface Validity {
   readonly validityDays: number | null;
   readonly validityMonths: number | null;

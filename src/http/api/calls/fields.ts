@@ -45,7 +45,7 @@ export const ValidityDays = Type.Unsafe<number | null>({
   minimum: 1,
   default: VALIDITY_DAYS_DEFAULT,
   description:
-    'The validity of the credits, in days of 24 hours. If you send neither `validity_days` nor `validity_months`, the validity is 31 days. The number of days has no upper limit, but no credits expire later than 9999-12-31T23:59:59.999Z.',
+    'The validity of the credits, in 24-hour days. If you send neither `validity_days` nor `validity_months`, the validity is 31 days. The number of days has no upper limit, but no credits expire later than 9999-12-31T23:59:59.999Z.',
   examples: [31],
 });
 

@@ -8,7 +8,7 @@ import * as story from './story.ts';
 export const MoveTestClockRequest = Type.Object(
   {
     advance_days: Type.Optional(
-      Type.Integer({ minimum: 1, description: 'Moves the clock forward by this many days of 24 hours.' }),
+      Type.Integer({ minimum: 1, description: 'Moves the clock forward by this many 24-hour days.' }),
     ),
     to: Type.Optional(
       instantField('Moves the clock to this instant, which must not be earlier than the current time of the clock.'),

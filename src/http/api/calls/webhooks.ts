@@ -41,7 +41,7 @@ export const WEBHOOKS = {
       tags: ['Events'],
       summary: 'Receive an event',
       description:
-        'Scrip sends each event to those webhook endpoints of the account that receive events of its type, as [Standard Webhooks](https://www.standardwebhooks.com) specifies. Verify the signature over the bytes of the body before you parse them. The events of an end user arrive in the order in which they happened. An event may arrive more than once.',
+        'Scrip sends each event to the webhook endpoints of the account that are set up for its type. The requests follow [Standard Webhooks](https://www.standardwebhooks.com). Verify the signature over the bytes of the body before you parse them. The events of an end user arrive in the order in which they happened. An event may arrive more than once.',
       parameters: HEADERS,
       requestBody: {
         required: true,
