@@ -1,6 +1,7 @@
 // An in-memory ledger on the simulated store, without faults.
 
 import type { Instant } from '../../src/ledger/instant.ts';
+import type { EventLog } from '../../src/store/event-log.ts';
 import { StoreFault } from '../../src/store/store-fault.ts';
 import type { Stores } from '../../src/store/stores.ts';
 import type { LedgerTools } from '../../src/store/tools/ledger-tools.ts';
@@ -46,7 +47,8 @@ export function newMemoryLedger(Store: typeof SimulatedStore = SimulatedStore): 
       async open() {
         disk.tick();
         store = new MemoryStore(disk, { isAlive: true }, OPTIONS);
-        return { ledger: store } as Partial<Stores> as Stores;
+        const events = { deriveNext: async () => false } as Partial<EventLog> as EventLog;
+        return { ledger: store, events } as Partial<Stores> as Stores;
       },
       async openTools() {
         return {
