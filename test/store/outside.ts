@@ -43,6 +43,15 @@ export function byHand(file: string, sql: string): void {
   db.close();
 }
 
+/** Deletes the derived events and summaries, so that the next server derives them again from the first posting. */
+export function forgetEvents(file: string): void {
+  byHand(
+    file,
+    `DELETE FROM events; DELETE FROM end_user_summaries; DELETE FROM end_user_counts;
+     DELETE FROM feed_positions WHERE consumer = 'events'`,
+  );
+}
+
 export function readByHand(file: string, sql: string) {
   const db = new DatabaseSync(file, { readOnly: true });
   try {

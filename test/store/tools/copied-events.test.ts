@@ -5,7 +5,7 @@ import { type TestContext, test } from 'node:test';
 import { DAY_MS } from '../../../src/ledger/instant.ts';
 import { copyDatabase } from '../../../src/open-tools.ts';
 import type { LoggedEvent } from '../../../src/store/event-log.ts';
-import { byHand, readByHand } from '../outside.ts';
+import { byHand, forgetEvents, readByHand } from '../outside.ts';
 import { openInPlace } from '../sqlite/sqlite-ledger.ts';
 import { NOON, PEOPLE, temporaryFile } from '../temporary-ledger.ts';
 import { at, fileAt, makeLedger, quietly } from './copied-ledger.ts';
@@ -28,6 +28,7 @@ function textsOf(events: readonly LoggedEvent[]): string[] {
 
 test('A copy has no events of the copied history, but the same later events as its source', async (t) => {
   const { file } = await makeLedger();
+  forgetEvents(file);
   byHand(file, 'UPDATE accounts SET expiring_days = 30 WHERE account = 1');
   byHand(file, "INSERT INTO thresholds VALUES (1, '20', 1)");
   const copy = temporaryFile();

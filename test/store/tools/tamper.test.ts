@@ -60,19 +60,19 @@ const TAMPERINGS: readonly Tampering[] = [
       UPDATE balances SET remaining = remaining - (SELECT amount FROM gone)
         WHERE ${ADA} AND cycle_id = (SELECT cycle_id FROM gone);
       DELETE FROM postings WHERE posting = (SELECT posting FROM gone)`,
-    foundBy: 'totals',
+    foundBy: 'audit',
   },
   {
     what: 'A larger subtraction with matching remaining credits',
     sql: `UPDATE postings SET amount = amount - 1 WHERE ${LAST};
       UPDATE balances SET remaining = remaining - 1
         WHERE ${ADA} AND cycle_id = (SELECT cycle_id FROM postings WHERE ${LAST})`,
-    foundBy: 'totals',
+    foundBy: 'audit',
   },
   {
     what: 'The removal of an end user with its whole history',
     sql: `DELETE FROM postings WHERE ${ADA}; DELETE FROM balances WHERE ${ADA}`,
-    foundBy: 'totals',
+    foundBy: 'audit',
   },
   {
     what: 'A subtraction from another cycle',

@@ -5,20 +5,17 @@ import { test } from 'node:test';
 import { deriveEvents } from '../../../../src/events/derive.ts';
 import { activeBalance } from '../../../../src/ledger/balance.ts';
 import { DAY_MS } from '../../../../src/ledger/instant.ts';
-import { byHand, readByHand } from '../../outside.ts';
+import { byHand, forgetEvents, readByHand } from '../../outside.ts';
 import { EndUser, makeHistory, NOON, temporaryFile } from '../../temporary-ledger.ts';
 import { crashed, openFor, openInPlace } from '../sqlite-ledger.ts';
 
 const EVENTS = 'SELECT event, id, type, at, data FROM events ORDER BY event';
-/** Sets the derivation of events back to the first posting. */
-const UNDERIVED = `DELETE FROM events; DELETE FROM end_user_summaries; DELETE FROM end_user_counts;
-  DELETE FROM feed_positions WHERE consumer = 'events'`;
 const WALL = NOON + 80 * DAY_MS;
 
 test('After a crash while events are derived, the same events are derived again', async (t) => {
   const file = temporaryFile();
   await makeHistory(file);
-  byHand(file, UNDERIVED);
+  forgetEvents(file);
   const ledger = await openInPlace(t, file, { wall: WALL });
   const copies: string[] = [];
   await ledger.deriveEvents((input) => {
