@@ -1,4 +1,4 @@
-// Reads a CPU profile of V8 as a tree of function calls with their times.
+// Reads a V8 CPU profile as a tree of function calls with their times.
 
 import { readFileSync } from 'node:fs';
 
@@ -76,7 +76,7 @@ export function selfTimes(root: Frame): FunctionTime[] {
   return [...sums.values()].toSorted((a, b) => b.micros - a.micros);
 }
 
-/** The time of a recursive call is already part of the total of the outer call, and is not added again. */
+/** A recursive call's time is already part of the outer call's total, so it is not added again. */
 export function totalTimes(root: Frame): FunctionTime[] {
   const sums = new Map<string, FunctionTime>();
   const visit = ({ name, place, total, children }: Frame, above: ReadonlySet<string>): void => {

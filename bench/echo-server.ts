@@ -1,5 +1,5 @@
-// Responds as Scrip does, with the same framework and schemas, but stores nothing. The column "vs. echo" of the
-// benchmarks compares a system with this server.
+// Responds as Scrip does, with the same framework and schemas, but stores nothing. The column "vs. echo" in the
+// benchmark tables compares each system with this server.
 
 import Fastify from 'fastify';
 import { Balance, CycleEntry } from '../src/http/api/calls/balances.ts';

@@ -1,6 +1,6 @@
 // Loads several subjects in alternating blocks, so that other load on the machine affects all subjects alike, and
-// computes the medians of the blocks. All subjects stay up, except in `fromStart`; those that are not measured are
-// idle.
+// computes the medians of the blocks. All subjects stay up, except in `fromStart`, but only one subject at a time gets
+// requests.
 //
 //   warm-up of each subject ──▶ blocks in turn ──▶ rounds with an unusually slow or fast echo are dropped ──▶ medians
 
@@ -26,8 +26,8 @@ export interface Blocks {
 }
 
 /**
- * A warm-up lasts until there were `requestsMin` requests and the CPU time per request has stopped falling, but at most
- * `secondsMax`.
+ * A warm-up ends when at least `requestsMin` requests have been answered and the CPU time per request has stopped
+ * falling, but after `secondsMax` at the latest.
  */
 export interface WarmUp {
   readonly requestsMin: number;
@@ -41,15 +41,15 @@ interface Round extends Answered {
 
 const MIB = 2 ** 20;
 
-/** A round is dropped if its echo deviates by more than this share from the median, in CPU time or in throughput. */
+/** A round is dropped if its echo deviates from the median by more than this share, in CPU time or throughput. */
 const ECHO_OFF_MAX = 0.1;
 
-/** Decreases of the CPU time per request by less than this share do not count. */
+/** A decrease in the CPU time per request counts only if it is larger than this share. */
 const FALLING_BY = 0.02;
 const BLOCKS_NOT_FALLING = 3;
 
 const IDLE_WITHIN_S = 120;
-/** A subject is idle if it uses less CPU time than this per second. */
+/** A subject is idle if it uses less than this CPU time per second. */
 const IDLE_MICROS = 50_000;
 
 const run = promisify(execFile);
@@ -169,7 +169,7 @@ async function measured({ pids }: Subject, load: () => Promise<Answered>): Promi
   };
 }
 
-/** Writes of the previous subject would slow down the next subject. */
+/** Otherwise, the previous subject's unfinished writes would slow down the next subject. */
 async function writeBack(): Promise<void> {
   await run('sync').catch(() => {});
 }

@@ -3,7 +3,7 @@
 import { parseArgs } from 'node:util';
 
 export interface Options {
-  /** Names of parts, or prefixes of names. Empty for all parts. */
+  /** Names of parts, or prefixes of names; if empty, all parts run. */
   readonly only: readonly string[];
   readonly rounds: number;
   readonly seconds: number;
@@ -16,9 +16,9 @@ export interface Options {
 
 export const USAGE = `npm run bench -- [options]
   --only NAME          the name of a part, or a prefix of several names; may be repeated
-  --rounds N           number of blocks of each subject (default 10, with --quick 2)
+  --rounds N           number of blocks per subject (default 10, with --quick 2)
   --seconds S          length of a block (default 2)
-  --connections C      number of connections, instead of the default of each part
+  --connections C      number of connections, instead of each part's default
   --quick              measure for a minute and compare the ratios with bench/baseline.json
   --keep               with --quick: store the ratios in bench/baseline.json
   --chart              draw bench/results/chart.svg from bench/results/latest.json

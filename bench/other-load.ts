@@ -3,7 +3,7 @@
 
 import { readFileSync } from 'node:fs';
 
-/** CPU ticks, except for `at` in milliseconds. `own` includes the child processes that have ended. */
+/** `at` is in milliseconds; all other fields are in CPU ticks. `own` includes the child processes that have ended. */
 interface Ticks {
   readonly at: number;
   readonly busy: number;

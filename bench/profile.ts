@@ -1,5 +1,5 @@
-// Profiles every thread of a server under load with V8's profiler. Prints where each thread spends its time, and writes
-// flame graphs to bench/results.
+// Uses V8's profiler to profile every thread of a server under load. Prints where each thread spends its time, and
+// writes flame graphs to bench/results.
 //
 //   npm run profile -- [--on sqlite|postgres|echo] [--load subtract|add|balance|mix|keyed]
 //                      [--connections C] [--seconds S]
@@ -99,7 +99,7 @@ function show(thread: string, root: Frame, requests: number): void {
   const head = ['µs per request', 'share', 'function', 'location'];
   print(asText({ title: `${busy}; functions without their callees`, head, lines: linesOf(selfTimes(root)) }));
   const ours = totalTimes(root).filter(({ place }) => OURS.test(place));
-  print(asText({ title: `${thread}: functions of Scrip with their callees`, head, lines: linesOf(ours) }));
+  print(asText({ title: `${thread}: Scrip's functions with their callees`, head, lines: linesOf(ours) }));
   const path = join(RESULTS, `flame-${values.on}-${values.load}-${thread}.svg`);
   writeFileSync(path, flameGraph(root, { title: busy, requests }));
   print(`The flame graph is in ${path}`);

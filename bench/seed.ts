@@ -56,7 +56,7 @@ export async function seedLedger(
   let last: EndUserKey | null = null;
   for (const created of inBatches(rowsOf(groups, now, dueAt))) {
     const rows = events.follow(created);
-    // Commits may contain only complete end users.
+    // A commit must not contain only some of an end user's rows.
     const complete = rows.findLastIndex(({ kind }) => kind === 'end-user') + 1;
     await destination.load(rows.slice(0, complete));
     last = rows[complete - 1]?.user ?? last;

@@ -1,4 +1,4 @@
-// Simulates group commit on a PostgreSQL server that is larger and farther away than the machines of the benchmarks.
+// Simulates group commit on a PostgreSQL server that is larger and farther away than the one in the benchmarks.
 // The time is virtual, so that the simulation can have more processors than the machine on which it runs.
 //
 //   client ──▶ processor of its process ──▶ group commit ──▶ network ──▶ lock and load ──▶ network ──▶ decide
@@ -22,7 +22,7 @@ interface Setup {
   readonly roundTripMs: number;
   /** Includes the wait for a synchronous standby, if there is one. */
   readonly flushMs: number;
-  /** The number of clients of each process. */
+  /** The number of clients per process. */
   readonly clients: number;
 }
 
@@ -47,7 +47,7 @@ const ZONES = { cores: 64, roundTripMs: 1, flushMs: 3 };
 const REGIONS = { cores: 64, roundTripMs: 1, flushMs: 30 };
 
 const SETUPS: readonly Setup[] = [
-  { what: 'the machine of the benchmarks', processes: 1, lanes: 1, clients: 64, ...HERE },
+  { what: 'the benchmark machine', processes: 1, lanes: 1, clients: 64, ...HERE },
   ...[1, 2, 4].map((lanes) => ({ what: 'one zone', processes: 1, lanes, clients: 256, ...ZONE })),
   ...[1, 2, 4].map((lanes) => ({ what: 'one zone', processes: 4, lanes, clients: 256, ...ZONE })),
   ...[1, 4].map((lanes) => ({ what: 'standby in another zone', processes: 8, lanes, clients: 1_024, ...ZONES })),

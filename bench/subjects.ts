@@ -29,7 +29,7 @@ export interface Subject {
   readonly name: SubjectName;
   readonly url: string;
   readonly secret: string;
-  /** Child processes of these processes count too. */
+  /** The costs include those of all descendants of these processes. */
   readonly pids: readonly number[];
 }
 
@@ -81,7 +81,7 @@ export class Subjects {
     return { url, ...seeded };
   }
 
-  /** Starts a process of Scrip on a database that several processes may share. */
+  /** Starts a Scrip process on a database that several processes may share. */
   async processOnPostgres(
     { url, secret }: { readonly url: string; readonly secret: string },
     flags: readonly string[] = [],

@@ -1,4 +1,4 @@
-// The performance targets of Scrip, and whether the results meet them.
+// Scrip's performance targets, and whether the results meet them.
 
 import { ECHO, type Figure, type Results, type Row, ratioOf } from './results.ts';
 import { figure, type Table } from './tables.ts';

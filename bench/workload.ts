@@ -14,13 +14,13 @@ export interface Group {
 export interface Workload {
   readonly name: string;
   readonly group: Group;
-  /** All end users of the group if absent. */
+  /** If absent, all end users of the group. */
   readonly users?: number;
   readonly shares: Readonly<Partial<Record<Call, number>>>;
   readonly keyed?: boolean;
 }
 
-/** `load.lua` can multiply smaller numbers by `SPREAD` exactly, in 53 bits. */
+/** Below this limit, `load.lua` can multiply a number by `SPREAD` exactly, since the product fits in 53 bits. */
 const NUMBER_MAX = 3_000_000;
 /** 2^32 divided by the golden ratio. With this factor, the IDs of successive numbers are far apart. */
 const SPREAD = 2_654_435_761;

@@ -113,7 +113,7 @@ function comment(description: string | undefined, indent: string): string {
   return description === undefined ? '' : `${indent}/** ${description.replaceAll('*/', '*\\/')} */\n`;
 }
 
-/** Collects the error names, which are the keys of the examples of error responses. */
+/** Collects the error names: the keys of `examples` in the error responses. */
 function errorNames(operations: readonly Operation[]): string {
   const medias = operations.flatMap(({ responses }) => Object.values(responses).map(({ content }) => content));
   const names = medias.flatMap((content) => Object.keys(content['application/problem+json']?.examples ?? {}));

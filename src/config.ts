@@ -254,7 +254,7 @@ function rateLimitOf(environment: NodeJS.ProcessEnv): RateLimitSettings | null {
 }
 
 /**
- * Reads the variables of OpenTelemetry:
+ * Reads the OpenTelemetry variables:
  * https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/
  */
 function tracingSettings(environment: NodeJS.ProcessEnv): TracingSettings | null {

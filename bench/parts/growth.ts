@@ -8,7 +8,7 @@ import { type Part, WARM_UP } from './part.ts';
 
 const CONNECTIONS = 64;
 const ROUNDS_MAX = 3;
-/** One block fills the caches of a process that has already served requests. */
+/** In a process that has already served requests, one block is enough to fill the caches. */
 const ONE_BLOCK = { requestsMin: 0, secondsMax: 1 };
 const BESIDE = [
   workloads.TEN_CYCLES,

@@ -7,7 +7,7 @@ import type { Subjects } from '../subjects.ts';
 export interface PartSettings {
   readonly rounds: number;
   readonly seconds: number;
-  /** Null for the default of the part. */
+  /** Null for the part's default. */
   readonly connections: number | null;
 }
 

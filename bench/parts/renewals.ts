@@ -1,5 +1,5 @@
 // Measures how fast Scrip stores many renewals that are due at once: a million on SQLite during other requests, and
-// 300,000 on PostgreSQL with several processes. On SQLite, checks balances before their renewals are stored.
+// 300,000 on PostgreSQL with several processes. On SQLite, also checks balances whose renewals are not stored yet.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Answered, closedLoop } from '../closed-loop.ts';
@@ -39,7 +39,7 @@ export const renewals: Part = {
     const storm = watchStorm(subject, dueAt);
     const beside = await openLoop(subject, SUBTRACT_SMALL, { ...load, seconds: BESIDE_SECONDS });
     const { seconds, probes, wrong } = await storm;
-    // Seeding may leave no time to measure the load alone before the renewals.
+    // If seeding left no time to measure the load alone before the renewals, measure it now.
     const quiet = alone ?? (await openLoop(subject, SUBTRACT_SMALL, { ...load, seconds: ALONE_SECONDS }));
     const figures: Figure[] = [
       { name: 'renewals stored', value: RENEWING.users / seconds, unit: 'per second' },
@@ -95,8 +95,8 @@ function latencies(when: string, { p50, p99, p999, failures }: Answered): Figure
 }
 
 /**
- * Reads the balances of the last end users: renewals that are due at the same instant are stored in the order of end
- * user IDs.
+ * Reads the balances of the end users with the last IDs. Their renewals are stored last: Scrip stores renewals that are
+ * due at the same instant in the order of end user IDs.
  */
 async function watchStorm(subject: Subject, dueAt: number) {
   const last = lastEndUsers();

@@ -1,6 +1,6 @@
 // Pay for what a job really cost: the price of a model's answer is known only when the answer is complete. A hold sets
 // aside the maximum cost, and the capture spends the actual cost. If the process is killed in the middle of an answer,
-// the next start captures the cost of the delivered part. If the process never starts again, the hold lapses, and the
+// it captures the cost of the delivered part when it starts again. If it never starts again, the hold lapses, and the
 // user gets the credits back.
 
 import { DatabaseSync } from 'node:sqlite';
@@ -12,7 +12,7 @@ const scrip = new Scrip({ baseUrl: SCRIP_URL, apiKey: SCRIP_KEY });
 const CREDITS_PER_TOKEN = 2;
 const TOKENS_MAX = 50;
 const CREDITS_MAX = TOKENS_MAX * CREDITS_PER_TOKEN;
-/** Longer than an answer and a restart together, so that the next start can still capture the hold. */
+/** Longer than an answer plus a restart, so that the process can still capture the hold after the restart. */
 const HOLD_SECONDS = 3600;
 
 /** Your own database stores the holds of unfinished answers, and how many tokens of each answer were delivered. */
@@ -22,7 +22,7 @@ const begin = db.prepare('INSERT INTO jobs VALUES (?, ?, 0)');
 const count = db.prepare('UPDATE jobs SET tokens = tokens + 1 WHERE hold_id = ?');
 const end = db.prepare('DELETE FROM jobs WHERE hold_id = ?');
 
-/** A stand-in for the API of a model, which streams an answer of unknown length. */
+/** A stand-in for a model's API, which streams an answer of unknown length. */
 async function* askModel(question: string): AsyncGenerator<string> {
   const words = `You ask: ${question} Air scatters blue light more than red, so that it reaches you from everywhere.`;
   for (const word of words.split(' ')) {

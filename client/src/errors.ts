@@ -170,7 +170,7 @@ export class UnexpectedAnswer extends ScripError {}
 
 type ErrorClass = new (facts: ErrorFacts) => ScripError;
 
-/** The names of the errors that the service documents for its operations, and of errors that any request can get. */
+/** The names of all errors that Scrip sends. `ErrorName` has those that the OpenAPI document lists. */
 type KnownErrorName =
   | ErrorName
   | 'ExpectationFailed'

@@ -46,7 +46,7 @@ export interface TransactionPageQuery extends TransactionsQuery {
   readonly cursor?: string;
 }
 
-/** A listed transaction of a query with `details: true`. */
+/** A transaction in the response to a query with `details: true`. */
 export type DetailedTransaction = Transaction & Required<Pick<Transaction, 'kind' | 'note' | 'actor' | 'cycles'>>;
 
 /** A listed transaction, with details if the query has `details: true`. */

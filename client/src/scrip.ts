@@ -81,7 +81,7 @@ export interface ScripOptions {
 }
 
 export interface ReadOptions {
-  /** Aborts the call. The promise of the call rejects with the signal's reason. */
+  /** Aborts the call. The call's promise rejects with the signal's reason. */
   readonly signal?: AbortSignal;
 }
 
@@ -237,8 +237,8 @@ export class Scrip {
   /**
    * Holds credits while `work` runs, then captures the cost that `work` returns, or releases the hold if the cost is 0.
    * If `work` throws, `withHold` releases the hold and throws the same error; if the release fails too, the hold lapses
-   * at its `expires_at`. If the capture fails, `withHold` throws the error from the capture. Until the hold lapses, you
-   * can then retry the capture, or capture fewer credits.
+   * at its `expires_at`. If the capture fails, `withHold` throws the error from the capture. You can then retry the
+   * capture, or capture fewer credits, until the hold lapses.
    *
    * @param amount how many credits to hold; `work` may cost more if the balance covers the difference
    * @param options the signal aborts only the call that holds the credits, not the capture or the release

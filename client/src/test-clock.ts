@@ -4,11 +4,11 @@ import { type Call, type Connection, exchange } from './exchange.ts';
 import type { TestClock } from './generated.ts';
 import type { Instant } from './queries.ts';
 
-/** How to move the clock: forward by a number of 24-hour days, or to an instant. */
+/** How to move the clock: forward by 24-hour days, or to an instant. */
 export type TestClockMove = { readonly days: number } | { readonly to: Instant };
 
 export interface TestClockOptions {
-  /** Aborts the call. The promise of the call rejects with the signal's reason. */
+  /** Aborts the call. The call's promise rejects with the signal's reason. */
   readonly signal?: AbortSignal;
 }
 

@@ -6,7 +6,7 @@ import type { Event, WebhookTestEvent } from './generated.ts';
 /** The event in the body of a webhook. Scrip sends `webhook.test` only to test an endpoint. */
 export type WebhookEvent = Event | WebhookTestEvent;
 
-/** The headers of a request: `Headers`, or an object such as `request.headers` of Node. The case does not matter. */
+/** The headers of a request: `Headers`, or an object such as Node's `request.headers`. Names are case-insensitive. */
 export type WebhookHeaders =
   | { get(name: string): string | null }
   | Readonly<Record<string, string | readonly string[] | undefined>>;
@@ -29,7 +29,7 @@ const SIGNATURE_PREFIX = 'v1,';
  * Verifies the signature of a webhook, and returns the event.
  *
  * @param body exactly as it was received: bytes or text, not parsed JSON
- * @param secret of the endpoint: `whsec_…`; or several secrets, one of which must match
+ * @param secret the endpoint's secret, `whsec_…`, or several secrets, one of which must match
  * @throws {WebhookVerificationError} if a header is missing, no signature matches, the timestamp is more than five
  * minutes from the current time, or the body is not JSON
  * @throws {TypeError} if `body` or `secret` is invalid; the message never contains the secret

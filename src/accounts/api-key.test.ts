@@ -76,7 +76,7 @@ for (const [what, secret] of MALFORMED) {
   test(`${what} is not well-formed`, () => assert.equal(isWellFormed(secret), false));
 }
 
-test('the API key that the malformed examples derive from is well-formed', () => {
+test('the API key from which the malformed examples are derived is well-formed', () => {
   assert(isWellFormed(KEY));
 });
 

@@ -9,8 +9,8 @@ export type Role = 'owner' | 'member';
 export const ROLES: readonly Role[] = ['owner', 'member'];
 
 /**
- * Who can sign up without an invitation. `open`: anyone. `first`: only the first person, until an account has a member;
- * if the ledger already has an account, only on the machine that runs Scrip. `closed`: no one.
+ * Who can sign up without an invitation. `open`: anyone. `first`: anyone, as long as no account has a member; if the
+ * ledger already has an account, only a person on the machine that runs Scrip. `closed`: no one.
  */
 export type SignUpPolicy = 'open' | 'first' | 'closed';
 
@@ -18,5 +18,5 @@ export const SIGN_UP_POLICIES: readonly SignUpPolicy[] = ['open', 'first', 'clos
 
 /** In characters. */
 export const ACCOUNT_NAME_MAX = 200;
-/** Shorter than `ACCOUNT_NAME_MAX`, because a suffix is added to a name that is already taken. */
+/** Leaves room below `ACCOUNT_NAME_MAX` for the suffix that Scrip appends if the name is already taken. */
 export const SIGN_UP_NAME_MAX = 100;

@@ -51,7 +51,7 @@ export class RateLimit {
   /**
    * Takes a token for a request. A rejected request takes no token, so that retrying does not extend the wait.
    *
-   * @param now in milliseconds, of a monotonic clock
+   * @param now in milliseconds, from a monotonic clock
    */
   take(key: number, now: number): BucketState {
     const owedMs = Math.max(0, (this.#fullAt.get(key) ?? 0) - now);

@@ -17,7 +17,7 @@ test('if items are taken one at a time, a fair queue alternates between accounts
   assert.equal(queue.length, 0);
 });
 
-test('if one call takes no items of an account from a fair queue, the next call takes items of this account first', () => {
+test('if an account gets nothing in one call to a fair queue, the next call serves this account first', () => {
   const queue = queueOf([1, 'a1'], [2, 'b1'], [3, 'c1'], [1, 'a2']);
   assert.deepEqual(queue.take(2), ['a1', 'b1']);
   assert.equal(queue.length, 2);

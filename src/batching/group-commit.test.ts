@@ -154,7 +154,7 @@ test('due end users are settled after all queued requests', async () => {
   assert.deepEqual(amountsOf(store.batch(1)), [...upTo(600).slice(512), 'settle', 'settle']);
 });
 
-test('due end users are settled in growing batches while there are no requests, but only a few of them in each batch with requests', async () => {
+test('without requests, due end users are settled in growing batches; a batch with requests settles only a few of them', async () => {
   const { store, submit, settle } = begin();
   for (let user = 0; user < 4_000; user++) settle(`user ${user}`);
   const sizes: number[] = [];
@@ -222,7 +222,7 @@ test('a store fault is reported when it begins, when its code changes and when i
   assert.deepEqual(heard, ['StoreUnavailable', 'OutcomeUnknown', null]);
 });
 
-test('a fault that concerns only a part of the end users is counted, but is not reported as a fault of the store', async () => {
+test('a fault that concerns only some end users is counted, but is not reported as a fault of the store', async () => {
   const store = new StalledStore();
   const heard: (FaultCode | null)[] = [];
   const commit = new GroupCommit(ledgerStoreOf(store), undefined, (trouble) => heard.push(trouble?.code ?? null));
@@ -234,7 +234,7 @@ test('a fault that concerns only a part of the end users is counted, but is not 
   assert.deepEqual(heard, []);
 });
 
-test('an unexpected error of a store becomes an Internal fault with the message of the error', async () => {
+test('an unexpected store error becomes an Internal fault that contains the message of the error', async () => {
   const { store, commit } = begin();
   let fault: CommitResult = ACCEPTED;
   commit.submit(subtraction(1), (result) => {

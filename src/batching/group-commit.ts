@@ -36,7 +36,7 @@ export type CommitResult = Outcome | StoreFault | NotBegun;
 export type ResultCallback = (result: CommitResult) => void;
 
 export interface Requester {
-  /** Whether the client has disconnected. Scrip then cancels the commands of the client that are still queued. */
+  /** Whether the client has disconnected. If so, Scrip cancels the client's queued commands. */
   readonly isDisconnected: boolean;
 }
 
@@ -92,7 +92,7 @@ export class GroupCommit {
   readonly throughput = new ThroughputEstimate();
   /** Called with the size of each batch, and with the time from its start until it was stored or failed. */
   onBatch: ((commands: number, seconds: number) => void) | null = null;
-  /** Called with each accepted write, except renewals and replays. */
+  /** Called with each accepted write, except replays and `settle` commands. */
   onAccepted: ((command: WriteCommand, accepted: Accepted) => void) | null = null;
   onAnswering: ((batch: TracedBatch | null) => void) | null = null;
   readonly #store: LedgerStore;
@@ -172,7 +172,7 @@ export class GroupCommit {
 
   /**
    * Whether the lane can begin its next batch now. Until the previous batch is durable, the next batch must be at least
-   * as large as the previous one: more and smaller batches would cost more than they save.
+   * as large as the previous one: splitting the commands into smaller batches would cost more than it saves.
    */
   #isReady({ requests, settlements, batches, last }: Lane): boolean {
     const queued = requests.length + settlements.length;

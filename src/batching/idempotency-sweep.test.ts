@@ -45,7 +45,7 @@ test('stopping a sweep of idempotency records waits for the running deletion and
   assert.equal(calls.length, 1);
 });
 
-test('when several sweeps of idempotency records in a row fail, only the first failure is reported', async () => {
+test('when several consecutive sweeps of idempotency records fail, only the first failure is reported', async () => {
   const fault = new StoreFault('StoreUnavailable', 'for the test');
   const { calls, troubles, sweep } = begin(fault, fault, false, fault);
   for (const reported of [1, 1, 1, 2]) {

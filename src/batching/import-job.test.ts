@@ -19,7 +19,7 @@ function importOf(batches: number, gapMs: number) {
   return one;
 }
 
-test('a round of the import job grants the credits of all rows of a running import, and ends at once if no import is running', async () => {
+test('a round of the import job grants all rows of a running import, and ends at once if no import is running', async () => {
   const running = importOf(5, 20);
   await importJob(running, assert.ifError).tick();
   assert.equal(running.granted, 5);

@@ -1,4 +1,4 @@
-// Grants the credits of the rows that imports in other processes have queued, one batch at a time.
+// Imports in other processes queue their rows; this job grants the credits of these rows, one batch at a time.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ImportGranter } from '../store/tools/ledger-import.ts';

@@ -11,7 +11,7 @@ test('a process counts as busy if its load has not been measured for a second', 
   assert.equal(meter.isBusy(), true);
 });
 
-test('a process is busy after a second in which its event loop had no pause', async () => {
+test('a process counts as busy after a second in which its event loop was never idle', async () => {
   const meter = new LoadMeter();
   assert.equal(meter.isBusy(), false);
   const until = performance.now() + 1_100;

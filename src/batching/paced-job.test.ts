@@ -23,7 +23,7 @@ const IDLE = { isBusy: () => false };
 
 const unexpected = (error: unknown) => assert.fail(String(error));
 
-test('a paced job takes all steps in one round, and pauses between two steps for several times the duration of a step', async () => {
+test('a paced job takes all its steps in one round, and each pause between two steps is several times as long as a step', async () => {
   const work = workOf(4);
   const began = performance.now();
   await new PacedJob(work.step, unexpected, IDLE).tick();
@@ -78,7 +78,7 @@ for (const [lateMs, idle, busy] of [
   [1_800_000, 2, 4],
   [86_400_000, 2, 4],
 ] as const)
-  test(`a job that is ${lateMs} ms late pauses for ${idle} times the duration of its last step, or ${busy} times while the process is busy`, () => {
+  test(`a job that is ${lateMs} ms late pauses for ${idle} times as long as its last step took, or ${busy} times as long while the process is busy`, () => {
     assert.equal(pauseFor(lateMs, false), idle);
     assert.equal(pauseFor(lateMs, true), busy);
   });

@@ -48,7 +48,7 @@ export class QueueSpace {
     this.#commands.take(account, 1);
   }
 
-  /** Called when a command leaves the queue to be written. Its bytes stay counted. */
+  /** Called when a command leaves the queue to be written. Its bytes still count. */
   dequeue({ account }: Command): void {
     this.#commands.release(account, 1);
   }

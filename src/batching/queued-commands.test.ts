@@ -96,7 +96,7 @@ test('by default the queue has room for 10,000 commands and 16 MiB, and a single
   assert(QUEUE_LIMITS.bytesMax <= 16 * 2 ** 20);
 });
 
-/** The amounts of account `n` begin at `n * OF_ACCOUNT`, so an amount shows its account. */
+/** The amounts of account `n` begin at `n * OF_ACCOUNT`, so each amount identifies its account. */
 const OF_ACCOUNT = 100_000;
 
 test('ten commands of one account are in the next batch even if another account floods the queue', async () => {
@@ -118,7 +118,7 @@ test('ten commands of one account are in the next batch even if another account 
   assert.deepEqual(flood, upTo(503).slice(1));
 });
 
-test('accounts with many queued commands get equal shares of the batches, each account in its own order', async () => {
+test('accounts with many queued commands get equal shares of the batches, and the commands of each account keep their order', async () => {
   const { store, commit, submitOf } = begin({ commandsMax: 40_000, bytesMax: Infinity });
   const accounts = [1, 2, 3];
   submitOf(4, 1);
@@ -193,7 +193,7 @@ test('the queue accepts commands that settle end users even if their account has
   assert.equal(commit.queued, 51);
 });
 
-test('a command is canceled if its client disconnects before the batch begins, and written if it disconnects later', async () => {
+test('a command is canceled if its client disconnects before the batch begins, and written if the client disconnects later', async () => {
   const { store, commit, results, submit } = begin();
   submit(1);
   await nextTurn();

@@ -7,7 +7,7 @@ import { BATCH_COMMANDS_MAX, type GroupCommit } from './group-commit.ts';
 import { IntervalJob } from './interval-job.ts';
 import type { QuietPauses } from './quiet-pauses.ts';
 
-/** Maximum number of end users that are submitted together. */
+/** Maximum number of end users whose `settle` commands are submitted together. */
 const END_USERS_MAX = BATCH_COMMANDS_MAX;
 
 interface Submitted {

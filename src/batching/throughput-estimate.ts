@@ -1,4 +1,4 @@
-// Estimates how many commands the store writes per millisecond. This rate shows how long a command would be queued.
+// Estimates how many commands the store writes per millisecond. Scrip limits the requests in flight by this estimate.
 
 /** Throughput is measured over windows of at least this length. Most batches take less time. */
 export const WINDOW_MS = 250;

@@ -45,7 +45,7 @@ async function serve({ firstKey = false, testClock = false, processes, create }:
   const newFile = missingFile(config.database);
   const { startService } = await import('../service.ts');
   const service = await startService(config);
-  // A worker disconnects from the primary process, since the open channel would keep the worker alive.
+  // A stopped worker disconnects from the primary process, since an open IPC channel would keep it alive.
   stopOnSignal(() => service.stop().finally(() => process.disconnect?.()));
   if (cluster.isWorker) {
     process.send?.({ url: service.url });

@@ -92,7 +92,7 @@ export class ConsoleContext {
     return this.#identity;
   }
 
-  /** The webhooks and thresholds, in the same database as the identity module. */
+  /** The webhooks and thresholds, which are in the same database as the console users. */
   webhooks(): Promise<Webhooks> {
     this.#webhooks ??= this.#openWebhooks().catch((error) => {
       this.#webhooks = null;

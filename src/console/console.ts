@@ -66,7 +66,7 @@ export function createConsole(options: ConsoleOptions): Console {
   };
 }
 
-/** Replaces an invalid URL, since the router would respond to it with a JSON error instead of a page. */
+/** Replaces an invalid URL with one that leads to an error page: the router itself would respond with JSON. */
 function addressFor(url: string): string {
   const [path = ''] = url.split('?', 1);
   const isParsable = isDecodable(path) && path.split('/').every((part) => part.length <= PATH_PART_CHARACTERS_MAX);
@@ -146,9 +146,9 @@ function refuseCrossOrigin(scope: FastifyInstance, { settings }: ConsoleContext)
 }
 
 /**
- * Redirects a path with a trailing slash to the same path without the slash. Redirects a GET of a URL that accepts only
- * forms to the page with the form: browsers send such a GET if the user presses Enter in the address bar after a form
- * was refused. Sends "Page not found" for any other URL.
+ * Redirects a path with a trailing slash to the same path without the slash. Some URLs accept only POST: a GET of such
+ * a URL is redirected to the page with the form, since browsers send this GET if the user presses Enter in the address
+ * bar after a form was refused. Sends "Page not found" for any other URL.
  */
 async function answerNotFound(context: ConsoleContext, request: FastifyRequest, reply: FastifyReply) {
   const [path = ''] = request.url.split('?', 1);

@@ -94,7 +94,7 @@ export function day(instant: Instant): string {
   return time(instant, dayText(instant), 'day');
 }
 
-/** The end of a cycle to the minute, or `never` for the last instant of the ledger. */
+/** The end of a cycle, to the minute; `never` for the last instant of the ledger. */
 export function endTime(instant: Instant): string {
   return instant === INSTANT_MAX ? 'never' : time(instant, momentText(instant).slice(0, -':00'.length), 'minute');
 }

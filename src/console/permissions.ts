@@ -1,5 +1,5 @@
-// The access that each route of the console requires. A route that is missing here does not compile. API keys give no
-// access to the console, and sessions give no access to the API.
+// The access that each route of the console requires. If a route is missing here, the compiler reports an error. API
+// keys give no access to the console, and sessions give no access to the API.
 //
 //   anyone      with or without a session
 //   signed-in   any user, for the user's own settings
@@ -91,9 +91,7 @@ export type Handler<Name extends RouteName> = (
   viewer: Permissions[Name] extends 'anyone' ? null : Viewer,
 ) => unknown;
 
-/**
- * Patterns of the URLs that accept only POST. `length` is the number of segments in the path of the page with the form.
- */
+/** Patterns of the URLs that accept only POST. `length` is the number of path segments of the page with the form. */
 const FORM_URLS = Object.keys(PERMISSIONS)
   .map((name) => name.split(' ') as [method: string, path: string])
   .filter(([method, path]) => method === 'POST' && !isPage(path))
@@ -108,7 +106,7 @@ function isPage(path: string): boolean {
   return `GET ${path}` in PERMISSIONS;
 }
 
-/** Returns the path of the page with the form that is posted to `path`; undefined if `path` is not such a URL. */
+/** Returns the path of the page with the form that is posted to `path`; undefined if no `FORM_URLS` match. */
 export function pageOfForm(path: string): string | undefined {
   const form = FORM_URLS.find(({ pattern }) => pattern.test(path));
   return form && path.split('/').slice(0, form.length).join('/');

@@ -1,4 +1,4 @@
-// Generates the requests of the demo: two months of a product that sells credits to 200 end users.
+// Generates the requests of the demo: two months in the life of a product that sells credits to 200 end users.
 //
 // The generator ignores balances: as in production, the ledger refuses subtractions that exceed the balance.
 
@@ -45,7 +45,7 @@ const STOPS = 0.2;
 const UPGRADES = 0.1;
 
 const REFUNDED = 0.004;
-/** The share of end users that run long jobs, whose cost is known only when they end. */
+/** The share of end users that run long jobs. The cost of a long job is known only when the job ends. */
 const RUNS_JOBS = 0.25;
 /** The average number of long jobs per day, for each end user that runs long jobs. */
 const JOBS_A_DAY = 0.4;

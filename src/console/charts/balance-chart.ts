@@ -20,7 +20,7 @@ import {
 
 const PAST_DAYS = 30;
 const FUTURE_DAYS = 31;
-/** The time between two points of the chart: there is about one point per pixel. */
+/** The time between two points of the chart, chosen so that there is about one point per pixel. */
 const INTERVAL_MS = 3 * HOUR_MS;
 
 export interface BalanceOverTime {

@@ -41,7 +41,7 @@ const NARROW = {
 } as const;
 
 const CREDIT_TICKS = 5;
-/** The gap between a number on the axis and the drawing, and the width of a character, both in units of the SVG. */
+/** The gap between a number on the axis and the drawing, and the width of a character, both in SVG units. */
 const TICK_GAP = 8;
 const TICK_CHARACTER_WIDTH = 7;
 

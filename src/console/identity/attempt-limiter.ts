@@ -45,7 +45,7 @@ export class AttemptLimiter {
     return 0;
   }
 
-  /** Deletes the count of the subject, and subtracts this attempt from the count of the client. */
+  /** Deletes the subject's count, and subtracts this attempt from the client's count. */
   async succeeded(attempt: Attempt): Promise<void> {
     const { queries } = this.#database;
     await queries.deleteFrom('console_attempts').where('subject_sha256', '=', subjectKey(attempt)).execute();

@@ -22,7 +22,7 @@ export interface Member {
 }
 
 export interface PendingInvitation {
-  /** The SHA-256 of the token of the invitation. */
+  /** The SHA-256 of the invitation's token. */
   readonly id: string;
   readonly role: Role;
   readonly createdAt: number;

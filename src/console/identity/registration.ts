@@ -5,8 +5,8 @@
 //                                       └── 24 hours ──▶ expired
 //
 // A pending registration reserves nothing, and the form can be sent again. Confirmation requires the link and the
-// password. If the link were enough, an attacker could sign up with the address of a victim, and the victim would
-// confirm a password that the attacker knows.
+// password. If the link were enough, an attacker could sign up with a victim's address, and the victim would confirm a
+// password that the attacker knows.
 
 import { randomUUID } from 'node:crypto';
 import type { Role, SignUpPolicy } from '../../accounts/membership.ts';

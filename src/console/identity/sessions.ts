@@ -1,6 +1,6 @@
 // Sessions of signed-in users. The cookie contains a token; the database stores only the SHA-256 of the token. A
-// session ends 12 hours after its last use, 7 days after it began, on sign-out, when the password changes, and when the
-// user is removed.
+// session ends 12 hours after its last use, but at most 7 days after it began. Signing out, changing the password or
+// removing the user ends it at once.
 
 import { DAY_MS, HOUR_MS } from '../../ledger/instant.ts';
 import type { AccountDatabase } from '../../store/account-database.ts';
@@ -17,7 +17,7 @@ export interface ListedSession {
   readonly id: string;
   readonly browser: string;
   readonly createdAt: number;
-  /** Accurate to five minutes. */
+  /** Updated only when the session is extended: lags by up to 5 minutes, and up to 12 hours near the 7-day limit. */
   readonly usedAt: number;
   readonly isCurrent: boolean;
 }

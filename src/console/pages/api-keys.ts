@@ -124,7 +124,7 @@ function keyLog({ keys }: ApiKeysView): string {
 
 function statusOf({ id, revokedAt }: KeyView): string {
   if (revokedAt !== null) return 'Revoked';
-  // The link of every key has the text "Revoke", so screen readers also announce the name of the key.
+  // All links have the text "Revoke", so screen readers also announce the name of the key.
   return html`<a class="button secondary small" href="/console/api-keys/${id}/revoke" aria-describedby="key-${id}">Revoke</a>`;
 }
 

@@ -235,7 +235,7 @@ function code(label: string, text: string | undefined): string {
     : html`<p class="label">${label}</p><pre class="code" tabindex="0"><code>${text}</code></pre>`;
 }
 
-/** Puts names in backticks into `<code>` elements. */
+/** Turns text in backticks into `<code>` elements. */
 function prose(text: string): string {
   return html`${text}`.replaceAll(/`([^`]*)`/g, '<code>$1</code>');
 }

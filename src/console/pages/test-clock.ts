@@ -12,7 +12,7 @@ const MAIN = '<main id="content" tabindex="-1">';
 
 /**
  * @param now the time of the test clock; null if the ledger has none
- * @param url the page that the browser opens after the form of the banner is sent
+ * @param url the page to which the browser returns after the user has sent the banner's form
  */
 export function withTestClock(page: string, now: Instant | null, url: string): string {
   if (now === null) return page;

@@ -7,7 +7,7 @@ import type { Viewer } from '../layout.ts';
 import type { ActorView } from '../pages/lists.ts';
 import type { ActorChoice } from '../pages/overview.ts';
 
-/** Returns the actor that is recorded if a user of the console changes something. */
+/** Returns the actor that Scrip records when a console user changes something. */
 export function actorOf({ userId }: Viewer): Actor {
   return `user:${userId}`;
 }

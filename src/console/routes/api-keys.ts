@@ -17,7 +17,7 @@ import { SentForms } from './sent-forms.ts';
 
 const LIST = '/console/api-keys';
 
-/** The list shows the use of each key in this many days, including today. */
+/** The list shows how each key was used over this many days, including today. */
 const USED_DAYS = 30;
 
 const NOTICES: Readonly<Record<string, string>> = {

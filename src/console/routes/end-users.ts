@@ -1,4 +1,4 @@
-// Routes for the lists of end users and the search. A search for a whole UUID opens the page of the end user, even
+// Routes for the lists of end users and the search. A search for a whole UUID opens the page for that end user, even
 // if the end user has no credits yet.
 
 import type { FastifyReply, FastifyRequest } from 'fastify';

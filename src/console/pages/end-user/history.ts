@@ -169,7 +169,7 @@ function referenceLink(endUser: string, { kind, reference }: HistoryEntry): stri
   return html`<span class="refers-to small">${REFERENCE_TEXTS[kind] ?? ''} <a href="${transactionPath(endUser, reference)}">!${moment(instantOf(reference))}</a></span>`;
 }
 
-/** Links of several rows have the same text, so screen readers also announce the time of the row. */
+/** Links in different rows have the same text, so screen readers also announce the time of the row. */
 function actionLink(endUser: string, { id, refundable }: HistoryEntry, openHolds: ReadonlySet<TransactionId>): string {
   const label = openHolds.has(id) ? 'Release' : (refundable ?? 0) > 0 ? 'Refund' : null;
   if (label === null) return '';

@@ -1,4 +1,4 @@
-// The open holds of an end user, with a link to release each.
+// The open holds of an end user, with a link to release each hold.
 
 import { html } from 'ghtml';
 import type { Amount } from '../../../ledger/amount.ts';

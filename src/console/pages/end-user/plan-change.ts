@@ -1,4 +1,4 @@
-// The page on which a user confirms a change of plan, with the effect on the balance.
+// The page on which a user confirms a change of plan. It shows the effect on the balance.
 
 import { html } from 'ghtml';
 import { type Cycle, spendable } from '../../../ledger/cycle.ts';

@@ -1,4 +1,4 @@
-// The page of one transaction, with a form that refunds the transaction or releases an open hold.
+// The page for one transaction, with a form that refunds the transaction or releases an open hold.
 
 import { html } from 'ghtml';
 import type { Amount } from '../../../ledger/amount.ts';

@@ -1,4 +1,4 @@
-// The page of one attempt to deliver an event: the request without its signature, and the response.
+// The page for one delivery of an event: the request without its signature, and the response.
 
 import { html } from 'ghtml';
 import type { Delivery } from '../../../events/webhooks/deliveries.ts';

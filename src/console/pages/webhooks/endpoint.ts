@@ -1,4 +1,4 @@
-// The page of a webhook endpoint: its state and settings, and the deliveries, latest first. On two further pages, the
+// The page for a webhook endpoint: its state and settings, and the deliveries, latest first. On two further pages, the
 // user confirms a new secret for the endpoint, or the removal of the endpoint.
 
 import { html } from 'ghtml';

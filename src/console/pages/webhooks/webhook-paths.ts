@@ -1,4 +1,4 @@
-// The paths of the webhook pages, and the tabs that link the list of endpoints and the thresholds.
+// The paths of the webhook pages, and the tabs that link to the list of endpoints and to the thresholds.
 
 import { html } from 'ghtml';
 

@@ -25,7 +25,7 @@ import { EMPTY_STATE } from '../../../ledger/state.ts';
 import type { BalanceOverTime } from '../../charts/balance-chart.ts';
 import { readBalanceOverTime } from './balance-over-time.ts';
 
-/** Except for settling, random histories never run a command at a multiple of this interval. */
+/** At multiples of this interval, random histories run no commands except `settle`. */
 const POINT_INTERVAL_MS = 3 * HOUR_MS;
 
 function settledBalance(ledger: MemoryLedger): number {

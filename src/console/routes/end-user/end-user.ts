@@ -1,4 +1,4 @@
-// Routes for the page of an end user and the forms that adjust credits.
+// Routes for the end user page and the forms that adjust credits.
 
 import { randomUUID } from 'node:crypto';
 import type { FastifyReply } from 'fastify';

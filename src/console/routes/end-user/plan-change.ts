@@ -1,4 +1,4 @@
-// The confirmation of a change of plan, and the notice after it.
+// The confirmation of a change of plan, and the notice after the change.
 
 import { randomUUID } from 'node:crypto';
 import type { FastifyReply } from 'fastify';

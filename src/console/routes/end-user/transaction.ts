@@ -1,4 +1,4 @@
-// Routes for the page of one transaction and its forms, which refund the transaction or release an open hold.
+// Routes for the transaction page and its forms, which refund the transaction or release an open hold.
 
 import { randomUUID } from 'node:crypto';
 import type { FastifyReply } from 'fastify';
