@@ -1,5 +1,5 @@
-// The events of random histories do not depend on when they are derived, or in how many calls, and they add up to the
-// balance.
+// The events of random histories are the same no matter when, or in how many calls, they are derived. The events add up
+// to the balance.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -69,7 +69,7 @@ function quietUntil(coming: readonly Transaction[], end: Instant): Instant {
   return request?.[0] === undefined ? end : request[0].createdAt - 1;
 }
 
-test('the events of random histories do not depend on when they are derived, or in how many calls', () => {
+test('the events of random histories are the same no matter when, or in how many calls, they are derived', () => {
   const places = fc.array(fc.tuple(fc.nat({ max: 3 }), fc.nat({ max: 5 }), fc.nat({ max: 99 })), {
     minLength: 60,
     maxLength: 60,

@@ -124,7 +124,7 @@ const CROSSINGS: readonly Case[] = [
     '3: balance.recovered 20 (10 to 30)',
   ],
   [
-    'a capture of more than the hold can make the balance low, and a capture of exactly the hold cannot',
+    'a capture of more than the held amount can make the balance low, but a capture of exactly that amount cannot',
     ['20'],
     [
       [0, add(100)],

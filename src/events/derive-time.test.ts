@@ -186,7 +186,7 @@ function after(
   return deriveEvents({ user: ADA, from: from?.next ?? null, postings, until: at, settings });
 }
 
-test('for an end user with one cycle, the next event that time causes is `credits.expiring`, and then the expiry', () => {
+test('for an end user with one cycle, time alone causes first `credits.expiring` and then the expiry', () => {
   const { postings } = ledgerAfter([[0, add(30, { validityDays: 31 })]]);
   const added = after(null, { postings });
   assert.equal(added.dueAt, dayAt(31 - EXPIRING_DAYS_DEFAULT));
@@ -245,7 +245,7 @@ test('events after a due lapse are derived only after the posting of the lapse i
   ]);
 });
 
-test('a posting that arrives after the events of a later instant were derived repeats no event, and does not revive expired credits', () => {
+test('if a posting arrives after later events were derived, no event is repeated and expired credits stay expired', () => {
   const { postings } = ledgerAfter([
     [0, add(30, { validityDays: 2 })],
     [0, add(40)],

@@ -1,10 +1,11 @@
 // Derives the events of an end user from postings and from the passage of time. The result depends only on the
-// postings and the settings, not on when the events are derived, or in how many calls.
+// postings and the settings, not on when, or in how many calls, the events are derived.
 //
-// The events of each transaction and of each expiry are derived in one step. Steps are processed in chronological
-// order. At the same instant, credits expire and cycles renew first, then holds lapse, then requests take effect. For
-// each step, the balances before and after the step are compared with the thresholds. A renewal and the expiry of the
-// previous period are one step, so that the expiry alone is not reported as a low balance.
+// Each transaction is a step, and so is each instant at which credits expire or `credits.expiring` happens. Steps are
+// processed in chronological order. At the same instant, credits expire and cycles renew first, then holds lapse, then
+// requests take effect. For each step, the balances before and after the step are compared with the thresholds. A
+// renewal and the expiry of the previous period are one step, so that the expiry by itself is not reported as a low
+// balance.
 
 import { hash } from 'node:crypto';
 import type { Amount } from '../ledger/amount.ts';
@@ -75,7 +76,7 @@ class EndUserEvents {
   #state: EndUserState;
   #balance: Amount;
   #latestGrant: Amount;
-  /** The limit of each threshold in credits; percentages refer to the latest grant. */
+  /** Each threshold in credits. A percentage refers to the latest grant. */
   #limits: readonly Amount[];
   /**
    * The cached result of `#nextInstant`; null if it must be computed. An end user can have thousands of cycles, and
@@ -113,8 +114,8 @@ class EndUserEvents {
 
   /**
    * Derives the events that time alone causes up to `until`. Stops before the next renewal or lapse, whose posting must
-   * be recorded first. Also stops after `STEPS_MAX` steps, and `dueAt` is then in the past. Without this limit, an end
-   * user with thousands of ended cycles would block the event loop.
+   * be recorded first. Also stops after `STEPS_MAX` steps, because an end user with thousands of ended cycles would
+   * otherwise block the event loop. `dueAt` is then in the past.
    */
   wait(until: Instant): void {
     this.#passTo(Math.min(until, nextEventAt(this.#state) - 1), STEPS_MAX);
@@ -218,7 +219,7 @@ class EndUserEvents {
     }
     if (before.balance > 0 && this.#balance === 0) add('balance.exhausted', '', {});
     const isRefilled = before.balance === 0 && this.#balance > 0;
-    // The balance of an end user rises from 0 with the first grant, but this is not a recovery.
+    // The first grant raises the balance from 0, but this is not a recovery.
     if (before.hadGrant && (isRefilled || recovered.length > 0))
       add('balance.recovered', '', { thresholds: recovered });
   }

@@ -1,4 +1,5 @@
-// Derives events in the background, which also updates the lists of end users, and deletes events that are older than the retention time.
+// Two background jobs. One derives events, and thereby also updates the summaries of end users. The other deletes
+// events that are older than the retention time.
 
 import { IntervalJob } from '../batching/interval-job.ts';
 import { PacedJob } from '../batching/paced-job.ts';

@@ -15,10 +15,10 @@ export const CONNECTIONS_MAX = 100_000;
 /** Maximum number of connections beyond `MAX_CONNECTIONS` that get an error response; others are closed without one. */
 export const SURPLUS_CONNECTIONS_MAX = 1_000;
 /**
- * Limits on the pipelined requests of a process that have not begun. Each request takes about 2 kB of memory. While
- * there are `PIPELINED_READ_MAX` or more, connections that have sent pipelined requests stay paused; without this
- * limit, garbage collection stopped the process for 20 ms at a time. While there are `PIPELINED_MAX` or more, all
- * paused connections stay paused.
+ * Limits on how many pipelined requests of a process may wait to begin. Each takes about 2 kB of memory. While there
+ * are `PIPELINED_READ_MAX` or more, connections that have sent pipelined requests stay paused; without this limit,
+ * garbage collection stopped the process for 20 ms at a time. While there are `PIPELINED_MAX` or more, all paused
+ * connections stay paused.
  */
 export const PIPELINED_READ_MAX = 5_000;
 export const PIPELINED_MAX = 50_000;
@@ -38,7 +38,7 @@ export const PAGES_AT_ONCE = 4;
 /** Limits that settings or tests can change. */
 export const SERVER_LIMITS = {
   connectionsMax: 2_000,
-  /** The maximum number of requests in flight of all accounts together. */
+  /** The maximum number of requests in flight, for all accounts together. */
   inFlightMax: 4_096,
   /** The maximum number of bytes in large responses that are not sent yet. */
   unsentBytesMax: 128 * 2 ** 20,

@@ -50,7 +50,7 @@ interface Problem {
   readonly detail: string | ((particulars: never) => string);
   /** What a client of the API can do about it. */
   readonly remedy: string;
-  /** The text that forms of the console show instead of `detail`. */
+  /** The text that console forms show instead of `detail`. */
   readonly inForm?: string;
 }
 
@@ -277,7 +277,7 @@ export type PlainProblem = {
   [Code in ProblemCode]: (typeof PROBLEMS)[Code]['detail'] extends string ? Code : never;
 }[ProblemCode];
 
-/** The text that a form of the console shows for a problem. */
+/** The text that a console form shows for a problem. */
 export function formText(code: PlainProblem): string {
   const problem: Problem = PROBLEMS[code];
   return problem.inForm ?? PROBLEMS[code].detail;

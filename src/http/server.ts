@@ -288,7 +288,7 @@ function answerUnrouted(app: FastifyInstance): ReadonlyMap<string, ReadonlySet<s
   return methodsOf;
 }
 
-/** Handles errors of hooks, parsers, validators and Fastify itself. */
+/** Handles errors from hooks, parsers, validators and Fastify itself. */
 function answerError(error: FastifyError, request: FastifyRequest, reply: FastifyReply): void {
   sendError(reply, invalidRequestOf(error, request) ?? error);
 }

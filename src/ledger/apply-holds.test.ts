@@ -185,7 +185,7 @@ test('a refund can open a new one-time cycle', () => {
   assert.deepEqual(apply(stateOf(MONTHLY), reopening(SPENT, cycle)), stateOf(MONTHLY, cycle));
 });
 
-test('applying a posting to a state with a hold does not modify the old hold object', () => {
+test('applying a posting does not modify the holds of the previous state', () => {
   const copy = structuredClone(HELD);
   for (const posting of [HOLD, capturing(HOLD), releasing(HOLD), lapsing(HOLD), refunding(SPENT)].map((each) => ({
     ...each,
@@ -210,7 +210,7 @@ const HOLDS: readonly Violation[] = [
   ['a hold that adds a credit', stateOf({ ...BOUGHT, remaining: 9 }), { ...HOLD, held: 1, amount: 1 }, 1],
   ['a hold of one credit more than remains', stateOf({ ...BOUGHT, remaining: 9 }), HOLD, 1],
   [
-    'a hold of one credit more than another hold leaves available',
+    'a second hold that exceeds the spendable credits by one',
     HELD,
     { ...HOLD, transactionId: idAt(NOW, 3), held: 91 },
     1,
@@ -220,8 +220,8 @@ const HOLDS: readonly Violation[] = [
   ['a hold with two expiries', HELD, { ...holding(MONTHLY, 5, { at: NOW, until: LAPSE + 1 }) }, 4],
   ['a hold with terms', FREE, { ...HOLD, terms: opening(BOUGHT).terms }, 4],
   ['a hold a millisecond before the start of its cycle', FREE, { ...HOLD, createdAt: BOUGHT.start - 1 }, 4],
-  ['a hold on credits that end a millisecond late', FREE, { ...HOLD, expiresAt: BOUGHT.end + 1 }, 4],
-  ['a hold on credits that end a millisecond early', FREE, { ...HOLD, expiresAt: BOUGHT.end - 1 }, 4],
+  ['a hold on credits that expire a millisecond late', FREE, { ...HOLD, expiresAt: BOUGHT.end + 1 }, 4],
+  ['a hold on credits that expire a millisecond early', FREE, { ...HOLD, expiresAt: BOUGHT.end - 1 }, 4],
 ];
 
 const CLOSINGS: readonly Violation[] = [CAPTURE, RELEASE, LAPSED].flatMap((posting): Violation[] => {
@@ -238,8 +238,8 @@ const CLOSINGS: readonly Violation[] = [CAPTURE, RELEASE, LAPSED].flatMap((posti
     [`${a} that adds a credit`, HELD, { ...posting, amount: amount + 101 }, 1],
     [`${a} of credits of another cycle`, HELD, { ...posting, cycleId: MONTHLY.id, expiresAt: MONTHLY.end }, 1],
     [`${a} of credits of another period`, HELD, { ...posting, period: 1 }, 1],
-    [`${a} of credits that end a millisecond late`, HELD, { ...posting, expiresAt: expiresAt + 1 }, 1],
-    [`${a} of credits that end a millisecond early`, HELD, { ...posting, expiresAt: expiresAt - 1 }, 1],
+    [`${a} of credits that expire a millisecond late`, HELD, { ...posting, expiresAt: expiresAt + 1 }, 1],
+    [`${a} of credits that expire a millisecond early`, HELD, { ...posting, expiresAt: expiresAt - 1 }, 1],
     [`${a} with terms`, HELD, { ...posting, terms: opening(BOUGHT).terms }, 4],
   ];
 });
@@ -264,7 +264,7 @@ const RETURNS: readonly Violation[] = [
   ['a capture beyond the hold that spends credits of another hold', HELD, { ...FURTHER, amount: -91 }, 1],
   ['a capture beyond the hold that spends from a cycle that does not exist', stateOf(MONTHLY), FURTHER, 4],
   ['a capture beyond the hold at the end of the cycle', HELD, { ...FURTHER, createdAt: BOUGHT.end }, 4],
-  ['a capture of more credits of an ended cycle than were held', apply(FREE, ENDED), capturing(ENDED, 11, AT_END), 1],
+  ['a capture that exceeds the held credits of an ended cycle', apply(FREE, ENDED), capturing(ENDED, 11, AT_END), 1],
 ];
 
 const REFUND = refunding(SPENT, 20);
@@ -277,12 +277,12 @@ const REFUNDS: readonly Violation[] = [
   ['a refund of minus one credit', AFTER, { ...REFUND, amount: -1 }, 1],
   ['a refund of half a credit', AFTER, { ...REFUND, amount: 0.5 }, 1],
   ['a refund of half a credit to an ended cycle', AFTER, { ...refunding(SPENT, 20, AT_END), amount: 0.5 }, 1],
-  ['a refund of more than was spent of its cycle', AFTER, refunding(SPENT, 31), 1],
+  ['a refund of more than was spent from its cycle', AFTER, refunding(SPENT, 31), 1],
   ['a refund that holds a credit', AFTER, { ...REFUND, held: 1 }, 1],
   ['a refund that returns a held credit', apply(HELD, SPENT), { ...REFUND, held: -1 }, 1],
-  ['a refund of no transaction', AFTER, { ...REFUND, reference: null }, 4],
+  ['a refund that names no transaction', AFTER, { ...REFUND, reference: null }, 4],
   ['a refund a millisecond before the start of its cycle', AFTER, { ...REFUND, createdAt: BOUGHT.start - 1 }, 4],
-  ['a refund of credits that end a millisecond late', AFTER, { ...REFUND, expiresAt: BOUGHT.end + 1 }, 4],
+  ['a refund of credits that expire a millisecond late', AFTER, { ...REFUND, expiresAt: BOUGHT.end + 1 }, 4],
   ['a refund that opens a cycle with a different id', AFTER, { ...REOPENING, cycleId: idAt(NOW, 3) }, 4],
   ['a refund that opens a cycle again', stateOf(REOPENED), REOPENING, 3],
   ['a refund that opens a recurring cycle', FREE, reopening(SPENT, recurring({ amount: 30 })), 3],
@@ -291,7 +291,7 @@ const REFUNDS: readonly Violation[] = [
 
 const OPENINGS: readonly Violation[] = [
   ['an addition that holds credits', stateOf(), { ...opening(BOUGHT), held: 1 }, 1],
-  ['a start that holds credits', stateOf(), { ...opening(MONTHLY), held: 1 }, 1],
+  ['a cycle start that holds credits', stateOf(), { ...opening(MONTHLY), held: 1 }, 1],
   ['a renewal that holds credits', stateOf(MONTHLY), { ...opening(periodAfter(MONTHLY, 1)), held: 1 }, 3],
   ['a subtraction that holds credits', FREE, { ...SPENT, held: 1 }, 1],
   ['a subtraction of held credits', stateOf({ ...BOUGHT, held: 75 }), SPENT, 1],

@@ -53,13 +53,13 @@ test('a plan can be scheduled from the start of a period to a millisecond before
     assert.equal(apply(stateOf(DAILY), scheduling(DAILY, { at })).cycles[0]?.next?.id, idAt(at, 99));
 });
 
-test('a change of plan supersedes the old cycle, does not change its credits, and opens the new cycle last in burn order', () => {
+test('a change of plan supersedes the old cycle, keeps its credits, and opens a new cycle that comes last in burn order', () => {
   const before = stateOf({ ...SCHEDULED, remaining: 40 }, oneTime({}, 3));
   const old = { ...DAILY, remaining: 40, status: 'superseded' } as const;
   assert.deepEqual(apply(before, CHANGE), stateOf(old, oneTime({}, 3), scheduledCycle(SCHEDULED, NEXT)));
 });
 
-test('a stop cancels the scheduled plan, too', () => {
+test('a stop also cancels the scheduled plan', () => {
   const { cycles } = apply(stateOf(SCHEDULED), stopping(DAILY));
   assert.deepEqual(cycles, [{ ...DAILY, status: 'canceled', next: null }]);
 });
@@ -139,17 +139,17 @@ const CHANGES: readonly Violation[] = [
   ['a change of plan after a stop', stateOf({ ...DAILY, status: 'canceled' }), CHANGE, 3],
   ['a change of plan that was applied before', apply(DUE, CHANGE), CHANGE, 3],
   [
-    'a change to a scheduled plan that was replaced',
+    'a change of plan to a scheduled plan that was replaced',
     stateOf({ ...DAILY, next: { ...NEXT, id: idAt(NOW, 100) } }),
     CHANGE,
     3,
   ],
   ['a change of plan without a reference', DUE, { ...CHANGE, reference: null }, 3],
   ['a change of plan without terms', DUE, { ...CHANGE, terms: null }, 3],
-  ['a change to a plan with other credits', DUE, changed({ amount: 8 }, { amount: 8 }), 3],
-  ['a change to a plan with another rollover', DUE, changed({ rolloverMax: 3 }), 3],
-  ['a change to a plan with another validity', DUE, changed({ validityMonths: 2 }), 3],
-  ['a change of plan whose credits differ from those of the plan', DUE, { ...CHANGE, amount: 8 }, 1],
+  ['a change of plan with other credits than the scheduled plan', DUE, changed({ amount: 8 }, { amount: 8 }), 3],
+  ['a change of plan with another rollover than the scheduled plan', DUE, changed({ rolloverMax: 3 }), 3],
+  ['a change of plan with another validity than the scheduled plan', DUE, changed({ validityMonths: 2 }), 3],
+  ['a change of plan whose credits differ from those in its terms', DUE, { ...CHANGE, amount: 8 }, 1],
   ['a change of plan with a credit that rolled over', DUE, { ...CHANGE, amount: 9 }, 1],
   ['a change of plan that holds a credit', DUE, { ...CHANGE, held: 1 }, 1],
   ['a change of plan to a one-time cycle', DUE, { ...CHANGE, terms: { type: 'one-time', plan: PLAN } }, 3],
@@ -159,7 +159,7 @@ const CHANGES: readonly Violation[] = [
   ['a change of plan that opens another cycle', DUE, { ...CHANGE, cycleId: idAt(END), transactionId: idAt(END) }, 3],
   ['a change of plan whose id differs from the id of its cycle', DUE, { ...CHANGE, transactionId: idAt(END) }, 4],
   ['a change of plan that opens a second period', DUE, { ...CHANGE, period: 1 }, 3],
-  ['a start while a scheduled plan is due', DUE, opening(recurring({ start: END }, 3)), 3],
+  ['a cycle start while a scheduled plan is due', DUE, opening(recurring({ start: END }, 3)), 3],
 ];
 
 const ROLLED = { ...RENEWAL, amount: 130 };
@@ -194,7 +194,7 @@ for (const [what, state, posting, invariant] of [...SCHEDULES, ...CHANGES, ...RE
   });
 }
 
-test('a plan that begins shortly before the last instant ends at it and never renews', () => {
+test('a plan that begins shortly before the last instant ends at that instant and never renews', () => {
   const start = INSTANT_MAX - 2 * DAY_MS;
   const cycle = recurring({ start, validityDays: 1 });
   const scheduled = apply(stateOf(cycle), scheduling(cycle));

@@ -27,12 +27,12 @@ const BOUGHT = oneTime({ start: daysAgo(2) });
 const MONTHLY = recurring({ start: daysAgo(1) });
 const NEXT = periodAfter(MONTHLY, 1);
 
-test('an addition appends a full one-time cycle to the state', () => {
+test('an addition posting adds a one-time cycle with all its credits to the state', () => {
   const cycle = oneTime({ amount: 25, validityDays: 7 });
   assert.deepEqual(apply(stateOf(BOUGHT, MONTHLY), opening(cycle)), stateOf(BOUGHT, MONTHLY, cycle));
 });
 
-test('a start appends a recurring cycle in its first period to the state', () => {
+test('a start posting adds a recurring cycle in its first period to the state', () => {
   const cycle = recurring({ amount: 25, validityDays: 7 });
   assert.deepEqual(apply(stateOf(BOUGHT), opening(cycle)), stateOf(BOUGHT, cycle));
 });
@@ -57,7 +57,7 @@ for (const [when, end, status] of STOPPED) {
   });
 }
 
-test('a start does not change one-time cycles and already superseded cycles', () => {
+test('a cycle start changes neither one-time cycles nor superseded cycles', () => {
   const older = recurring({ start: daysAgo(3), status: 'superseded' });
   const { cycles } = apply(stateOf(older, BOUGHT), opening(recurring()));
   assert.equal(cycles[0], older);
@@ -69,7 +69,7 @@ test('an addition leaves a canceled cycle canceled', () => {
   assert.equal(apply(stateOf(canceled), opening(oneTime())).cycles[0], canceled);
 });
 
-test('a renewal removes the ended period and appends the next one with full credits', () => {
+test('a renewal replaces the ended period with the next one, which has its full credits and comes last', () => {
   const before = stateOf({ ...MONTHLY, remaining: 40 }, oneTime());
   assert.deepEqual(apply(before, opening(NEXT)), stateOf(oneTime(), NEXT));
 });
@@ -118,7 +118,7 @@ const DAILY = { type: 'one-time', plan: { ...BOUGHT.plan, validityDays: 1 } } as
 const OPENINGS: readonly Violation[] = [
   ['an addition without terms', EMPTY_STATE, { ...ADDED, terms: null }, 4],
   ['an addition of a recurring cycle', EMPTY_STATE, { ...STARTED, kind: 'add' }, 3],
-  ['a start of a one-time cycle', EMPTY_STATE, { ...ADDED, kind: 'start-cycle' }, 3],
+  ['a cycle start that opens a one-time cycle', EMPTY_STATE, { ...ADDED, kind: 'start-cycle' }, 3],
   ['an addition of 0 credits', EMPTY_STATE, { ...ADDED, amount: 0 }, 1],
   ['an addition of minus one credit', EMPTY_STATE, { ...ADDED, amount: -1 }, 1],
   ['an addition of half a credit', EMPTY_STATE, { ...ADDED, amount: 0.5 }, 1],
@@ -128,15 +128,20 @@ const OPENINGS: readonly Violation[] = [
   ['an addition with a validity that does not match its expiry', EMPTY_STATE, { ...ADDED, terms: DAILY }, 4],
   ['an addition a millisecond after the time in its id', EMPTY_STATE, moved(ADDED, 1), 4],
   ['an addition before 1970', EMPTY_STATE, moved(ADDED, -NOW - 1), 4],
-  ['an addition in its second period', EMPTY_STATE, { ...ADDED, period: 1 }, 3],
-  ['a start in its second period', EMPTY_STATE, { ...RENEWED, kind: 'start-cycle', transactionId: NEXT.id }, 3],
-  ['an addition whose id differs from the id of its cycle', EMPTY_STATE, { ...ADDED, transactionId: idAt(NOW, 3) }, 4],
-  ['a start whose id differs from the id of its cycle', EMPTY_STATE, { ...STARTED, transactionId: idAt(NOW, 3) }, 4],
+  ['an addition that opens a second period', EMPTY_STATE, { ...ADDED, period: 1 }, 3],
+  [
+    'a cycle start that opens a second period',
+    EMPTY_STATE,
+    { ...RENEWED, kind: 'start-cycle', transactionId: NEXT.id },
+    3,
+  ],
+  ['an addition whose id is not that of its cycle', EMPTY_STATE, { ...ADDED, transactionId: idAt(NOW, 3) }, 4],
+  ['a cycle start whose id is not that of its cycle', EMPTY_STATE, { ...STARTED, transactionId: idAt(NOW, 3) }, 4],
   ['an addition that was applied before', stateOf(oneTime()), ADDED, 3],
-  ['a start that was applied before', stateOf(recurring({ status: 'canceled' })), STARTED, 3],
-  ['a start while a cycle is active', stateOf(MONTHLY), STARTED, 3],
-  ['a start at the end of an active cycle that was not renewed', stateOf(endingAt(NOW)), STARTED, 3],
-  ['a start after the end of an active cycle that was not renewed', stateOf(endingAt(NOW - 1)), STARTED, 3],
+  ['a cycle start that was applied before', stateOf(recurring({ status: 'canceled' })), STARTED, 3],
+  ['a cycle start while another cycle is active', stateOf(MONTHLY), STARTED, 3],
+  ['a cycle start at the end of an active cycle that was not renewed', stateOf(endingAt(NOW)), STARTED, 3],
+  ['a cycle start after the end of an active cycle that was not renewed', stateOf(endingAt(NOW - 1)), STARTED, 3],
 ];
 
 const RENEWALS: readonly Violation[] = [
@@ -153,9 +158,9 @@ const RENEWALS: readonly Violation[] = [
   ['a renewal a millisecond late', stateOf(MONTHLY), moved(RENEWED, 1), 3],
   ['a renewal with one credit too many', stateOf(MONTHLY), { ...RENEWED, amount: 101 }, 1],
   ['a renewal with one credit too few', stateOf(MONTHLY), { ...RENEWED, amount: 99 }, 1],
-  ['a renewal with a period number that skips one', stateOf(MONTHLY), { ...RENEWED, period: 2 }, 3],
+  ['a renewal whose period number skips one', stateOf(MONTHLY), { ...RENEWED, period: 2 }, 3],
   [
-    'a renewal with a shorter validity, whose period number counts periods of that validity',
+    'a renewal with a shorter validity, numbered as if all earlier periods had been that short',
     stateOf(MONTHLY),
     { ...RENEWED, terms: { ...DAILY, type: 'recurring' }, period: 31, expiresAt: RENEWED.createdAt + DAY_MS },
     3,

@@ -33,7 +33,7 @@ export function applyAll(state: EndUserState, postings: readonly Posting[]): End
 
 /**
  * A state under construction. `cycles` is a copy that can be modified. The earlier state may have the same `holds`
- * array, so a change of a hold assigns a new array.
+ * array, so changing a hold assigns a new array.
  */
 interface Draft {
   readonly cycles: Cycle[];

@@ -82,11 +82,11 @@ const SOUND: readonly Row[] = [
     { cycles: [BOUGHT, GIFT], postings: [ADDED, GIVEN, ...BOTH, ...lapseOf(holdOf(...BOTH))], now: END },
   ],
   [
-    'a lapse at the instant of a renewal, after it',
+    'a lapse that is stored after a renewal at the same instant',
     { cycles: [NEXT], postings: [STARTED, DAILY_HELD, opening(NEXT), lapsing(DAILY_HELD)], now: END },
   ],
   [
-    'a capture of credits of an ended cycle that draws more from another cycle',
+    'a capture that spends held credits of an ended cycle and further credits of another cycle',
     {
       cycles: [left(BOUGHT, 100, 10), left(GIFT, 3)],
       postings: [ADDED, GIVEN, KEPT, capturing(KEPT, 10, { at: END }), BEYOND],
@@ -144,7 +144,7 @@ const HOLDS: readonly Row[] = [
     [4, by(DRAWN, 'has the expiry of a hold, but the kind subtract')],
   ],
   [
-    'a hold that is not stored, with its credits still held',
+    'a hold that is not stored although its credits are still held',
     { cycles: [left(BOUGHT, 100, 10)], postings: [ADDED, HELD], now: NOW },
     stillOpen(HELD),
   ],
@@ -225,7 +225,7 @@ const LAPSES: readonly Row[] = [
     [3, by(opening(AFTER_LAPSE), 'comes before a lapse that was already due')],
   ],
   [
-    'a lapse that is stored after an addition of the same instant',
+    'a lapse that is stored after an addition at the same instant',
     {
       cycles: [BOUGHT, AT_LAPSE],
       postings: [ADDED, HELD, opening(AT_LAPSE), LAPSED],
@@ -268,7 +268,7 @@ const LAPSES: readonly Row[] = [
     [1, by(LAPSED, 'breaks the rule that a lapse closes an open hold')],
   ],
   [
-    'a lapse before the renewal of the same instant',
+    'a lapse that is stored before a renewal at the same instant',
     { cycles: [NEXT], postings: [STARTED, DAILY_HELD, lapsing(DAILY_HELD), opening(NEXT)], now: END },
     [3, by(lapsing(DAILY_HELD), 'is a lapse that was not due')],
     [4, by(opening(NEXT), 'is stored after a later transaction')],
@@ -295,7 +295,7 @@ const GIFT_CAPTURED = { ...capturing(BOTH[1]), reference: idAt(NOW, 5) };
 
 const CLOSINGS: readonly Row[] = [
   [
-    'a capture of more credits of an ended cycle than were held',
+    'a capture that exceeds the held credits of an ended cycle',
     { cycles: [left(BOUGHT, 100, 10)], postings: [ADDED, KEPT, TOO_MUCH], now: END },
     [1, by(TOO_MUCH, 'breaks the rule that from an ended cycle, a capture spends only held credits')],
     stillOpen(KEPT),
@@ -315,7 +315,7 @@ const CLOSINGS: readonly Row[] = [
     [1, by(CAPTURED, 'breaks the rule that a capture closes an open hold')],
   ],
   [
-    'a capture of another hold with a different amount',
+    'a capture that refers to a hold other than the open one',
     {
       cycles: [left(BOUGHT, 100, 10)],
       holds: [holdOf(HELD)],

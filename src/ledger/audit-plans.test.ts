@@ -85,7 +85,7 @@ const ROWS: readonly Row[] = [
   ['a renewal rolls over one credit too many', RENEWAL, { amount: 66 }, 1, GRANTS],
   ['a renewal rolls over one credit too few', RENEWAL, { amount: 64 }, 1, GRANTS],
   ['a renewal rolls over nothing', RENEWAL, { amount: 50 }, 1, GRANTS],
-  ['a renewal rolls over up to the maximum, not what was unused', RENEWAL, { amount: 70 }, 1, GRANTS],
+  ['a renewal rolls over the maximum instead of the unused credits', RENEWAL, { amount: 70 }, 1, GRANTS],
   ['a renewal holds a credit', RENEWAL, { held: 1 }, 3, NEXT_PERIOD],
   ['a renewal has a plan with another rollover', RENEWAL, planned(RENEWAL, { rolloverMax: 19 }), 3, KEEPS],
   ['a renewal has a plan with other credits', RENEWAL, planned(RENEWAL, { amount: 51 }), 3, KEEPS],

@@ -247,7 +247,7 @@ test('in a random history, the audit finds any missing or duplicate cycle, any d
   );
 });
 
-test('in a random history, the audit finds any missing or duplicate hold, and any other order of the holds', () => {
+test('in a random history, the audit finds any missing or duplicate hold, and holds in any wrong order', () => {
   fc.assert(
     fc.property(withHolds, fc.nat(), (all, random) => {
       const { holds } = all;

@@ -51,7 +51,7 @@ const SOUND: readonly Row[] = [
   ],
   ['a refund to an ended cycle', { cycles: [left(BOUGHT, 70)], postings: [ADDED, SPENT, REFUNDED], now: END }],
   [
-    'a refund to an ended cycle that opens a new one',
+    'a refund that opens a new cycle for the credits of an ended one',
     { cycles: [left(BOUGHT, 70), REOPENED], postings: [ADDED, SPENT, REFUNDED, reopening(SPENT, REOPENED)], now: END },
   ],
 ];
@@ -82,13 +82,13 @@ const REFUNDS: readonly Row[] = [
     [1, by(TOO_LARGE, TOO_FULL)],
   ],
   [
-    'a refund of more than an earlier refund left refundable',
+    'two refunds of a subtraction that together exceed the spent credits',
     { cycles: [left(BOUGHT, 90)], postings: [ADDED, SPENT, TWO_THIRDS, HALF], now: END },
     refundsMore(HALF),
     [1, by(HALF, TOO_FULL)],
   ],
   [
-    'two refunds to an ended cycle that together exceed the spent credits',
+    'two refunds that together return more to an ended cycle than was spent from it',
     { cycles: [left(BOUGHT, 70)], postings: [ADDED, SPENT, ...ENDED_TWICE], now: END },
     refundsMore(ENDED_TWICE[1]),
   ],

@@ -102,13 +102,13 @@ const AMOUNTS: readonly Row[] = [
     [1, `${CYCLE} has no posting that opens it`],
   ],
   [
-    'a cycle without a posting, with a wrong end',
+    'a cycle without a posting and with a wrong end',
     { cycles: [{ ...BOUGHT, remaining: 0, end: END + 1 }], postings: [], now: NOW },
     [4, `${CYCLE} breaks the rule that a cycle ends when its validity ends`],
     [1, `${CYCLE} has no posting that opens it`],
   ],
   [
-    'an addition without its cycle',
+    'an addition whose cycle is not stored',
     { cycles: [], postings: [ADDED], now: NOW },
     [1, `${CYCLE} is not stored`],
     [2, 'the cycles that have not ended have 0 remaining credits, but their postings sum to 100'],
@@ -127,7 +127,7 @@ const CYCLES: readonly Row[] = [
     [3, `${CYCLE} is stored with status active; its postings say canceled`],
   ],
   [
-    'a canceled cycle without a stop',
+    'a canceled cycle that no posting stopped',
     { cycles: [canceled(DAILY)], postings: [STARTED], now: NOW },
     [3, `${CYCLE} is stored with status canceled; its postings say active`],
   ],
@@ -175,7 +175,7 @@ const RENEWALS: readonly Row[] = [
     [3, by(LATE_ADD, 'comes before a renewal that was already due')],
   ],
   [
-    'a renewal that is stored after an addition of the same instant',
+    'a renewal that is stored after an addition at the same instant',
     { cycles: [NEXT, oneTime({ start: END }, 8)], postings: [STARTED, LATE_ADD, RENEWED], now: END },
     [3, by(LATE_ADD, 'comes before a renewal that was already due')],
     [4, by(RENEWED, 'is stored after a later transaction')],

@@ -66,7 +66,7 @@ test('a finding consists of the end user, the invariant, and a message about wha
 });
 
 /**
- * @param invariants digits: the audit must report at least one of these invariants
+ * @param invariants their numbers as digits; the audit must report at least one of them
  * @param hits the rows that the change makes wrong; by default all rows
  */
 type Change<Row> = readonly [
@@ -95,13 +95,13 @@ function lengthened(plan: Plan, count: number): Plan {
 const CYCLE_CHANGES: readonly Change<Cycle>[] = [
   ['amount is too high by one', ({ amount }) => ({ amount: amount + 1 }), '1'],
   ['amount is too low by one', ({ amount }) => ({ amount: amount - 1 }), '1'],
-  ['amount and remaining are too high by one', (c) => ({ amount: c.amount + 1, remaining: c.remaining + 1 }), '1'],
-  ['remaining is too high by one', ({ remaining }) => ({ remaining: remaining + 1 }), '1'],
-  ['remaining is too low by one', ({ remaining }) => ({ remaining: remaining - 1 }), '1'],
-  ['remaining is reset to its amount', ({ amount }) => ({ remaining: amount }), '1', (c) => c.remaining < c.amount],
-  ['remaining is reset to 0', () => ({ remaining: 0 }), '1', ({ remaining }) => remaining > 0],
-  ['held credits are too many by one', ({ held }) => ({ held: held + 1 }), '1', isRunning],
-  ['held credits are too few by one', ({ held }) => ({ held: held - 1 }), '1', isRunning],
+  ['amount and remaining credits are one too high', (c) => ({ amount: c.amount + 1, remaining: c.remaining + 1 }), '1'],
+  ['remaining credits are one too many', ({ remaining }) => ({ remaining: remaining + 1 }), '1'],
+  ['remaining credits are one too few', ({ remaining }) => ({ remaining: remaining - 1 }), '1'],
+  ['remaining credits are reset', ({ amount }) => ({ remaining: amount }), '1', (c) => c.remaining < c.amount],
+  ['remaining credits are 0', () => ({ remaining: 0 }), '1', ({ remaining }) => remaining > 0],
+  ['held credits are one too many', ({ held }) => ({ held: held + 1 }), '1', isRunning],
+  ['held credits are one too few', ({ held }) => ({ held: held - 1 }), '1', isRunning],
   [
     'held credits are reset to 0',
     () => ({ held: 0 }),
@@ -139,7 +139,7 @@ const CYCLE_CHANGES: readonly Change<Cycle>[] = [
   ['status is wrongly canceled', () => ({ status: 'canceled' }), '3', ({ status }) => status !== 'canceled'],
   ['status is wrongly superseded', () => ({ status: 'superseded' }), '3', ({ status }) => status !== 'superseded'],
   ['id has a time that is a millisecond too late', ({ id }) => ({ id: laterId(id) }), '1'],
-  ['id is another id of the same instant', ({ id }) => ({ id: otherTail(id) }), '1'],
+  ['id is a different id with the same time', ({ id }) => ({ id: otherTail(id) }), '1'],
 ];
 
 const FIRST_ADDITION = WRITTEN.postings[0]?.transactionId as string;
@@ -148,7 +148,7 @@ const hasTerms = ({ terms }: Posting) => terms !== null;
 
 const isHold = ({ kind }: Posting) => kind === 'hold';
 
-/** The audit cannot check the expiry of captured and released holds. */
+/** The audit cannot check the expiry of every captured or released hold. */
 function hasExpiry({ kind, transactionId: id }: Posting, { holds, postings }: Stored): boolean {
   const hasLapsed = postings.some((other) => other.kind === 'lapse' && other.reference === id);
   return kind === 'hold' && (hasLapsed || holds.some((hold) => hold.id === id));
@@ -159,8 +159,8 @@ const POSTING_CHANGES: readonly Change<Posting>[] = [
   ['amount is too low by one', ({ amount }) => ({ amount: amount - 1 }), '13', isAmountChecked],
   ['amount is 0', () => ({ amount: 0 }), '1', ({ amount }) => amount !== 0],
   ['amount has the wrong sign', ({ amount }) => ({ amount: -amount }), '1', ({ amount }) => amount !== 0],
-  ['held credits are too many by one', ({ held }) => ({ held: held + 1 }), '1'],
-  ['held credits are too few by one', ({ held }) => ({ held: held - 1 }), '1'],
+  ['held credits are one too many', ({ held }) => ({ held: held + 1 }), '1'],
+  ['held credits are one too few', ({ held }) => ({ held: held - 1 }), '1'],
   ['held credits are 0', () => ({ held: 0 }), '1', ({ held }) => held !== 0],
   ['held credits have the wrong sign', ({ held }) => ({ held: -held }), '1', ({ held }) => held !== 0],
   ['reference is missing', () => ({ reference: null }), '4', ({ reference }) => reference !== null],
@@ -196,7 +196,7 @@ const POSTING_CHANGES: readonly Change<Posting>[] = [
   ['cycle does not exist', ({ cycleId }) => ({ cycleId: otherTail(cycleId) }), '14'],
   ['id has a time that is a millisecond too late', ({ transactionId: id }) => ({ transactionId: laterId(id) }), '4'],
   [
-    'id is another id of the same instant',
+    'id is a different id with the same time',
     ({ transactionId: id }) => ({ transactionId: otherTail(id) }),
     '134',
     (posting) => isOpening(posting) || isHold(posting) || posting.kind === 'lapse',
@@ -246,7 +246,7 @@ function partChange(change: (part: HoldPart) => Partial<HoldPart>): (hold: Hold)
 }
 
 const HOLD_CHANGES: readonly Change<Hold>[] = [
-  ['id is another id of the same instant', ({ id }) => ({ id: otherTail(id) }), '1'],
+  ['id is a different id with the same time', ({ id }) => ({ id: otherTail(id) }), '1'],
   ['expiry is a millisecond too late', ({ expiresAt }) => ({ expiresAt: expiresAt + 1 }), '1'],
   ['expiry is a millisecond too early', ({ expiresAt }) => ({ expiresAt: expiresAt - 1 }), '1'],
   ['amount is too high by one', partChange(({ amount }) => ({ amount: amount + 1 })), '1'],

@@ -63,8 +63,8 @@ export function* audit(audited: AuditedEndUser, now: Instant): Generator<Finding
 }
 
 /**
- * The audit removes ended cycles from its state when the state has more cycles than this number plus twice the cycles
- * that the previous removal kept. Otherwise, an end user with thousands of ended cycles would be slow to check.
+ * Ended cycles are removed from the audit's state when it contains more cycles than this number plus twice as many as
+ * the previous removal left. Otherwise, checking an end user with thousands of ended cycles would be slow.
  */
 const PRUNED_ABOVE = 32;
 
@@ -224,7 +224,7 @@ const FIELDS: readonly (readonly [field: keyof Cycle, invariant: Invariant])[] =
 ];
 
 /**
- * @param now for cycles that have ended by `now`, `held` is not compared: a store does not update `held` after the end
+ * @param now if the cycle has ended by `now`, `held` is not compared: stores do not update it after the end
  */
 function* differences(expected: Cycle, stored: Cycle, now: Instant): Generator<Fault> {
   for (const [field, invariant] of FIELDS) {

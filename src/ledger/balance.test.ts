@@ -89,10 +89,10 @@ function heldOf(state: EndUserState, at: Instant): number[] {
 
 for (const [when, at, held] of [
   ['a millisecond before it lapses', LAPSE - 1, [10, 5]],
-  ['when it lapses, although the lapse is not stored', LAPSE, [0, 0]],
-  ['after it has lapsed, although the lapse is not stored', LAPSE + 1, [0, 0]],
+  ['when it lapses, even if the lapse is not stored yet', LAPSE, [0, 0]],
+  ['after it has lapsed, even if the lapse is not stored yet', LAPSE + 1, [0, 0]],
 ] as const) {
-  test(`a reader sees ${held[0] === 0 ? 'no credits' : 'the credits'} of a hold as held ${when}`, () => {
+  test(`the credits of a hold ${held[0] === 0 ? 'no longer count' : 'count'} as held ${when}`, () => {
     const parts = [BOUGHT, DAILY].map((each, index) => holding(each, 10 - 5 * index, { until: LAPSE }));
     assert.deepEqual(heldOf(applyAll(stateOf(BOUGHT, DAILY), parts), at), held);
   });

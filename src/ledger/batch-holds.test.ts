@@ -83,7 +83,7 @@ test('a hold can be captured or released in the batch in which it was created', 
   assert.deepEqual(change?.after, stateOf({ ...oneTime({ amount: 10 }), remaining: 0 }));
 });
 
-test('a batch lists the transactions that its refunds refer to, for each end user', () => {
+test('a batch lists, for each end user, the transactions that its refunds refer to', () => {
   const [a, b] = [idAt(NOW, 8), idAt(NOW, 9)];
   const batch = batchOf([refund(a), add(1, BOB), refund(b, 1, BOB), refund(a, 2), capture(a)]);
   assert.deepEqual(batch.references, [
@@ -116,7 +116,7 @@ test('several refunds of one transaction in a batch never return more than was s
   assert.deepEqual(decided.changes[0]?.after, stateOf(BOUGHT));
 });
 
-test('refunds of earlier batches and of the same batch together never exceed the spent amount', () => {
+test('refunds in earlier batches and in the same batch together never exceed the spent amount', () => {
   const spent = SPENT.transactionId;
   const earlier = refunding(SPENT, 20);
   const given = { referenced: referencedFor(0, { postings: [SPENT], refunds: [earlier] }) };
@@ -137,7 +137,7 @@ test('refunds of one transaction do not reduce the refundable credits of another
   assert.deepEqual(outcomes(decided), ['accepted', 'accepted', 'RefundTooLarge']);
 });
 
-test('a refund of a transaction of another end user is refused: the transaction is not found', () => {
+test("a refund of another end user's transaction is refused with `TransactionNotFound`", () => {
   const given = { referenced: referencedFor(0, { postings: [SPENT], refunds: [] }) };
   const commands = [refund(SPENT.transactionId), refund(SPENT.transactionId, null, BOB)];
   assert.deepEqual(outcomes(decideAll(commands, [AFTER, AFTER], given)), ['accepted', 'TransactionNotFound']);

@@ -1,4 +1,5 @@
-// A batch decides its commands in order, independently for each end user, and applies a limited number of due renewals.
+// The commands of a batch are decided in order, independently for each end user. A batch applies a limited number of
+// due renewals.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -87,7 +88,7 @@ test('later commands of a batch see the effects of earlier ones', () => {
   assert.deepEqual(decided.outcomes[3], { refused: 'InsufficientFunds', requested: 3, available: 2 });
 });
 
-test('starts and stops of an end user within one batch are decided in the order of the commands', () => {
+test('commands in one batch that start and stop the cycles of an end user are decided in order', () => {
   const stop = stopCycle();
   const decided = decideAll([start(ADA), start(ADA), start(ADA, 'replace'), stop, stop, start(ADA)], [NONE]);
   assert.deepEqual(outcomes(decided), [
@@ -115,7 +116,7 @@ test('the transaction ids of a batch ascend in the order of its commands', () =>
   assert.deepEqual(ids, [[idAt(NOW, 2), idAt(NOW, 4)], [idAt(NOW, 3)]]);
 });
 
-test('a refusal has no effect on other commands of its batch, of the same end user or of others', () => {
+test('a refusal has no effect on other commands of its batch, whether for the same end user or for others', () => {
   const commands = [add(ADA, 5), subtract(ADA, 6), subtract(BOB, 1), add(BOB, 3), stopCycle(), subtract(ADA, 5)];
   const decided = decideAll(commands, [NONE, NONE]);
   const refusals = ['accepted', 'InsufficientFunds', 'InsufficientFunds', 'accepted', 'CycleNotFound', 'accepted'];
@@ -213,7 +214,7 @@ test('an end user with postponed commands does not delay the others in the batch
   ]);
 });
 
-test('the end users of a batch share its limit of renewals, in the order of the commands', () => {
+test('the end users of a batch share its limit on renewals, in the order of the commands', () => {
   const states = [3, 2, 1, 0].map((days) => stateOf(daily(days)));
   const decided = decideAll([add(ADA, 1), add(BOB, 1), add(CAT, 1), add({ ...ADA, account: 3 }, 1)], states, 4);
   assert.deepEqual(outcomes(decided), ['accepted', null, null, 'accepted']);
@@ -241,7 +242,7 @@ test('deciding a batch fails an assertion unless one state is loaded for each en
   assert.throws(() => decideAll([add(ADA, 1)], [NONE, NONE]), { name: 'AssertionError' });
 });
 
-test('any command of an end user with two active recurring cycles violates invariant 3', () => {
+test('any command for an end user with two active recurring cycles violates invariant 3', () => {
   const two = stateOf(daily(0), oneTime({}, 2), recurring({}, 3));
   for (const command of [subtract(ADA, 1), add(ADA, 1), start(ADA), start(ADA, 'replace'), stopCycle(), settling()])
     assert.throws(() => decideAll([command], [two]), { invariant: 3 });

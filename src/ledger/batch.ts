@@ -1,5 +1,5 @@
-// Decides a batch of commands in order: later commands see the effects of earlier commands. Deciding is pure, so a
-// store can decide a batch again when it retries a transaction.
+// Decides the outcomes of a batch of commands, in order: later commands see the effects of earlier ones. Deciding has
+// no side effects, so a store can decide a batch again when it retries a transaction.
 
 import assert from 'node:assert/strict';
 import { applyAll } from './apply.ts';
@@ -97,7 +97,7 @@ export interface LoadedBatch {
   readonly states: readonly EndUserState[];
   /** The stored idempotency records of the keys in the batch. */
   readonly records: IdempotencyRecords;
-  /** Those transactions of `batch.references` that exist, by `referenceName`. */
+  /** The transactions in `batch.references` that exist, by `referenceName`. */
   readonly referenced: ReadonlyMap<string, Referenced>;
 }
 

@@ -1,5 +1,5 @@
-// Scheduled plans begin at the end of the current period. The tests send requests in every order, before, at and after
-// that end.
+// Scheduled plans begin at the end of the current period. The tests send requests in every order, before the end of a
+// period, at its end, and after it.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -191,7 +191,7 @@ test('a stop after a change of plan stops the new cycle, never the old cycle', (
 });
 
 for (const days of [1, 2, 4, 7, 8, 3_000]) {
-  test(`after ${days} days of downtime, a change of plan and the later renewals give the same result as settling one by one`, () => {
+  test(`after ${days} days of downtime, settling a change of plan and the later renewals at once gives the same result as one by one`, () => {
     const ledger = withDaily();
     ledger.accept(later(10, { rolloverMax: 15 }));
     const { state } = ledger;
@@ -282,7 +282,7 @@ const SCHEDULES = TIMES.flatMap((first) =>
 
 for (const [first, one] of COMMANDS) {
   for (const [second, two] of COMMANDS) {
-    test(`the requests to ${first}, to ${second}, and any third one have the documented effect before, at and after the end of a period`, () => {
+    test(`the requests to ${first}, to ${second}, and any third request have the documented effect before, at and after the end of a period`, () => {
       for (const [third, three] of COMMANDS) for (const times of SCHEDULES) check([one, two, three], times, third);
     });
   }
@@ -346,7 +346,7 @@ test('each scheduled plan begins as a cycle with its own id, even if the same pl
   assertSound(ledger);
 });
 
-test('a reader sees cycles in burn order if a scheduled plan is due', () => {
+test('cycles are read in burn order even if a scheduled plan is due', () => {
   const ledger = withDaily();
   ledger.accept(later(7));
   ledger.now = END - 1;

@@ -322,8 +322,8 @@ const UNREADABLE: readonly (readonly [what: string, change: Partial<Cycle>, inva
   ['with more held credits than remain', { held: 41 }, 1],
   ['that ends a millisecond late', { end: END + 1 }, 4],
   ['that ends when it starts', { end: NOW, ...valid(0) }, 4],
-  ['whose plan is not readable', { plan: planOfText('100/31') }, 4],
-  ['whose scheduled plan is not readable', { next: { ...NEXT, plan: planOfText('100/31') } }, 4],
+  ['whose plan text is invalid', { plan: planOfText('100/31') }, 4],
+  ['whose scheduled plan text is invalid', { next: { ...NEXT, plan: planOfText('100/31') } }, 4],
   ['whose scheduled plan has no credits', { next: { ...NEXT, plan: planOfText('0/31d') } }, 4],
 ];
 

@@ -95,7 +95,7 @@ test('a cycle with the maximum validity ends at the last instant of the year 999
   assert.equal(outcome.cycle?.end, INSTANT_MAX);
 });
 
-test('a start while a cycle is active is refused with the active cycle in the outcome, and changes nothing', () => {
+test('starting a cycle while one is active is refused with the active cycle in the outcome, and changes nothing', () => {
   const active = cycle(1);
   assertUnchanged(start([bought(3), active]), { refused: 'CycleAlreadyActive', cycle: active });
 });
@@ -105,7 +105,7 @@ test('a cycle is active until a millisecond before its end', () => {
   assert.equal(start([active], {}, active.end - 1).outcome.refused, 'CycleAlreadyActive');
 });
 
-test('a start that is too large while a cycle is active is refused because of the active cycle', () => {
+test('a cycle start that is too large is refused with `CycleAlreadyActive` while another cycle is active', () => {
   assert.equal(start([cycle(1)], { amount: AMOUNT_MAX }).outcome.refused, 'CycleAlreadyActive');
 });
 
@@ -130,7 +130,7 @@ const ROOMS: readonly (readonly [why: string, cycles: readonly Cycle[], availabl
 ];
 
 for (const [why, cycles, available] of ROOMS) {
-  test(`a start may raise a balance to 2^53−1 and no higher: ${why}`, () => {
+  test(`a cycle start may raise a balance to 2^53−1 and no higher: ${why}`, () => {
     const started = start(cycles, { amount: available, validityDays: 31, onActive: 'replace' });
     assert.equal(started.outcome.refused, null);
     if (available === AMOUNT_MAX) return;
@@ -141,7 +141,7 @@ for (const [why, cycles, available] of ROOMS) {
 }
 
 for (const amount of [0, -1, 0.5]) {
-  test(`a start with ${amount} credits, which the API rejects, fails an assertion`, () => {
+  test(`a cycle start with ${amount} credits, which the API rejects, fails an assertion`, () => {
     assert.throws(() => start([], { amount }), { name: 'AssertionError' });
   });
 }
@@ -154,7 +154,7 @@ test('a stop cancels the active cycle, does not change its credits, and makes a 
   assert.deepEqual(cyclesAfter([added, old], decision), [added, canceled]);
 });
 
-test('a stop after a renewal cancels the current period', () => {
+test('a stop after a renewal cancels the cycle in its current period', () => {
   const running = periodAfter(cycle(40), 1);
   const { outcome, postings } = stop([running]);
   assert.deepEqual(outcome, stoppedAs({ ...running, status: 'canceled' as const }));
@@ -176,7 +176,7 @@ test('stopping again returns the same canceled cycle with its current remaining 
   assertUnchanged(stop([spent]), stoppedAs(spent, null));
 });
 
-test('a stop finds a canceled cycle until a millisecond before its end', () => {
+test('a repeated stop returns the canceled cycle until a millisecond before its end', () => {
   const cycles = [CANCELED];
   assertUnchanged(stop(cycles, CANCELED.end - 1), stoppedAs(CANCELED, null));
   assertUnchanged(stop(cycles, CANCELED.end), NOT_FOUND);
@@ -199,7 +199,7 @@ for (const [what, cycles] of WITHOUT) {
   test(`${what} has no cycle to stop`, () => assertUnchanged(stop(cycles), NOT_FOUND));
 }
 
-test('a stop finds the active cycle, not the older cycle that it superseded', () => {
+test('a stop cancels the active cycle, not an older cycle that is superseded', () => {
   const old = cycle(3, { status: 'superseded', validityDays: 90 });
   const active = cycle(1);
   const decision = stop([old, active]);
@@ -224,7 +224,7 @@ test('stopping again returns the last stopped cycle until it ends, and never an 
   for (const now of [newer.end, older.end - 1]) assert.deepEqual(run(stopCycle(), now, 5), NOT_FOUND);
 });
 
-test('a stop never finds a replaced cycle, even after its replacement has been stopped and has ended', () => {
+test('a repeated stop never returns a replaced cycle, even after the replacement was stopped and has ended', () => {
   const old = cycle(1, { validityDays: 90 });
   const replaced = cyclesAfter([old], start([old], { onActive: 'replace' }));
   const stopped = applyAll(stateOf(...replaced), stop(replaced, NOW + 1).postings).cycles;

@@ -1,4 +1,4 @@
-// Decides commands that start, replace or stop a recurring cycle, or schedule a plan.
+// Decides the outcome of commands that start, replace or stop a recurring cycle, or schedule a plan.
 
 import assert from 'node:assert/strict';
 import type { StartCycle, StopCycle } from './command.ts';

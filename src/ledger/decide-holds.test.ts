@@ -119,7 +119,7 @@ test('a release returns all held credits to the cycles that they came from', () 
   assert.deepEqual(balanceOf(ledger), [20, 0]);
 });
 
-test('a capture or a release of a closed or unknown hold is refused: the hold is not found', () => {
+test('a capture or a release of a closed or unknown hold is refused with `HoldNotFound`', () => {
   const ledger = ledgerOfTwoCycles();
   const [first, second] = [held(ledger, 5), held(ledger, 5)];
   ledger.run(capture(first));
@@ -147,7 +147,7 @@ for (const [name, before, status] of [
   });
 }
 
-test('a lapse that was due while Scrip was not running has the instant at which the hold expired', () => {
+test('a lapse that was due while Scrip was not running is recorded at the instant at which the hold expired', () => {
   const ledger = ledgerOfTwoCycles();
   held(ledger, 15, 60);
   ledger.now += 5 * DAY_MS;

@@ -1,4 +1,4 @@
-// Decides holds, captures and releases.
+// Decides the outcome of holds, captures and releases.
 
 import assert from 'node:assert/strict';
 import { activeBalance } from './balance.ts';
@@ -44,8 +44,8 @@ export function hold(state: EndUserState, command: HoldCommand, moment: Moment):
 }
 
 /**
- * A hold that outlasts the current period keeps credits that would otherwise expire at the renewal. With these credits,
- * the end user must not have more than 2^53−1 credits after the renewal.
+ * A hold that outlasts the current period keeps credits that would otherwise expire at the renewal. Including these
+ * credits, the end user must not have more than 2^53−1 credits after the renewal.
  */
 function refuseWithoutRoom(state: EndUserState, draws: readonly Draw[], expiresAt: Instant): Refusal | null {
   const renewing = state.cycles.find(renews);

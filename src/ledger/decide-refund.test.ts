@@ -69,7 +69,7 @@ test('a refund of more than the remaining refundable credits of a subtraction is
   ledger.accept(refund(spent, 5));
 });
 
-test('refunded credits of a cycle that has ended are expired and do not raise the balance', () => {
+test('refunded credits of a cycle that has ended count as expired and do not raise the balance', () => {
   const ledger = ledgerOfThreeCycles();
   const spent = spend(ledger, 25);
   ledger.now = NOW + DAY_MS;
@@ -122,7 +122,7 @@ test('a refund of a capture also returns credits that the capture spent beyond t
   });
 });
 
-test('only subtractions and captures can be refunded, and an unknown transaction is not found', () => {
+test('a refund of a transaction that is unknown, or is neither a subtraction nor a capture, is refused', () => {
   const ledger = ledgerOfThreeCycles();
   const spent = spend(ledger, 5);
   const refunded = ledger.transact(refund(spent, 1));

@@ -1,4 +1,4 @@
-// Decides refunds, which return credits of a subtraction or a capture to the cycles that they came from.
+// Decides the outcome of refunds, which return credits of a subtraction or a capture to the cycles that they came from.
 
 import type { Amount } from './amount.ts';
 import type { Refund } from './command.ts';
@@ -31,8 +31,8 @@ export function refundableIn(referenced: Referenced, { cycleId, period }: Postin
 }
 
 /**
- * The periods from which the transaction spent credits, in reverse order of the spending, each with the number of
- * credits that can still be refunded to it.
+ * The periods from which the transaction spent credits, the last one first, each with the number of credits that can
+ * still be refunded to it.
  */
 function refundablePeriods({ postings, refunds }: Referenced): readonly Refundable[] {
   const refunded = new Map<string, Amount>();

@@ -1,4 +1,4 @@
-// Routes with which owners manage the members and invitations of their account.
+// Routes that let owners manage the members and invitations of their account.
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { ROLES, type Role } from '../../accounts/membership.ts';

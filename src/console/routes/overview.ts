@@ -1,4 +1,4 @@
-// The overview page: the credits of a period, for all actors or for one actor.
+// The overview page: the totals of a period, for all actors or for one actor.
 
 import { DAY_MS, type Instant } from '../../ledger/instant.ts';
 import type { ConsoleContext } from '../console-context.ts';
@@ -31,8 +31,8 @@ export function overviewRoutes(on: On, context: ConsoleContext): void {
 }
 
 /**
- * Returns the length of a period in days. Today is the last day of each period, and the current month is the last of 12
- * months.
+ * Returns the length of a period in days. Every period ends with today; `12m` begins with the first day of the month 11
+ * months ago.
  */
 function daysOf(period: Period, now: Instant): number {
   if (period !== '12m') return Number(period);

@@ -1,4 +1,4 @@
-// Routes with which a user resets a forgotten password by a mailed link.
+// Routes that let a user reset a forgotten password through an emailed link.
 
 import type { ConsoleContext } from '../console-context.ts';
 import { EMAIL_ERROR, normalizedEmail, passwordError } from '../identity/credential-rules.ts';

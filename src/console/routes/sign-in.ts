@@ -10,7 +10,7 @@ import { formField, noticeOf, redirectTo, sendPage } from '../request-reply.ts';
 import { clearCookie, setCookie } from '../session-cookie.ts';
 
 /**
- * Maximum length of an email address and a password together. Longer input cannot be valid. It is refused without
+ * Maximum length of an email address and a password together. Longer input cannot be valid, so Scrip refuses it without
  * computing a password hash.
  */
 export const CREDENTIALS_CHARACTERS_MAX = 1_000;
@@ -54,7 +54,7 @@ export function signInRoutes(on: On, context: ConsoleContext): void {
  * Calls `attempt`, which checks a password, unless there were too many attempts to sign in.
  *
  * @param attempt resolves to null if the password is wrong
- * @returns undefined if there were too many attempts; the response has then been sent
+ * @returns undefined if there were too many attempts: the response has already been sent
  */
 export async function attemptPassword<Result>(
   context: ConsoleContext,

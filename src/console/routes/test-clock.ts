@@ -1,4 +1,4 @@
-// Routes with which members move the test clock. On a ledger without a test clock, they return 404.
+// Routes that let members move the test clock. On a ledger without a test clock, these routes return 404.
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { NO_TEST_CLOCK } from '../../http/problems.ts';
@@ -12,7 +12,7 @@ import { type FieldReading, readDays, readInstant } from './form-input.ts';
 
 const NOTICES = { moved: 'Test clock moved.' } as const;
 
-/** After the form is sent, the browser may return only to pages of the console and to the API reference. */
+/** After the form is sent, the browser may return only to console pages and to the API reference. */
 const BACK = /^\/(?:console|docs)(?:[/?][!-~]*)?$/;
 
 const NOT_FORWARD = 'The test clock can move only forward, and not beyond the year 9999.';

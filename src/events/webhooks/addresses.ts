@@ -1,20 +1,20 @@
-// Decides to which URLs and IP addresses webhooks may be sent. URLs come from customers. Without this check, a customer
-// could reach services inside the network of the operator. A host name may resolve to another address at any time, so
-// request.ts checks the addresses of the host for each new connection.
+// Decides which URLs and IP addresses webhooks may be sent to. URLs come from customers. Without this check, a customer
+// could reach services inside the operator's network. A host name may resolve to another address at any time, so
+// request.ts checks the host's addresses for each new connection.
 
 import ipaddr from 'ipaddr.js';
 
 export interface AddressRules {
   /** Whether private and loopback addresses are allowed. */
   readonly allowPrivate: boolean;
-  /** Whether loopback addresses are allowed. They need no TLS. */
+  /** Whether loopback addresses are allowed, which need no TLS. */
   readonly allowLoopback: boolean;
 }
 
 export const URL_CHARACTERS_MAX = 2_048;
 const LOOPBACK_NAME = /^(?:.+\.)?localhost\.?$/i;
 /**
- * Other special ranges, except loopback, are never allowed. For example, cloud providers serve credentials at
+ * Special ranges other than these and loopback are never allowed. For example, cloud providers serve credentials at
  * link-local addresses.
  */
 const PRIVATE_RANGES = new Set(['private', 'uniqueLocal', 'carrierGradeNat']);

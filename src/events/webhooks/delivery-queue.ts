@@ -1,5 +1,5 @@
 // The queue of events for one endpoint, in memory. The events of an end user are delivered one at a time and in order,
-// so only the head of each end user, which is its first event, can be sent.
+// so only the first event of each end user, called the head, can be sent.
 //
 //   logged:  waiting → sending → done
 //                         ↓ failed: it waits for a retry; it and the later events of the end user are stored in
@@ -14,7 +14,9 @@ export interface QueuedEvent {
   readonly id: string;
   readonly type: string;
   readonly endUserId: string;
-  /** When the event happened. For events from webhook_pending: the time of the first attempt, null before it. */
+  /**
+   * When the event happened. For events from webhook_pending: the time of the first attempt, or null if there was none.
+   */
   readonly at: Instant | null;
   /** Null if the event is stored in webhook_pending. The sender then reads the body from webhook_pending. */
   body: string | null;

@@ -1,5 +1,5 @@
-// Reads and writes the database for the webhook senders of this process. The changes of all senders are written in one
-// transaction each second, since each transaction on SQLite blocks the main thread.
+// Reads and writes the database for the webhook senders of this process. Each second, one transaction stores the
+// changes of all senders, since each transaction on SQLite blocks the main thread.
 
 import { setImmediate } from 'node:timers/promises';
 import type { Instant } from '../../ledger/instant.ts';
@@ -38,7 +38,7 @@ export interface EndpointChanges {
   readonly isDue: boolean;
   /** Why to pause the endpoint, as a sentence; null if the endpoint is not to be paused. */
   readonly pausedBecause: string | null;
-  /** Whether the lease ends. */
+  /** Whether to end the lease. */
   readonly isReleased: boolean;
 }
 
@@ -50,7 +50,7 @@ export type StoredChanges = ReadonlyMap<number, number | null>;
 
 const PENDING_PER_READ = 500;
 const PLACES_PER_STATEMENT = 500;
-/** On SQLite, writing this many deliveries blocks the main thread for some milliseconds. */
+/** On SQLite, writing this many deliveries blocks the main thread for a few milliseconds. */
 const DELIVERIES_PER_TRANSACTION = 100;
 const DELETED_MAX = 100;
 

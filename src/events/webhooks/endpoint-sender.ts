@@ -2,11 +2,12 @@
 // the changes of all senders.
 //
 //   sending ⇄ down (5 failures in a row: reads no more events and tries one event at a time)
-//      ↓ drain(): a change by a user, a pause, or the process stops; abandon(): a lost lease or a removed endpoint
+//      ↓ drain(): the endpoint is changed or paused, or the process stops
+//      ↓ abandon(): the lease is lost, or the endpoint is removed
 //   draining → idle, when no request is in flight; then the sender is discarded
 //
-// The stored position moves past an event only if the event is delivered, given up, or stored as pending. A crash
-// therefore loses no event, but some events are delivered again.
+// The stored position moves past an event only after Scrip has delivered the event, has stopped retrying it, or has
+// stored it as pending. A crash therefore loses no event, but some events are delivered again.
 
 import { setImmediate } from 'node:timers/promises';
 import type { Instant } from '../../ledger/instant.ts';
@@ -18,7 +19,7 @@ import type { RequestResult, SendRequest } from './request.ts';
 import type { SendingGate } from './sending-gate.ts';
 import { signatureHeaders } from './signature.ts';
 
-/** The fields of an endpoint that a sender uses. After a change of the endpoint, a new sender replaces the old one. */
+/** The fields of an endpoint that a sender uses. After a change to the endpoint, a new sender replaces the old one. */
 export interface LeasedEndpoint {
   readonly id: number;
   readonly account: number;

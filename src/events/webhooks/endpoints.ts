@@ -1,4 +1,4 @@
-// Manages webhook endpoints, for the console and the command line. Each change of an endpoint increases its revision,
+// Manages webhook endpoints, for the console and the command line. Each change to an endpoint increases its revision,
 // which webhook-job.ts reads every second.
 
 import { randomBytes } from 'node:crypto';
@@ -56,7 +56,7 @@ export const ENDPOINTS_MAX = 20;
 /** The largest ID that both stores can hold. */
 const ID_MAX = 2 ** 31 - 1;
 export const RESENT_MAX = 10_000;
-/** On SQLite, a transaction with this many events blocks the main thread for some milliseconds. */
+/** On SQLite, a transaction with this many events blocks the main thread for a few milliseconds. */
 const RESENT_PER_TRANSACTION = 100;
 /** How long webhooks are signed with both secrets after a rotation. */
 const PREVIOUS_SECRET_MS = 24 * HOUR_MS;
@@ -155,7 +155,11 @@ export class Endpoints {
     });
   }
 
-  /** For 24 hours, both secrets sign each webhook. @returns the new secret; null if there is no such endpoint */
+  /**
+   * Creates a new secret. For 24 hours, webhooks are signed with both the old and the new secret.
+   *
+   * @returns the new secret; null if there is no such endpoint
+   */
   async rotate(account: number | null, id: number): Promise<string | null> {
     const secret = newSecret();
     const isRotated = await this.#change(account, id, async (queries) => {

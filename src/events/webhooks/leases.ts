@@ -1,6 +1,6 @@
-// Decides to which webhook endpoints this process delivers. Several processes can serve one PostgreSQL ledger, and each
-// endpoint is leased to one of them. A lease ends after some seconds, by the clock of the database, unless the process
-// renews it. The endpoints of a killed process therefore become free.
+// Decides which webhook endpoints this process delivers to. Several processes can serve one PostgreSQL ledger, and each
+// endpoint is leased to one of them. A lease expires after a few seconds unless the process renews it, so the endpoints
+// of a killed process become free. The database's clock determines when a lease expires.
 
 import { sql } from 'kysely';
 import type { Instant } from '../../ledger/instant.ts';
@@ -11,7 +11,7 @@ import { typesOf } from './endpoints.ts';
 export interface LeaseTerms {
   readonly leaseMs: number;
   readonly renewMs: number;
-  /** A sender stops this long after the latest renewal of its lease, by the clock of this process. */
+  /** A sender stops this long after its lease was last renewed, by this process's clock. */
   readonly safeMs: number;
 }
 

@@ -1,4 +1,4 @@
-// Sends webhooks by HTTP. Endpoints belong to customers, so they are not trusted: the address is checked when the
+// Sends webhooks over HTTP. Endpoints belong to customers, so they are not trusted: the address is checked when the
 // connection is made, no redirect is followed, and the duration of an attempt and the size of the response are bounded.
 
 import { lookup } from 'node:dns/promises';

@@ -1,4 +1,4 @@
-// The retry schedule of failed deliveries: Scrip retries for about three days, as Standard Webhooks recommends. Jitter
+// The retry schedule for failed deliveries: Scrip retries for about three days, as Standard Webhooks recommends. Jitter
 // spreads the retries of many events over time.
 
 import { HOUR_MS } from '../../ledger/instant.ts';

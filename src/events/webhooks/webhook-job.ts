@@ -29,7 +29,7 @@ export interface WebhookOptions {
   readonly events: Pick<EventLog, 'page' | 'positionBefore'>;
   readonly secrets: Pick<SecretBox, 'open'>;
   readonly rules: AddressRules;
-  /** The machine's time, even if the ledger has a test clock: receivers compare it with their own clocks. */
+  /** The machine's time, even if the ledger has a test clock: receivers check timestamps against their own clocks. */
   readonly now: () => number;
   readonly logger: WebhookLogger;
   readonly userAgent: string;
@@ -41,7 +41,7 @@ export interface WebhookOptions {
   readonly retryDelay?: (failures: number) => number | null;
 }
 
-/** In each round, at most this many steps delete old deliveries. */
+/** Maximum number of steps per round that delete old deliveries. */
 const CLEANING_STEPS = 10;
 /** The minimum time between two log lines about failures. */
 const TROUBLE_MS = 60_000;
@@ -62,9 +62,9 @@ export class WebhookJob {
   readonly #requests: WebhookRequests;
   readonly #job: IntervalJob;
   readonly #senders = new Map<number, EndpointSender>();
-  /** The time at which each lease was taken or renewed, by the id of the endpoint; measured with `performance.now`. */
+  /** Maps the id of each leased endpoint to the time (`performance.now`) at which its lease was taken or renewed. */
   readonly #leasedAt = new Map<number, number>();
-  /** The revisions of endpoints whose secret cannot be decrypted, by the id of the endpoint. */
+  /** Maps the id of each endpoint whose secret cannot be decrypted to its revision. */
   readonly #unusable = new Map<number, number>();
   #renewedAt = 0;
   #troubleAt = Number.NEGATIVE_INFINITY;

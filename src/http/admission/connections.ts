@@ -1,7 +1,7 @@
 // Manages the client connections: limits their number, processes their requests in order, and disconnects clients that
 // do not read their responses.
 //
-// Requests of one connection are processed one at a time. A pipelined read therefore sees the write before it, a write
+// Requests on a connection are processed one at a time. A pipelined read therefore sees the write before it, a write
 // does not overtake the read before it (RFC 9112, section 9.3.2), and one socket cannot start thousands of handlers:
 //
 //   arrives ──▶ begun ──▶ answered ──▶ the next one begins, in the next turn of the event loop
@@ -61,7 +61,7 @@ export class Connections {
     connection.answerMalformed = answer;
     if (connection.pipelined.length > 0) return;
     const { begun } = connection;
-    // A request that contains the malformed bytes never becomes complete: do not wait for its response.
+    // If the malformed bytes are part of a request, the request never completes: do not wait for its response.
     if (begun === null || begun.writableFinished || !begun.req.complete) answer();
     else this.#whenAnswered(connection);
   }

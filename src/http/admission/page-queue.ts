@@ -16,7 +16,7 @@ export class PageQueue {
   #reading = 0;
 
   /**
-   * @param requester the connection of the client; null if the page is read even after the client disconnects
+   * @param requester the connection of the client; null to read the page even if the client disconnects
    * @throws CANCELED if the client disconnects before the read begins, or the error of `read`
    */
   async read<Page>(account: number, requester: Requester | null, read: () => Promise<Page>): Promise<Page> {

@@ -4,8 +4,8 @@
 //
 // It contains the id of the last transaction of the page, so it is valid on every store and after a restart. The id of
 // a renewal is the same before and after Scrip stores the renewal. The checksum also covers the account, the end user
-// and the filters of the list. It detects mistakes. It does not prevent forgery, but a forged cursor gives no access to
-// other accounts.
+// and the filters of the list. The checksum detects mistakes, such as a cursor of another list. It does not prevent
+// forgery, but a forged cursor gives no access to other accounts.
 
 import { createHash } from 'node:crypto';
 import type { EndUserKey } from '../../ledger/command.ts';

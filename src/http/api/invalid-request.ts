@@ -1,4 +1,4 @@
-// Converts Fastify's errors about invalid requests to problems of the API.
+// Converts Fastify's errors about invalid requests to API problems.
 
 import type { FastifyError, FastifyRequest } from 'fastify';
 import { FIELD_ERRORS_MAX } from '../limits.ts';

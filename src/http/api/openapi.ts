@@ -7,7 +7,7 @@ import { WEBHOOKS } from './calls/webhooks.ts';
 
 export interface Described {
   readonly version: string;
-  /** The origin of Scrip for clients; if null or absent, the server URLs are relative to the URL of the document. */
+  /** The origin at which clients reach Scrip. If null or absent, server URLs are relative to the document's URL. */
   readonly publicUrl?: string | null;
 }
 

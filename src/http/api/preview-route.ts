@@ -1,4 +1,4 @@
-// Previews a change of plan: decides a `/start-cycle` command without storing the outcome.
+// Previews a change of plan: determines the outcome of a `/start-cycle` command without storing anything.
 
 import type { FastifyInstance } from 'fastify';
 import { type Preview, previewOf } from '../../ledger/preview.ts';

@@ -7,7 +7,7 @@ import { invalidFields, pointerTo } from '../problems.ts';
 /** The fields of a request before they are validated. */
 type Fields = Readonly<Record<string, unknown>>;
 
-/** The names of the fields that are converted from text, by type. */
+/** The names of the fields to convert from text, grouped by type. */
 interface Typed {
   readonly integers?: readonly string[];
   readonly booleans?: readonly string[];

@@ -46,8 +46,8 @@ export function recordedSource(
 }
 
 /**
- * Never yields lapses together with renewals or changes of plan, so their order does not matter: `kinds` contains only
- * the requested kind, or all listed kinds, and lapses are not listed.
+ * `kinds` is either the one requested kind, or the kinds of a plain list, which contains no lapses. Therefore, lapses
+ * are never mixed with renewals or changes of plan, and their relative order does not matter.
  */
 function* dueEntries(state: EndUserState, now: Instant, kinds: readonly PostingKind[]): Generator<RecordedEntry> {
   const terms = new Map(state.cycles.map(({ id, type, plan }) => [id, { type, plan }]));

@@ -1,7 +1,7 @@
 // Builds and sends responses. Timestamps are in UTC with milliseconds and end in `Z`, except `created_at` of a cycle
 // object, which has no suffix. Objects that are sent often are built without JSON.stringify: UUIDs and timestamps need
-// no escapes. Large documents are sent in pieces. This limits memory use, and shows whether a client reads slowly or
-// not at all.
+// no escapes. Large documents are sent in pieces, which limits memory use, and distinguishes a client that reads slowly
+// from one that does not read at all.
 
 import { Readable } from 'node:stream';
 import type { FastifyReply } from 'fastify';
@@ -18,7 +18,7 @@ import { LARGE_ANSWER_BYTES } from '../limits.ts';
 import { sendProblem } from '../problem-reply.ts';
 import type { CycleObject } from './calls/cycles.ts';
 
-/** The memory that a streamed list takes: one page, and the buffer of the socket. */
+/** The memory that a streamed list takes: one page, and the socket's buffer. */
 export const STREAM_BYTES = 2 * LARGE_ANSWER_BYTES;
 
 export function sendJson(reply: FastifyReply, document: string | Readable): void {
@@ -175,8 +175,8 @@ export function transactionText({ id, amount, createdAt, expiresAt }: Transactio
 }
 
 /**
- * Caches the text of dates, by day since 1970. The transactions of a list usually fall on a few days, and `toISOString`
- * takes six times as long as formatting with a cached date.
+ * Caches formatted dates. The keys are days since 1970. The transactions of a list usually fall on a few days, and
+ * `toISOString` takes six times as long as formatting with a cached date.
  */
 const dates = new Map<number, string>();
 const DATES_MAX = 4_096;

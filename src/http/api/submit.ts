@@ -29,8 +29,7 @@ function noteOf({ note = null }: WriteBody): Note | null {
 }
 
 /**
- * Returns the error for forbidden characters in a note, or in the filter of a list by note. The schema limits the
- * length.
+ * Returns the error for forbidden characters in a note or in the filter by note. The schema limits the length.
  */
 export function invalidNote(): InvalidRequest {
   const message = `must have 1 to ${NOTE_LENGTH_MAX} characters, without U+0000 or unpaired surrogates`;
@@ -41,8 +40,8 @@ export function invalidNote(): InvalidRequest {
 const IDEMPOTENCY_KEY = /^[\x20-\x7e]+$/;
 
 /**
- * Node.js joins two `Idempotency-Key` headers with this separator. `headersDistinct` copies all headers, so Scrip reads
- * it only if the separator occurs.
+ * Node.js joins two `Idempotency-Key` headers with this separator. Scrip reads `headersDistinct`, which copies all
+ * headers, only if the separator occurs.
  */
 const JOINED_BY = ', ';
 
@@ -86,7 +85,7 @@ export function submit<Asked extends WriteCommand>(
   commit.submit(command, answer, connectionOf(request.raw.socket));
 }
 
-/** Logs the request id for `Internal`, whose text refers to it. The reason of a fault is logged once, by service.ts. */
+/** For `Internal`, logs the request id that the response contains. service.ts logs the reason for a fault once. */
 function sendFault(reply: FastifyReply, code: FaultCode): void {
   if (code === 'Internal') reply.log.error({ fault: code, request_id: reply.request.id }, 'a write failed');
   sendProblem(reply, code);

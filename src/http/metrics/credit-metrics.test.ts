@@ -79,7 +79,7 @@ test('a capture is counted with the credits that it spent, and a refund with the
   assert.deepEqual(await samplesOf(registry), seriesOf('1', '1', { capture: 32, refund: 20 }));
 });
 
-test('the credits of a plan that is only scheduled are not counted, and those of a plan that starts at once are', async () => {
+test('the credits of a plan are counted if it starts at once, but not if it is only scheduled', async () => {
   const registry = new Registry();
   const metrics = new CreditMetrics(registry);
   const ledger = new MemoryLedger();

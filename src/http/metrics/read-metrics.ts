@@ -32,7 +32,7 @@ export class ReadMetrics {
     });
   }
 
-  /** @param read returns the counts since the process started, by the value of the label */
+  /** @param read returns the counts since the process started, by label value */
   counters({ name, help, label }: Labeled, read: () => Readonly<Record<string, number>>): void {
     new Counter({
       name,

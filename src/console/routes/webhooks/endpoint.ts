@@ -1,4 +1,4 @@
-// Routes for the page of a webhook endpoint: its settings, its deliveries, and sending events again.
+// Routes for a webhook endpoint's page: its settings, its deliveries, and the form that resends events.
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Delivery } from '../../../events/webhooks/deliveries.ts';

@@ -1,4 +1,4 @@
-// The calls about holds.
+// The calls that create, capture, release and list holds.
 
 import Type, { type Static } from 'typebox';
 import { HOLD_SECONDS_DEFAULT, HOLD_SECONDS_MAX } from '../../../ledger/hold.ts';

@@ -17,8 +17,8 @@ const INVALID_FIELDS = [
 ];
 
 /**
- * The kind of command that is refused in the example of `InsufficientFunds`, by the response component of the
- * operation. For components that are not listed, the kind is `subtract`.
+ * Maps the response component of an operation to the kind of command that its example of `InsufficientFunds` refuses.
+ * For components that are not listed, the kind is `subtract`.
  */
 const SPENDING: Readonly<Record<string, WriteCommand['kind']>> = { Hold: 'hold', Capture: 'capture' };
 
