@@ -2,7 +2,7 @@
 // Entry point of the package. An older version of Node.js would fail with a misleading stack trace, so the version is
 // checked before the other imports.
 //
-// Compiled code is cached in the folder of the program: in a shared temporary folder, other users could plant code that
+// Compiled code is cached in the program's folder: in a shared temporary folder, other users could plant code that
 // Scrip would run. Without the cache, Scrip takes 50% longer to start.
 
 import module from 'node:module';

@@ -46,7 +46,7 @@ export interface ServiceOptions {
   readonly limits?: Partial<ServerLimits>;
 }
 
-/** @throws CannotOpen, or the error of `listen`, for example if the address is in use */
+/** @throws CannotOpen, or the error from `listen`, for example if the address is in use */
 export async function startService(
   config: Config,
   { log = pino.destination(2), wall, limits = {} }: ServiceOptions = {},

@@ -1,5 +1,5 @@
-// Decides a command from the settled state of its end user. The decision depends only on the arguments, so every store
-// and every retry makes the same decision.
+// Decides the outcome of a command, given the settled state of its end user. The decision depends only on the
+// arguments, so every store and every retry makes the same decision.
 
 import assert from 'node:assert/strict';
 import { activeBalance } from './balance.ts';

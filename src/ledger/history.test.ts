@@ -79,7 +79,7 @@ const DAILY = [0, () => startCycle(50, { validityDays: 1 })] as const;
 
 const BY_REQUEST: readonly Step[] = [
   ['an addition', ledgerOf(BOUGHT), 0, [0, 0], [100, 0]],
-  ['a start', ledgerOf(DAILY), 0, [0, 0], [50, 0]],
+  ['a cycle start', ledgerOf(DAILY), 0, [0, 0], [50, 0]],
   ['a subtraction', ledgerOf(BOUGHT, [2, () => subtract(30)]), 2, [100, 0], [70, 0]],
   ['a hold', ledgerOf(BOUGHT, [2, holdFor(30, 1)]), 2, [100, 0], [70, 30]],
   ['a capture', ledgerOf(BOUGHT, [2, holdFor(30, 2)], [3, (l) => capture(latestHold(l), 20)]), 3, [70, 30], [80, 0]],
@@ -100,7 +100,7 @@ const BY_TIME: readonly Step[] = [
   ['the end of a cycle with held credits', ledgerOf(BOUGHT, [2, holdFor(30, 9)]), 10, [70, 30], [0, 30]],
   ['the lapse of a hold on an ended cycle', ledgerOf(BOUGHT, [2, holdFor(30, 9)]), 11, [0, 30], [0, 0]],
   ['the lapse of a hold when its cycle ends', ledgerOf(BOUGHT, [2, holdFor(30, 8)]), 10, [70, 30], [0, 0]],
-  ['the renewal of a spent period', ledgerOf(DAILY, [0.5, () => subtract(20)]), 1, [30, 0], [50, 0]],
+  ['the renewal of a partly spent period', ledgerOf(DAILY, [0.5, () => subtract(20)]), 1, [30, 0], [50, 0]],
   ['the renewal of a period with held credits', ledgerOf(DAILY, [0.5, holdFor(20, 1)]), 1, [30, 20], [50, 20]],
   ['the lapse of a hold on an earlier period', ledgerOf(DAILY, [0.5, holdFor(20, 1)]), 1.5, [50, 20], [50, 0]],
   ['the lapse of a hold when its period is renewed', ledgerOf(DAILY, [0, holdFor(20, 1)]), 1, [30, 20], [50, 0]],
@@ -108,7 +108,7 @@ const BY_TIME: readonly Step[] = [
 ];
 
 for (const [what, ledger, day, before, after] of BY_REQUEST) {
-  test(`the balance in the past changes at the instant of ${what}, and not a millisecond before`, () => {
+  test(`the historical balance changes at the instant of ${what}, and not a millisecond before`, () => {
     assert.deepEqual(past(ledger, days(day) - 1), before);
     assert.deepEqual(past(ledger, days(day)), after);
     assert.deepEqual(past(ledger, days(day) + 1), after);
@@ -116,14 +116,14 @@ for (const [what, ledger, day, before, after] of BY_REQUEST) {
 }
 
 for (const [what, ledger, day, before, after] of BY_TIME) {
-  test(`the balance in the future changes at ${what}, and not a millisecond before`, () => {
+  test(`the predicted balance changes at ${what}, and not a millisecond before`, () => {
     assert(ledger.now < days(day), 'the change is in the future');
     assert.deepEqual(future(ledger, days(day) - 1), before);
     assert.deepEqual(future(ledger, days(day)), after);
     assert.deepEqual(future(ledger, days(day) + 1), after);
   });
 
-  test(`twenty days later, the balance in the past still changes at ${what}, and not a millisecond before`, () => {
+  test(`twenty days later, the historical balance still changes at ${what}, and not a millisecond before`, () => {
     const stored = new MemoryLedger(days(day + 20));
     const { postings } = settle(ledger.state, stored.now, EVENTS_MAX);
     stored.postings.push(...ledger.postings, ...postings);
@@ -191,7 +191,7 @@ test('a balance computed for a future instant is the actual balance at that inst
   );
 });
 
-test('an end user can spend exactly the balance at an instant, and not one credit more', () => {
+test('at any instant, an end user can spend exactly the balance, and not one credit more', () => {
   fc.assert(
     fc.property(histories, (ledger) => {
       const { balance } = balanceAt(ledger.state, ledger.now);
@@ -242,7 +242,7 @@ const STEP_MS = { hour: HOUR_MS, day: DAY_MS } as const;
 
 for (const interval of ['hour', 'day'] as const) {
   const step = STEP_MS[interval];
-  test(`a history by ${interval} has a point at its last instant if that is a whole number of intervals after the first`, () => {
+  test(`a history by ${interval} has a point at its last instant if that instant is a whole number of intervals after the first`, () => {
     assert.deepEqual(pointsBetween(NOW, NOW + 2 * step - 1, interval), [NOW, NOW + step]);
     assert.deepEqual(pointsBetween(NOW, NOW + 2 * step, interval), [NOW, NOW + step, NOW + 2 * step]);
     assert.deepEqual(pointsBetween(NOW, NOW + 2 * step + 1, interval), [NOW, NOW + step, NOW + 2 * step]);
@@ -267,7 +267,7 @@ test(`a history by month can have ${POINTS_MAX} points, and not one more`, () =>
 });
 
 for (const interval of INTERVALS) {
-  test(`a history by ${interval} of a single instant has one point, even at the first and the last instant of the ledger`, () => {
+  test(`a history by ${interval} that covers a single instant has one point, even at the first and the last instant of the ledger`, () => {
     for (const at of [0, NOW, INSTANT_MAX]) assert.deepEqual(pointsBetween(at, at, interval), [at]);
   });
 

@@ -1,4 +1,4 @@
-// How many credits an open hold holds at an instant, in which order holds lapse, and which ids the lapses have.
+// Tests how many credits are held at an instant, the order in which holds lapse, and the ids of lapses.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -27,7 +27,7 @@ for (const [when, at, held] of [
   ['when it lapses', LAPSE, 0],
   ['a millisecond after it has lapsed', LAPSE + 1, 0],
 ] as const) {
-  test(`a hold sets aside ${held === 0 ? 'nothing' : 'its credits'} ${when}`, () => {
+  test(`${when}, a hold sets ${held === 0 ? 'nothing' : 'its credits'} aside`, () => {
     assert.equal(heldAt([holdUntil(LAPSE)], at), held);
   });
 }
@@ -68,7 +68,7 @@ test('a hold lasts 15 minutes by default, and at most 30 days', () => {
   assert.equal(HOLD_SECONDS_MAX * 1_000, 30 * DAY_MS);
 });
 
-test('holds lapse in the order of the ids of their lapses', () => {
+test('holds lapse in the order of their lapse ids', () => {
   const holds = fc.uniqueArray(fc.tuple(fc.integer({ min: 0, max: 3 }), fc.integer({ min: 2, max: 40 })), {
     selector: ([, sequence]) => sequence,
     maxLength: 12,

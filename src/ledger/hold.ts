@@ -20,7 +20,7 @@ export const HOLD_SECONDS_MAX = 2_592_000;
 
 export interface HoldPart {
   readonly cycleId: TransactionId;
-  /** The period of the cycle that the credits come from. Held credits never return to a later period. */
+  /** The credits come from this period of the cycle. Held credits never return to a later period. */
   readonly period: number;
   readonly amount: Amount;
   /** The end of the period. */

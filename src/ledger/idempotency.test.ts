@@ -69,7 +69,7 @@ test('a request with a key that an earlier batch recorded has no effect and is n
   assert.deepEqual(again, { outcomes: [{ ...ACCEPTED, replayOf: 'request-a' }], changes: [], records: [] });
 });
 
-test('a replayed start returns the cycle as it was after the start', () => {
+test('a replayed cycle start returns the cycle as it was when it started', () => {
   const { records } = decideAll([startCycle(5, keyed('a'))]);
   const cycle = recurring({ amount: 5 });
   const outcome = { refused: null, transactionId: cycle.id, cycle };
@@ -111,7 +111,7 @@ test('the same key can be used independently for other accounts and other end us
   assert.equal(new Set(records.map((record) => nameOf(record))).size, 3);
 });
 
-test('a different request with a used key is refused and changes nothing', () => {
+test('a different request with a key that has already been used is refused and changes nothing', () => {
   const others = [
     add(6, keyed('a')),
     add(5, { ...keyed('a'), validityDays: 30 }),
@@ -142,7 +142,11 @@ test('a repeated request is replayed if its note is the same, and refused if its
   assert.deepEqual(first, ACCEPTED);
   assert.deepEqual(rest, [{ ...ACCEPTED, replayOf: 'request-a' }, reused, reused, reused]);
   const withoutNote = decideAll([add(5, keyed('a')), none, noted]).outcomes.slice(1);
-  assert.deepEqual(withoutNote, [{ ...ACCEPTED, replayOf: 'request-a' }, reused], 'a note of null is no note');
+  assert.deepEqual(
+    withoutNote,
+    [{ ...ACCEPTED, replayOf: 'request-a' }, reused],
+    'a null note is equivalent to no note',
+  );
 });
 
 const [HOLD_ID, SPENT_ID] = [idAt(NOW, 7), idAt(NOW, 8)];

@@ -56,7 +56,7 @@ for (const [name, start, days, end] of ENDS) {
   test(name, () => assert.equal(new Date(endOf(Date.parse(start), days)).toISOString(), end));
 }
 
-test('a cycle that starts in 1970 ends at the last instant with the maximum validity, and earlier with one day less', () => {
+test('a cycle from the start of 1970 ends at the last instant if its validity is the maximum, and earlier if it is a day shorter', () => {
   assert.equal(endOf(0, VALIDITY_DAYS_MAX), INSTANT_MAX);
   assert.equal(endOf(0, VALIDITY_DAYS_MAX - 1), (VALIDITY_DAYS_MAX - 1) * DAY_MS);
   assert((VALIDITY_DAYS_MAX - 1) * DAY_MS < INSTANT_MAX);
@@ -88,7 +88,7 @@ test('an instant is a whole number of milliseconds from 1970 to the year 9999', 
   for (const [value, isOne] of INSTANTS) assert.equal(isInstant(value), isOne, String(value));
 });
 
-test('a cycle that starts at the latest possible time of a clock still ends after its start', () => {
+test('a cycle that starts at the latest instant that a clock may return still ends after its start', () => {
   assert.equal(endOf(LAST_INSTANT, 1), LAST_INSTANT + 1);
   assert(isInstant(LAST_INSTANT + 1) && !isInstant(LAST_INSTANT + 2));
 });
@@ -98,7 +98,7 @@ const MONTH_ENDS = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31] as const;
 for (const year of [2026, 2028, 2000, 2100]) {
   const isLeap = year === 2028 || year === 2000;
   for (const day of [28, 29, 30, 31]) {
-    test(`in ${year}, months from the ${day}th end on that day or on the last day of the month`, () => {
+    test(`in ${year}, months counted from day ${day} end on that day or on the last day of the month`, () => {
       const from = Date.UTC(year - 1, 11, day, 9, 30, 0, 123);
       for (const [month, end] of MONTH_ENDS.entries()) {
         const last = month === 1 && isLeap ? 29 : end;
@@ -127,7 +127,7 @@ for (const [from, months, to] of MONTHS) {
   });
 }
 
-test('adding months to the last instant gives an instant beyond it, at which no history has a point', () => {
+test('adding months to the last instant gives a later instant', () => {
   assert(addMonths(INSTANT_MAX, 1) > INSTANT_MAX);
   assert(addMonths(INSTANT_MAX, 1_000) > INSTANT_MAX);
 });

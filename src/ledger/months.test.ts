@@ -67,7 +67,7 @@ function periodAt(cycle: Cycle, count: number): Cycle {
   return count === 0 ? cycle : periodAfter(cycle, count);
 }
 
-test('a monthly cycle from a leap day renews on February 28 of other years, and on February 29 of leap years', () => {
+test('a 12-month cycle from a leap day renews on February 28, or on February 29 in leap years', () => {
   const yearly = monthly(Date.UTC(2028, 1, 29), 12);
   const ends = [0, 1, 2, 3].map((count) => new Date(periodAt(yearly, count).end).toISOString().slice(0, 10));
   assert.deepEqual(ends, ['2029-02-28', '2030-02-28', '2031-02-28', '2032-02-29']);
@@ -124,7 +124,7 @@ for (const day of [1, 28, 29, 30, 31]) {
 }
 
 for (const months of [1, 2, 3, 6, 7, 12, 13, 120]) {
-  test(`if the validity in months is ${months}, each period lasts that number of months and starts when the previous one ends`, () => {
+  test(`with validity_months = ${months}, each period lasts that many months and starts when the previous one ends`, () => {
     const cycle = monthly(dayOf(2026, 0, 31), months);
     for (let count = 0; count < 30; count++) {
       const { start, end } = periodAt(cycle, count);
@@ -178,7 +178,7 @@ test('a monthly period that would end after the year 9999 ends at the last insta
   assert.equal(periodsMissed(last, INSTANT_MAX), 0);
 });
 
-test('the number of months between two instants is the largest that does not pass the later one', () => {
+test('the number of months between two instants is the most that can be added to the first without passing the second', () => {
   const cases: readonly (readonly [from: string, to: string, months: number])[] = [
     ['2026-01-31T12:00:00.000Z', '2026-01-31T12:00:00.000Z', 0],
     ['2026-01-31T12:00:00.000Z', '2026-02-28T11:59:59.999Z', 0],

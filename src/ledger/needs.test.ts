@@ -1,4 +1,4 @@
-// What a store must load for a command, and which commands can store data for an end user without stored data.
+// Tests what a store must load for a command, and which commands can store data for an unknown end user.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -33,7 +33,7 @@ type Row = readonly [what: string, command: WriteCommand, canCreate: boolean, al
 
 const COMMANDS: readonly Row[] = [
   ['an addition', add(5), true, true],
-  ['a start', startCycle(5), true, true],
+  ['a cycle start', startCycle(5), true, true],
   ['a replacement', startCycle(5, { onActive: 'replace' }), true, true],
   ['a subtraction', subtract(5), false, false],
   ['a stop', stopCycle(), false, false],

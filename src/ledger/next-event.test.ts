@@ -40,7 +40,7 @@ for (const [when, late] of [
   ['a period after the end', 31 * DAY_MS],
   ['ten years after the end', 3_650 * DAY_MS],
 ] as const) {
-  test(`${when} of a period, the next event is the renewal at that end with full credits`, () => {
+  test(`${when} of a period, the next event is the renewal at that end, with full credits`, () => {
     assert.deepEqual(nextEvent(stateOf(oneTime(), MONTHLY), END + late), [RENEWAL]);
   });
 }
@@ -97,11 +97,11 @@ test('a hold is not due to lapse a millisecond before it expires', () => {
 });
 
 for (const [when, late] of [
-  ['when it expires', 0],
-  ['a millisecond after it has expired', 1],
-  ['a year after it has expired', 365 * DAY_MS],
+  ['at its expiry', 0],
+  ['a millisecond after its expiry', 1],
+  ['a year after its expiry', 365 * DAY_MS],
 ] as const) {
-  test(`a hold is due to lapse ${when}, at the instant at which it expires and with one posting for each part`, () => {
+  test(`${when}, a hold is due to lapse as of its expiry, with one posting for each part`, () => {
     const [first, second] = [MONTHLY, BOUGHT].map((cycle) => holding(cycle, 10, { until: LAPSE })) as [
       Posting,
       Posting,
@@ -134,7 +134,7 @@ test('of several holds, the one that expires first lapses first, whatever the or
   }
 });
 
-test('holds that expire at the same instant lapse one after the other, in the order of the ids of their lapses', () => {
+test('holds that expire at the same instant lapse one after the other, in the order of their lapse ids', () => {
   const holds = [93, 91, 92].map((sequence) => holding(BOUGHT, 1, { until: LAPSE, sequence }));
   let state = withHolds(...holds);
   const ids: string[] = [];
@@ -168,6 +168,6 @@ test('the instant of the next event is the earlier of the next renewal and the n
   assert.equal(nextEventAt(withHolds(holding(BOUGHT, 1, { until: END + 1 }))), END);
 });
 
-test('nothing is due for an end user at any instant if there is neither a cycle that renews nor a hold', () => {
+test('nothing is ever due for an end user with neither a renewing cycle nor a hold', () => {
   for (const now of [INSTANT_MAX, NEVER, Number.POSITIVE_INFINITY]) assert.equal(nextEvent(stateOf(BOUGHT), now), null);
 });

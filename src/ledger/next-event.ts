@@ -10,7 +10,7 @@ import { CHANGE_ACTOR, LAPSE_ACTOR, openingOf, type Posting, postingOn, RENEWAL_
 import type { EndUserState } from './state.ts';
 import { renewalId } from './transaction-id.ts';
 
-/** Stands for no next event: later than every instant. */
+/** Means that there is no next event; later than every instant. */
 export const NEVER: Instant = INSTANT_MAX + 1;
 
 /** The instant of the next event; `NEVER` if there is none. */

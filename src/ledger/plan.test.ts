@@ -142,7 +142,7 @@ const plans: fc.Arbitrary<Plan> = fc
     rolloverMax: Math.min(rolloverMax, AMOUNT_MAX - amount),
   }));
 
-test('any plan is the same after it is written and read, and two plans with the same text are the same plan', () => {
+test('writing a plan as text and reading it gives the same plan, and two plans with the same text are the same plan', () => {
   fc.assert(
     fc.property(plans, plans, (plan, other) => {
       assert.deepEqual(planOfText(planText(plan)), plan);
@@ -155,7 +155,7 @@ test('any plan is the same after it is written and read, and two plans with the 
   );
 });
 
-test('thousands of different plans are read correctly, each of them twice', () => {
+test('thousands of different plans are read correctly, both the first and the second time', () => {
   for (let round = 0; round < 2; round++)
     for (let amount = 1; amount <= 2_500; amount++)
       assert.deepEqual(planOfText(`${amount}/1m/${amount + 1}`), {
@@ -174,7 +174,7 @@ const CHANGES: readonly Partial<Plan>[] = [
 ];
 
 for (const change of CHANGES) {
-  test(`two plans with different values of ${Object.keys(change)} are not the same plan`, () => {
+  test(`two plans that differ in ${Object.keys(change).join(' and ')} are not the same plan`, () => {
     assert(!isSamePlan(PLAN, { ...PLAN, ...change }));
   });
 }

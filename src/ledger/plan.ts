@@ -77,10 +77,10 @@ const PARSED_MAX = 1_000;
 
 const PLAN_TEXT = /^([1-9]\d*)\/([1-9]\d*)([dm])(?:\/([1-9]\d*))?$/;
 
-/** The result for malformed text: a plan that fails every check of its rules. */
+/** The result for malformed text: a plan that fails both `isValidity` and `isInRange`. */
 const UNREADABLE: Plan = { amount: Number.NaN, validityDays: Number.NaN, validityMonths: null, rolloverMax: 0 };
 
-/** The inverse of `planText`. Does not check the rules of a plan. Returns `UNREADABLE` for malformed text. */
+/** The inverse of `planText`. Does not check whether the plan is valid. Returns `UNREADABLE` for malformed text. */
 export function planOfText(text: string): Plan {
   const known = PARSED.get(text);
   if (known !== undefined) return known;

@@ -60,7 +60,7 @@ test('a posting names the cycle and the period that it touches, and expires with
   });
 });
 
-test('the posting that opens a period has the full credits, the start and the terms of the period, even if credits were spent since', () => {
+test('the posting that opens a period has the full credits, the start and the terms of the period, even if credits have been spent since', () => {
   assert.deepEqual(openingOf(CYCLE, { transactionId: LATER_ID, kind: 'renew', actor: 'renewal', note: null }), {
     transactionId: LATER_ID,
     cycleId: ID,
@@ -106,7 +106,7 @@ for (const [name, [first, second, third]] of ENDS) {
   });
 }
 
-test('a posting on a period changes its credits and its held credits, and names the hold that it closes', () => {
+test('a posting changes the credits and the held credits of a period, and names the hold that it closes', () => {
   const entry = { ...DRAW, kind: 'capture', reference: ID } as const;
   const posting = postingOn({ cycleId: ID, period: 1, expiresAt: START }, { amount: -3, held: -5 }, entry);
   assert.deepEqual(posting, {
@@ -139,7 +139,7 @@ const KINDS: readonly (readonly [kind: PostingKind, isListed: boolean, isByTime:
 ];
 
 for (const [kind, isShown, isCausedByTime] of KINDS) {
-  test(`a ${kind} is ${isShown ? '' : 'not '}listed among the transactions and is caused by ${isCausedByTime ? 'time' : 'a request'}`, () => {
+  test(`a transaction of the kind ${kind} is ${isShown ? '' : 'not '}listed by default and is caused by ${isCausedByTime ? 'time' : 'a request'}`, () => {
     assert.equal(isListed(kind), isShown);
     assert.equal(isByTime(kind), isCausedByTime);
   });
@@ -156,7 +156,7 @@ function refundOf(...parts: readonly (readonly [amount: number, expiresAt: numbe
   return transactionOf([first, ...others]);
 }
 
-test('credits that are refunded to an ended cycle do not count in the amount of the refund', () => {
+test('credits that are refunded to an ended cycle do not count towards the amount of the refund', () => {
   assert.equal(refundOf([5, RUNNING], [7, OVER]).amount, 5);
   assert.equal(refundOf([5, RUNNING], [7, OVER + 1]).amount, 12, 'the cycle ends a millisecond later');
   assert.equal(refundOf([7, OVER]).amount, 0);
@@ -167,7 +167,7 @@ test('a refund expires with the last cycle whose credits changed, even if that c
   assert.equal(refundOf([7, OVER], [5, OVER - 1]).expiresAt, OVER);
 });
 
-test('captured credits of an ended cycle count in the amount of the capture', () => {
+test('captured credits of an ended cycle count towards the amount of the capture', () => {
   const entry = { ...DRAW, kind: 'capture', reference: ID } as const;
   const captured = postingOn({ cycleId: ID, period: 0, expiresAt: OVER }, { amount: -7, held: -7 }, entry);
   assert.equal(transactionOf([captured]).amount, -7);
@@ -186,14 +186,14 @@ test('a capture expires with the last cycle that credits were spent from; cycles
 
 for (const [what, note, isOne] of [
   ['an empty text', '', false],
-  ['one character', '.', true],
-  ['500 characters', 'x'.repeat(500), true],
-  ['501 characters', 'x'.repeat(501), false],
-  ['500 characters outside the basic plane', '🦉'.repeat(500), true],
-  ['501 characters outside the basic plane', '🦉'.repeat(501), false],
-  ['several lines', 'a\n\tb', true],
-  ['a NUL', 'a\0b', false],
-  ['an unpaired surrogate', 'a\ud83e', false],
+  ['a text of one character', '.', true],
+  ['a text of 500 characters', 'x'.repeat(500), true],
+  ['a text of 501 characters', 'x'.repeat(501), false],
+  ['a text of 500 characters outside the basic plane', '🦉'.repeat(500), true],
+  ['a text of 501 characters outside the basic plane', '🦉'.repeat(501), false],
+  ['a text of several lines', 'a\n\tb', true],
+  ['a text with a NUL', 'a\0b', false],
+  ['a text with an unpaired surrogate', 'a\ud83e', false],
 ] as const) {
   test(`${what} ${isOne ? 'is' : 'is not'} a valid note`, () => assert.equal(isNote(note), isOne));
 }

@@ -59,7 +59,7 @@ export interface Posting {
   readonly kind: PostingKind;
   /** Positive if credits are granted or refunded, negative if they are spent. */
   readonly amount: number;
-  /** The change of the held credits: positive if credits are held, negative if a hold is closed. */
+  /** The change in held credits: positive if credits are held, negative if a hold is closed. */
   readonly held: number;
   readonly createdAt: Instant;
   /**

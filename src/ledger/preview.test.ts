@@ -43,17 +43,9 @@ const PREVIEWS: readonly (readonly [
   ...numbers: number[],
 ])[] = [
   ['a change at the end of the period', [], later(7), END, 40, 7, 40],
+  ['a change at the end with added credits that last longer', [add(5, { validityDays: 2 })], later(7), END, 45, 12, 40],
   [
-    'a change at the end, with added credits that last longer',
-    [add(5, { validityDays: 2 })],
-    later(7),
-    END,
-    45,
-    12,
-    40,
-  ],
-  [
-    'a change at the end, with added credits that expire earlier',
+    'a change at the end with added credits that expire earlier',
     [add(5, { validityDays: 1 })],
     later(7),
     END,
@@ -61,10 +53,10 @@ const PREVIEWS: readonly (readonly [
     7,
     40,
   ],
-  ['a change at the end, after another one was scheduled', [later(9)], later(7), END, 40, 7, 40],
-  ['a change at the end, with a hold that lapses earlier', [hold(10)], later(7), END, 30, 7, 40],
+  ['a change at the end that replaces a scheduled change', [later(9)], later(7), END, 40, 7, 40],
+  ['a change at the end with a hold that lapses earlier', [hold(10)], later(7), END, 30, 7, 40],
   [
-    'a change at the end, with a hold that lapses later',
+    'a change at the end with a hold that lapses later',
     [hold(10, { expiresInSeconds: 86_400 })],
     later(7),
     END,
@@ -73,9 +65,9 @@ const PREVIEWS: readonly (readonly [
     30,
   ],
   ['a replacement', [], startCycle(7, { onActive: 'replace' }), NOW, 47, 47, 0],
-  ['a replacement after a change was scheduled', [later(9)], startCycle(7, { onActive: 'replace' }), NOW, 47, 47, 0],
-  ['a start after a stop', [stopCycle()], startCycle(7), NOW, 47, 47, 0],
-  ['a change at the end after a stop, which begins at once', [stopCycle()], later(7), NOW, 47, 47, 0],
+  ['a replacement that cancels a scheduled change', [later(9)], startCycle(7, { onActive: 'replace' }), NOW, 47, 47, 0],
+  ['a cycle start after a stop', [stopCycle()], startCycle(7), NOW, 47, 47, 0],
+  ['a change at the end that begins at once after a stop', [stopCycle()], later(7), NOW, 47, 47, 0],
 ];
 
 for (const [what, commands, command, ...numbers] of PREVIEWS) {

@@ -75,7 +75,7 @@ const CAPS = [0, 1, 50, 99, 100, 101, 250, 1_000_000];
 
 for (const rolloverMax of CAPS) {
   for (const missed of [0, 1, 2, 3, 1_000]) {
-    test(`with a rollover of ${rolloverMax}, a reader sees the same credits after ${missed} missed periods as after settling one by one`, () => {
+    test(`with a rollover of ${rolloverMax}, a reader sees the same credits after ${missed} missed periods as after settling them one by one`, () => {
       for (const remaining of [0, 1, 40, 99, 100]) {
         const cycle = daily(rolloverMax, remaining);
         const state = stateOf(cycle);
@@ -142,12 +142,12 @@ function withHold(seconds: number): { ledger: MemoryLedger; holdId: string } {
 }
 
 function assertBalances(ledger: MemoryLedger, at: number, balance: number, held: number): void {
-  assert.deepEqual(balanceAt(ledger.state, at), { at, balance, held }, 'before it is stored');
+  assert.deepEqual(balanceAt(ledger.state, at), { at, balance, held }, 'before the due events are stored');
   const due = [...dueRenewals(ledger.state, at)].reverse();
   const stored = ledger.postings.length;
   ledger.now = at;
   ledger.run(settling());
-  assert.deepEqual(balanceAt(ledger.state, at), { at, balance, held }, 'after it is stored');
+  assert.deepEqual(balanceAt(ledger.state, at), { at, balance, held }, 'after the due events are stored');
   assert.deepEqual(
     ledger.postings.slice(stored).filter(({ kind }) => kind !== 'lapse'),
     due,
@@ -201,14 +201,14 @@ test('held credits that are released at the end of the period or later are lost'
   assertBalances(ledger, END, 120, 0);
 });
 
-test('held credits can be captured after the end of the period, without touching the next one', () => {
+test('a capture of held credits after the end of their period does not touch the next period', () => {
   const { ledger, holdId } = withHold(2 * DAY_S);
   ledger.now = END;
   ledger.accept(capture(holdId, 45));
   assertBalances(ledger, END, 120, 0);
 });
 
-test('a capture of more than was held draws the rest from the next period, with the credits that rolled over', () => {
+test('a capture of more than was held draws the rest from the next period, including the credits that rolled over', () => {
   const { ledger, holdId } = withHold(2 * DAY_S);
   ledger.now = END;
   assert.deepEqual(ledger.run(capture(holdId, 171)), {

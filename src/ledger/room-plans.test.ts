@@ -52,13 +52,13 @@ function scheduled(amount: number, rolloverMax = 0): StartCycle {
 
 const addedFor = (validityDays: number) => (amount: number) => add(amount, { validityDays });
 
-test('a start leaves room for the credits that can roll over', () => {
+test('a cycle start leaves room for the credits that can roll over', () => {
   const ledger = new MemoryLedger();
   assertRoom(ledger, (amount) => rolling(amount, 10), AMOUNT_MAX - 10);
   assertWithin(ledger);
 });
 
-test('a start with a rollover leaves room for other credits that outlast its first period', () => {
+test('a cycle start with a rollover leaves room for other credits that outlast its first period', () => {
   for (const [days, available] of [
     [1, AMOUNT_MAX - 30],
     [2, AMOUNT_MAX - 40],
@@ -70,7 +70,7 @@ test('a start with a rollover leaves room for other credits that outlast its fir
   }
 });
 
-test('a start with a rollover of 2^53−1 credits has no room for a plan', () => {
+test('with a rollover of 2^53−1 credits, no credits are available for a cycle start', () => {
   const ledger = new MemoryLedger();
   assertRoom(ledger, (amount) => rolling(amount, AMOUNT_MAX), 0);
   ledger.accept(rolling(1, AMOUNT_MAX - 1));
@@ -118,7 +118,7 @@ test('a replacement with a rollover leaves room for the credits of the old cycle
   assertWithin(short);
 });
 
-test('a scheduled plan needs room in addition to the credits that outlast the period, but not in addition to those of the old plan', () => {
+test('a scheduled plan leaves room for credits that outlast the period, but not for those of the old plan', () => {
   const ledger = new MemoryLedger();
   ledger.accept(rolling(AMOUNT_MAX - 99, 9));
   ledger.accept(add(30, { validityDays: 1 }));
@@ -135,7 +135,7 @@ test('if the rollover alone exceeds the room, no credits are available for a sch
   assertRoom(ledger, (amount) => scheduled(amount, AMOUNT_MAX - 3), 0);
 });
 
-test('a scheduled plan needs room in addition to the credits of the old period that a hold keeps beyond its end', () => {
+test('a scheduled plan leaves room for credits of the old period that are held beyond its end', () => {
   for (const [seconds, available] of [
     [86_400, AMOUNT_MAX],
     [86_401, AMOUNT_MAX - 40],
@@ -148,7 +148,7 @@ test('a scheduled plan needs room in addition to the credits of the old period t
   }
 });
 
-test('once a plan is scheduled, additions and holds leave room for it instead of the next renewal', () => {
+test('once a plan is scheduled, additions and holds leave room for the plan, not for the next renewal', () => {
   const ledger = new MemoryLedger();
   ledger.accept(rolling(100, 60));
   ledger.accept(scheduled(AMOUNT_MAX - 20, 5));
@@ -169,7 +169,7 @@ test('once a plan is scheduled, additions and holds leave room for it instead of
   assertWithin(ledger);
 });
 
-test('a scheduled plan that is smaller than the current one makes room for other credits, and a later schedule must leave room for those credits', () => {
+test('scheduling a smaller plan makes room for other credits, and a plan that is scheduled later leaves room for them', () => {
   const ledger = new MemoryLedger();
   ledger.accept(rolling(AMOUNT_MAX - 20, 5));
   ledger.accept(subtract(AMOUNT_MAX - 20));

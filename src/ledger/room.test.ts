@@ -77,7 +77,7 @@ function almostFull(): MemoryLedger {
 
 const holdFor = (amount: number, seconds: number) => hold(amount, { expiresInSeconds: seconds });
 
-test('a hold that outlasts a period is refused if the held credits, the next period and all other credits would exceed 2^53−1', () => {
+test('a hold that outlasts a period is refused if the held credits, the next period and all other credits would together exceed 2^53−1', () => {
   const ledger = almostFull();
   assert.deepEqual(ledger.run(holdFor(11, 86_401)), { refused: 'BalanceTooLarge', requested: 11, available: 10 });
   ledger.accept(holdFor(10, 86_401));
@@ -141,7 +141,7 @@ test('all 2^53−1 credits can be held, captured and refunded', () => {
   assert.equal(balanceAt(ledger.state, NOW).balance, AMOUNT_MAX);
 });
 
-test('a refund to the current period does not need the room of the next one', () => {
+test('a refund to the current period needs no room in the next one', () => {
   const ledger = almostFull();
   const spent = ledger.transact(subtract(50));
   ledger.accept(refund(spent));
@@ -160,7 +160,7 @@ test('a refund that opens a cycle leaves room for the next period', () => {
   ledger.accept(refund(spent, null, { validityDays: 31 }));
 });
 
-test('a refund with a validity that needs no new cycle is not refused for lack of room in the next period', () => {
+test('a refund with a validity needs no room in the next period if it opens no cycle', () => {
   const ledger = new MemoryLedger();
   ledger.accept(startCycle(AMOUNT_MAX, { validityDays: 1 }));
   const spent = ledger.transact(subtract(30));

@@ -250,7 +250,7 @@ test('settling a few events at a time gives the same result as settling all of t
   );
 });
 
-test('a reader computes in one step the same result as settling event by event', () => {
+test('a reader gets the same result in one step as by settling event by event', () => {
   fc.assert(
     fc.property(loaded, ({ state, now }) => {
       const settled = settle(state, now, EVENTS_MAX);

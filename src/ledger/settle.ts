@@ -17,8 +17,8 @@ export interface Settled {
 }
 
 /**
- * Applies due events, the oldest first, until there are at least `eventsMax` postings. The postings of a lapse are
- * applied together, so the result can have more than `eventsMax` postings.
+ * Applies due events, oldest first, until none is left or there are at least `eventsMax` postings. The postings of a
+ * lapse are applied together, so the result can have more than `eventsMax` postings.
  */
 export function settle(state: EndUserState, now: Instant, eventsMax: number): Settled {
   let current = state;

@@ -105,7 +105,7 @@ test('a cycle that is another object in the later state counts as changed', () =
   });
 });
 
-test('a renewed cycle counts as changed, and the cycles that move up to its place do not', () => {
+test('a renewed cycle counts as changed, and the cycles that only move up in the order do not', () => {
   const next = { ...C, period: 1, start: C.end, end: C.end + 31 * DAY_MS };
   assert.deepEqual(cycleChanges(stateOf(C, A, B), stateOf(A, B, next)), {
     opened: [],

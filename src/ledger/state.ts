@@ -16,7 +16,7 @@ export interface EndUserState {
 /** The state of an end user without postings. */
 export const EMPTY_STATE: EndUserState = { cycles: [], holds: [] };
 
-/** The state with only the cycles that a decision at `now` or later can depend on. */
+/** Leaves out the cycles that cannot affect a decision at `now` or later. */
 export function liveState(state: EndUserState, now: Instant): EndUserState {
   return state.cycles.every((cycle) => isLive(cycle, now))
     ? state
@@ -56,7 +56,7 @@ export function cycleChanges({ cycles: before }: EndUserState, { cycles: after }
   return { opened, changed };
 }
 
-/** The number of cycles and holds, as a measure of the work that reading the state takes. */
+/** The number of cycles and holds, as a measure of how much work it is to read the state. */
 export function sizeOf({ cycles, holds }: EndUserState): number {
   return cycles.length + holds.length;
 }

@@ -94,7 +94,7 @@ test('the id of a renewal sorts before all other ids of its instant and after al
   assert(renewal > transactionId({ at: NOW - 1, sequence: SEQUENCE_COUNT - 1, tail: 'ffffffffffff' }));
 });
 
-test('at one instant, renewals sort first, then lapses of holds, then transactions of requests', () => {
+test('at the same instant, the ids of renewals sort first, then those of lapses, then those of requests', () => {
   const id = (sequence: number, tail: string) => transactionId({ at: NOW, sequence, tail });
   const [low, high] = ['000000000000', 'ffffffffffff'];
   assert.deepEqual([RENEWAL_SEQUENCE, LAPSE_SEQUENCE, FIRST_SEQUENCE], [0, 1, 2]);

@@ -1,4 +1,4 @@
-// The id of a transaction: a valid UUID of version 4 with the time in its leading bits, so that the ids of an end user
+// The id of a transaction: a valid version 4 UUID with the time in its leading bits, so that the ids of an end user
 // sort by creation time (the COMB technique).
 //
 //   tttttttt-tttt-4sss-vsss-rrrrrrrrrrrr
@@ -21,7 +21,7 @@ export const SEQUENCE_COUNT = 2 ** 26;
 export const RENEWAL_SEQUENCE = 0;
 /** The sequence of every lapse of a hold, and of no other transaction. */
 export const LAPSE_SEQUENCE = 1;
-/** The lowest sequence of a transaction that a request makes. */
+/** The lowest sequence of a transaction that a request causes. */
 export const FIRST_SEQUENCE = 2;
 
 const SEQUENCE_LOW_BITS = 14;

@@ -1,4 +1,4 @@
-// The tables of accounts, API keys, imports, webhooks and users of the web console. Both stores have the same tables.
+// The tables for accounts, API keys, imports, webhooks and users of the web console. Both stores have the same tables.
 // Instants are milliseconds since 1970. Passwords are stored only as argon2id hashes, API keys and tokens only as
 // SHA-256 hashes, and webhook secrets only in encrypted form.
 
@@ -91,9 +91,9 @@ CREATE TABLE webhook_endpoints (
   -- Null unless the endpoint is paused. The reason is a sentence.
   paused_at ${instant},
   paused_because TEXT CHECK ((paused_because IS NULL) = (paused_at IS NULL)),
-  -- Scrip is done with every event up to this position: it has delivered the event, given it up, or put it into
-  -- webhook_pending, or did not have to send it. While the position is null, Scrip begins with the events that were
-  -- recorded after the endpoint was created.
+  -- Every event up to this position has been delivered, is in webhook_pending, is no longer retried, or did not need to
+  -- be sent. While the position is null, delivery begins with the events that were recorded after the endpoint was
+  -- created.
   position TEXT,
   -- Increases with each change that the delivering process must notice.
   revision INTEGER NOT NULL DEFAULT 0,
@@ -103,8 +103,8 @@ CREATE TABLE webhook_endpoints (
 ) ${options};
 CREATE INDEX webhook_endpoints_of_account ON webhook_endpoints (account);
 
--- Events that wait for a delivery: events whose delivery has failed; the later events of the same end users, which must
--- not overtake them; test events; and events that a user sends again.
+-- Events that are waiting to be delivered: events whose delivery has failed; the later events of the same end users,
+-- which must not overtake them; test events; and events that a user has resent.
 CREATE TABLE webhook_pending (
   endpoint_id INTEGER NOT NULL REFERENCES webhook_endpoints ON DELETE CASCADE,
   -- The order in which the events of an end user are delivered.
@@ -152,13 +152,13 @@ CREATE TABLE console_sessions (
   created_at ${instant} NOT NULL,
   expires_at ${instant} NOT NULL CHECK (expires_at > created_at),
   used_at ${instant} NOT NULL,
-  -- A short description from the browser's user agent.
+  -- A short description of the browser, from its user agent.
   browser TEXT NOT NULL
 ) ${options};
 CREATE INDEX console_sessions_of_user ON console_sessions (user_id);
 CREATE INDEX console_sessions_expiry ON console_sessions (expires_at);
 
--- Links to reset a password, sent by mail.
+-- Password-reset links, which are sent by email.
 CREATE TABLE console_password_resets (
   token_sha256 TEXT PRIMARY KEY CHECK (length(token_sha256) = 64),
   user_id TEXT NOT NULL REFERENCES console_users ON DELETE CASCADE,

@@ -1,4 +1,4 @@
-// What the console reads from a store. Each read is bounded and concerns one account. Cursors come from browsers, so
+// The port of a store for the console. Each read is bounded and concerns one account. Cursors come from browsers, so
 // they are checked before they reach a database.
 
 import assert from 'node:assert/strict';
@@ -102,8 +102,9 @@ type StoredDaily = Omit<DailyTotal, 'account'>;
 type StoredExpiry = Pick<ExpiryTotal, 'hour' | 'credits'>;
 
 /**
- * @param totals of one account from `overviewStart` on, in any order; a day and kind may have several rows
- * @param now not before any transaction in the totals
+ * @param totals of one account from `overviewStart` on, in any order; there may be several rows for the same day and
+ * kind
+ * @param now not earlier than any transaction in the totals
  */
 export function overviewOf(
   totals: { readonly daily: Iterable<StoredDaily>; readonly expiries: Iterable<StoredExpiry> },

@@ -26,7 +26,7 @@ export type EndUserList =
   | { readonly by: 'low-balance'; readonly balanceMax: Amount }
   /** End users without credits, most recently active first. */
   | { readonly by: 'no-credits' }
-  /** End users with credits that expire by `until` and will not renew, earliest expiry first. */
+  /** End users with credits that expire by `until` without a renewal, earliest expiry first. */
   | { readonly by: 'expiry'; readonly until: Instant }
   /**
    * End users with a UUID that begins with `prefix`: hexadecimal digits in either case, with or without hyphens. An

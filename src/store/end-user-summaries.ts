@@ -1,6 +1,6 @@
-// Summaries: one row per end user for the lists, so that a page of a list can be read from an index. A summary is
-// stored with the progress of event derivation, not within a write: a balance changes only with a posting, or when
-// credits expire, and the derivation of events processes both.
+// Summaries: one row per end user for the lists, so that a page of a list can be read from an index. Summaries are
+// updated by the derivation of events, not by writes: a balance changes only with a posting or when credits expire, and
+// the derivation processes both.
 
 import type { Amount } from '../ledger/amount.ts';
 import { cyclesAt } from '../ledger/balance.ts';
@@ -10,7 +10,7 @@ import type { EndUserState } from '../ledger/state.ts';
 
 export interface Summary {
   readonly balance: Amount;
-  /** The next instant at which credits expire and will not renew; null if there is none. */
+  /** The next instant at which credits expire without a renewal; null if there is none. */
   readonly expiresAt: Instant | null;
 }
 

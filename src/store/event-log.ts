@@ -1,6 +1,6 @@
-// The port for events. Events are derived from the feed and from time, never while a write is decided, and are kept in
-// a log for some weeks. `src/events/derive.ts` determines which events postings and time cause. A store reads the next
-// part of the feed, and stores the events together with the position up to which it has read the feed.
+// The port for events. Events are derived from the feed and from the passage of time, never within a write, and are
+// kept in a log for some weeks. `src/events/derive.ts` determines which events postings and time cause. A store reads
+// the next part of the feed, and stores the events together with the position up to which it has read the feed.
 
 import type { Amount } from '../ledger/amount.ts';
 import type { EndUserKey } from '../ledger/command.ts';
@@ -42,10 +42,10 @@ export interface EventData {
   readonly [field: string]: string | number | readonly string[];
 }
 
-/** A limit of `balance.low`: an amount of credits, or a percentage of the latest grant. */
+/** A threshold for `balance.low`: an amount of credits, or a percentage of the latest grant. */
 export type Threshold = { readonly credits: Amount } | { readonly percent: number };
 
-/** The settings of an account for its events. */
+/** An account's settings for its events. */
 export interface EventSettings {
   /** `credits.expiring` happens this number of days before credits expire. */
   readonly expiringDays: number;
@@ -118,10 +118,7 @@ export interface EventPageRequest {
 export interface EventPage {
   /** In the order in which they were stored; for one end user, in the order in which they happened. */
   readonly events: readonly LoggedEvent[];
-  /**
-   * The position after which the next page begins. Events up to this position that are not on this page have types that
-   * were not requested.
-   */
+  /** The position after which the next page begins. The page skips only events whose types were not requested. */
   readonly position: EventPosition;
   readonly hasMore: boolean;
 }
@@ -150,7 +147,7 @@ export interface EventLog {
    */
   positionBefore(instant: Instant): Promise<EventPosition>;
   /**
-   * Deletes some of the events that were stored longer than `retentionMs` ago, in a short step.
+   * Deletes some of the events that were stored more than `retentionMs` ago, in a short step.
    *
    * @returns whether there may be more such events
    */

@@ -5,7 +5,7 @@ import { type ApiKey, apiKeySecret, type Scope, SECRET_BYTES } from '../accounts
 import type { Instant } from '../ledger/instant.ts';
 import type { Actor } from '../ledger/posting.ts';
 
-/** The actor of changes on the command line. For changes in the console, the actor is `user:<id>`. */
+/** The actor of changes made on the command line. For changes made in the console, the actor is `user:<id>`. */
 export const OPERATOR: Actor = 'operator';
 
 export interface ListedKey extends ApiKey {

@@ -1,5 +1,5 @@
 // The port of a store for serving: write, load, list, and count totals. All rules are in `src/ledger`, not in the
-// stores. All writes of credits go through group commit to `write`, except imports.
+// stores. All writes of credits except imports reach `write` through group commit.
 
 import type { Command, EndUserKey, Outcome } from '../ledger/command.ts';
 import type { Referenced } from '../ledger/decide-refund.ts';
@@ -62,13 +62,13 @@ export interface LedgerStore {
   readonly lanes: Lanes;
   readonly totals: TotalsKeeper;
   /**
-   * Decides the commands in order, and stores their effects in one transaction. Resolves with one outcome for each
-   * command, once the transaction is on stable storage. An outcome is null if more events are due than fit into the
-   * batch; send the command again.
+   * Decides the outcomes of the commands in order, and stores their effects in one transaction. Resolves with one
+   * outcome for each command, once the transaction is on stable storage. An outcome is null if more events are due than
+   * fit into the batch; send the command again.
    *
    * @param onDecided called once the store can take the next batch of the lane, possibly before this batch is on stable
    * storage. The next batch sees the effects of this batch; if this batch fails, the next one is decided without them.
-   * @throws StoreFault, which applies to all of the commands
+   * @throws StoreFault; it applies to all commands
    */
   write(commands: readonly Command[], onDecided: () => void): Promise<readonly (Outcome | null)[]>;
   /**

@@ -10,5 +10,5 @@ export interface LoadedEndUser {
   readonly state: EndUserState;
 }
 
-/** Where a page begins; readable only by the store that returned the cursor. */
+/** Where a page begins. Only the store that returned the cursor can read it. */
 export type PageCursor = string;

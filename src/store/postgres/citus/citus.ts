@@ -1,6 +1,6 @@
-// Distributes rows over machines with Citus. A part is a shard: the buckets that Citus stores together. Citus accepts a
-// statement that locks or changes rows only if it uses a single shard, so every such statement contains the buckets of
-// its part as constants. Citus also refuses some statements that PostgreSQL accepts, such as a write in a WITH clause.
+// Distributes rows over machines with Citus. A part is a shard: the buckets that Citus stores together. Citus allows a
+// statement to lock or change rows in a single shard only, so every such statement contains the buckets of its part as
+// constants. Citus also refuses some statements that PostgreSQL accepts, such as a write in a WITH clause.
 
 import assert from 'node:assert/strict';
 import { type Connection, sql } from '../pool/connection.ts';
@@ -18,9 +18,9 @@ import type { LedgerTables, Part, Placement } from './placement.ts';
 const SEQUENTIAL = setLocal({ 'citus.multi_shard_modify_mode': 'sequential' });
 
 /**
- * The default number of batches that are written at the same time. A batch mostly waits for Citus to plan its
- * statements. With the coordinator and two workers on two cores, four batches at the same time processed a third more
- * subtractions than one.
+ * The default number of batches that are written at the same time. A batch spends most of its time waiting for Citus to
+ * plan its statements. With the coordinator and two workers on two cores, writing four batches at the same time
+ * processed a third more subtractions than writing one.
  */
 const AT_ONCE = 4;
 
@@ -28,7 +28,7 @@ const AT_ONCE = 4;
 const QUIET_PAUSE_MS = 10_000;
 
 /**
- * The shard of each bucket. Citus chooses the shard by a hash of the bucket, so the buckets of a shard follow no
+ * The shard of each bucket. Citus chooses the shard by the hash of the bucket, so the buckets of a shard follow no
  * pattern.
  */
 const SHARDS = sql(
@@ -59,7 +59,7 @@ export function placementOn(shards: readonly string[]): Placement {
       of: (user) => laneOfBucket[bucketOf(user)] as number,
     }),
     // `BY_KEY` is left out: its planner settings would not reach the workers, and with generic query plans, Citus
-    // refuses each INSERT of `insert`.
+    // refuses the statements of `insert`.
     begin: [sql('BEGIN'), ...setLocal(BATCH_TIMEOUTS)],
     byKey: [],
     throughout: SEQUENTIAL,

@@ -1,5 +1,5 @@
-// Where the rows are stored: in a single database, or distributed over machines in shards. A batch writes to one part:
-// a shard, or the single database.
+// Where the rows are stored: in a single database, or in shards that are distributed over machines. A batch writes to
+// one part: a shard, or the single database.
 
 import type { EndUserKey } from '../../../ledger/command.ts';
 import type { Lanes } from '../../ledger-store.ts';
@@ -18,19 +18,19 @@ export interface Part {
   /** The bucket of rows that belong to the part as a whole and not to an end user, such as the rows of the feed. */
   readonly bucket: number;
   /**
-   * Whether the part is a shard of Citus. No statement for a shard may write in a WITH clause, and this process counts
-   * the changed rows before it sends COMMIT. In a single database, the server counts the rows, so COMMIT is sent with
-   * the writes.
+   * Whether the part is a Citus shard. No statement for a shard may write in a WITH clause, and this process counts the
+   * changed rows before it sends COMMIT. In a single database, the server counts the rows, so COMMIT is sent with the
+   * writes.
    */
   readonly isShard: boolean;
-  /** SQL that limits a statement to the part: ` AND c.bucket IN (5, 9)`, or nothing. */
+  /** SQL that limits a statement to the part: ` AND c.bucket IN (5, 9)`, or an empty string. */
   within(table: string): string;
   /**
    * SQL that inserts rows of end users. The parameters are arrays, one for each column: first the columns of the key,
    * then `columns`.
    *
    * @param values SQL that computes the values of `columns` from a row `k` of the arrays; if absent, the elements of
-   * the arrays are the values
+   * the arrays are used as they are
    */
   insert(table: string, columns: string, types: readonly string[], values?: string): string;
 }
@@ -38,7 +38,7 @@ export interface Part {
 export interface LedgerTables {
   /** Tables about end users, distributed by bucket. */
   readonly spread: readonly string[];
-  /** All other tables, which every machine has in full; a table comes after the tables that it references. */
+  /** All other tables, stored in full on every machine; a table comes after the tables that it references. */
   readonly whole: readonly string[];
 }
 
@@ -54,9 +54,9 @@ export interface Placement {
   lanes(atOnce: number | null): Lanes;
   /** Statements that begin the transaction of a batch. */
   readonly begin: readonly Query[];
-  /** Settings of a background transaction that looks up rows by their keys. */
+  /** Settings for a background transaction that looks up rows by their keys. */
   readonly byKey: readonly Query[];
-  /** Settings of a transaction that uses rows of several parts, and tables that belong to no part. */
+  /** Settings for a transaction that uses rows of several parts and tables that belong to no part. */
   readonly throughout: readonly Query[];
   /** Statements that begin a transaction in which all reads of several parts see the same snapshot. */
   readonly beginSnapshot: readonly Query[];
@@ -66,7 +66,7 @@ export interface Placement {
 
 /**
  * The parts that contain the buckets of `rows`. The list begins with a random part, so that several processes rarely
- * work on the same part.
+ * work on the same part at the same time.
  *
  * @param rows the first column of each row is a bucket
  */

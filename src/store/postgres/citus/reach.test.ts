@@ -1,4 +1,4 @@
-// Tests statements and lookups when shards cannot be reached, on a simulated cluster.
+// Tests, on a simulated cluster, what happens to batches and lookups if shards cannot be reached.
 
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
@@ -55,7 +55,7 @@ test('a lookup that fails for a reason other than an unreachable worker is not r
   assert.deepEqual([cluster.probes, cluster.reach.unavailable()], [0, []]);
 });
 
-test('batches for an unreachable shard fail with the name of the shard, and batches for other shards do not fail', (t) => {
+test('batches for an unreachable shard fail with a message that names the shard, and batches for other shards do not fail', (t) => {
   const { reach } = clusterOf(t);
   const fault = reach.lost(ODD, fromServer('08006'));
   assert.deepEqual([fault.code, fault.isPartial], ['StoreUnavailable', true]);

@@ -36,7 +36,7 @@ export class Reach {
     return [...this.#unavailable.keys()];
   }
 
-  /** The fault of every batch for an unreachable part; null if the part is reachable. */
+  /** The fault with which every batch for an unreachable part fails; null if the part is reachable. */
   faultOf(part: Part): StoreFault | null {
     const reason = this.#unavailable.get(part);
     return reason === undefined ? null : partAway(part, reason);
@@ -85,7 +85,7 @@ export class Reach {
     return buckets.length === 0 ? ' AND false' : ` AND ${table}.bucket IN (${buckets.join(', ')})`;
   };
 
-  /** Runs one probe at a time. */
+  /** Starts `probe` unless a probe is already running, and waits for the running probe. */
   #probe(probe: () => Promise<unknown>): Promise<void> {
     this.#probing ??= probe()
       .then(() => {})

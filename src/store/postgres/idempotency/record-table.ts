@@ -38,12 +38,12 @@ export function recordOf(row: TextRow): IdempotencyRecord {
 }
 
 /**
- * One step deletes at most this many records for each of the two retention periods, which takes the server about 10 ms.
+ * One step deletes at most this many records for each of the two retention periods. This takes the server about 10 ms.
  */
 const DELETED_MAX = 1_000;
 
 /**
- * Deletes some records of a part whose retention period is over at `now`.
+ * Deletes some of a part's records that have expired by `now`.
  *
  * @returns whether there may be more of them
  */

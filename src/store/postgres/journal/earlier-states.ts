@@ -1,5 +1,5 @@
 // Computes the states of an end user at past instants from snapshots and postings. Postings never change, so they can
-// be read in several steps, between which the process can do other work.
+// be read in several steps, and the process can do other work between the steps.
 
 import { applyAll } from '../../../ledger/apply.ts';
 import type { EndUserKey } from '../../../ledger/command.ts';
@@ -14,14 +14,14 @@ import { keyOf, OF_END_USER } from '../rows/key.ts';
 import { POSTING_COLUMNS, postingOf } from '../rows/ledger-rows.ts';
 
 /**
- * The maximum number of stretches (see `Stretch`) that one step reads, and of postings that it reads of each stretch.
- * Most stretches have a few hundred postings; applying a thousand postings takes this process 3 ms. Computing the
- * states at a thousand instants in a history of a million postings takes about a second.
+ * One step reads at most this many stretches (see `Stretch`), and at most this many postings of each stretch. Most
+ * stretches have a few hundred postings; applying a thousand postings takes this process 3 ms. Computing the states at
+ * a thousand instants in a history of a million postings takes about a second.
  */
 const STRETCHES_PER_STEP = 4;
 const POSTINGS_PER_STEP = 500;
 
-/** For each id in `$4`, in the same order, the latest snapshot up to that id; null if there is none. */
+/** The latest snapshot up to each id in `$4`, in the order of the ids; null if there is none. */
 const SNAPSHOTS = prepared(
   'snapshots_before',
   `SELECT s.transaction_id FROM unnest($4::uuid[]) WITH ORDINALITY AS k (until, place) LEFT JOIN LATERAL (
@@ -33,8 +33,8 @@ const SNAPSHOTS = prepared(
 const SNAPSHOT = prepared('snapshot', `SELECT state FROM scrip.snapshots WHERE ${OF_END_USER} AND transaction_id = $4`);
 
 /**
- * The first `$6` postings after transaction `$4` and up to transaction `$5`, and the remaining postings of the last
- * transaction.
+ * The first `$6` postings after transaction `$4` and up to transaction `$5`. The last transaction among them is always
+ * complete.
  */
 const POSTINGS = prepared(
   'postings_between',
@@ -56,7 +56,7 @@ interface Stretch {
 /**
  * Returns, for each instant, the state after the last transaction at or before that instant.
  *
- * @param instants in ascending order; all writes to the end user up to the last instant must be committed
+ * @param instants in ascending order; all of the end user's writes up to the last instant must be committed
  */
 export async function statesBefore(
   pool: ConnectionPool,

@@ -1,5 +1,5 @@
-// Reads pages of events in PostgreSQL. Events are numbered within each part, so a position has a number for each part:
-// `41` in a single database, `41.7.…` on Citus.
+// Reads pages of events from PostgreSQL. Events are numbered within each part, so a position has a number for each
+// part: `41` in a single database, `41.7.…` on Citus.
 
 import type { Instant } from '../../../ledger/instant.ts';
 import type { EventPage, EventPageRequest, EventPosition, EventType, LoggedEvent } from '../../event-log.ts';
@@ -19,7 +19,7 @@ export function positionText(numbers: PartNumbers): EventPosition {
 
 /**
  * @param position null for the position before the first event
- * @param latest the numbers of the latest events
+ * @param latest the number of the latest event of each part
  * @throws InvalidCursor if the ledger has no such position
  */
 export function numbersOf(position: EventPosition | null, latest: PartNumbers): PartNumbers {
@@ -37,7 +37,7 @@ export const LATEST_EVENTS = sql(
   `SELECT bucket, latest_event FROM scrip.feed_consumers WHERE consumer = 'events' AND latest_event > 0`,
 );
 
-/** @param rows each has the bucket of a part and a number; parts without a row have the number 0 */
+/** @param rows each contains the bucket of a part and a number; the number of a part without a row is 0 */
 export function numbersIn(rows: readonly TextRow[], parts: readonly Part[]): PartNumbers {
   const numbers = new Map(rows.map(([bucket, number]) => [Number(bucket), exactInteger(number)]));
   return parts.map(({ bucket }) => numbers.get(bucket) ?? 0);
@@ -45,9 +45,9 @@ export function numbersIn(rows: readonly TextRow[], parts: readonly Part[]): Par
 
 /**
  * Reads the events of an account after a position: up to `limit + 1` events of the wanted types, each with its bucket,
- * number, id, type, instant and data. A further row for each part with events has no id. It contains the number of the
- * last event that was looked at in this part, and how many events were looked at. A single statement reads all rows, so
- * that they are from the same snapshot.
+ * number, id, type, instant and data. In addition, returns a row without an id for each part in which events were
+ * looked at, with the number of the last of these events and their count. A single statement reads all rows, so that
+ * they are from the same snapshot.
  */
 export function pageQuery(
   account: number,
@@ -104,9 +104,8 @@ export function pageOf(
 }
 
 /**
- * For each part, the number of its last event that was recorded before an instant. If all of these events are deleted,
- * the result is the number before the oldest event that is kept; if no event is kept, it is the number of the latest
- * event.
+ * For each part, the number of its last event that was recorded before an instant. If these events have been deleted,
+ * it is the number before the oldest stored event; if no event is stored, it is the number of the latest event.
  */
 export function lastBefore(instant: Instant, parts: readonly Part[]): Query {
   // The events of a part are recorded in the order of their numbers, and the instant is usually recent, so a scan from
@@ -128,7 +127,7 @@ export function expiredParts(instant: Instant, parts: readonly Part[]): Query {
   ]);
 }
 
-/** Deletes the oldest events of a part that were recorded before an instant, at most `limit` of them. */
+/** Of the `limit` oldest events of a part, deletes those that were recorded before an instant. */
 export function deleteBefore({ bucket }: Part, instant: Instant, limit: number): Query {
   return sql(
     `DELETE FROM scrip.events e WHERE e.bucket = ${bucket} AND e.recorded_at < $1 AND e.event IN (

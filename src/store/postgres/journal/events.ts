@@ -1,12 +1,12 @@
 // Derives events and summaries from the feed, and stores them in PostgreSQL. One transaction takes batches from the
-// feed, and stores the events of their postings, the new summaries of the end users, and the number of the latest event.
-// The transaction holds the lock on the consumer's row until the commit, so the event numbers within a part (the
+// feed, and stores the events of their postings, the new summaries of the end users, and the number of the latest
+// event. The transaction holds the lock on the consumer's row until the commit, so the event numbers within a part (the
 // database, or a shard of Citus) ascend in commit order.
 //
-// Time alone also causes events. Scrip may derive these events up to an instant only if no batch with an earlier
-// instant can still commit. Every batch locks the rows of its end users before it reads the clock, and keeps the locks
-// until it commits. A short transaction therefore locks the rows of the end users that are due, reads the clock, and
-// ends. The short transaction skips rows that a batch has locked, so it never waits for a batch.
+// Time alone also causes events. These time-caused events may be derived up to an instant only if no batch with an
+// earlier instant can still commit. Every batch locks the rows of its end users before it reads the clock, and keeps
+// the locks until it commits. A short transaction therefore locks the rows of the end users that are due, reads the
+// clock, and ends. The short transaction skips rows that a batch has locked, so it never waits for a batch.
 
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type EndUserKey, endUserText } from '../../../ledger/command.ts';
@@ -36,19 +36,19 @@ import { type StoredSummary, SUMMARY_COLUMNS, SUMMARY_TYPES, storedSummaryOf, su
 import { upsert } from './totals-rows.ts';
 
 /**
- * A step takes 10 to 20 ms, and the main thread works for 5 ms of this time. With steps of 500 postings, Scrip derives
- * the events of 14,000 instead of 10,000 end users per second on two cores, but each step occupies the main thread for
- * longer.
+ * A step takes 10 to 20 ms, and the main thread works for 5 ms of this time. With steps of 500 postings, Scrip would
+ * derive the events of 14,000 instead of 10,000 end users per second on two cores, but each step would occupy the main
+ * thread for longer.
  */
 const LIMITS: TakeLimits = { batchesMax: 64, postingsMax: 200 };
 
-/** One step derives the events that time alone causes for at most this many end users. */
+/** One step derives time-caused events for at most this many end users. */
 const DUE_MAX = 64;
 
-/** After working for this time, the derivation lets other work of this process run. */
+/** After working for this long, the derivation yields to the other work of this process. */
 const SLICE_MS = 3;
 
-/** Due end users, and the instant up to which the events that time alone causes may be derived for them. */
+/** Due end users, and the instant up to which their time-caused events may be derived. */
 interface Passed {
   readonly users: readonly EndUserKey[];
   readonly until: Instant;
@@ -119,13 +119,13 @@ export async function deriveSome(
   // Wait for a standby, if there is one: otherwise, after a failover, different events could get the numbers of events
   // that a client has already read.
   await connection.commit([...writes, ...COMMIT_BATCH]);
-  // After these postings, time alone may already have caused further events.
+  // Time alone may already have caused further events after these postings.
   return isMore || passed.users.length === DUE_MAX || nextDueAt <= passed.until;
 }
 
 /**
- * Briefly locks the rows of due end users. From then on, batches can add only automatic events before the returned
- * instant to these end users.
+ * Briefly locks the rows of due end users. From then on, the only postings before the returned instant that a batch can
+ * add to these end users are automatic events.
  */
 async function passTime(
   connection: Connection,
@@ -221,7 +221,7 @@ function storeSummaries(part: Part, rows: RowArrays): Query {
   return sql(`${insertion} ON CONFLICT (${KEY}) DO UPDATE SET ${changes}`, rows.literals());
 }
 
-/** Statements that add the changes to the stored counts of the accounts. */
+/** Statements that add the changes to the accounts' stored counts. */
 export function countUpserts(counts: Iterable<AccountCounts>, part: Part): Query[] {
   const rows = new RowArrays(['integer', 'bigint', 'bigint']);
   for (const { account, endUsers, withCredits } of counts) rows.add(account, endUsers, withCredits);

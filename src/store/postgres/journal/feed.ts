@@ -1,7 +1,7 @@
 // The feed on PostgreSQL. For each consumer, each batch inserts a row that lists the transactions of the batch. A
-// consumer takes its earliest rows and reads their postings. One transaction deletes the rows and stores what the
-// consumer derives from the postings. Batches may commit in an order that differs from the order of their instants, but
-// the batches of one end user commit in order, since each of them locks the row of the end user.
+// consumer takes its earliest rows and reads their postings. A single transaction deletes the rows and stores the
+// consumer's results. Batches do not always commit in the order of their instants. Those of one end user do, since each
+// batch locks the row of the end user.
 
 import { INSTANT_MAX } from '../../../ledger/instant.ts';
 import type { FeedPosting } from '../../feed.ts';
@@ -94,8 +94,8 @@ export interface TakeLimits {
 }
 
 /**
- * Reads the postings of transactions, within the caller's transaction. The account and the id are enough: two
- * transactions of an account have the same id only if they begin in the same millisecond, and then with a probability
+ * Reads the postings of transactions, within the caller's transaction. The account and the id identify a transaction:
+ * two transactions of an account can have the same id only if they have the same instant, and then with a probability
  * of 2^-48.
  *
  * @param batches rows of `TRANSACTIONS`
@@ -110,7 +110,7 @@ export async function postingsNamed(
   if (batches.length === 0) return [];
   const accounts = new Set(batches.flatMap(([literal]) => elementsOf(literal).split(',')));
   const ids = batches.map(([, literal]) => elementsOf(literal)).join(',');
-  // Arrays are faster than a join: one scan of the index takes half as long as a search for each transaction.
+  // Arrays are faster than a join: a single index scan takes half as long as an index lookup for each transaction.
   const rows = await connection.rows(
     sql(
       `SELECT ${USER_POSTING_COLUMNS} FROM scrip.postings p
@@ -122,7 +122,7 @@ export async function postingsNamed(
   return rows.map((row) => userPostingOf(row, integer));
 }
 
-/** Returns the elements of an array literal that contains no quotes, separated by commas. */
+/** Returns the comma-separated elements of an array literal. The literal must not contain quotes. */
 function elementsOf(literal: string | null | undefined): string {
   return (literal ?? '{}').slice(1, -1);
 }

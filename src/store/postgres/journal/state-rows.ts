@@ -10,7 +10,10 @@ import { KEY, KEY_TYPES, sameKey } from '../rows/key.ts';
 import { CYCLE_COLUMNS, cycleOf, RENEWS, type ReadInteger } from '../rows/ledger-rows.ts';
 import { unnest } from '../rows/row-arrays.ts';
 
-/** SQL that selects a hold in the columns of a cycle. The type is null, and the column `status` contains `parts`. */
+/**
+ * SQL that selects a hold as a row with the columns of a cycle. The type is null, and the column `status` contains
+ * `parts`.
+ */
 export const HOLD_AS_CYCLE = `hold_id, NULL::integer, NULL, parts::text, NULL::bigint, NULL::bigint, NULL::bigint,
   NULL::bigint, expires_at, NULL, NULL`;
 
@@ -20,9 +23,9 @@ const TYPE = 2;
 export const KEYS = `${unnest(KEY_TYPES)} WITH ORDINALITY AS k (${KEY}, place)`;
 
 /**
- * SQL for the cycles and holds of the end users in `KEYS`. It omits cycles that have ended by the instant in the next
- * parameter and are not renewed. It omits holds that lapse after the instant in the last parameter. Each row has the
- * position of its end user, `ids_through`, and the columns of a cycle.
+ * SQL for the cycles and holds of the end users in `KEYS`. Two instants follow the parameters of `KEYS`. Cycles that
+ * have ended by the first instant are left out, unless they renew. Holds that lapse after the second instant are left
+ * out. Each row has the position of its end user, `ids_through`, and the columns of a cycle.
  */
 export function statesSql(part: Part): string {
   const [floor, until] = [1, 2].map((offset) => `$${KEY_TYPES.length + offset}`);

@@ -11,8 +11,8 @@ import { keyOf, LAST_ID, OF_END_USER } from '../rows/key.ts';
 /** Each query reads this many postings, plus one for each transaction of the page. */
 const FURTHER_POSTINGS = 64;
 /**
- * Maximum number of postings that are read for one page. The page may have fewer transactions than requested if most of
- * these postings belong to transactions that are not listed.
+ * Maximum number of postings that are read for one page. If most of these postings belong to transactions that are not
+ * listed, the page may have fewer transactions than requested.
  */
 const PAGE_POSTINGS_MAX = 5_000;
 

@@ -8,14 +8,14 @@ export interface PostgresOptions {
   /** The number of batches that are written at the same time, each on its own connection; null for the default. */
   readonly lanes: number | null;
   /**
-   * Whether statements are prepared on the server. A pooler in transaction mode must then track prepared statements.
+   * Whether statements are prepared on the server. If so, a pooler in transaction mode must track prepared statements.
    */
   readonly prepared: boolean;
   /** Whether Citus distributes the tables; null to check whether the extension is installed. */
   readonly citus: boolean | null;
   /** The number of shards over which Citus distributes the tables of a new ledger. */
   readonly shards: number;
-  /** Whether to open a database that may lose confirmed writes because of its settings. */
+  /** Whether to open a database even if its settings allow confirmed writes to be lost. */
   readonly acceptUnsafe: boolean;
   /**
    * True if the ledger must have a test clock, false if it must not have one; null or absent if either is accepted. A
@@ -40,7 +40,7 @@ export function servingPool({ url, prepared }: PostgresOptions, max: number): Co
   return new ConnectionPool(config, { isPrepared: prepared, timeoutMs: ANSWER_TIMEOUT_MS });
 }
 
-/** A pool for operator commands, which have no timeout. */
+/** A pool for operator commands. Steps have no timeout. */
 export function toolsPool({ url }: PostgresOptions, max: number, applicationName: string): ConnectionPool {
   const config = { connectionString: url, max, application_name: applicationName };
   return new ConnectionPool(config, { isPrepared: false, timeoutMs: 0 });

@@ -54,7 +54,7 @@ const SUCCESS = '00';
 /**
  * A statement that is prepared once per connection.
  *
- * @param label words joined by underscores, for the logs of the server
+ * @param label words joined by underscores, for the server logs
  */
 export function prepared(label: string, text: string): PreparedStatement {
   preparedCount += 1;
@@ -72,7 +72,7 @@ export class Connection {
   readonly #client: PoolClient;
   readonly #options: ConnectionOptions;
   readonly #prepared = new Set<string>();
-  /** The connection object of the driver; null until the first step is submitted. */
+  /** The driver's connection object; null until the first step is submitted. */
   #wire: Wire | null = null;
   #unanswered = 0;
 
@@ -132,7 +132,7 @@ export class Connection {
   /**
    * Sends the statements as one step. The last statement must be COMMIT.
    *
-   * @returns the warning of the server, in the server's language; null if the COMMIT is confirmed without a warning
+   * @returns the server's warning, in the server's language; null if the COMMIT is confirmed without a warning
    */
   async commit(queries: readonly Query[], timeoutMs?: number): Promise<string | null> {
     let warning: string | null = null;
@@ -181,7 +181,7 @@ export class Connection {
   }
 }
 
-/** A query object whose methods the driver calls with the messages of the server. */
+/** A query object whose methods the driver calls with the server's messages. */
 type Step = Submittable & { handleError(error: Error): void };
 
 function stepOf(

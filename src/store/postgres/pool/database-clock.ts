@@ -1,6 +1,6 @@
-// The ledger's time on PostgreSQL: the database's clock, which all processes share. The time is never before an instant
-// that this process has seen or that any process has stored. With a test clock, the time is the stored instant, which
-// advances only when a process moves it.
+// The ledger's time on PostgreSQL: the database's clock, which all processes share. The time is never earlier than an
+// instant that this process has seen or that any process has stored. With a test clock, the time is the stored instant,
+// which advances only when a process moves it.
 
 import { type Instant, LAST_INSTANT } from '../../../ledger/instant.ts';
 import { exactInteger, prepared, type Query, type TextRow } from './connection.ts';
@@ -58,8 +58,8 @@ export class DatabaseClock {
   }
 
   /**
-   * Returns the time for records that do not follow a test clock: the time of the database's clock if the ledger has a
-   * test clock, otherwise `now`.
+   * Returns the time for records that do not follow a test clock: the database's clock if the ledger has a test clock,
+   * otherwise `now`.
    *
    * @param rows the rows that `query` returned
    */

@@ -21,7 +21,7 @@ export class DatabaseTestClock implements TestClock {
     this.#clock = clock;
   }
 
-  /** Sets a new test clock to the time of the database's clock. */
+  /** Sets a new test clock to the database's time. */
   async begin(): Promise<void> {
     // Citus rejects a clock function within a statement that writes.
     const [[now] = []] = await this.#pool.rows(sql(`SELECT ${this.#clock.machine}`));

@@ -47,8 +47,8 @@ export class Heartbeat {
   }
 
   /**
-   * Reads the clock before the first check. A reader may already have seen the current time, so this process must issue
-   * no earlier instant, even if the clock is set back later.
+   * Reads the clock before the first check. A reader may already have seen the current time, so this process must not
+   * issue an earlier instant, even if the clock is set back later.
    */
   async start(): Promise<void> {
     this.#clock.notBefore(await this.#clock.peek(this.#pool));
@@ -67,7 +67,7 @@ export class Heartbeat {
     void this.#beat();
   }
 
-  /** Asks the server only while the standby is suspected to be unreachable. */
+  /** Queries the server only while the standby is suspected to be unreachable. */
   async isStandbyAway(connection: Connection): Promise<boolean> {
     if (!this.#isStandbySuspected) return false;
     const [waiting] = await connection.send([WAITING], ANSWER_MS);

@@ -1,4 +1,4 @@
-// Tests how Scrip classifies errors of PostgreSQL, the driver and the network: the connection is lost, the batch
+// Tests how Scrip classifies errors from PostgreSQL, the driver and the network: the connection is lost, the batch
 // failed, or the ledger must stop.
 
 import assert, { AssertionError } from 'node:assert/strict';

@@ -1,4 +1,4 @@
-// Classifies errors of PostgreSQL: https://www.postgresql.org/docs/current/errcodes-appendix.html
+// Classifies PostgreSQL errors: https://www.postgresql.org/docs/current/errcodes-appendix.html
 
 import { AssertionError } from 'node:assert';
 import { DatabaseError } from 'pg';
@@ -19,8 +19,8 @@ export function isWorthRetrying(error: unknown): boolean {
 }
 
 /**
- * Matches error codes of the operating system, such as `ECONNRESET`, and of sockets and TLS in Node.js. Apply this
- * pattern only to errors that are not from the server, since `EPIPE` looks like a code of PostgreSQL.
+ * Matches operating-system error codes, such as `ECONNRESET`, and the Node.js error codes for sockets and TLS. Apply
+ * this pattern only to errors that are not from the server, since `EPIPE` looks like an SQLSTATE code.
  */
 const NETWORK_CODE = /^(E(?!RR_)[A-Z_]+|ERR_(STREAM|SOCKET|SSL|TLS)_[A-Z_]+)$/;
 
@@ -32,7 +32,7 @@ const DRIVER_MESSAGE =
   /^(Connection terminated|No answer within|timeout exceeded when trying to connect$|timeout expired$|Client has encountered a connection error|Client was closed|Received unexpected \w+ message from backend)/;
 
 /**
- * Whether the connection is lost or about to be lost: the error is from the network or of class 08, or the server ends
+ * Whether the connection is lost or about to be lost: the error is a network error or of class 08, or the server ends
  * the connection or is no longer the primary. An unknown error counts as a bug in Scrip: a retry would not help.
  */
 export function isConnectionLost(error: unknown): boolean {
@@ -44,8 +44,8 @@ export function isConnectionLost(error: unknown): boolean {
 }
 
 /**
- * Whether a coordinator of Citus reports that it cannot reach a worker. The connection to the coordinator still works,
- * and the transaction is rolled back.
+ * Whether a Citus coordinator reports that it cannot reach a worker. The connection to the coordinator still works, and
+ * the transaction is rolled back.
  */
 export function isWorkerAway(error: unknown): boolean {
   return error instanceof DatabaseError && /^08(?!P01)/.test(codeOf(error));
@@ -83,7 +83,7 @@ function codeOf(error: unknown): string {
 }
 
 /**
- * Runs `read`, and converts its errors.
+ * Runs `read`, and converts its errors to faults.
  *
  * @throws (rejects) StoreFault or InvalidCursor
  */
@@ -93,7 +93,7 @@ export async function attempt<Result>(read: () => Promise<Result>): Promise<Resu
   });
 }
 
-/** Converts the error of a read: `Internal` if a row violates an invariant, otherwise `StoreUnavailable`. */
+/** Converts an error from a read: `Internal` if a row violates an invariant, otherwise `StoreUnavailable`. */
 function readFaultOf(error: unknown): StoreFault | InvalidCursor {
   if (error instanceof StoreFault || error instanceof InvalidCursor) return error;
   return new StoreFault(error instanceof AssertionError ? 'Internal' : 'StoreUnavailable', (error as Error).message);

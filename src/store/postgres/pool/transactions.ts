@@ -20,13 +20,13 @@ export const BEGIN_SNAPSHOT = sql('BEGIN ISOLATION LEVEL REPEATABLE READ READ ON
  */
 export const BEGIN_UNPROMISED = [sql('BEGIN'), ...setLocal({ synchronous_commit: 'local', lock_timeout: '1s' })];
 
-/** Removes the timeouts of the server, for operator commands. */
+/** Disables the server's timeouts, for operator commands. */
 export const UNLIMITED = setLocal({ statement_timeout: 0, idle_in_transaction_session_timeout: 0 });
 
 /**
- * The timeouts for statements and locks are shorter than the time that this process waits for an answer, so that the
- * server gives up first and rolls back. Without timeouts, a process that vanished would keep its locks for hours, until
- * TCP gives up.
+ * The timeouts for statements and locks are shorter than `ANSWER_TIMEOUT_MS`, so that the server gives up first and
+ * rolls back. Without timeouts, a process that has vanished would keep its locks for hours, until its TCP connection
+ * times out.
  */
 export const BATCH_TIMEOUTS = {
   statement_timeout: '4s',

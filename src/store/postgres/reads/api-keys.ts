@@ -1,4 +1,4 @@
-// API keys in PostgreSQL. A table lock keeps the numbers of keys and accounts unique.
+// API keys in PostgreSQL. A table lock prevents two keys or two accounts from getting the same number.
 
 import assert from 'node:assert/strict';
 import type { KeyStore } from '../../key-store.ts';

@@ -21,8 +21,8 @@ import { COMMIT } from '../pool/transactions.ts';
 import type { PostgresLedgerStore } from './ledger-store.ts';
 
 /**
- * Read this instant before the totals or the summaries, which then include every posting before the instant, and perhaps
- * later postings.
+ * Read this instant first. Totals or summaries that are read after it include every posting before this instant, and
+ * perhaps later postings.
  */
 function earliestWaiting(consumer: Consumer): Query {
   return sql('SELECT min(at) FROM scrip.feed WHERE consumer = $1', [consumer]);

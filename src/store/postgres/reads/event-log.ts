@@ -1,5 +1,5 @@
-// The event log in a database that several processes may share. Each process derives the events of one part after
-// another. It skips a part while another process is deriving the events of that part.
+// The event log in a database that several processes may share. Each process goes through the parts one after another,
+// and skips a part while another process is deriving its events.
 
 import { randomInt } from 'node:crypto';
 import type { Instant } from '../../../ledger/instant.ts';
@@ -25,7 +25,7 @@ import type { LedgerDatabase } from '../schema/open-ledger.ts';
 /** One step deletes at most this many events. A full step takes the server about 5 ms. */
 const DELETED_MAX = 1_000;
 
-/** A fault of the event log does not stop writes, unlike a fault of the ledger. */
+/** An `Internal` fault of the event log does not stop writes, unlike one of the ledger. */
 export class PostgresEventLog implements EventLog {
   readonly #database: LedgerDatabase;
 

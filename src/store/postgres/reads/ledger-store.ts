@@ -1,4 +1,4 @@
-// Serves a ledger from PostgreSQL. A due event that is not stored yet is shown only when no earlier write can still be
+// Serves a ledger from PostgreSQL. A due event that is not stored yet is shown only once no earlier write can still be
 // committed.
 //
 //   read ──▶ nothing is due ──▶ shown
@@ -74,15 +74,15 @@ const REFERENCED = prepared(
 );
 
 /**
- * `due(limit)` picks end users from the `SHARES * limit` oldest renewals and the `SHARES * limit` oldest lapses. If
- * `limit` is below `BUCKETS`, it considers only the `limit` oldest renewals and the `limit` oldest lapses.
+ * `due(limit)` picks end users from the `SHARES * limit` longest overdue renewals and as many lapses. If `limit` is
+ * below `BUCKETS`, it considers only the `limit` longest overdue renewals and lapses.
  */
 const SHARES = 16;
 
 /**
- * Finds end users with a renewal or a lapse that is due. Each call begins at a random bucket, so several processes
- * mostly find different end users without coordination. The instant is a parameter, since PostgreSQL cannot use an
- * index to compare a column with a volatile function.
+ * Finds end users with a due renewal or a due lapse. Each call begins at a random bucket, so several processes mostly
+ * find different end users without coordination. The instant is a parameter, since PostgreSQL cannot use an index to
+ * compare a column with a volatile function.
  */
 const dueSql = (reachable: Reachable) => `
   SELECT account, end_user, min(at) FROM (
@@ -104,7 +104,9 @@ export class PostgresLedgerStore implements LedgerStore {
   readonly close: () => Promise<void>;
   readonly #writer: BatchWriter;
   #trouble: StoreFault | null = null;
-  /** The invariant violation that a read or a write has found, or null. A violation stops all further writes. */
+  /**
+   * The invariant violation that a read or a write has found, which stops all further writes; null if there is none.
+   */
   #broken: StoreFault | null = null;
   /**
    * The index of the part whose expired records are deleted next. The first part is random, so that processes begin
@@ -159,7 +161,7 @@ export class PostgresLedgerStore implements LedgerStore {
     });
   }
 
-  /** Waits for a running batch of the end user, since the instant of that batch may be before one of `instants`. */
+  /** Waits for a running batch of the end user, since its instant may be earlier than one of `instants`. */
   statesAt(user: EndUserKey, instants: readonly Instant[]): Promise<StatesAt> {
     return this.attempt(async () => {
       const { pool } = this.database;
@@ -194,7 +196,10 @@ export class PostgresLedgerStore implements LedgerStore {
     });
   }
 
-  /** Each call deletes expired records of one part. When that part has no more of them, the next part follows. */
+  /**
+   * Each call deletes expired records of one part. Once that part has no more of them, the next call moves on to the
+   * next part.
+   */
   deleteExpiredRecords(retention: IdempotencyRetention): Promise<boolean> {
     return this.attempt(async () => {
       const { pool, clock, placement, reach } = this.database;

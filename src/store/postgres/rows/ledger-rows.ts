@@ -28,7 +28,9 @@ export const POSTING_COLUMNS = `${PLAIN_COLUMNS}, note, terms, held, reference, 
 export const USER_POSTING_COLUMNS = `${POSTING_COLUMNS}, account, end_user`;
 const POSTING_TYPES = [...PLAIN_TYPES, ...'text text bigint uuid bigint'.split(' ')];
 
-/** The columns that an INSERT of postings sets. The parameter for `line` is null for line 0, as in most postings. */
+/**
+ * The columns that an INSERT of postings sets. The parameter for `line` is null for line 0, which most postings have.
+ */
 export const INSERTED_COLUMNS = `${POSTING_COLUMNS}, line`;
 export const INSERTED_TYPES = [...POSTING_TYPES, 'smallint'];
 /** SQL that computes the values of `INSERTED_COLUMNS` from the columns of a row `k`. */
@@ -119,7 +121,7 @@ export function referencedOf(postings: readonly Posting[], id: TransactionId): R
   return own.length === 0 ? null : { postings: own, refunds };
 }
 
-/** Prefixes each of the columns with the table. */
+/** Prefixes each column with the table. */
 export function columnsOf(table: string, columns: string): string {
   return columns.replaceAll(/\w+/g, `${table}.$&`);
 }

@@ -1,6 +1,6 @@
 // Passes the rows of a bulk statement as one array per column. In SQL, `unnest` converts the arrays back to rows. Scrip
-// builds the array literals itself, because the driver would process each element a second time. With batches of 40
-// commands, the second pass took a tenth of the main thread's time.
+// builds the array literals itself, because the driver would make a second pass over each element. With batches of 40
+// commands, this pass took a tenth of the main thread's time.
 
 import assert from 'node:assert/strict';
 import { type PreparedStatement, prepared, type Query, type Value } from '../pool/connection.ts';
@@ -9,7 +9,7 @@ const SPECIAL = /["\\]/g;
 
 export class RowArrays {
   readonly types: readonly string[];
-  /** The elements of each column as text. The text is empty while all elements of the column are null. */
+  /** The elements of each column, as text; empty as long as all elements of the column are null. */
   readonly #columns: string[];
   #count = 0;
 

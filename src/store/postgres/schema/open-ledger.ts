@@ -1,4 +1,4 @@
-// Opens the ledger in a database: checks the settings of the server, and migrates the schema.
+// Opens the ledger in a database: checks the server's settings, and migrates the schema.
 
 import { ACCOUNT_TABLES, accountSchema } from '../../account-schema.ts';
 import { CannotOpen } from '../../store-fault.ts';
@@ -11,7 +11,7 @@ import type { ConnectionPool, PostgresOptions } from '../pool/connection-pool.ts
 import { DatabaseClock } from '../pool/database-clock.ts';
 import { END_USER_TABLES, ledgerSchema } from './schema.ts';
 
-/** A released migration never changes. The scripts name no schemas, since `migrate` sets the search path. */
+/** A released migration never changes. The scripts contain no schema names, since `migrate` sets the search path. */
 const MIGRATIONS: readonly string[] = [`${accountSchema({ instant: 'bigint', options: '' })}${ledgerSchema}`];
 
 /** Databases with a lower schema version were created before the first release. */
@@ -120,7 +120,7 @@ async function migrate(connection: Connection, shards: number | null): Promise<v
 /**
  * The schema version; 0 if there is no ledger.
  *
- * @throws CannotOpen for a version that can neither be used nor migrated
+ * @throws CannotOpen if this version of Scrip can neither use nor migrate the schema
  */
 async function schemaOf(server: Server): Promise<number> {
   if (!(await hasTable(server, 'migrations'))) return 0;

@@ -1,5 +1,5 @@
-// The schema of the ledger, without the tables of accounts and console users. The primary key of each table about end
-// users contains the bucket, by which Citus distributes the tables. Instants are milliseconds since 1970. The CHECK
+// The schema of the ledger, except the tables in `accountSchema`. The primary key of each table about end users
+// contains the bucket, by which Citus distributes the tables. Instants are milliseconds since 1970. The CHECK
 // constraints prevent an overdraft even if the code has a bug.
 
 import { BUCKETS } from '../rows/key.ts';
@@ -27,8 +27,8 @@ export const ledgerSchema = `
 -- A batch locks the row of each of its end users.
 CREATE TABLE end_users (
   ${USER},
-  -- Like ids_through of the table cycles, but only for batches that changed no live cycle of the end user. Such batches
-  -- are rare, so the row almost never changes.
+  -- Like cycles.ids_through, but only for batches that changed no live cycle of the end user. Such batches are rare, so
+  -- the row almost never changes.
   ids_through uuid,
   PRIMARY KEY (bucket, account, end_user)
 );
@@ -51,8 +51,8 @@ CREATE TABLE cycles (
   -- The plan, such as '100/31d', and the plan that begins at the end of the period; see src/ledger/plan.ts.
   plan text NOT NULL,
   next text CHECK (next IS NULL OR (status = 'active' AND type = 'recurring')),
-  -- Sorts after all ids that were assigned by the batch that last changed this row. The end user's later ids sort after
-  -- this id.
+  -- An id that sorts after all ids assigned by the batch that last changed this row, and before all later ids of the
+  -- end user.
   ids_through uuid NOT NULL,
   PRIMARY KEY (bucket, account, end_user, ends_at, cycle_id)
 ) WITH (fillfactor = 70);
@@ -67,7 +67,8 @@ CREATE TABLE holds (
   ${USER},
   expires_at bigint NOT NULL CHECK (expires_at BETWEEN 1 AND 253402300799999),
   hold_id uuid NOT NULL,
-  -- The credits of each cycle. The type json preserves the text as written, since the text is copied to snapshots.
+  -- The credits held from each cycle. The text is copied to snapshots, so the type is json, which preserves it as
+  -- written.
   parts json NOT NULL,
   PRIMARY KEY (bucket, account, end_user, expires_at, hold_id)
 );
@@ -78,19 +79,19 @@ CREATE TABLE postings (
   transaction_id uuid NOT NULL,
   cycle_id uuid NOT NULL,
   period integer NOT NULL CHECK (period >= 0),
-  -- The position within the transaction, from 0. The column takes no space here, because of the alignment of its
-  -- neighbors.
+  -- The position within the transaction, from 0. Here, the column takes no additional space, because of the alignment
+  -- of its neighbors.
   line smallint NOT NULL DEFAULT 0,
   kind text NOT NULL,
   amount bigint NOT NULL,
   created_at bigint NOT NULL,
-  -- Can be in the past only if a hold is closed or a transaction is refunded.
+  -- Can be at or before created_at only if the posting closes a hold or refunds a transaction.
   expires_at bigint NOT NULL CHECK (expires_at > created_at OR reference IS NOT NULL),
   actor text NOT NULL CHECK (actor <> ''),
   note text CHECK (length(note) BETWEEN 1 AND 500),
   -- The type and plan, such as 'recurring/100/31d', if the posting opens a cycle or a period, or schedules a plan.
   terms text,
-  -- The change of the held credits of the cycle; null for kinds that do not concern holds.
+  -- The change in the cycle's held credits; null for kinds that do not concern holds.
   held bigint,
   -- The hold that the posting closes, the transaction that it refunds, or the transaction that scheduled the plan.
   reference uuid,
@@ -125,16 +126,16 @@ CREATE TABLE snapshots (
   PRIMARY KEY (bucket, account, end_user, transaction_id)
 );
 
--- The latest instant that any process has issued, stored once a second. It keeps ended cycles ended if the clock is set
--- back while nothing is written. Batches do not write it. On Citus, only the coordinator has this table: storing the
--- instant once a second then needs no worker.
+-- The latest instant that any process has issued, stored once a second. Because of it, ended cycles stay ended even if
+-- the clock is set back while nothing is written. Batches do not write it. On Citus, only the coordinator has this
+-- table, so that storing the instant needs no worker.
 CREATE TABLE clock (
   only_row boolean PRIMARY KEY CHECK (only_row),
   at bigint NOT NULL CHECK (at BETWEEN 0 AND 253402300799998)
 );
 INSERT INTO clock VALUES (true, 0);
 
--- Has a row if the ledger was created with a test clock. The instant is in the table clock.
+-- Has a row only if the ledger was created with a test clock. The instant is in the table clock.
 CREATE TABLE test_clock (only_row boolean PRIMARY KEY CHECK (only_row));
 
 -- Idempotency records, looked up by key and deleted by age. Records of grants are kept longer.
@@ -143,7 +144,7 @@ CREATE TABLE idempotency_records (
   key text NOT NULL CHECK (length(key) BETWEEN 1 AND 255),
   request text NOT NULL,
   request_id text NOT NULL,
-  -- Null if the request made no transaction.
+  -- Null if the request caused no transaction.
   transaction_id uuid,
   -- JSON; null if the request was accepted and the outcome has no further data.
   outcome text,
@@ -166,7 +167,7 @@ CREATE TABLE feed (
   PRIMARY KEY (bucket, consumer, at, batch)
 ) WITH (toast_tuple_target = 8160);
 
--- A process locks the row of a consumer while it does the work of that consumer.
+-- A process locks a consumer's row while it does the work of that consumer.
 CREATE TABLE feed_consumers (
   bucket smallint NOT NULL,
   consumer text NOT NULL,
@@ -196,12 +197,12 @@ CREATE TABLE expiry_totals (
   PRIMARY KEY (account, hour, bucket)
 );
 
--- The data that lists show of each end user, and the progress of event derivation; see EventState. The row includes all
--- expiries up to derived_to.
+-- The data that lists show about each end user, and the progress of event derivation; see EventState. The row includes
+-- all expiries up to derived_to.
 CREATE TABLE end_user_summaries (
   ${USER},
   balance bigint NOT NULL CHECK (balance BETWEEN 0 AND 9007199254740991),
-  -- The next instant at which credits expire and will not renew.
+  -- The next instant at which credits expire without a renewal.
   expires_at bigint,
   latest_activity bigint NOT NULL,
   derived_to bigint NOT NULL,
@@ -226,7 +227,8 @@ CREATE TABLE end_user_counts (
   PRIMARY KEY (account, bucket)
 );
 
--- Events, numbered in the order in which they were derived: the consumer's lock is held until they are committed.
+-- Events, numbered in the order in which they were derived, because the consumer's lock is held until they are
+-- committed.
 CREATE TABLE events (
   bucket smallint NOT NULL,
   event bigint NOT NULL,
@@ -236,7 +238,7 @@ CREATE TABLE events (
   at bigint NOT NULL,
   -- JSON.
   data text NOT NULL,
-  -- The database's time, from which the age of events is counted.
+  -- The database's time when the event was derived; the age of an event is counted from it.
   recorded_at bigint NOT NULL,
   PRIMARY KEY (bucket, event)
 );

@@ -1,5 +1,5 @@
 // Audits a database in one snapshot: applies all postings of each end user again, and compares the result with the
-// stored rows. Only the rows of some end users are in memory at a time.
+// stored rows. Only some of the end users are in memory at a time.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { audit, type Finding } from '../../../ledger/audit.ts';
@@ -154,7 +154,7 @@ class DatabaseAudit {
     else if (at < 0 || at > LAST_INSTANT) this.#fault('the clock of the ledger has an invalid instant');
   }
 
-  /** Reads the clock of the ledger outside the snapshot. Returns the stored instant; null if its row is missing. */
+  /** Reads the clock of the ledger outside the snapshot. Returns the stored instant; null if the row is missing. */
   async #lookAtClock(): Promise<number | null> {
     const { clock, pool } = this.#database;
     const kept = '(SELECT at FROM scrip.clock)';
@@ -178,8 +178,8 @@ class DatabaseAudit {
 }
 
 /**
- * Returns a function that finds the postings of a transaction. Only audits of refunds call this function, so the first
- * call builds the index.
+ * Returns a function that finds the postings of a transaction. Only audits of refunds need it, so its index is built by
+ * the first call.
  */
 function findIn(postings: readonly Posting[]): (id: TransactionId) => readonly Posting[] {
   let byId: Map<TransactionId, Posting[]> | null = null;

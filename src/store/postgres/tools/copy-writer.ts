@@ -1,5 +1,5 @@
-// Writes copied postings into a database, and the rows that follow from them: cycles, holds, snapshots, and summaries
-// with the progress of event derivation. Adds nothing to the feed. Runs within the caller's transactions.
+// Writes copied postings into a database, with the rows that are derived from them: cycles, holds, snapshots, and
+// summaries with the progress of event derivation. Adds nothing to the feed. Runs within the caller's transactions.
 
 import assert from 'node:assert/strict';
 import { applyAll } from '../../../ledger/apply.ts';

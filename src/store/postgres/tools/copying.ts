@@ -1,5 +1,5 @@
 // A database as the source or the destination of a copy. A copy detects running servers by their connections. Its locks
-// stop the writes of any server that it did not detect.
+// block the writes of any server that it has not detected.
 
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -40,7 +40,7 @@ import { rebuildTotals } from './totals.ts';
 /** One connection for the locks or the writes, two for reading or rebuilding, and a spare one. */
 const CONNECTIONS = 4;
 
-/** How many times, and at what interval, a copy looks for connections of running servers. */
+/** How many times a copy looks for connections of running servers, and the pause between two looks. */
 const LOOKS = 10;
 const BETWEEN_LOOKS_MS = 100;
 
@@ -87,8 +87,9 @@ function opened(
 }
 
 /**
- * A running server always has a connection, since it checks the database once a second. PostgreSQL lists a connection
- * for a moment after it was closed, so a single look would refuse a copy right after a server has stopped.
+ * A running server always has a connection, since it checks the database once a second. PostgreSQL still lists a
+ * connection for a moment after it has been closed. If the copy looked only once, it would be refused right after a
+ * server has stopped.
  */
 async function refuseAtWork(connection: Connection, name: string): Promise<void> {
   const atWork = 'SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND application_name = $1 LIMIT 1';

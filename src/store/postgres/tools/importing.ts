@@ -31,11 +31,11 @@ const WRITER_CONNECTIONS = 2;
 
 const BEGIN = [sql('BEGIN'), sql('LOCK TABLE scrip.imports IN EXCLUSIVE MODE')];
 
-/** If another process has advanced the import, no row matches, and the division by zero fails the whole batch. */
+/** If another process has advanced the import, no row matches, and the division by zero makes the whole batch fail. */
 const MOVE = `WITH moved AS (${moveImport('scrip')} RETURNING 1) SELECT 1 / count(*)::integer FROM moved`;
 
 /**
- * @throws CannotOpen if there is no ledger, or if Citus distributes the tables: a batch would then not be a single
+ * @throws CannotOpen if there is no ledger, or if Citus distributes the tables, because a batch then cannot be a single
  * transaction
  */
 export function openPostgresImport(options: PostgresOptions): Promise<ImportTarget> {
@@ -70,7 +70,7 @@ class PostgresImport implements ImportTarget {
     return attempt(() => clock.peek(pool));
   }
 
-  /** The time of the database's clock, even if the ledger has a test clock. */
+  /** The database's time, even if the ledger has a test clock. */
   #machineTime(): Promise<Instant> {
     const { clock, pool } = this.#database;
     return attempt(() => clock.peekMachine(pool));
