@@ -12,7 +12,7 @@ export interface Stores {
   readonly keys: KeyStore;
   readonly console: ConsoleStore;
   readonly events: EventLog;
-  /** Null if `scrip import` writes to the ledger itself while a server is running, as on PostgreSQL. */
+  /** Null if `scrip import` itself writes to the ledger while a server is running, as on PostgreSQL. */
   readonly imports: ImportGranter | null;
   /** Null for a ledger without a test clock. */
   readonly testClock: TestClock | null;

@@ -16,7 +16,7 @@ export interface DailyTotal {
   transactions: number;
 }
 
-/** The credits that are left in all cycles and periods that end in one hour, except those that have rolled over. */
+/** The credits left in all cycles and periods that end in `hour`, except those that have rolled over. */
 export interface ExpiryTotal {
   readonly account: number;
   /** Hours since 1970. */
@@ -82,7 +82,7 @@ export class TotalsSum {
     // Count postings to ended cycles, too. Credits that are captured after the end of their cycle have not expired.
     // Credits that are refunded after the end of their cycle have expired.
     this.addExpiry({ account, hour, credits: BigInt(posting.amount) });
-    // A renewal is created when the previous period ends. Credits that roll over have not expired then.
+    // A renewal is created when the previous period ends. Credits that roll over did not expire then.
     if (rolledOver > 0) this.addExpiry({ account, hour: hourOf(posting.createdAt), credits: BigInt(-rolledOver) });
   }
 

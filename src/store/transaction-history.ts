@@ -1,4 +1,4 @@
-// Pages of the transactions of an end user with all details, for the API and the console.
+// Pages of an end user's transactions, with all details, for the API and the console.
 
 import type { Amount } from '../ledger/amount.ts';
 import { type Referenced, refundableOf } from '../ledger/decide-refund.ts';
@@ -26,7 +26,7 @@ export interface HistoryTransaction extends Transaction {
 }
 
 export interface HistoryFilter {
-  /** The ids of the transactions; all ids if absent. */
+  /** The range of transaction ids; all ids if absent. */
   readonly within?: IdRange;
   /** The kinds of the transactions; all kinds if absent. */
   readonly kinds?: readonly PostingKind[] | undefined;
@@ -53,7 +53,7 @@ export interface HistoryPage extends LoadedEndUser {
    */
   readonly transactions: readonly HistoryTransaction[];
   readonly next: PageCursor | null;
-  /** By cycle id, the terms with which the cycle was opened, for all cycles that `cyclesToName` returns. */
+  /** The terms with which each cycle was opened, by cycle id, for all cycles that `cyclesToName` returns. */
   readonly terms: ReadonlyMap<TransactionId, CycleTerms>;
 }
 

@@ -43,7 +43,7 @@ export class SpanExporter {
   #sending: Promise<void> | null = null;
   #isFailing = false;
 
-  /** @param onFailure called with the reason for the first of consecutive failures */
+  /** @param onFailure called with the reason whenever sending starts to fail */
   constructor(settings: ExporterSettings, onFailure: (reason: string) => void) {
     this.#settings = settings;
     this.#onFailure = onFailure;

@@ -75,10 +75,7 @@ export class Tracer {
     });
   }
 
-  /**
-   * From now on, spans of requests that end link to the span of `batch`. If `batch` is null or not sampled, they have
-   * no link.
-   */
+  /** From now on, when a request ends, its span links to the span of `batch`, unless `batch` is null or not sampled. */
   answering(batch: TracedBatch | null): void {
     this.#batch = null;
     if (batch === null || !this.#isSampled()) return;

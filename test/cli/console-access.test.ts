@@ -20,7 +20,7 @@ async function signIn(url: string, email: string, password: string): Promise<str
 }
 
 describe('console access from the command line', { concurrency: 3 }, () => {
-  test('scrip serve --first-key prints a link for joining as the owner only if there is no owner yet', async (t) => {
+  test('scrip serve --first-key prints a link to join as the owner, but only if there is no owner yet', async (t) => {
     const file = temporaryFile();
     const first = await serve(t, file, ['--first-key']);
     await first.says(/^Console: (http:\/\/127\.0\.0\.1:\d+\/console)$/m);

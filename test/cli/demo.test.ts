@@ -93,7 +93,7 @@ describe('scrip demo', options, () => {
       assert(link && secret, stdout);
       assert.deepEqual(problemsOf(await auditAt(environment.DATABASE_URL as string)), []);
       const { url } = await serve(t, '', [], environment);
-      assert.equal((await add(url, secret)).status, 200, 'the clock of the ledger is not ahead');
+      assert.equal((await add(url, secret)).status, 200, "the ledger's clock is not ahead");
       assert.equal((await fetch(`${url}${link}`)).status, 200);
       assert.match(
         (await scrip(['demo'], environment)).stderr,

@@ -108,7 +108,7 @@ describe('scrip import', { ...options, concurrency: COMMANDS_AT_ONCE }, () => {
       assert.equal((await auditAt(`file:${file}`)).postings, 0);
     });
 
-  test('if a file has the column expires_at, scrip import prints that credits expire up to 24 hours after this instant', async () => {
+  test('with the column expires_at, scrip import prints that credits expire up to 24 hours later', async () => {
     const file = temporaryFile();
     await createKey(file);
     const path = join(temporaryFolder(), 'balances.csv');

@@ -1,4 +1,4 @@
-// Tests settings that are probably a mistake, such as a missing folder or a misspelled environment variable.
+// Tests settings that are probably mistakes, such as a missing folder or a misspelled environment variable.
 
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';

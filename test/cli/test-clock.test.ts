@@ -242,7 +242,7 @@ test('the commands in docs/testing-subscriptions.md start a server with a test c
   );
   assert(moving !== undefined && serving !== undefined, 'the document has both commands');
   const tests = 'npm --prefix ../app test\n';
-  assert(serving.endsWith(tests), 'the last command runs the tests of the reader');
+  assert(serving.endsWith(tests), "the last command runs the reader's tests");
   const script = serving
     .replaceAll('npm run -s scrip --', `'${process.execPath}' '${join(REPOSITORY, 'src/main.ts')}'`)
     .replaceAll('8081', String(await freePort()))
@@ -254,5 +254,5 @@ test('the commands in docs/testing-subscriptions.md start a server with a test c
 
 test('`npm start -- --test-clock` passes the option on to `scrip serve`', async () => {
   const { scripts } = JSON.parse(await readFile(join(REPOSITORY, 'package.json'), 'utf8'));
-  assert.match(scripts.start, / serve --first-key$/, 'npm appends the options of the command line');
+  assert.match(scripts.start, / serve --first-key$/, 'npm appends command-line options');
 });

@@ -1,4 +1,4 @@
-// Tests the output and exit codes of `scrip verify` and `scrip digest`, even if the reader of a pipe is slow or closes
+// Tests the output and exit codes of `scrip verify` and `scrip digest`, including for readers that are slow or close
 // the pipe.
 
 import assert from 'node:assert/strict';
@@ -134,7 +134,7 @@ test('`scrip verify --digest` fails on a file without digests', async () => {
   assert.match(stderr, /is not a digest file/);
 });
 
-test('`scrip digest` fails on a ledger whose postings violate the rules of the ledger', async () => {
+test('`scrip digest` fails if postings violate the rules of the ledger', async () => {
   const impossible = changed(`UPDATE postings SET period = period + 1 WHERE kind = 'stop-cycle'`);
   const { code, stdout, stderr } = await scrip(['digest'], ledgerAt(impossible));
   assert.deepEqual([code, stdout], [1, '']);
@@ -142,7 +142,7 @@ test('`scrip digest` fails on a ledger whose postings violate the rules of the l
 });
 
 describe('long output', () => {
-  /** Each end user has a problem, so the output is much longer than the buffer of a pipe. */
+  /** Each end user has a problem, so the output is much longer than a pipe's buffer. */
   const END_USERS = 3_000;
   let broken = '';
   before(async () => {

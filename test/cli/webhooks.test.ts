@@ -162,7 +162,7 @@ describe('webhooks on the command line', { concurrency: COMMANDS_AT_ONCE }, () =
     await run({ ...environment, WEBHOOK_KEY: KEY }, ...ADD);
   });
 
-  test('if their arguments are wrong, the commands for webhooks and events print one sentence that says what to correct', async () => {
+  test('with wrong arguments, webhook and event commands print one sentence that says what to correct', async () => {
     const environment = await withAccount(ledgerAt(temporaryFile()));
     const add = (...args: string[]) => ['webhook', 'add', '--account', 'acme', ...args];
     const threshold = (...args: string[]) => ['threshold', 'add', ...args];

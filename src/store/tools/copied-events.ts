@@ -1,6 +1,6 @@
 // A copy of a ledger has no events. The first server that opens the copy must not derive the events of the source
-// again. A copy therefore stores the progress of event derivation for each end user, as if all events up to the
-// source's clock had been derived.
+// again. A copy therefore stores the progress of event derivation for each end user, as if all events up to the time of
+// the source's clock had been derived.
 
 import type { EndUserKey } from '../../ledger/command.ts';
 import type { Instant } from '../../ledger/instant.ts';

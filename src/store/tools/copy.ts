@@ -24,7 +24,7 @@ export class CopyStopped extends Error {
 }
 
 export interface CopyReport extends CopyDigest {
-  /** The number of end users that earlier runs of the same copy copied. */
+  /** The number of end users that earlier runs copied. */
   readonly resumedAfter: number;
 }
 
@@ -118,9 +118,9 @@ async function copyEndUsers(
 }
 
 /**
- * Returns a text that changes whenever credits, accounts or API keys change. The text contains the number of postings,
- * which only grows, and a digest of accounts and API keys. Idempotency records, imports, thresholds, webhook endpoints
- * and console users do not change the text, because each run copies and compares all of them.
+ * Returns a string that changes whenever credits, accounts or API keys change. It contains the numbers of end users and
+ * postings, which only grow, and a digest of accounts and API keys. Idempotency records, imports, thresholds, webhook
+ * endpoints and console users do not change the string, because each run copies and compares all of them.
  */
 async function stateOf(source: CopySource): Promise<string> {
   const { endUsers, postings } = await source.counts();
@@ -128,8 +128,8 @@ async function stateOf(source: CopySource): Promise<string> {
 }
 
 /**
- * Returns the position for the clock of the copy: the position of the source or of the latest copied transaction,
- * whichever is later. New transaction ids therefore sort after all copied ids.
+ * Returns the position for the copy's clock: that of the source's clock or of the latest copied transaction, whichever
+ * is later. New transaction ids therefore sort after all copied ids.
  */
 function clockOf(kept: IdPosition, { latest }: CopyDigest): IdPosition {
   if (latest === null) return kept;

@@ -12,7 +12,7 @@ export interface LedgerImport {
   readonly account: number;
   /** The name of the file, for messages. */
   readonly fileName: string;
-  /** The SHA-256 of the rows. A file with the same rows and another name is the same import. */
+  /** The SHA-256 of the rows. A file with the same rows but another name counts as the same import. */
   readonly sha256: string;
   readonly rows: number;
   /** The number of processed rows: granted, refused, or expired before they could be granted. */
@@ -33,7 +33,7 @@ export interface ImportTarget {
   /** Starts an import. If an earlier import into the account has the same rows, returns that import unchanged. */
   start(file: NewImport): Promise<LedgerImport>;
   /**
-   * Decides grants and advances the import, in one transaction.
+   * Decides the outcomes of grants and advances the import, in one transaction.
    *
    * @param commands the grants, without expired rows
    * @param rows the number of rows, including expired rows; they follow the rows that are already done
@@ -54,7 +54,7 @@ export interface ImportStep extends ImportPart {
   readonly granted: number;
 }
 
-/** Grants the credits of the rows that imports in other processes have queued. */
+/** Grants the credits of queued rows. Imports that run in other processes queue the rows. */
 export interface ImportGranter {
   /**
    * @returns whether a batch was queued

@@ -48,7 +48,7 @@ export interface ToolsOptions {
   readonly testClock?: boolean | null;
 }
 
-/** The ports that a command of the operator uses. `tools.close` closes both ports. */
+/** The ports that an operator command uses. `tools.close` closes both ports. */
 export interface OperatorStores {
   readonly tools: LedgerTools;
   readonly keys: KeyStore;

@@ -1,4 +1,4 @@
-// Creates a complete file or none: the file is written and synced under a temporary name before it gets its own name.
+// Creates a complete file or none: the file is written and synced under a temporary name before it gets its final name.
 // An existing file is not replaced, with one exception: on a file system without hard links, a file that another
 // program creates at the last moment is replaced.
 

@@ -1,4 +1,4 @@
-// Reads the postings of a whole database in the order of the end users. The primary key begins with the bucket, so all
+// Reads all postings of a database, sorted by account and end user. The primary key begins with the bucket, so all
 // buckets are read at the same time and merged, without a sort. On Citus, each statement reads one shard.
 
 import assert from 'node:assert/strict';
@@ -13,7 +13,7 @@ import { type ReadInteger, USER_POSTING_COLUMNS, userPostingOf } from '../rows/l
 
 const FETCHED_ROWS = 200;
 
-/** Settings for a transaction that reads whole tables in the order of their keys. */
+/** Settings for a transaction that reads whole tables in key order. */
 export const SCANNING = [
   ...UNLIMITED,
   ...setLocal({ enable_seqscan: 'off', enable_bitmapscan: 'off', enable_sort: 'off' }),
@@ -36,7 +36,7 @@ export async function* ledgerRowsOf(pool: ConnectionPool, options: ScanOptions):
   }
 }
 
-/** Reads the postings in the current snapshot of the connection. */
+/** Reads the postings in the connection's current snapshot. */
 export async function* ledgerRowsIn(
   connection: Connection,
   options: ScanOptions,
@@ -67,7 +67,7 @@ class BucketPostings {
   #rows: Iterator<TextRow> = [].values();
 
   constructor(connection: Connection, bucket: number, { after, integer }: ScanOptions) {
-    // `cursor` takes no parameters, so the SQL contains these values.
+    // `cursor` takes no query parameters, so these values become part of the SQL text.
     assert(after === null || (Number.isSafeInteger(after.account) && /^[0-9a-f-]{36}$/.test(after.endUser)));
     const behind = after === null ? '' : `AND (account, end_user) > (${after.account}, '${after.endUser}'::uuid)`;
     const text = `SELECT ${USER_POSTING_COLUMNS} FROM scrip.postings WHERE bucket = ${bucket} ${behind}

@@ -1,4 +1,4 @@
-// Operator commands on a ledger in PostgreSQL. Servers may be running meanwhile.
+// Runs an operator's commands, such as `scrip verify`, on a PostgreSQL ledger that servers may be using.
 
 import { lastIdAt, type TransactionId } from '../../../ledger/transaction-id.ts';
 import { CannotOpen } from '../../store-fault.ts';
@@ -51,9 +51,9 @@ async function digests(
 }
 
 /**
- * Finds an instant up to which everything is committed, and returns the last transaction id of that instant. Reads the
- * clock while batches are paused, and stores the result as the latest instant of the ledger. Keeps batches paused until
- * the clock is past this instant. A test clock stands still, so it is moved forward by a millisecond.
+ * Finds an instant up to which all transactions are committed, and returns the greatest possible transaction id at that
+ * instant. Reads the clock while batches are paused, and stores the time as the ledger's latest instant. Keeps batches
+ * paused until the clock is past this instant. A test clock stands still, so it is moved forward by a millisecond.
  *
  * @throws CannotOpen if the ledger is too busy to pause batches
  */

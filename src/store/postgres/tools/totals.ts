@@ -14,7 +14,7 @@ import { USER_POSTING_COLUMNS, userPostingOf } from '../rows/ledger-rows.ts';
 import type { LedgerDatabase } from '../schema/open-ledger.ts';
 import { SCANNING } from './ledger-scan.ts';
 
-/** One statement reads the postings of at most this many batches of the feed. */
+/** One statement reads the postings of at most this many batches in the feed. */
 const BATCHES_MAX = 100;
 /** A rebuild fetches at most this many postings at a time. */
 const FETCHED_ROWS = 2_000;
@@ -26,7 +26,7 @@ export interface Waiting {
   readonly endUsers: ReadonlySet<string>;
 }
 
-/** Finds the waiting postings in the current snapshot of the connection. */
+/** Reads the feed in the connection's current snapshot. */
 export async function waitingIn(connection: Connection, { parts }: Placement): Promise<Waiting> {
   const totals = new TotalsSum();
   const endUsers = new Set<string>();
@@ -46,7 +46,7 @@ async function* waitingFor(consumer: Consumer, connection: Connection, part: Par
 /**
  * Describes each difference between the totals and the postings. Ignores postings that are still in the feed.
  *
- * @param sum the totals of all postings in the current snapshot of the connection
+ * @param sum the totals of all postings in the connection's current snapshot
  */
 export async function totalsFaults(connection: Connection, waiting: Waiting, sum: TotalsSum): Promise<string[]> {
   sum.subtract(waiting.totals.totals());
@@ -62,8 +62,8 @@ export async function totalsFaults(connection: Connection, waiting: Waiting, sum
  */
 export async function rebuildTotals({ pool, placement }: LedgerDatabase): Promise<void> {
   for (const part of placement.parts) {
-    // Take the locks before the snapshot, so that the snapshot includes the latest changes of the consumers. The
-    // snapshot of a transaction begins with its first statement, so a separate connection holds the locks.
+    // Take the locks before the snapshot, so that the snapshot includes the consumers' latest changes. A transaction
+    // takes its snapshot at its first statement, so a separate connection holds the locks.
     await pool.use(async (holder) => {
       await holder.send([sql('BEGIN'), ...UNLIMITED, ...CONSUMERS.map((consumer) => lockConsumer(consumer, part, ''))]);
       await pool.use((connection) => rebuildPart(connection, part));

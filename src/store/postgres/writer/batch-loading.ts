@@ -27,7 +27,7 @@ export interface BatchContext {
 export interface LoadedUnderLock extends LoadedBatch {
   /** Whether each end user of the batch has a row, in the order of `batch.users`. */
   readonly isLocked: readonly boolean[];
-  /** Generates ids that sort after all existing ids of the end users of the batch. */
+  /** Generates ids that sort after all existing ids of the batch's end users. */
   readonly ids: TransactionIds;
   /** The age of new idempotency records counts from this instant. */
   readonly recordedAt: Instant;
@@ -71,8 +71,8 @@ export async function lockAndLoad(
   const addRows = (rows: readonly TextRow[], of: readonly number[] | null) => {
     for (const [place, , ...columns] of rows) {
       const index = of === null ? Number(place) - 1 : (of[Number(place) - 1] as number);
-      // An end user that had no row when the locks were taken counts as unknown, even if another process has added the
-      // row since then.
+      // An end user that had no row when the locks were taken counts as unknown, even if another process has since
+      // added the row.
       if (isLocked[index]) states[index]?.add(columns, assertReadable);
     }
   };
@@ -146,8 +146,8 @@ function idsBehind(rows: readonly TextRow[], clock: DatabaseClock, time: Instant
   let latest = firstIdAt(clock.notBefore(time));
   for (const [, idsThrough] of rows) if (idsThrough && idsThrough > latest) latest = idsThrough;
   const ids = new TransactionIds({ at: instantOf(latest), sequence: sequenceOf(latest) });
-  // If the clock was set back, all batches have the same instant until the clock has caught up. The ids of this instant
-  // could run out.
+  // If the clock was set back, all batches have the same instant until the clock has caught up, and could use up the
+  // ids of that instant.
   if (ids.isRunningShort) ids.moveTo(clock.notBefore(ids.position.at + 1));
   // From now on, this process must not issue an earlier instant.
   clock.notBefore(ids.position.at);

@@ -49,7 +49,7 @@ export class BatchRows {
     for (const change of changed) {
       const { before: stored, after: cycle } = change;
       const { id, remaining, held, status, period, amount, start, end, next } = cycle;
-      // When a new cycle supersedes a canceled cycle, no posting belongs to the canceled cycle.
+      // When a new cycle supersedes a canceled cycle, the canceled cycle gets no posting.
       const isPosted = period === stored.period && status !== 'superseded' && next === stored.next;
       if (isPosted && post !== null) byPosting.set(id, change);
       else {
@@ -70,7 +70,7 @@ export class BatchRows {
     this.#add(addSnapshots, ...key, transactionId, stateText({ ...after, holds: [] }, createdAt));
   }
 
-  /** @param byPosting changes of cycles, by cycle id; the statement that inserts the postings also writes them */
+  /** @param byPosting by cycle id, the changes to cycles that the statement for postings also writes */
   #addPostings(key: Key, postings: readonly Posting[], byPosting: Map<TransactionId, Change>): void {
     let line = 0;
     for (const [index, posting] of postings.entries()) {

@@ -1,5 +1,6 @@
-// Runs a batch as one transaction: locks and loads the end users, lets the ledger decide, writes and commits. A batch
-// takes two round trips. On Citus, COMMIT takes a third one, because this process must first count the changed rows.
+// Prepares a batch for its COMMIT: locks and loads the end users, and lets the ledger decide. A batch takes two round
+// trips: one to load, and one to write and commit. On Citus, COMMIT takes a third one, because this process must first
+// count the changed rows.
 
 import assert from 'node:assert/strict';
 import { batchOf, decideBatch, type UserChange } from '../../../ledger/batch.ts';

@@ -38,8 +38,8 @@ const TRIES_MS = 6_000;
 /** How long to search for a batch whose COMMIT was not confirmed. */
 const SEARCH_MS = 8_000;
 /**
- * How long to search for such a batch if a Citus worker cannot be reached. This time is short, since the search delays
- * the other batches if this process writes only one batch at a time.
+ * The same limit if a Citus worker cannot be reached. It is short, since the search delays the other batches if this
+ * process writes only one batch at a time.
  */
 const SEARCH_AWAY_MS = 2_000;
 const SEARCH_PAUSE_MS = 200;
@@ -52,7 +52,7 @@ const BEGIN_LOOK = [sql('BEGIN'), ...setLocal({ statement_timeout: '1500ms', loc
 
 type Outcomes = readonly (Outcome | null)[];
 
-/** Returns further statements for the transaction of a batch. A statement must fail if it cannot make its change. */
+/** Returns further statements for a batch's transaction. A statement must fail if it cannot make its change. */
 type WriteBeside = (outcomes: Outcomes) => readonly Query[];
 
 export class BatchWriter {
@@ -112,7 +112,7 @@ export class BatchWriter {
   }
 
   /**
-   * @returns the outcomes of a batch that is stored although its COMMIT was not confirmed; null if it must be retried
+   * @returns the batch's outcomes if it is stored although its COMMIT was not confirmed; null if it must be retried
    * @throws StoreFault
    */
   async #settle(error: unknown, part: Part, isLast: boolean): Promise<Outcomes | null> {
@@ -120,7 +120,7 @@ export class BatchWriter {
     const isByWorker = part.isShard && isWorkerAway(error);
     if (isLost || (isConnectionLost(error) && !isByWorker)) this.#heartbeat.suspectStandby();
     if (isLost && (await this.#isStored(error, part))) return error.decided.outcomes;
-    // The COMMIT was not confirmed, and the transaction was rolled back.
+    // No request has changed anything: the transaction was rolled back, or the batch has no witness.
     if (isLost && isLast) throw new StoreFault('StoreUnavailable', error.message);
     const isUndone = isLost || isWorthRetrying(error) || isConnectionLost(error);
     if (!isUndone || isLast) throw faultOf(error);
@@ -154,13 +154,13 @@ export class BatchWriter {
   }
 
   /**
-   * If the wait for a standby was cut short, the batch may exist only on the primary. The lock of this lookup comes
-   * after the batch in the log, so a standby that confirms the COMMIT of the lookup has the batch.
+   * If the wait for a standby was cut short, the batch may exist only on the primary. This lookup's lock comes after
+   * the batch in the log, so a standby that confirms the lookup's COMMIT has the batch.
    */
   async #look({ user, transactionId }: Witness, { lock, find }: BatchStatements): Promise<boolean> {
     const connection = await this.#sessions.connect();
     try {
-      // While the standby is unreachable, the COMMIT of this lookup would wait for the standby.
+      // While the standby is unreachable, this lookup's COMMIT would wait for it.
       if (await this.#heartbeat.isStandbyAway(connection)) throw new Error(STANDBY_AWAY);
       const users = lock.rows();
       users.add(...keyOf(user));
@@ -224,7 +224,7 @@ async function addEndUsers(
 
 /** @throws CommitLost if PostgreSQL does not confirm the COMMIT */
 async function commit(connection: Connection, decided: Decided, part: Part): Promise<void> {
-  // The server of a single database counts the rows, so COMMIT can be sent with the writes.
+  // A single database checks the row counts itself, so COMMIT can be sent with the writes.
   if (part.isShard) await writeRows(connection, decided.writes);
   const writing = part.isShard ? [] : decided.writes.map(({ query }) => query);
   const warning = await connection.commit([...writing, ...COMMIT_BATCH]).catch((error) => {

@@ -29,7 +29,7 @@ function runBatch(sessions: LaneSessions, lane: number | null) {
   return { begun: begun.promise, run, commit, fail };
 }
 
-describe('the connection of a lane of PostgreSQL', () => {
+describe('the connection of a PostgreSQL lane', () => {
   test('the next batch of a lane takes over the connection if it begins in the same turn of the event loop', async () => {
     const { sessions, returned } = fakePool();
     const first = runBatch(sessions, LANE);

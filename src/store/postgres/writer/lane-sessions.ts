@@ -66,7 +66,7 @@ export class LaneSessions {
 
   /**
    * Offers the connection to the next batch of the lane until the end of this turn of the event loop. The connection
-   * then returns to the pool, so a batch that waits for the pool begins only after the responses to this batch.
+   * then returns to the pool, so a batch waiting for the pool begins only after the responses to this batch's requests.
    */
   #leave(session: Session): void {
     this.#offer(session);

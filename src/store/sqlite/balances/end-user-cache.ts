@@ -1,10 +1,10 @@
-// The writer's cache of end users. The balances of a pending end user in the file do not include its latest postings
+// The writer's cache of end users. For a pending end user, the balances in the file do not include the latest postings
 // yet. Pending end users are flushed in generations, and then stay in the cache for some time:
 //
 //   young: collects pending end users ──full──▶ old: flushed evenly until the next young generation is full
 //
-// A generation is flushed in the order of the file, so that one page write serves several end users. After a crash,
-// pending postings are read from the journal.
+// A generation is flushed in file order, so that one page write serves several end users. After a crash, pending
+// postings are read from the journal.
 
 import assert from 'node:assert/strict';
 import type { DatabaseSync } from 'node:sqlite';
@@ -86,7 +86,7 @@ export class EndUserCache {
   readonly #balances: BalanceWriter;
   readonly #saveFlushed: Statement;
   readonly #cached = new Map<string, CachedEndUser>();
-  /** The same end users in a circle, and the place at which the search for one to drop continues (clock algorithm). */
+  /** The same end users in a circle. The search for end users to drop continues after `#hand` (clock algorithm). */
   readonly #circle: CachedEndUser[] = [];
   #hand = 0;
   #cachedCycles = 0;
@@ -99,7 +99,7 @@ export class EndUserCache {
   /** The end users of the old generation that are not flushed yet. The next one to flush is the last element. */
   #flushing: CachedEndUser[] = [];
   #flushingTotal = 0;
-  /** The postings after this number count towards the limits of the young generation. */
+  /** Postings above this number count towards the limits of the young generation. */
   #beganBehind: number;
   #beganAt: Instant;
   #now: Instant;
@@ -108,7 +108,7 @@ export class EndUserCache {
   #isWriting = false;
 
   /**
-   * Adds the end users that have pending postings in the journal to the cache.
+   * Caches the end users that have pending postings in the journal.
    *
    * @param now the latest instant that the ledger has issued
    */
@@ -191,8 +191,8 @@ export class EndUserCache {
   /**
    * Call this for each batch, after `change` has been called for the end users of the batch.
    *
-   * @returns whether anything was written; for a batch without changes, only if a generation is full, or if
-   * `flushWhereDue` has flushed an end user
+   * @returns whether anything was written. A batch without changes writes only if the young generation has reached a
+   * limit, or if `flushWhereDue` has flushed an end user
    */
   keepUp(changed: readonly CachedEndUser[]): boolean {
     this.#makeRoom();
@@ -224,7 +224,7 @@ export class EndUserCache {
   }
 
   /**
-   * How full or how old the young generation is, as a fraction of its limits. From 1 on, it must become the old one.
+   * How full or how old the young generation is, as a fraction of its limits. At 1 or above, it becomes the old one.
    */
   get #progress(): number {
     const { endUsersMax, postingsMax, cyclesMax, ageMaxMs } = this.#limits;

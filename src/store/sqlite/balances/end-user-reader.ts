@@ -1,5 +1,5 @@
 // Reads the current state of end users: the stored balances and the pending postings. A batch appends postings to the
-// journal at once, which dirties few pages. Balances are written later, together with neighbors in the file.
+// journal immediately, which dirties few pages. Balances are written later, together with neighbors in the file.
 //
 //   appended, durable, acknowledged ──▶ pending ──▶ flushed: the stored balances include the posting
 
@@ -147,7 +147,7 @@ export class EndUserReader {
   }
 }
 
-/** Applies postings, except to ended cycles that are no longer in the state. Changes of holds are always applied. */
+/** Applies postings, except to ended cycles that are no longer in the state. Changes to holds are always applied. */
 function foldedAt(now: Instant, from: Balances, postings: readonly NumberedPosting[]): Balances {
   const known = new Map<TransactionId, boolean>();
   const counted = postings.filter(({ posting }) => {
@@ -219,7 +219,7 @@ class BalanceReader {
 
 /**
  * Yields each end user that has postings after the mark in the table `flushed`, with its latest posting. The end users
- * are in the order of these postings.
+ * are sorted by this posting.
  */
 export function* unflushedEndUsers(db: DatabaseSync): Generator<readonly [user: EndUserKey, posting: number]> {
   const rows = prepare(

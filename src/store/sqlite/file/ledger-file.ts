@@ -32,8 +32,8 @@ const SYNCHRONOUS_FULL = 2;
 export const BUSY_TIMEOUT_MS = 5_000;
 
 /**
- * Files up to this size are checked page by page at start, which takes about 5 ms per MiB. Only `scrip verify` checks
- * larger files.
+ * Files up to this size are checked page by page at start, which takes about 5 ms per MiB. Larger files are checked
+ * only by commands such as `scrip verify`.
  */
 const START_CHECK_BYTES_MAX = 32 * 2 ** 20;
 
@@ -129,8 +129,8 @@ function migrateAlone(db: DatabaseSync, file: string): void {
 /**
  * Checkpoints the write-ahead log into the file, and truncates the log.
  *
- * After a failed fsync, a kernel may mark pages as clean that are not on disk. A process that starts later then reads a
- * commit that exists only in the page cache, and no later fsync writes it to disk. A power failure would lose this
+ * After a failed fsync, a kernel may mark pages as clean that are not on disk. A process that starts later may read a
+ * commit that exists only in the page cache, and that no later fsync writes to disk. A power failure would lose this
  * commit and all later commits in the log. The checkpoint writes all these pages again. It does not wait for readers
  * such as `scrip verify`. Such a reader can keep the log from being truncated.
  */
@@ -143,8 +143,8 @@ function truncateLog(db: DatabaseSync): void {
 export function connect(file: string): DatabaseSync {
   const db = new DatabaseSync(file, { timeout: BUSY_TIMEOUT_MS });
   // With `synchronous = FULL`, COMMIT returns after the commit is on stable storage; macOS also needs `fullfsync`. With
-  // 40 subtractions per commit, pages of 2 KiB cost 9% less than pages of 4 KiB. Checkpoints after every 4 MiB of log
-  // are short. In total, they cost no more than checkpoints after every 32 MiB, since a batch dirties few pages.
+  // 40 subtractions per commit, 2 KiB pages cost 9% less than 4 KiB pages. Checkpoints after every 4 MiB of log are
+  // short. In total, they cost no more than checkpoints after every 32 MiB, since a batch dirties few pages.
   db.exec(`
     PRAGMA page_size = 2048;
     PRAGMA cache_size = -16384;
@@ -182,7 +182,10 @@ export function checkPages(db: DatabaseSync, file: string): void {
   }
 }
 
-/** Returns the source of an unfinished copy into this file, and the last copied end user; null if there is none. */
+/**
+ * Returns the source of an unfinished copy into this file, and the last copied end user; null if the file is not an
+ * unfinished copy.
+ */
 export function unfinishedCopy(db: DatabaseSync): { source: string; last: EndUserKey | null } | null {
   if (numberOf(db, `SELECT count(*) FROM sqlite_schema WHERE name = 'copying'`) === 0) return null;
   const row = db.prepare('SELECT source, account, end_user FROM copying').get();

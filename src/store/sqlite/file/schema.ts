@@ -8,7 +8,7 @@
 export const ledgerSchema = `
 -- Cycles, each in its latest period, clustered by end user and then by \`ends_at\`, so that the live cycles of an end
 -- user are adjacent. Each end user also has a row of the type 'end-user', which sorts after the cycles. It contains the
--- open holds, and the latest posting that the rows of the end user count.
+-- open holds, and the latest posting that the end user's rows include.
 CREATE TABLE balances (
   account INTEGER NOT NULL,
   end_user BLOB NOT NULL CHECK (length(end_user) = 16),
@@ -27,7 +27,7 @@ CREATE TABLE balances (
   latest_posting INTEGER,
   -- JSON; null if there are no holds.
   holds TEXT,
-  -- The instant of the next event: a renewal or a lapse of a hold; null if there is none.
+  -- The instant of the next event, such as a renewal or the lapse of a hold; null if there is none.
   due_at INTEGER,
   PRIMARY KEY (account, end_user, ends_at, cycle_id),
   CHECK (
@@ -55,7 +55,7 @@ CREATE TABLE postings (
   period INTEGER NOT NULL CHECK (period >= 0),
   kind TEXT NOT NULL,
   amount INTEGER NOT NULL,
-  -- The change of the held credits of the cycle.
+  -- The change in the cycle's held credits.
   held INTEGER NOT NULL DEFAULT 0,
   created_at INTEGER NOT NULL,
   expires_at INTEGER NOT NULL,
@@ -73,7 +73,7 @@ CREATE TABLE postings (
         AND reference IS NULL AND hold_expires_at IS NULL AND expires_at > created_at
       WHEN 'hold' THEN amount = 0 AND held > 0
         AND reference IS NULL AND hold_expires_at IS NOT NULL AND expires_at > created_at
-      -- These are also possible after the end of the period.
+      -- Captures, releases, lapses and refunds are also possible after the end of the period.
       WHEN 'capture' THEN amount <= 0 AND held <= 0 AND amount + held < 0
         AND reference IS NOT NULL AND hold_expires_at IS NULL
       WHEN 'release' THEN amount = 0 AND held < 0 AND reference IS NOT NULL AND hold_expires_at IS NULL
@@ -93,8 +93,8 @@ CREATE TABLE postings (
 
 CREATE INDEX refunds ON postings (account, end_user, reference) WHERE kind = 'refund';
 
--- The balances count all postings up to this one. They may also count later postings: see latest_posting of each end
--- user.
+-- The balances include all postings up to this one. They may also include later postings: see each end user's
+-- latest_posting.
 CREATE TABLE flushed (
   only INTEGER PRIMARY KEY CHECK (only = 1),
   posting INTEGER NOT NULL CHECK (posting >= 0)
@@ -112,8 +112,8 @@ CREATE TABLE snapshots (
   PRIMARY KEY (account, end_user, transaction_id)
 ) STRICT, WITHOUT ROWID;
 
--- The latest instant that the ledger has used, and the last sequence number of that instant. The checksum detects a
--- change of the clock by hand, which could revive or expire credits.
+-- The latest instant that the ledger has used, and the last sequence number of that instant. The checksum detects
+-- manual changes to the clock, which could revive or expire credits.
 CREATE TABLE clock (
   only INTEGER PRIMARY KEY CHECK (only = 1),
   at INTEGER NOT NULL,
@@ -121,12 +121,12 @@ CREATE TABLE clock (
   checksum INTEGER NOT NULL
 ) STRICT;
 
--- Has a row if the ledger was created with a test clock, and is empty otherwise. The time of a test clock is in the
--- table clock.
+-- Has a row if the ledger was created with a test clock, and is empty otherwise. A test clock's time is in the table
+-- \`clock\`.
 CREATE TABLE test_clock (only INTEGER PRIMARY KEY CHECK (only = 1)) STRICT;
 
--- Idempotency records, in the order in which they were added. Records of grants have odd numbers, because they are kept
--- longer.
+-- Idempotency records, in the order in which they were added. Records of grants have odd numbers, so that they can be
+-- kept longer.
 CREATE TABLE idempotency_records (
   record INTEGER PRIMARY KEY,
   hash INTEGER NOT NULL,
@@ -142,8 +142,8 @@ CREATE TABLE idempotency_records (
   recorded_at INTEGER NOT NULL
 ) STRICT;
 
--- The index of the records by a hash of the key. Records after \`idempotency_indexed.record\` are not in the index yet;
--- they are indexed in memory.
+-- The index of the records by a hash of the key. Records after \`idempotency_indexed.record\` may be missing from the
+-- index; they are indexed in memory.
 CREATE TABLE idempotency_index (
   hash INTEGER NOT NULL,
   record INTEGER NOT NULL,
@@ -191,8 +191,8 @@ CREATE TABLE expiry_totals (
   PRIMARY KEY (account, hour)
 ) STRICT, WITHOUT ROWID;
 
--- The data that lists show for each end user, and the progress of event derivation; see EventState. The row includes
--- all postings up to latest_posting, and all expiries up to derived_to.
+-- What the console's lists show for each end user, and the progress of event derivation; see EventState. The row
+-- includes all postings up to latest_posting, and all expiries up to derived_to.
 CREATE TABLE end_user_summaries (
   account INTEGER NOT NULL,
   end_user BLOB NOT NULL CHECK (length(end_user) = 16),
@@ -220,7 +220,7 @@ CREATE TABLE end_user_counts (
   with_credits INTEGER NOT NULL
 ) STRICT;
 
--- Events, in the order in which they were derived. A number is never used again.
+-- Events, in the order in which they were derived. Numbers are never reused.
 CREATE TABLE events (
   event INTEGER PRIMARY KEY AUTOINCREMENT,
   account INTEGER NOT NULL,

@@ -1,4 +1,4 @@
-// Converts errors of SQLite into faults; the result codes are at https://sqlite.org/rescode.html.
+// Converts SQLite errors into faults; the result codes are at https://sqlite.org/rescode.html.
 
 import { AssertionError } from 'node:assert';
 import { StoreFault } from '../../store-fault.ts';
@@ -20,9 +20,9 @@ export function sqliteCode(error: unknown): number | null {
 }
 
 /**
- * Converts an error before COMMIT to a fault. A violated constraint, a damaged file, or an error that does not come
- * from SQLite stops the ledger (`Internal`). Any other error of SQLite has an external cause, such as a full disk, and
- * the transaction is rolled back.
+ * Converts an error that occurs before COMMIT into a fault. A violated constraint, a damaged file, or an error that
+ * does not come from SQLite stops the ledger (`Internal`). Any other SQLite error has an external cause, such as a full
+ * disk, and the transaction is rolled back.
  */
 export function faultOf(error: unknown): StoreFault {
   if (error instanceof StoreFault) return error;

@@ -6,7 +6,7 @@ export type Row = readonly SQLOutputValue[];
 
 export type Parameter = number | string | Uint8Array | null;
 
-/** A statement that returns rows as arrays. The types of Node.js do not describe such statements. */
+/** A statement that returns rows as arrays. The Node.js type definitions do not describe such statements. */
 export interface Statement {
   all(...parameters: readonly Parameter[]): readonly Row[];
   get(...parameters: readonly Parameter[]): Row | undefined;

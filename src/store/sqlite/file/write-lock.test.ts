@@ -33,7 +33,7 @@ const BUSY = `
 
 /**
  * Usually, the other writes end after 5 to 20 transactions of the busy writer. With SQLite's own busy handler, the
- * other writes would time out after 250.
+ * other writes would time out after 250 transactions.
  */
 const TRANSACTIONS_MAX = 120;
 

@@ -1,6 +1,6 @@
 // Takes the write lock of a ledger file for all connections except the writer's. A busy writer holds the lock most of
-// the time, and releases it for a fraction of a millisecond after each batch. The busy handler of SQLite waits for up
-// to 100 ms between attempts, and would miss these gaps for seconds.
+// the time, and releases it for a fraction of a millisecond after each batch. SQLite's busy handler waits up to 100 ms
+// between attempts, and would miss these gaps for seconds.
 
 import type { DatabaseSync } from 'node:sqlite';
 import { BUSY_TIMEOUT_MS } from './ledger-file.ts';

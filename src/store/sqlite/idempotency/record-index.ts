@@ -1,7 +1,7 @@
 // Finds idempotency records by a hash of their key. The latest entries are in memory. When there are enough of them,
 // they form a sorted run, which stays in memory until it has been inserted into the B-tree. Each batch inserts a part
-// of the run in the order of the hashes, so that each page of the B-tree is written once for several entries. If many
-// records have been deleted, a run also removes their entries.
+// of the run in hash order, so that each page of the B-tree is written once for several entries. If many records have
+// been deleted, a run also removes their entries.
 //
 //   recent ──full──▶ run ──inserted by the time that recent is full again──▶ B-tree
 

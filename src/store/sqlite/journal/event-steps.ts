@@ -21,7 +21,7 @@ import { EVENTS, type EventPart, type LatestPosting, type NewEvent, type NewSumm
 import { type Attempt, FeedPosition, FeedRows } from './feed.ts';
 
 /**
- * The maximum number of postings of a step, unless a single transaction has more. A step takes about 1 ms in this
+ * The maximum number of postings in a step, unless a single transaction has more. A step takes about 1 ms in this
  * thread and 1 ms in the writer thread. With 256 postings, requests had to wait longer for the writer.
  */
 const POSTINGS_MAX = 64;
@@ -30,7 +30,7 @@ const POSTINGS_MAX = 64;
 const DUE_MAX = 64;
 
 /**
- * A step that has loaded this many cycles and holds accepts no further end user. Loading and storing them takes 3 ms.
+ * A step that has loaded this many cycles and holds accepts no further end users. Loading and storing them takes 3 ms.
  */
 const LOADED_MAX = 2_048;
 

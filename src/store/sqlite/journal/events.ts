@@ -1,5 +1,6 @@
-// Stores events in a ledger file, in parts. Stores each part together with the summaries of its end users and a position
-// in the journal. The events of all postings up to this position have been derived, and the summaries include them.
+// Stores events in a ledger file, in parts. Stores each part together with the summaries of its end users and a
+// position in the journal. The events of all postings up to this position have been derived, and the summaries include
+// these postings.
 
 import type { DatabaseSync } from 'node:sqlite';
 import type { EndUserKey } from '../../../ledger/command.ts';
@@ -161,8 +162,8 @@ export class EventWriter {
   }
 
   /**
-   * Stores the summary of an end user, unless the stored row has changed. Checking the position is not enough: it does
-   * not change if only time has caused events.
+   * Stores an end user's summary, unless the stored row has changed since the step read it. Checking the position is
+   * not enough: it does not change if only time has caused events.
    */
   #changeFrom(summary: NewSummary, counts: CountChanges): boolean {
     const { account, derivedFrom, dueAt, expiresAt, balance } = summary;

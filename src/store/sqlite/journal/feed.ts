@@ -1,5 +1,5 @@
 // The feed of a ledger file: the journal in the order of posting numbers. Consumers read the feed. The writer stores
-// each result of a consumer together with the new position of this consumer.
+// each result of a consumer together with the consumer's new position.
 
 import type { DatabaseSync } from 'node:sqlite';
 import type { FeedPosting } from '../../feed.ts';

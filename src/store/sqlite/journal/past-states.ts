@@ -21,8 +21,8 @@ type Cost = number;
 const FINDING: Cost = 80;
 const READING: Cost = 2;
 /**
- * The cost of applying a posting to a state of up to `FOLDED_AT_ONCE` cycles and holds. The cost grows with the size of
- * a larger state.
+ * The cost of applying a posting to a state of up to `FOLDED_AT_ONCE` cycles and holds. For a larger state, the cost
+ * grows with its size.
  */
 const FOLDING: Cost = 1;
 const FOLDED_AT_ONCE = 256;

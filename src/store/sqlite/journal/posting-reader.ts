@@ -33,7 +33,7 @@ export class PostingReader {
   readonly #selectPiece: Statement;
   readonly #endUser = new UuidParameter();
 
-  /** @param options.anyInteger whether to read and round integers above 2^53−1, for the audit */
+  /** @param options.anyInteger whether to accept and round integers above 2^53−1, as the audit does */
   constructor(db: DatabaseSync, { anyInteger = false } = {}) {
     this.#selectOne = prepare(db, `SELECT ${COLUMNS} FROM postings AS p WHERE p.posting = ?1`);
     // The recursion reads only two columns, because SQLite copies each of its rows. CROSS JOIN preserves the order of

@@ -10,7 +10,7 @@ import { FeedPosition } from './feed.ts';
 export const TOTALS = 'totals';
 
 /**
- * The maximum number of postings of a step, which takes about 1 ms. With more postings, a sum of amounts might exceed
+ * The maximum number of postings in a step, which takes about 1 ms. With more postings, a sum of amounts might exceed
  * 64 bits.
  */
 const POSTINGS_MAX = 1_024;
@@ -48,7 +48,7 @@ export class TotalsWriter {
        FROM postings AS p LEFT JOIN postings AS q ON q.posting = p.posting - 1
        WHERE ${NEW_POSTINGS} GROUP BY p.account, day, p.kind, p.actor`,
     );
-    // Credits that roll over no longer expire in the hour in which the previous period ended, when the renewal begins.
+    // Subtract rolled-over credits from the hour in which the previous period ended, which is the hour of the renewal.
     this.#expiries = prepare(
       db,
       `SELECT p.account, p.expires_at / ${HOUR_MS} AS hour, CAST(sum(p.amount) AS TEXT)

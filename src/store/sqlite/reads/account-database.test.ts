@@ -1,4 +1,4 @@
-// Tests when transactions of the console and the webhooks wait for the writer, and when they wait for the disk.
+// Tests in which cases console and webhook transactions wait for the writer or the disk.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -23,7 +23,7 @@ async function synchronous(queries: AccountQueries): Promise<number | undefined>
   return rows[0]?.synchronous;
 }
 
-test('only a relaxed transaction of the account database does not wait for the disk', async () => {
+test('a transaction of the account database waits for the disk unless it is relaxed', async () => {
   await using database = openSqliteAccountDatabase(ledgerFile());
   assert.equal(await database.alone(synchronous), FULL);
   assert.equal(await database.relaxed(synchronous), NORMAL);

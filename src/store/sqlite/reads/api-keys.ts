@@ -12,7 +12,7 @@ import type { LedgerClock } from '../writer/ledger-clock.ts';
 /**
  * @param db a connection that nothing else uses during a transaction: any other statement would become part of the
  * transaction
- * @param recordUses stores uses of keys through the writer, since waiting for the write lock would delay all requests
+ * @param recordUses stores key uses through the writer, since waiting for the write lock would delay all requests
  */
 export function sqliteKeyStore(
   db: DatabaseSync,

@@ -88,7 +88,7 @@ export class SqliteEventLog implements EventLog {
     });
   }
 
-  /** Uses a binary search, since `recorded_at` ascends with the numbers of events. Some numbers may be missing. */
+  /** Uses a binary search, since `recorded_at` ascends with the event numbers, which may have gaps. */
   async positionBefore(instant: Instant): Promise<EventPosition> {
     return this.#ledger.attempt(() => {
       const oldest = this.#oldest.get()?.[0] ?? null;

@@ -1,4 +1,4 @@
-// Reads pages of the history of an end user, with all details of each transaction.
+// Reads pages of an end user's history, with all details of each transaction.
 
 import type { EndUserKey } from '../../../ledger/command.ts';
 import { type CycleTerms, isOpening, type Posting } from '../../../ledger/posting.ts';

@@ -146,7 +146,7 @@ test('a read that shows a renewal waits for each batch of its end user, whether 
   await reading;
 });
 
-test('while the outcome of a write is unknown, a read that would show a renewal of the same end user fails', async () => {
+test('while a write has an unknown outcome, a read that would show a renewal for the same end user fails', async () => {
   const { store, read, write, due } = besideReadsOfOneCycle();
   const batch = write(ADA);
   const reading = read(ADA, due);

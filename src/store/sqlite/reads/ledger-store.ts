@@ -43,7 +43,7 @@ import { HistoryPages } from './history-pages.ts';
 import { transactionPage } from './transaction-page.ts';
 
 /**
- * A turn of the event loop that has read this many cycles, in about 5 ms, starts no further read. Most end users have
+ * A turn of the event loop that has read this many cycles, in about 5 ms, starts no further reads. Most end users have
  * only a few cycles.
  */
 export const CYCLES_PER_TURN_MAX = 4_096;
@@ -78,7 +78,7 @@ export class SqliteLedgerStore implements LedgerStore, ImportGranter {
   readonly #imports: ImportQueue;
   #endUsers: EndUserReader;
   #pending: PendingPostings;
-  /** At most two batches of group commit and one batch of an import, plus batches with an unknown outcome. */
+  /** At most two group-commit batches and one import batch, plus batches with an unknown outcome. */
   readonly #inFlight = new Set<BatchInFlight>();
   readonly #queue: QueuedRead[] = [];
   #isReadScheduled = false;
@@ -172,7 +172,7 @@ export class SqliteLedgerStore implements LedgerStore, ImportGranter {
     });
   }
 
-  /** Waits for the batches in flight, because they may write postings before some of `instants`. */
+  /** Waits for the batches in flight, because they may write postings that are earlier than some of `instants`. */
   async statesAt(user: EndUserKey, instants: readonly Instant[]): Promise<StatesAt> {
     assert(instants.length <= POINTS_MAX, 'at most a thousand instants are asked for');
     // Advance the clock: all later batches then have the current instant or a later one.
@@ -238,7 +238,7 @@ export class SqliteLedgerStore implements LedgerStore, ImportGranter {
   }
 
   /**
-   * Queues a read of one end user. Reads of the same turn of the event loop run together and share a snapshot. Their
+   * Queues a read of one end user. Reads in the same turn of the event loop run together and share a snapshot. Their
    * responses are sent together, which halves the kernel's cost of waking clients. If a read would show a due event,
    * such as a renewal, it first waits for the writes in flight for the end user, since these may come before the event.
    *
@@ -264,8 +264,8 @@ export class SqliteLedgerStore implements LedgerStore, ImportGranter {
   }
 
   /**
-   * Reads the clock after the rows. An earlier instant could count the credits of a renewed period together with those
-   * of the previous period.
+   * Reads the clock after the rows. With an earlier instant, the credits of a new period could count together with
+   * those of the previous period.
    */
   read(user: EndUserKey): LoadedEndUser & { latestPosting: number | null } {
     const { state, latestPosting } = this.#endUsers.read(user, this.#pending.get(user), this.clock.now());
@@ -273,7 +273,8 @@ export class SqliteLedgerStore implements LedgerStore, ImportGranter {
   }
 
   /**
-   * Returns an instant before which the journal contains all postings, except automatic events that are not stored yet.
+   * Returns an instant such that the journal contains all earlier postings, except automatic events that are not stored
+   * yet.
    *
    * @throws StoreFault if the outcome of a write is unknown
    */

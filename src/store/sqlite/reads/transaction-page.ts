@@ -11,7 +11,7 @@ type Page = Pick<TransactionPage, 'transactions' | 'next'>;
 const STEP_POSTINGS = 1_024;
 
 /**
- * @param postings latest first, read up to the first posting after the page
+ * @param postings latest first; read only up to the first posting after the page
  * @param first the lowest transaction id that the page may contain
  * @returns up to `limit` whole transactions, and the cursor for the next page
  */

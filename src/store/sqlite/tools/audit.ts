@@ -150,7 +150,7 @@ class FileAudit {
     }
   }
 
-  /** Audits the clock of the ledger. @returns the latest instant that the ledger has used */
+  /** Audits the ledger's clock. @returns the latest instant that the ledger has used */
   #auditClock(postings: number): number {
     const row = this.#db.prepare('SELECT at, sequence, checksum FROM clock').get();
     if (row === undefined) {

@@ -29,7 +29,7 @@ const END_USERS = `
   WHERE (account, end_user) > (?1, ?2) AND posting > (SELECT posting FROM flushed) GROUP BY account, end_user
   ORDER BY account, end_user, is_stored DESC`;
 
-/** @param after lists only end users that sort after this one; null to list all */
+/** @param after the list contains only end users that sort after this one; null to list all */
 export function* endUsersOf(db: DatabaseSync, after: EndUserKey | null): Generator<EndUserPostings> {
   const rows = prepare(db, END_USERS);
   rows.setReadBigInts(true);

@@ -93,8 +93,8 @@ class SqliteImport implements ImportTarget {
   }
 
   /**
-   * Returns the machine's time, even if the ledger has a test clock. Servers use the machine's time to recognize old
-   * batches. Servers ignore a batch that has been in the queue for too long, because its import was killed.
+   * Returns the machine's time, even if the ledger has a test clock. Servers compare this time with their own, and
+   * ignore a batch that has been in the queue for so long that its import must have been killed.
    */
   async #machineTime(): Promise<Instant> {
     return this.#clock.machineTime(await this.now());

@@ -36,8 +36,8 @@ export function* totalsFaults(db: DatabaseSync): Generator<string> {
 }
 
 /**
- * Deletes all totals, and their position in the feed. A server then computes the totals again, from the first posting
- * on. Counts the end users of each account again at once.
+ * Deletes all totals and their position in the feed, so that a server computes them again from the first posting.
+ * Recounts the end users of each account immediately.
  */
 export function resetTotals(db: DatabaseSync): void {
   transact(db, () =>

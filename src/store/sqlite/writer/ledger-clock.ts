@@ -34,8 +34,8 @@ export class LedgerClock {
   }
 
   /**
-   * Returns the time without advancing the clock. Use `peek` to check whether anything is due, but never to decide
-   * commands.
+   * Returns the time without advancing the clock. Use `peek` to check whether anything is due, but never to decide the
+   * outcome of a command.
    */
   peek(): Instant {
     return Math.min(Math.max(Math.floor(this.#wall()), this.latest()), LAST_INSTANT);

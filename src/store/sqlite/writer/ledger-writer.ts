@@ -23,7 +23,7 @@ const WRITER_THREAD = new URL(`./writer-thread${extname(import.meta.filename)}`,
 /**
  * By default, V8's young generation grows to 48 MiB, which is no faster than 24 MiB, and the old generation grows to
  * four times the memory in use. With a limit of 1 GiB, the old generation grows to only 1.6 times the memory in use.
- * The writer's bounded caches need a tenth of 1 GiB.
+ * The writer's bounded caches need a tenth of this limit.
  */
 const RESOURCE_LIMITS = { maxYoungGenerationSizeMb: 24, maxOldGenerationSizeMb: 1_024 };
 
@@ -35,7 +35,7 @@ export interface WriterEvents {
   onRotations(count: number): void;
 }
 
-/** The methods of `Writer` with promises. If the store fails, the promises reject with a StoreFault. */
+/** The methods of `Writer`, but asynchronous. If the store fails, the promises reject with a StoreFault. */
 export interface LedgerWriter {
   /** @param onSent called when the next batch may be sent; batches are written in the order in which they are sent */
   write(commands: readonly Command[], onSent: () => void, part?: ImportPart | null): Promise<Written>;

@@ -1,5 +1,5 @@
-// The only writer of a ledger file: loads the data of a batch, decides its commands, appends postings to the journal,
-// and commits. The writer is synchronous; `writer-thread.ts` runs the writer in its own thread.
+// The only writer of a ledger file: loads the data of a batch, decides the outcomes of its commands, appends postings
+// to the journal, and commits. The writer is synchronous; `writer-thread.ts` runs the writer in its own thread.
 //
 //   writing ──a transaction fails──▶ closed ──next request or tick──▶ reopened, writing
 //      └─────an invariant is violated──▶ halted for good: a stopped ledger is better than a wrong one
@@ -48,8 +48,8 @@ const FLUSHED_WHEN_IDLE = 2_000;
 const FLUSHED_AT_CLOSE = 10_000;
 
 /**
- * A closing writer stops flushing pending balances after this time. After the next start, Scrip computes the balances
- * that are still pending from the journal.
+ * A closing writer stops flushing pending balances after this time. After the next start, Scrip uses the journal to
+ * compute the balances that are still pending.
  */
 const CLOSE_MS = 1_000;
 
