@@ -1,4 +1,5 @@
-// Tests that the example ai-usage.ts charges for an answer even if the program is killed during the answer.
+// Tests that the example ai-usage.ts charges for an answer even if the program is killed while it receives the
+// answer.
 
 import assert from 'node:assert/strict';
 import { type ChildProcessByStdio, spawn } from 'node:child_process';

@@ -1,4 +1,4 @@
-// Tests holds, refunds, balances of the past and future, and filters for transactions.
+// Tests holds, refunds, past and future balances, and filters for transactions.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';

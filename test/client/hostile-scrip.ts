@@ -14,7 +14,7 @@ export interface Received {
   readonly canceled: Promise<boolean>;
 }
 
-/** If the request is a write, the server has already applied the write. */
+/** How the server responds. If the request is a write, the server applies it first. */
 export type Behavior = (response: ServerResponse, fields: Readonly<Record<string, unknown>>) => void;
 
 export const END_USER = '5f2b1c9e-3a70-4d2e-9b61-0c8f4e7a1d23';
@@ -70,7 +70,7 @@ export class HostileScrip {
     return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
   }
 
-  /** The last behavior applies to all further requests. */
+  /** Each request gets the next behavior; further requests get the last one. */
   behave(...behaviors: readonly Behavior[]): void {
     this.#behaviors = behaviors;
     this.received.length = 0;

@@ -19,7 +19,7 @@ declare const process: { env: Record<string, string>; versions: { node: string }
 
 function leftOf(event: WebhookEvent): number {
   if (event.type === 'webhook.test') return event.data.endpoint_id;
-  // @ts-expect-error only the events about the balance have this field
+  // @ts-expect-error only balance events have this field
   event.data.previous_balance;
   return event.type === 'balance.low' ? event.data.previous_balance - event.data.balance : event.data.balance;
 }
@@ -36,7 +36,7 @@ async function run(): Promise<void> {
     const cycle = await scrip.startCycle({ end_user_id: END_USER, amount: 7 });
     const isSame: boolean = createdAt(cycle).toISOString() === cycle.current_cycle_start;
     const balance: Balance = await scrip.getActiveBalance({ end_user_id: END_USER });
-    // @ts-expect-error a field that the API does not have
+    // @ts-expect-error the API has no such field
     balance.balance_now;
     verifyWebhook(new Headers(), '{}', []).then(leftOf, () => {});
     console.log([process.versions.node, available, isSame, balance.active_balance].join(' '));
@@ -104,7 +104,7 @@ async function output(node: string, cwd: string): Promise<string> {
   return (await promisify(execFile)(node, ['program.js'], { cwd, env, timeout: 60_000 })).stdout;
 }
 
-describe('a program that uses the client compiles, and runs on the Node of the machine and of the project', () => {
+describe("a program that uses the client compiles, and runs on the machine's own Node and on the Node that runs the tests", () => {
   for (const [name, mode] of Object.entries(MODES))
     test(name, async () => {
       const program = await compile(name, mode);

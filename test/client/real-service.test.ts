@@ -121,7 +121,7 @@ test('the client accepts unknown members in responses, in lists and in problem d
   }
 });
 
-test('a refused call throws an error with the class of the refusal and the members of the problem document', async () => {
+test('a refused call throws an error of the class for that refusal, with the members of the problem document', async () => {
   const end_user_id = someone();
   const { transactionId: _, ...cycle } = await scrip.startCycle({ end_user_id, amount: 100 });
   const poor = await errorFrom(scrip.subtract({ end_user_id, amount: 130 }), InsufficientFunds);

@@ -103,13 +103,13 @@ const PERMANENT_FAILURES: readonly (readonly [
   Behavior,
   Class: abstract new (...args: never[]) => Error,
 ])[] = [
-  ['a fault of the service', refuses(500, 'Internal'), Internal],
-  ['a page of a proxy with status 200', sends(200, HTML, { 'content-type': 'text/html' }), UnexpectedAnswer],
+  ['a fault in the service', refuses(500, 'Internal'), Internal],
+  ['a page from a proxy with status 200', sends(200, HTML, { 'content-type': 'text/html' }), UnexpectedAnswer],
   ['an empty response', sends(200, ''), UnexpectedAnswer],
   ['a response that is not JSON', sends(200, '{"end_user_id":'), UnexpectedAnswer],
   ['a JSON response that is not an object', sends(200, 'null'), UnexpectedAnswer],
-  ['a JSON response of another service', sends(200, '{"ok":true}'), UnexpectedAnswer],
-  ['a JSON error of another service', sends(403, '{"message":"blocked"}'), UnexpectedAnswer],
+  ['a JSON response from another service', sends(200, '{"ok":true}'), UnexpectedAnswer],
+  ['a JSON error from another service', sends(403, '{"message":"blocked"}'), UnexpectedAnswer],
   ['a success status that Scrip does not use', sends(204, ''), UnexpectedAnswer],
 ];
 

@@ -12,14 +12,14 @@ import { pathWithoutNodeModules } from './client-package.ts';
 import { RuntimeRun } from './runtime-run.ts';
 import { unpackClient } from './unpacked-client.ts';
 
-/** Bun and Deno run in their latest releases, so that this script finds problems with new versions. */
+/** The script runs the latest releases of Bun and Deno, to find problems with new versions. */
 const RUNTIMES: Readonly<Record<string, readonly string[]>> = {
   'bun@latest': ['run'],
   'node@22': [],
   'node@24': [],
   'deno@latest': ['run', '--no-prompt', '--node-modules-dir=manual', '--allow-net=127.0.0.1'],
 };
-/** This time includes the download of the runtime. */
+/** Includes the time to download the runtime. */
 const TIMEOUT_MS = 300_000;
 
 const print = (line: string) => process.stdout.write(`${line}\n`);

@@ -1,4 +1,4 @@
-// Signs webhooks as Standard Webhooks specifies, without the code of Scrip.
+// Signs webhooks as Standard Webhooks specifies, without using Scrip's code.
 
 import { createHmac } from 'node:crypto';
 

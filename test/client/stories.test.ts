@@ -1,4 +1,4 @@
-// Tests that the stories of docs/subscriptions.md, on both stores, print the lines that the document shows.
+// Tests on both stores that the stories in docs/subscriptions.md print the lines that the document shows.
 
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';

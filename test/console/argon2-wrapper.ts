@@ -15,7 +15,7 @@ crypto.argon2 = (algorithm, parameters, callback) => {
 };
 syncBuiltinESMExports();
 
-/** A cheap hash names the full parameters, so no other process can verify the hash. */
+/** A cheap hash still states the full parameters, so no other process can verify it. */
 export function makeHashesCheap(): void {
   isCheap = true;
 }

@@ -1,5 +1,5 @@
 // Tests the parameters of password hashing. The number of hashes that a request computes must not depend on whether the
-// address has an account, because response times would reveal accounts.
+// address has an account; otherwise, response times would reveal which addresses have accounts.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';

@@ -257,7 +257,7 @@ test('the CSV of transactions contains the held credits, the references and the 
   );
 });
 
-test('the page of a transaction shows all data of the transaction, and only to users of its account', async () => {
+test('the page of a transaction shows all its data, and only users of its account can see the page', async () => {
   const console = await MemoryConsole.start();
   add(console, 100);
   const held = hold(console, 40, { note: 'Job 1' });

@@ -23,7 +23,7 @@ onBothStores('Members of an account', (start) => {
     assert.equal((await bob.get('/console/members')).status, 403);
   });
 
-  test('a GET request to the target URL of a form redirects to the page of the form and changes nothing', async () => {
+  test('a GET request to the action URL of a form redirects to the page with the form and changes nothing', async () => {
     const { scrip } = await start();
     const ada = await newOwner(scrip);
     for (const form of ['invite', 'withdraw-invitations', 'u1/role'])
@@ -40,7 +40,7 @@ onBothStores('Members of an account', (start) => {
     assert.equal((await ada.get(`${user}/else`)).status, 404);
   });
 
-  test('after the role of a member is changed, the next request of the member has the new role', async () => {
+  test("after a member's role is changed, the member's next request has the new role", async () => {
     const { scrip, sql } = await start();
     const ada = await newOwner(scrip);
     const bob = await newMember(scrip, ada);

@@ -341,7 +341,7 @@ test('after a scheduled plan has started, the overview counts its credits as ren
   assert.match(text, /Credits outstanding 199/);
 });
 
-test('a preview shows no data of an end user of another account', async () => {
+test("a preview never shows data of another account's end users", async () => {
   const console = await MemoryConsole.start();
   start(console, 4_242);
   const fields = { amount: '5', on_active: 'at_period_end', idempotency_key: 'a' };

@@ -1,4 +1,4 @@
-// Serves every page of the console with sample data and the Content-Security-Policy of Scrip.
+// Serves every page of the console with sample data and Scrip's Content-Security-Policy.
 
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';

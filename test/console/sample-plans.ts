@@ -1,4 +1,4 @@
-// Sample data for pages that show plans: months with rollover, and a change of plan.
+// Sample data for pages that show plans: a monthly plan with rollover, and changes of plan.
 
 import assert from 'node:assert/strict';
 import type { EndUserView } from '../../src/console/pages/end-user/end-user.ts';

@@ -1,4 +1,4 @@
-// Sample data for the pages of an account, both in use and new.
+// Sample data for the pages of an account in use and of a new account.
 
 import type { Page } from '../../src/console/layout.ts';
 import type { AccountView } from '../../src/console/pages/account.ts';

@@ -15,11 +15,11 @@ import {
 } from './visitor.ts';
 
 const OVERVIEW = '/console/overview';
-/** A request with this header does not count as a request from the machine of the server. */
+/** A request with this header does not count as a request from the server's own machine. */
 const BY_PROXY = { 'x-forwarded-for': '192.0.2.7' };
 
 onBothStores('Sign-up', (start) => {
-  test('the first person to sign up on the machine of the server becomes the owner of the existing account and its API keys', async () => {
+  test("the first person to sign up on the server's own machine becomes the owner of the existing account and its API keys", async () => {
     const { scrip, sql } = await start({ signUp: 'first' });
     await scrip.createKey('Second', 'write');
     const visitor = new Visitor(scrip);
@@ -61,7 +61,7 @@ onBothStores('Sign-up', (start) => {
     }
   });
 
-  test('with SIGN_UP=open, the first user to sign up on the machine of the server gets the existing account, and all others get new accounts', async () => {
+  test("with SIGN_UP=open, the first user to sign up on the server's own machine gets the existing account, and all others get new accounts", async () => {
     const { scrip, sql } = await start();
     const [remote, local, later] = [new Visitor(scrip, BY_PROXY), new Visitor(scrip), new Visitor(scrip)];
     for (const [visitor, name] of [

@@ -2,7 +2,7 @@
 // are in flight and may be lost. The simulated disk guarantees only what POSIX guarantees:
 //
 //   written, truncated ──fsync of the file──▶ stable
-//        └──fsync fails──▶ doomed: possibly stable; another fsync does not help, only another write and its fsync
+//        └──fsync fails──▶ doomed: may be lost, even after another fsync; only a new write and its fsync replace it
 //   created, removed ──fsync of the folder──▶ stable
 //
 // As on Linux, a failed fsync undoes nothing, guarantees nothing about written bytes, and marks their pages as clean.
@@ -59,7 +59,7 @@ export class RecordedFile {
     for (const change of this.underWay) {
       if (!written.has(change)) continue;
       this.#forgetDoomed(change);
-      // The journal of the file system makes a new file size durable even if fsync fails.
+      // The file system's journal makes a new file size durable even if fsync fails.
       if (change.kind === 'truncate') this.stable = applied(this.stable, change);
       else this.doomed.push({ offset: change.offset, bytes: change.bytes });
     }

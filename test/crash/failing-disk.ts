@@ -67,7 +67,8 @@ say(`${Math.round((performance.now() - started) / 1_000)} s`);
 process.exit(hasFailed ? 1 : 0);
 
 /**
- * @param when as in strace: `3+` is the third call and all later calls, `1+7` the first and every seventh later call
+ * @param when as in strace: `3+` is the third call and all later calls, `1+7` the first call and every seventh call
+ * after it
  */
 function failureOf({ name, inject }: Fault, when: string, mustFail: boolean, lastsMs = LASTS_MS): Failure {
   return { name: `${name}, ${when}`, breakDisk: injecting(`${inject}:when=${when}`), lastsMs, mustFail };

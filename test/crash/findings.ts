@@ -27,7 +27,7 @@ export function compared(effects: Effects, sent: readonly Sent[]): Findings {
   const findings: Findings = { lost: 0, unansweredDone: 0, wrong: [] };
   const known = new Set(sent.flatMap(namesOf));
   for (const name of effects.times.keys())
-    if (!known.has(name)) findings.wrong.push(`the ledger has the transaction of a ${name} that no client requested`);
+    if (!known.has(name)) findings.wrong.push(`the ledger has a transaction for ${name}, which no client requested`);
   findings.wrong.push(...effects.wrong);
   findings.wrong.push(...effects.unread.values());
   for (const one of sent) if (!effects.unread.has(one.endUser)) compare(one, effects, findings);
@@ -72,10 +72,10 @@ function compare(one: Sent, effects: Effects, findings: Findings): void {
   if (isUnknown(one) && found > 0) findings.unansweredDone += 1;
   if (!isAcknowledged(one) && !isUnknown(one) && found > 0)
     findings.wrong.push(`${name} returned ${answer?.status}, but was stored`);
-  if (!lapsedInTime(one, effects)) findings.wrong.push(`${name} did not lapse exactly when its request said`);
+  if (!lapsedInTime(one, effects)) findings.wrong.push(`${name} did not lapse at the requested instant`);
 }
 
-/** A request that got a status below 500 before must get the same response again. */
+/** A repeated request must get the same response again if the first response had a status below 500. */
 async function repeat(
   address: Address,
   endUsers: readonly string[],

@@ -149,7 +149,7 @@ export class RecordedDisk {
   }
 }
 
-/** A disk that ignores fsync still performs this many at first, so that the ledger can be created. */
+/** Even a disk that ignores fsync performs its first fsyncs, so that the ledger can be created. */
 const FSYNCS_HEEDED = 12;
 
 function pathsOf({ args, strings, name }: Call): string[] {

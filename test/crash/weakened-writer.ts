@@ -1,7 +1,7 @@
 // Breaks the writer of a server on purpose, or records its batches. Load this module before all others:
 // `NODE_OPTIONS=--import=…`.
 //
-//   BATCH_RECORD=FILE         before each batch is written, appends the numbers of its additions as a line of JSON
+//   BATCH_RECORD=FILE         appends the numbers of a batch's additions to FILE, as JSON, before it writes the batch
 //   WEAKENED_WRITER=late      responds first and commits up to 50 ms later, as a writer might to save fsyncs
 //   WEAKENED_WRITER=halves    commits each half of a batch separately
 //   WEAKENED_WRITER=deaf      treats a failed COMMIT as a success

@@ -13,7 +13,7 @@ interface Row {
 
 const figure = (text: string): number => Number(text.replaceAll(/[^\d.]/g, ''));
 
-test('the table at the top of docs/benchmarks.md shows the figures of docs/benchmarks.json', () => {
+test('the table at the top of docs/benchmarks.md shows the figures from docs/benchmarks.json', () => {
   const { parts } = JSON.parse(textOf('docs/benchmarks.json')) as { parts: Record<string, { rows: Row[] }> };
   const measured = new Map((parts['peers-64']?.rows ?? []).map((row) => [row.subject, row]));
   const [top = ''] = textOf('docs/benchmarks.md').split('\n![');

@@ -1,4 +1,4 @@
-// Tests that the links in the documents work, and that all source files and folders that a document names exist.
+// Tests that the links in the documents work, and that the documents name only source files and folders that exist.
 
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
@@ -65,7 +65,7 @@ function isOutput(path: string): boolean {
   return spawnSync('git', ['check-ignore', '--quiet', `${path}/`], { cwd: REPOSITORY }).status === 0;
 }
 
-test('the source files and folders that the documents name exist', () => {
+test('the documents name only source files and folders that exist', () => {
   const folders = ['bench', 'client', 'docs', 'lint', 'src', 'test'];
   const existing = folders.flatMap((folder) =>
     readdirSync(join(REPOSITORY, folder), { recursive: true, encoding: 'utf8' }).map((path) => `/${folder}/${path}`),

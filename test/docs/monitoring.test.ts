@@ -1,4 +1,4 @@
-// Tests that the dashboard, the alerts and monitoring.md use only metrics and labels in /metrics, and that
+// Tests that the dashboard, the alerts and monitoring.md use only metrics and labels that /metrics contains, and that
 // monitoring.md documents every metric.
 
 import assert from 'node:assert/strict';

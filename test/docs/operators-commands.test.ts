@@ -1,5 +1,5 @@
-// Runs the commands for operators in the documents. Each command must print the output in the document; paths, numbers
-// and times may differ.
+// Runs the operators' commands that the documents show. Each command must print the output in the document; paths,
+// numbers and times may differ.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -111,7 +111,7 @@ function headerOf(table: string): string | undefined {
   return table.split('\n')[0]?.replaceAll(/ +/g, ' ');
 }
 
-/** The number of progress lines depends on how long the command takes, so the command may print fewer. */
+/** A command prints more progress lines the longer it takes, so it may print fewer than the document shows. */
 function assertPrintsAsShown(
   { document, command, shown }: Example,
   { stdout, stderr }: Record<'stdout' | 'stderr', string>,
@@ -140,7 +140,7 @@ test('each command in the documentation prints the output shown below it, or is 
       skipped.add(reason);
       continue;
     }
-    // The nightly backup fails if a backup with today's date exists.
+    // The nightly backup fails if a backup with today's date already exists.
     const today = join(backups, `scrip-${new Date().toISOString().slice(0, 10)}.db`);
     if (example.command.includes('$(date')) await rm(today, { force: true });
     if (example.command.includes('latest.db') && !existsSync(latest)) await run('scrip backup /backups/latest.db');
@@ -163,7 +163,7 @@ test('each command in the documentation prints the output shown below it, or is 
   assert.match(readFileSync(join(folder, 'acme.csv'), 'utf8'), /^end_user_id,transaction_id,kind,amount,/);
 });
 
-test('each npm script and test file that the documentation names exists, and CONTRIBUTING.md lists every npm script', () => {
+test('the documentation names only npm scripts and test files that exist, and CONTRIBUTING.md lists every npm script', () => {
   const { scripts } = JSON.parse(textOf('package.json'));
   const text = EXAMPLES.map(({ command }) => command).join('\n');
   for (const [, name = ''] of text.matchAll(/^npm run (?:-s )?(\S+)/gm)) assert(name in scripts, name);

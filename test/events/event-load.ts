@@ -43,7 +43,7 @@ export class EventLoad {
     this.#clients = Promise.all([...clients, this.#moveClock()]);
   }
 
-  /** A kill may have interrupted a clock move, so a last move triggers all due renewals and lapses. */
+  /** A kill may have interrupted a clock move, so a final move triggers all due renewals and lapses. */
   async stop(): Promise<void> {
     this.#isStopped = true;
     await this.#clients;

@@ -21,7 +21,7 @@ const OPTIONS: KillOptions = {
   settledWithinMs: 60_000,
 };
 
-test('if servers and receivers are killed, every event of the log is delivered, no other event is delivered, and the events of an end user arrive in order', async (t) => {
+test('if servers and receivers are killed, every event in the log is delivered, no other event is delivered, and the events of an end user arrive in order', async (t) => {
   const found = await killEvents(OPTIONS, randomFrom(SEED));
   t.diagnostic(`SEED=${SEED}: ${summaryOf(found)}`);
   assert.deepEqual(found.problems, []);

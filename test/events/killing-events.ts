@@ -22,7 +22,10 @@ const SHARE_OF_STARTS_KILLED = 0.1;
 const START_MS = 800;
 const RESPONSE_MS_MAX = 8;
 const LOOK_MS = 500;
-/** These checks take longer than a second, the interval at which Scrip stores renewals and lapses. */
+/**
+ * The test accepts the log once this many checks in a row find it complete and unchanged. These checks take longer than
+ * a second, the interval at which Scrip stores renewals and lapses.
+ */
 const SAME_LOOKS = 5;
 
 export interface KillOptions extends ServerOptions {
@@ -31,7 +34,7 @@ export interface KillOptions extends ServerOptions {
   readonly loadMsMax: number;
   readonly databaseUrl: string | null;
   readonly endpoints: number;
-  /** After the load, limits the wait for a complete log, and then the wait for the deliveries. */
+  /** The limit for each of two waits after the load: for a complete log, and then for the deliveries. */
   readonly settledWithinMs: number;
 }
 
@@ -108,7 +111,7 @@ class KilledEvents {
     const load = new EventLoad({ urls, secret: this.#secret }, randomFrom(below(2 ** 32, this.#random)));
     load.start();
     const { kills, loadMsMin, loadMsMax } = this.#options;
-    // Of every two kills, one kills a server and the other kills the receiver.
+    // In each pair of kills, a server and the receiver are killed once each, in random order.
     let isSender = false;
     for (let kill = 0; kill < kills; kill++) {
       await sleep(loadMsMin + this.#random() * (loadMsMax - loadMsMin));

@@ -1,5 +1,5 @@
-// The two servers that the event benchmarks compare: with an endpoint and optional thresholds, and without. Both derive
-// events.
+// The two servers that the event benchmarks compare: one with an endpoint and optional thresholds, one with neither.
+// Both derive events.
 
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';

@@ -95,7 +95,7 @@ async function stormOn(subject: Subject, watching: MeasuredSubjects | null, roun
   const ended = performance.now();
   await (watching === null ? derived(subject) : delivered(subject));
   const name = watching === null ? 'without threshold and endpoint' : 'with threshold and endpoint';
-  say(`${name}: ${textOf(measured)}; lag of the derivation at most ${ms(1_000 * (await lag.stop()))}`);
+  say(`${name}: ${textOf(measured)}; derivation lag at most ${ms(1_000 * (await lag.stop()))}`);
   if (watching !== null) {
     const delays = watching.receiver
       .read()

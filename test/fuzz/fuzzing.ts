@@ -263,7 +263,7 @@ type End = 'open' | 'closed' | 'silent';
 
 /** Longer than any response takes, and shorter than the timeouts of the server. */
 const SILENCE_MS = 5_000;
-/** The time for further bytes, such as a second response to a broken request. */
+/** How long to wait for further bytes, such as a second response to a broken request. */
 const SETTLED_MS = 2;
 
 class Wire {

@@ -333,7 +333,7 @@ export class HostileRequests {
   }
 }
 
-/** A preview writes nothing, so Scrip ignores the key. */
+/** A preview writes nothing, so Scrip ignores its idempotency key. */
 function takesKey({ method, target }: Draft): boolean {
   return method === 'POST' && !target.includes(PATHS['preview-change']);
 }

@@ -41,7 +41,7 @@ export async function loosenedFront(scrip: Scrip, fault: Fault): Promise<{ port:
     }
   });
   for (const [path, schema] of Object.entries(BODIES)) {
-    // Fastify's validation changes the body in place. The proxy forwards even an invalid body.
+    // Fastify's validation changes the body in place. With `attachValidation`, the proxy forwards even an invalid body.
     const options = { attachValidation: true, ...(fault === 'coerces' ? { schema: { body: schema } } : {}) };
     app.post(path, options, async (request, reply) => {
       const text = (request.raw as Raw)[TEXT] ?? '';

@@ -16,7 +16,7 @@ import { type Service, startService } from '../../src/service.ts';
 import { createApiKey } from '../../src/store/key-store.ts';
 import { type Audited, auditOf, problemsOf } from '../store/temporary-ledger.ts';
 
-/** The members of all response bodies; one response has only some of them. */
+/** The members of all response bodies; each body has only some of them. */
 export interface Body {
   readonly end_user_id: string;
   readonly amount: number;

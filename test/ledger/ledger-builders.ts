@@ -206,8 +206,8 @@ export function findingsOf({ cycles, holds = [], postings, now }: StoredEndUser)
 }
 
 /**
- * Only the hash chain covers the amount if the period is no longer stored, or had already ended when the posting was
- * created.
+ * The audit cannot check an amount if the period is no longer stored, or had already ended when the posting was
+ * created: only the hash chain covers such an amount.
  */
 export function isAmountChecked(posting: Posting, { cycles, postings }: StoredEndUser): boolean {
   const { transactionId, kind, cycleId, period, createdAt, expiresAt, terms } = posting;

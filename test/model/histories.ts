@@ -27,7 +27,7 @@ import { saw } from './sights.ts';
 const COMMANDS_MAX = 200;
 
 const SECOND = 1_000;
-/** Clock jumps end before this instant, which bounds the number of renewals of a daily cycle. */
+/** The limit for jumps to a boundary or a date. Without it, a daily cycle could have millions of renewals. */
 const END = BEGIN + 100 * 365 * DAY;
 const who = fc.nat({ max: USERS.length - 1 });
 /** Small, so that some keys are reused by chance. */
@@ -262,7 +262,8 @@ const restart = fc.constant(null).map(
 const crash = fc.constant(null).map(
   () =>
     new Step('crash', async (both) => {
-      // After a crash, the stored time of the ledger may be up to a second old, so first set the machine's clock to it.
+      // After a crash, the stored time may be up to a second behind the ledger's time. Therefore, first set the
+      // machine's clock to the ledger's time.
       both.setWall(both.model.peek());
       await both.real.crash();
       both.model.lookAtClock();
@@ -273,7 +274,7 @@ const consume = who.map(
   (who) =>
     new Step('totals catch up', async (both) => {
       await both.real.ledger.consumeFeed();
-      // Reading the feed advances the time of the ledger only in some stores; reading a balance does so in all.
+      // Reading the feed advances the time of the ledger only in some stores; reading a balance does so in every store.
       await both.compareBalance(USERS[who] as ModelUser);
     }),
 );
@@ -282,7 +283,7 @@ const failing = fc
   .array(fc.tuple(who, draft, fc.constant(null)), { minLength: 1, maxLength: 3 })
   .map((drafts) => new Step(`every COMMIT fails: ${JSON.stringify(drafts)}`, (both) => both.fail(drafts)));
 
-/** `fc.commands` chooses all entries with equal probability, so frequent steps are repeated. */
+/** `fc.commands` chooses each entry with equal probability, so frequent steps have several entries. */
 const COMMANDS: fc.Arbitrary<Step>[] = (
   [
     [8, write(add)],

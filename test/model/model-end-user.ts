@@ -22,7 +22,7 @@ export interface Grant {
   left: number;
   canceled: boolean;
   followed: boolean;
-  /** Numbers the recurring cycles of an end user from 1; 0 for a one-time cycle. */
+  /** The number of this recurring cycle among the end user's recurring cycles, from 1; 0 for a one-time cycle. */
   readonly started: number;
   readonly cycle: string;
   readonly period: number;
@@ -87,7 +87,7 @@ export class EndUser {
   passedTo = 0;
   readonly turns: Turned[] = [];
 
-  /** Does not copy `spent` and `turns`. */
+  /** Copies neither `spent` nor `turns`. */
   copy({ withHistory }: { readonly withHistory: boolean }): EndUser {
     const copies = new Map(this.grants.map((grant) => [grant, { ...grant }]));
     const copy = new EndUser();
@@ -213,7 +213,7 @@ export class EndUser {
 
   total(now: number): number {
     const total = this.balance(now) + this.held();
-    if (total > MOST) throw new Error(`the model has ${total} credits with those that are held`);
+    if (total > MOST) throw new Error(`the model has ${total} credits, including held credits`);
     return total;
   }
 
@@ -278,7 +278,7 @@ export class EndUser {
     return spent === undefined ? null : spent.reduce((sum, { amount, refunded }) => sum + amount - refunded, 0);
   }
 
-  /** The largest addition until `end` that keeps the balance within the maximum, even at the next renewal. */
+  /** How many more credits that expire at `end` fit within the maximum balance, even at the next renewal. */
   room(now: number, end: number): number {
     const room = MOST - this.total(now);
     const active = this.active(now);

@@ -7,7 +7,7 @@ export interface ModelUser {
   readonly endUser: string;
 }
 
-/** One member is always null. */
+/** Exactly one member is null. */
 export interface ModelValidity {
   readonly validityDays: number | null;
   readonly validityMonths: number | null;

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { type Draft, type Wanted, WHICH_MAX } from './drafts.ts';
 import { MOST } from './model-end-user.ts';
 
-/** The smallest value with which a cycle that starts at `BEGIN` ends after the year 9999, and the maximum. */
+/** With the first value, a cycle that starts at `BEGIN` ends in November 9999; the second value is the maximum. */
 const DAYS_BEYOND_9999 = [2_912_384, 2_932_897] as const;
 
 const validityDays = fc.oneof(

@@ -22,7 +22,7 @@ interface Known {
 export class ReferenceLedger {
   /** The clock of the machine; it may jump in both directions. */
   wall: number;
-  /** The last read or write; the time of the ledger is never earlier. */
+  /** The instant of the last read or write; the time of the ledger is never earlier. */
   #latest = 0;
   readonly #users = new Map<string, Known>();
   /** Cached, because the next call is usually for the same end user. */

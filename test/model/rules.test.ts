@@ -1,5 +1,5 @@
-// Runs random histories on the ledger rules with a fast in-memory store and on the reference model, and compares every
-// outcome.
+// Runs random histories on the reference model and on the ledger rules, which use a fast in-memory store, and compares
+// every outcome.
 
 import { BROKEN_STORES } from '../simulation/controls.ts';
 import { newMemoryLedger } from './memory-ledger.ts';

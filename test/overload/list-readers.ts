@@ -27,7 +27,7 @@ export async function* besideReaders(
   readings: readonly Reading[],
   seconds: number,
 ): AsyncGenerator<string> {
-  yield `Without readers of lists: ${await others(loaded, seconds)}`;
+  yield `Without list readers: ${await others(loaded, seconds)}`;
   for (const { clients, lists, transactions, pace } of readings) {
     const endUser = await historyOf(loaded, transactions);
     const memory = watchMemory(loaded.server);

@@ -34,7 +34,7 @@ async function taken({ server, key, endUsers }: Loaded): Promise<number> {
   return sum;
 }
 
-test('under ten times its peak load, a server processes some requests and refuses the others with 503, and the ledger matches the responses', {
+test('at ten times its peak throughput, a server processes some requests and refuses the others with 503, and the ledger matches the responses', {
   timeout: TEST_MS_MAX,
 }, async (t) => {
   const under = await loaded(t, scriptOf('slow-server.ts'));

@@ -26,8 +26,8 @@ export interface Visit {
 }
 
 /**
- * The Chromium package sets these flags for serverless functions. In a single process, closing a page would close the
- * browser. The emulation of a GPU took 6.5 of 16.3 seconds of processor time.
+ * The Chromium package sets these flags for serverless functions. With a single process, closing a page would close
+ * the browser. Emulating a GPU took 6.5 of the 16.3 seconds of processor time.
  */
 const SERVERLESS_FLAGS =
   /^--(?:single-process|in-process-gpu|ignore-gpu-blocklist|use-gl|use-angle|enable-unsafe-swiftshader)\b/;
@@ -38,8 +38,8 @@ export async function launchBrowser(): Promise<Browser> {
 }
 
 /**
- * Extracts Chromium from its package, which is compressed. The package would extract to a fixed folder for temporary
- * files, where a test file could find a browser that another test file is still extracting.
+ * Extracts Chromium from its compressed package. By default, the package uses a fixed temporary folder, in which a test
+ * file could find a browser that another test file is still extracting.
  */
 async function chromiumPath(): Promise<string> {
   const path = join(CHROMIUM, 'chromium');
@@ -71,7 +71,7 @@ export async function visit(browser: Browser, options: BrowserContextOptions = {
   page.on('pageerror', (error) => errors.push(`thrown: ${error.message}`));
   page.on('requestfailed', (request) => {
     const reason = request.failure()?.errorText;
-    // The browser aborts a navigation if a test leaves a page that is loading.
+    // The browser aborts a navigation if a test leaves the page while it is loading.
     if (!(request.isNavigationRequest() && reason === 'net::ERR_ABORTED'))
       errors.push(`failed: ${request.url()} ${reason}`);
   });

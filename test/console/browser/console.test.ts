@@ -1,5 +1,5 @@
-// Tests the console in a real browser on each store: with the mouse, with only the keyboard, on a phone, and without
-// JavaScript.
+// Tests the console in a real browser: everyday tasks on each store, and on SQLite also the appearance of pages, the
+// keyboard, and the console without JavaScript.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -253,7 +253,7 @@ for (const [name, store] of Object.entries(STORES)) {
   });
 }
 
-// The appearance of pages does not depend on the store, so these tests run on only one store.
+// What the browser does with a page does not depend on the store, so these tests run on only one store.
 describe('Pages of the console in a browser', () => {
   const { arrive, url } = consoleOn(STORES.SQLite);
 

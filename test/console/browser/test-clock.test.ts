@@ -26,18 +26,18 @@ after(async () => {
 const now = async () => Date.parse((await scrip.get('/test-clock')).body.now);
 
 const SCREENS: readonly (readonly [name: string, options: BrowserContextOptions])[] = [
-  ['a wide screen', {}],
-  ['a phone', PHONE],
-  ['a dark screen', { colorScheme: 'dark' }],
-  ['a browser without scripts', { javaScriptEnabled: false }],
+  ['on a wide screen', {}],
+  ['on a phone', PHONE],
+  ['in dark mode', { colorScheme: 'dark' }],
+  ['without JavaScript', { javaScriptEnabled: false }],
 ];
 
 for (const [name, options] of SCREENS) {
-  test(`the test clock can be moved by days and to an instant on ${name}`, async () => {
+  test(`the test clock can be moved by days and to an instant, ${name}`, async () => {
     const visitor = await ConsoleVisitor.arrive(browser, scrip.url, options);
     const { page, visited } = { page: visitor.page, visited: visitor.visited };
     const isSound = async (what: string) => {
-      if (options.javaScriptEnabled !== false) await assertSound(visited, `${what} on ${name}`);
+      if (options.javaScriptEnabled !== false) await assertSound(visited, `${what} ${name}`);
     };
     await visitor.open('/console/sign-up');
     await isSound('sign-up with the banner');

@@ -120,7 +120,7 @@ test('a request with 100 headers is accepted, and a request with 101 short heade
   }
 });
 
-test('a request with thousands of headers before its idempotency key is refused, rather than executed without the key', async (t) => {
+test('if thousands of headers precede the idempotency key, the request is refused rather than executed without the key', async (t) => {
   const scrip = await start(t);
   const user = someone();
   const many = 'a:\r\n'.repeat(2_100);
@@ -224,7 +224,7 @@ test('if invalid bytes arrive in many pieces after a request, the request gets i
   assert.deepEqual(warnings, [], 'no warning about too many listeners');
 });
 
-test('a stopping service waits for an incomplete request until the shutdown deadline, and no longer', async (t) => {
+test('a stopping service waits for an incomplete request until the shutdown deadline, but not beyond it', async (t) => {
   const scrip = await start(t, { drainMs: 500 });
   const connection = await RawConnection.open(scrip);
   connection.send(postText(scrip, '/add', { end_user_id: someone(), amount: 5 }).slice(0, -1));

@@ -7,7 +7,7 @@ import { assertProblem, eventually, type Scrip, someone, startScrip } from '../r
 import { stallWrites } from '../stalled-writes.ts';
 
 const IN_FLIGHT_MAX = 60;
-/** The limit of an account while no other account has requests in flight. */
+/** The limit for an account while no other account has requests in flight. */
 const ALONE = IN_FLIGHT_MAX / 2;
 
 async function start(t: TestContext): Promise<Scrip> {

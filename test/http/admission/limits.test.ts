@@ -25,7 +25,7 @@ function chunked(path: string, body: string): string {
   return `POST ${path} HTTP/1.1\r\nHost: scrip\r\nAuthorization: Bearer ${scrip.writeKey}\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n${chunks.join('')}0\r\n\r\n`;
 }
 
-test('a body of 64 KiB is accepted, and one byte more gets PayloadTooLarge', async () => {
+test('a body of 64 KiB is accepted, and a body that is one byte longer gets PayloadTooLarge', async () => {
   const user = someone();
   assert.equal((await scrip.call('POST', '/add', { body: paddedTo(BODY_BYTES_MAX, user) })).status, 200);
   const tooLarge = await scrip.call('POST', '/add', { body: paddedTo(BODY_BYTES_MAX + 1, user) });
@@ -75,7 +75,7 @@ test('a request with more than 16 KiB of headers gets HeadersTooLarge, and the c
 const PIPELINED = 3_000;
 
 for (const store of ['a running store', 'a store that stalls for a while']) {
-  test(`${PIPELINED} requests pipelined on one connection all get responses, and a server with ${store} needs bounded memory`, async (t) => {
+  test(`with ${store}, ${PIPELINED} requests pipelined on one connection all get responses, and memory use stays bounded`, async (t) => {
     const user = someone();
     const credits = PIPELINED / 3;
     await scrip.post('/add', { end_user_id: user, amount: credits });

@@ -14,8 +14,8 @@ after(() => scrip.stop());
 const BAD_REQUESTS: readonly (readonly [name: string, bytes: string])[] = [
   ['text that is not HTTP', 'hello there\r\n\r\n'],
   ['a TLS handshake', '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03'],
-  ['an unknown version of HTTP', 'GET /healthz HTTP/9.9\r\nHost: scrip\r\n\r\n'],
-  ['the preface of HTTP/2', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
+  ['an unknown HTTP version', 'GET /healthz HTTP/9.9\r\nHost: scrip\r\n\r\n'],
+  ['the HTTP/2 preface', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
   ['a path with a space', 'GET /health z HTTP/1.1\r\nHost: scrip\r\n\r\n'],
   ['a method that does not exist', 'SPEND /add HTTP/1.1\r\nHost: scrip\r\n\r\n'],
   ['a header without a name', 'GET /healthz HTTP/1.1\r\nHost: scrip\r\n: x\r\n\r\n'],

@@ -1,4 +1,4 @@
-// Tests pipelining: pipelined requests delay other clients no more than sequential requests.
+// Tests pipelining: pipelined requests delay other clients no more than sequential requests do.
 
 import assert from 'node:assert/strict';
 import { after, before, mock, test } from 'node:test';

@@ -124,7 +124,7 @@ for (const [name, days] of [
   });
 }
 
-test('with the largest validity_days that ends before the year 10000, credits expire after exactly this number of days', async () => {
+test('with the largest validity_days for which credits expire before the year 10000, they expire after exactly this many days', async () => {
   const user = someone();
   const days = Math.floor((Date.parse(LAST_INSTANT) - clock.now) / DAY_MS);
   await scrip.post('/add', { end_user_id: user, amount: 5, validity_days: days });

@@ -1,4 +1,4 @@
-// Tests the names, statuses and members of errors, written as literals because clients depend on them.
+// Tests the names, statuses and members of errors. The tests contain them as literals, because clients depend on them.
 
 import assert from 'node:assert/strict';
 import { after, before, mock, test } from 'node:test';

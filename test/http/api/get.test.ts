@@ -71,7 +71,7 @@ for (const path of ['/get-active-balance', '/get-all-user-transactions', '/get-h
         assertFieldRefused(reply, '/end_user_id');
     });
 
-    test('a read of an end user that is not a UUID is refused', async () => {
+    test('a read with an end_user_id that is not a UUID is refused', async () => {
       for (const query of ['?end_user_id=', '?end_user_id=5', '?end_user_id=%zz', `?end_user_id=${user}%00`])
         assertFieldRefused(await read(query), '/end_user_id');
       for (const end_user_id of ['', '5', 5, null, [user], { end_user_id: user }])

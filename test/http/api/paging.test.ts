@@ -74,7 +74,7 @@ describe('limit', () => {
       assert.deepEqual(Object.keys(await page(fields)), ['end_user_id', 'transactions']);
   });
 
-  test('the first page of transactions of an unknown end user is empty and has no next page', async () => {
+  test("the first page of an unknown end user's transactions is empty, and no page follows it", async () => {
     const end_user_id = someone();
     const { body } = await scrip.get(PATH, { end_user_id, limit: '5' });
     assert.deepEqual(body, { end_user_id, transactions: [], next_cursor: null });

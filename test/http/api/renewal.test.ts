@@ -1,5 +1,5 @@
-// Tests renewals: each period begins exactly when the previous one ends, even if no request arrives, and moving the
-// clock back reverts nothing.
+// Tests renewals: each period begins exactly when the previous one ends, even if no request arrives. Setting the clock
+// back reverts nothing.
 
 import assert from 'node:assert/strict';
 import { mkdtemp, rm } from 'node:fs/promises';

@@ -289,7 +289,7 @@ test('an invalid filter or an invalid `details` parameter is refused, and the re
   }
 });
 
-test('a list with details or filters contains only transactions of the account of the API key', async () => {
+test("a list with details or filters contains only transactions of the API key's account", async () => {
   const user = await eventful();
   const key = await scrip.createKey('Another', 'read');
   for (const query of [{ details: 'true' }, { kind: 'hold' }, { note: 'job' }]) {

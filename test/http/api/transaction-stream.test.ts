@@ -1,5 +1,5 @@
-// Tests a list of 100,000 transactions: it is complete, needs bounded memory, and is not read further if the client
-// stops reading.
+// Tests a list of 100,000 transactions: the response is complete, memory use stays bounded, and if the client stops
+// reading, so does the server.
 
 import assert from 'node:assert/strict';
 import { after, before, mock, type TestContext, test } from 'node:test';
@@ -27,7 +27,7 @@ const READ_AHEAD_MAX = 650_000;
 let scrip: Scrip;
 const user = someone();
 
-/** Measured: 0. A server that builds the whole list before it sends the first byte needs 148. */
+/** Measured: 0, and 148 if the server builds the whole list before it sends the first byte. */
 const MEMORY_GROWTH_MIB_MAX = 48;
 
 setFlagsFromString('--expose-gc');

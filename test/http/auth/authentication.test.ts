@@ -1,5 +1,5 @@
-// Tests authentication: invalid keys, scopes, the isolation of accounts, and that secrets of keys appear in no log and
-// no list.
+// Tests authentication: invalid keys, scopes, the isolation of accounts, and that no log and no list contains the
+// secret of a key.
 
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';

@@ -200,7 +200,7 @@ async function leaks(): Promise<string[]> {
   }
   for (const path of BOTH(['/add', '/add', '/subtract', '/start-cycle', '/hold'])) {
     const { status } = await ask(path, other, endUser);
-    if (status !== 200 && status !== 409) found.push(`${path} ${status} in its own account`);
+    if (status !== 200 && status !== 409) found.push(`${path} returned ${status} in its own account`);
   }
   if ((await stateOf(endUser)) !== before) found.push('the credits changed');
   return found;
@@ -290,7 +290,7 @@ test('every response forbids MIME sniffing, and none names the server software',
 });
 
 const PAIRS = 150;
-/** Far below the time difference of a character-by-character comparison, and above the noise of a busy machine. */
+/** Far below the difference that a character-by-character comparison makes, and above the noise of a busy machine. */
 const DIFFERENCE_MS_MAX = 0.4;
 
 /** @returns the median time to refuse a key with a wrong last byte, minus the time for a wrong first byte */
@@ -304,7 +304,7 @@ async function timeDifferenceMs(): Promise<number> {
     return performance.now() - start;
   };
   for (let pair = 0; pair < PAIRS; pair++) {
-    // The second of two requests may be faster.
+    // The second of two requests may be faster, so the order alternates.
     const [first, second] = pair % 2 === 0 ? [near, far] : [far, near];
     const difference = (await timed(first)) - (await timed(second));
     differences.push(pair % 2 === 0 ? difference : -difference);

@@ -71,7 +71,7 @@ export class Story {
   }
 }
 
-/** The service computes cursors and event IDs from assigned IDs. */
+/** Cursors and event IDs depend on the IDs that the service assigned. */
 export function masked(text: string): string {
   return text.replaceAll(/"next_cursor":"[^"]+"/g, '"next_cursor":"…"').replaceAll(/"evt_[0-9a-f]{32}"/g, '"evt_…"');
 }
