@@ -98,8 +98,7 @@ export function watchMemory(server: ServerProcess): () => { most: number; bySeco
 
 export interface UnderOverload {
   /**
-   * Subtractions per second: in a closed loop before the overload, during the overload, and in a closed loop after the
-   * overload.
+   * Subtractions per second before, during and after the overload. Before and after it, the load is a closed loop.
    */
   readonly peak: number;
   readonly goodput: number;
@@ -113,7 +112,7 @@ export interface UnderOverload {
   readonly turnedAway: readonly [half: number, most: number, all: number];
   readonly done: readonly [half: number, most: number, all: number];
   readonly memory: { readonly before: number; readonly most: number; readonly bySecond: readonly number[] };
-  /** From the end of the load to the first response within 50 ms. */
+  /** From the end of the load until a response takes less than 50 ms. */
   readonly recoveredMs: number;
 }
 
@@ -193,7 +192,7 @@ export function faultsOf({ answers, peak, done, offered }: UnderOverload, atOnce
   return faults;
 }
 
-/** Requests may be slower by this factor, because the server shares the machine with the load generator. */
+/** Requests may take this many times as long as computed: the server shares the machine with the load generator. */
 const PATIENCE = 3;
 
 export class Crowd {
@@ -206,7 +205,7 @@ export class Crowd {
     while (crowd.sockets.length < count) {
       const some = Array.from({ length: Math.min(500, count - crowd.sockets.length) }, async () => {
         const socket = connect(server.port, '127.0.0.1');
-        // A socket that nothing reads does not notice that the server closes the connection.
+        // Without `resume`, the socket would not notice that the server closes the connection.
         socket.on('error', () => {}).resume();
         await once(socket, 'connect');
         socket.on('close', () => {

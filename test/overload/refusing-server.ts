@@ -1,4 +1,4 @@
-// A server that refuses every request immediately, which shows the limits of the load generator.
+// A server that refuses every request immediately. It shows the limits of the load generator.
 
 import { createServer } from 'node:http';
 

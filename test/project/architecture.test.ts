@@ -80,7 +80,7 @@ test('every source file imports only from its own folder, its subfolders or a lo
   }
 });
 
-test('imports of source files form no cycle, including type-only imports', () => {
+test('the imports of source files, including type-only imports, form no cycle', () => {
   const graph = new Map(files.map((file) => [file.path, importedBy(file)]));
   const done = new Set<string>();
   const visit = (path: string, trail: readonly string[]): void => {

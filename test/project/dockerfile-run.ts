@@ -90,7 +90,7 @@ function variablesOf(text: string): Record<string, string> {
   );
 }
 
-/** Rejects names, because only the user database of the image could resolve them. */
+/** Rejects user and group names, because only the image's user database could resolve them. */
 function userOf(text: string): Image['user'] {
   const [, uid, gid] = /^(\d+):(\d+)$/.exec(text) ?? assert.fail(`not a numeric user and group: ${text}`);
   return { uid: Number(uid), gid: Number(gid) };

@@ -77,7 +77,7 @@ function ended(child: Child): Promise<number | null> {
 async function outputOf(child: Child, expected: RegExp): Promise<string> {
   let text = '';
   return new Promise((resolve, reject) => {
-    // Put standard error first, so that one regular expression can match text in both streams.
+    // Join the two streams, standard error first, so that one regular expression can match text in both.
     let log = '';
     const look = () => expected.test(log + text) && resolve(log + text);
     child.stderr.setEncoding('utf8').on('data', (chunk) => {
@@ -192,7 +192,7 @@ const DEPLOYMENTS: readonly (readonly [file: string, names: RegExp])[] = [
 const FOREIGN = /^(POSTGRES_|PG|SQLITE_TMPDIR$|NODE_ENV$)/;
 
 /**
- * Matches commands that would fetch a wrong package from the npm registry, because the packages of this project are not
+ * Matches commands that would fetch the wrong package from the npm registry: the packages of this project are not
  * published there.
  */
 const FROM_REGISTRY =
@@ -232,7 +232,7 @@ describe('the deployment files', () => {
     });
   }
 
-  test('in compose.yaml, the file system of Scrip is read-only, so compose.yaml sets the key of the webhook secrets', () => {
+  test('in compose.yaml, Scrip has a read-only file system and cannot create a key file, so WEBHOOK_KEY is required', () => {
     assert.match(read('compose.yaml'), /^ {4}read_only: true$/m);
     assert.match(read('compose.yaml'), /^ {6}WEBHOOK_KEY: \$\{WEBHOOK_KEY:\?/m);
   });

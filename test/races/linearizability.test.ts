@@ -75,7 +75,7 @@ const HISTORIES: readonly (readonly [name: string, isLinearizable: boolean, rows
     ],
   ],
   [
-    'two reads that return the values of two concurrent writes in one order',
+    'two reads that return the values of two concurrent writes, one after the other',
     true,
     [
       [0, 9, w(1), 1],
@@ -85,7 +85,7 @@ const HISTORIES: readonly (readonly [name: string, isLinearizable: boolean, rows
     ],
   ],
   [
-    'a read of a value that another concurrent write has already replaced',
+    'three reads that return the values of two concurrent writes, and then the first value again',
     false,
     [
       [0, 9, w(1), 1],
@@ -163,7 +163,7 @@ for (const [name, isLinearizable, rows] of HISTORIES) {
   });
 }
 
-test('the linearizability checker returns the operation whose output no order of the operations explains', () => {
+test('the linearizability checker returns the operation whose output does not fit into any order', () => {
   const history = [
     { calledAt: 0, returnedAt: 1, input: w(1), output: 1 },
     { calledAt: 2, returnedAt: 3, input: 'read' as const, output: 0 },

@@ -1,5 +1,5 @@
-// Checks whether some sequential order of concurrent operations explains all outputs. Uses the search by Wing and Gong
-// with the cache by Lowe. An operation with an unknown outcome may take effect at any time after its call, or never.
+// Checks whether some sequential order of concurrent operations explains all outputs. The algorithm is Wing and Gong's
+// search with Lowe's cache. An operation with an unknown outcome may take effect at any time after its call, or never.
 //
 // https://www.cs.ox.ac.uk/people/gavin.lowe/LinearizabiltyTesting/paper.pdf
 

@@ -1,5 +1,5 @@
-// Records histories of concurrent clients of a real service, and checks whether they are linearizable. On PostgreSQL,
-// random processes and database connections are killed.
+// Records the histories of concurrent clients on a real service, and checks whether the histories are linearizable. On
+// PostgreSQL, random processes and database connections are killed.
 
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -54,7 +54,7 @@ export async function recordOnSqlite(seed: number, rounds: number, size: Size = 
 const PROCESSES = 3;
 const ENVIRONMENT = { DATABASE_ACCEPT_UNSAFE: 'yes' };
 const FAULT_PAUSE_MS_MAX = 120;
-/** One in this many faults kills a process, the others a connection. A process takes half a second to restart. */
+/** One in this many faults kills a process; the others kill a connection. A process takes half a second to restart. */
 const PROCESS_KILLED_ONE_IN = 4;
 
 export async function recordOnPostgres(

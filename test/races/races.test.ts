@@ -18,7 +18,7 @@ import { RecordedClients } from './recorded-clients.ts';
 const TEST_MS_MAX = 120_000;
 /** Few clients, because the search tries every order if a history is not linearizable. */
 const CONTROL_SIZE: Size = { endUsers: 4, clients: 5, calls: 100 };
-/** In a single round, the bug of a control may by chance change no response. */
+/** In a single round, a control's bug might happen to change no response. */
 const HISTORY_ROUNDS = 8;
 const SEED = Number(process.env.SEED ?? Date.now() % 1_000_000);
 
@@ -37,7 +37,7 @@ describe(`Concurrent clients (SEED=${SEED})`, () => {
     t.diagnostic(`${histories} histories with ${operations} operations in total`);
   });
 
-  test('histories of concurrent clients on PostgreSQL are linearizable, while processes and connections are killed', {
+  test('histories of concurrent clients on PostgreSQL are linearizable, even if processes and connections are killed', {
     timeout: TEST_MS_MAX,
   }, async (t) => {
     const found = await recordOnPostgres(postgres, SEED, 2);

@@ -39,7 +39,7 @@ const RETRIES_MAX = 500;
 
 export class RecordedClients {
   readonly histories = new Map<string, History>();
-  /** Counts calls without an effect, according to their responses. The histories omit these calls. */
+  /** The number of calls whose responses say that nothing happened. The histories omit these calls. */
   turnedAway = 0;
   repeated = 0;
   readonly #run: RecordedRun;

@@ -13,7 +13,7 @@ import type { ClientData } from './closed-loop-worker.ts';
 const USERS = 100;
 const WARM_UP_REQUESTS = 200;
 const REQUESTS = 400;
-/** The test uses the lowest of the counts, because V8 sometimes allocates memory for itself. */
+/** The test counts this many times and uses the lowest count, because V8 sometimes allocates memory for itself. */
 const STRETCHES = 5;
 
 const BOUNDS: readonly { readonly what: string; readonly workload: Workload; readonly bytesMax: number }[] = [
@@ -29,7 +29,7 @@ const allocated = () => (getHeapStatistics() as HeapInfo & { total_allocated_byt
 
 for (const { what, workload, bytesMax } of BOUNDS) {
   test(`${what} allocates a bounded number of bytes on the main thread`, async (t) => {
-    // Mocked timers start no background jobs.
+    // Mock the timers, so that no background job runs.
     t.mock.timers.enable({ apis: ['setInterval', 'setTimeout'] });
     const scrip = await startScrip();
     t.after(() => scrip.stop());

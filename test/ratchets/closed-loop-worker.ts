@@ -34,7 +34,7 @@ function next(): void {
 }
 
 await once(socket, 'connect');
-// The client replies with the number of responses with status 200; the number 0 ends the client.
+// A message is the number of requests to send; 0 ends the client. The reply is the number of responses with status 200.
 parentPort?.on('message', (requests: number) => {
   [left, answered] = [requests, 0];
   if (requests > 0) return next();

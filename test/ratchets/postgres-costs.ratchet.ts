@@ -1,5 +1,5 @@
-// Counts the round trips, statements and bytes of write-ahead log of a batch on PostgreSQL. Unlike measured times,
-// these counts are the same on every machine.
+// Counts the round trips, the statements and the bytes of write-ahead log that a batch takes on PostgreSQL. Unlike
+// measured times, these counts are the same on every machine.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';

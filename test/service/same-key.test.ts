@@ -11,7 +11,7 @@ const KEYS = 100;
 const REQUESTS = Number(process.env.SAME_KEY_REQUESTS ?? 3_000);
 const AT_ONCE = 64;
 const END_USERS = 7;
-/** The timeout of a request, because a killed server may never respond. */
+/** Requests need a timeout, because a killed server may never respond. */
 const ANSWER_MS = 5_000;
 const TEST_MS = 120_000;
 
@@ -49,7 +49,7 @@ async function send({ servers, secret, users }: Service, index: number, keyed: b
   const number = index % KEYS;
   const headers: Record<string, string> = { authorization: `Bearer ${secret}`, 'content-type': 'application/json' };
   if (keyed) headers['idempotency-key'] = `order-${number}`;
-  // Every third request exceeds the balance, because Scrip also stores and replays refusals.
+  // Every third request exceeds the balance, to test that Scrip also stores and replays refusals.
   const path = number % 3 === 0 ? '/subtract' : '/add';
   const amount = number % 3 === 0 ? 1_000_000 : number + 1;
   const body = JSON.stringify({ end_user_id: users[number % END_USERS], amount });

@@ -1,5 +1,5 @@
-// Tests that a test clock and the clock of the machine lead to the same responses if both are moved by the same time.
-// Only the ids differ.
+// Tests that a test clock and the clock of the machine lead to the same responses, apart from ids, if both are moved by
+// the same amount.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

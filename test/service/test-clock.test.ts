@@ -79,7 +79,7 @@ for (const [store, start] of [
       assert.equal(await now(scrip), began + 5 * DAY_MS + 1, 'a refused request does not move the clock');
     });
 
-    test('the test clock never moves backwards or to the end of the year 9999, and an invalid move gets an error that names the field and leaves the clock unchanged', async () => {
+    test('the test clock never moves backwards or to the end of the year 9999, and an invalid move leaves it unchanged and gets an error that names the field', async () => {
       const began = await now(scrip);
       assert.equal(
         await move(scrip, { to: iso(began) }),

@@ -20,7 +20,7 @@ import { comparableFor, predictedBy, type Read, UNPREDICTED } from './predicted-
 import { bodyOfSuccess, type KnownTexts, problemOf, transactionTexts } from './predicted-replies.ts';
 import type { Witness, WitnessedRead } from './simulated-store.ts';
 
-/** One of the requests of an operation: clients retry, and the network duplicates requests. */
+/** One request. An operation may have several: clients retry, and the network duplicates requests. */
 export interface Attempt {
   readonly operation: Operation;
   readonly watched: Watched;
@@ -69,7 +69,7 @@ export class Auditor implements Witness {
   readonly #asked = new Map<ModelUser, Watched>();
   readonly #records = new Map<string, Recorded>();
   readonly #deleted = new Map<string, { readonly record: Recorded; readonly at: number }>();
-  /** These commands may still be committed. */
+  /** The commands that may still be committed. */
   readonly #attempts = new Map<Command, Attempt>();
   readonly #texts: KnownTexts = new Map();
   readonly #trace: (line: string) => void;
@@ -168,7 +168,7 @@ export class Auditor implements Witness {
 
   read(read: WitnessedRead, user: ModelUser, now: number): void {
     const watched = this.#of(user);
-    // A read during a write returns the state before the write, even if the instant of the write is earlier.
+    // A read during a write returns the state before the write, even if the write's instant is before the read's.
     watched.readAt = Math.max(watched.readAt, watched.ledger.peek(), now);
     watched.dueShown = Math.max(watched.dueShown, watched.ledger.latestDue(user, watched.readAt));
     watched.reads.push(this.#foundBy(read, user, watched));

@@ -1,7 +1,7 @@
 // The source of all randomness in a simulation: the random number generator sfc32.
 
 export class Chance {
-  /** `| 0`, because V8 stores a field as a double if the field ever held more than a signed 32-bit integer. */
+  /** `| 0` makes this a signed 32-bit integer: V8 stores a field as a double once it has held a larger number. */
   #a = 0x9e3779b9 | 0;
   #b = 0x243f6a88;
   #c: number;

@@ -32,7 +32,7 @@ export class ArrivingRequest extends EventEmitter {
   readonly #body: Buffer | null;
   readonly #around: (deliver: () => void) => void;
 
-  /** @param around called at the end of the body; must call `deliver` to run the request handler synchronously */
+  /** @param around called at the end of the body; must call `deliver`, which runs the request handler synchronously */
   constructor(sent: SentRequest, socket: OpenSocket, around: (deliver: () => void) => void) {
     super();
     this.socket = socket;

@@ -48,7 +48,7 @@ export class Disk {
   readonly events: StoredEvents;
   readonly wall: () => number;
   #latest: Instant = 0;
-  /** No record is older, so a sweep need not scan all records each second. */
+  /** No record was made earlier, so a sweep need not scan all records every second. */
   #recordedFrom: Instant = 0;
   readonly #held = new Map<string, Lock>();
   #waiting: Lock[] = [];
@@ -183,7 +183,7 @@ export class Disk {
     return [...instants].sort((a, b) => a - b);
   }
 
-  /** Locks all names at once, after all earlier requests for any of them. */
+  /** Locks all names at once. Requests for the same name are granted in the order in which they were made. */
   lock(names: readonly string[], owner: Owner): Promise<Lock> {
     if (this.#waiting.length === 0 && names.every((name) => !this.#held.has(name))) {
       const lock = { names, owner, granted: atOnce, isCommitting: false };

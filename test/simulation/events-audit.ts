@@ -1,4 +1,4 @@
-// Checks that a simulation, with all its faults, stored the same events as one derivation from all postings.
+// Checks that a simulation, with all its faults, stored the events that a single derivation from all postings gives.
 
 import { deriveEvents } from '../../src/events/derive.ts';
 import { endUserText } from '../../src/ledger/command.ts';
@@ -26,7 +26,7 @@ export function* faultsOfEvents({ users, events }: Disk): Generator<string> {
   }
 }
 
-/** One call may leave out events after the last posting; `dueAt` is then not after `until`. */
+/** A call may return only some of the events after the last posting. In that case, `dueAt` is not after `until`. */
 function derivedUntil(until: Instant, input: Omit<DerivationInput, 'until'>): Derivation {
   const derived = deriveEvents({ ...input, until });
   const { events, next, dueAt } = derived;

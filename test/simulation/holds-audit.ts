@@ -1,4 +1,4 @@
-// Checks the holds and refunds in the postings of a simulation, without the rules of the ledger.
+// Checks the holds and refunds in the postings of a simulation, without using the ledger's rules.
 
 import type { Posting } from '../../src/ledger/posting.ts';
 import type { ModelHistoryEntry } from '../model/model-types.ts';

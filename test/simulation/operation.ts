@@ -288,7 +288,7 @@ export class Operations {
     return this.#chance.between(1, 60);
   }
 
-  /** One credit more than the balance finds off-by-one errors. */
+  /** Sometimes one credit more than the balance, to find off-by-one errors. */
   #nearBalance(user: ModelUser): number {
     return atLeastOne(this.#known.ledgerOf(user).peekBalance(user).balance + this.#chance.between(0, 1));
   }

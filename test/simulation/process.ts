@@ -108,8 +108,8 @@ export class Slot {
 }
 
 /**
- * All processes share the routes. With a server for each process, a seed took 73 and 79 ms of CPU time in two
- * measurements instead of 70 and 71 ms (November 2026), because V8 compiled shared code for three object shapes.
+ * All processes share the routes. In two measurements (November 2026), a server for each process raised the CPU time of
+ * a seed from 70 and 71 ms to 73 and 79 ms, because V8 compiled shared code for three object shapes.
  */
 export class Routes {
   time: VirtualTime | null = null;

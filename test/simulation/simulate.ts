@@ -16,7 +16,7 @@ import { type Caught, CONTROL_OPERATIONS, CONTROL_SEEDS_MAX, SeedRunner } from '
 import type { Report, Task } from './seed-worker.ts';
 import { commandFor, failureText, Tally } from './tally.ts';
 
-/** Few, because the other threads are idle while a thread runs the last task. */
+/** Small, because the other threads are idle while one thread runs the last task. */
 const SEEDS_A_TASK = 2;
 const SEED_SPAN = 2 ** 31;
 

@@ -1,4 +1,4 @@
-// Computes the reads of the simulated store from the postings of one end user.
+// Computes what the reads of the simulated store return, from one end user's postings.
 
 import { applyAll } from '../../src/ledger/apply.ts';
 import type { Referenced } from '../../src/ledger/decide-refund.ts';

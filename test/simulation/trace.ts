@@ -1,4 +1,4 @@
-// The last lines of a simulation, and a hash of all its lines to compare runs.
+// Keeps the last lines of a simulation, and hashes all its lines so that runs can be compared.
 
 import { createHash } from 'node:crypto';
 

@@ -1,5 +1,5 @@
-// Virtual time passes only when the simulation advances it, and replaces the timers, clocks and random numbers of
-// JavaScript. After each event, all ready promise callbacks run, so the seed determines the order of every step.
+// Replaces the timers, clocks and random numbers of JavaScript. Virtual time passes only when the simulation advances
+// it. After each event, all ready promise callbacks run, so the seed determines the order of every step.
 
 import assert from 'node:assert/strict';
 

@@ -44,7 +44,7 @@ const RISING: Record<string, Shape> = {
 };
 
 for (const [name, shape] of Object.entries(FLAT)) {
-  test(`the soak test judges ${name} to be flat`, () => {
+  test(`the soak test accepts this series as flat: ${name}`, () => {
     const random = new Random(SEED);
     const wrong = Array.from({ length: SERIES }, () => measured(shape, random)).filter(({ isFlat }) => !isFlat);
     assert(wrong.length <= SERIES / 100, `SEED=${SEED}: ${wrong.length} of ${SERIES}, ${JSON.stringify(wrong[0])}`);
@@ -52,7 +52,7 @@ for (const [name, shape] of Object.entries(FLAT)) {
 }
 
 for (const [name, shape] of Object.entries(RISING)) {
-  test(`the soak test does not judge ${name} to be flat`, () => {
+  test(`the soak test does not accept this series as flat: ${name}`, () => {
     const random = new Random(SEED);
     const wrong = Array.from({ length: SERIES }, () => measured(shape, random)).filter(({ isFlat }) => isFlat);
     assert.equal(wrong.length, 0, `SEED=${SEED}: ${JSON.stringify(wrong[0])}`);

@@ -1,8 +1,8 @@
 // Decides whether a series rises over a long time: whether its rise is significant and larger than a bound. The points
 // of each server process (a "life") are compared only with each other.
 //
-// The slope is the median slope between two points of a life (Theil and Sen). Its significance is computed with the
-// test of Mann and Kendall, summed over all lives as Hirsch and Slack do with seasons.
+// The slope is the Theil-Sen estimate: the median of the slopes between any two points of a life. Its significance is
+// computed with the Mann-Kendall test, summed over all lives as Hirsch and Slack sum it over seasons.
 
 import assert from 'node:assert/strict';
 
@@ -12,7 +12,7 @@ export interface Reading {
   readonly value: number;
 }
 
-/** The largest rise that counts as flat: `share` of the level, or `least` (in the unit of the series) if larger. */
+/** The largest rise that counts as flat: the larger of `share` of the level and `least` (in the unit of the series). */
 export interface Allowance {
   readonly share: number;
   readonly least: number;
@@ -72,7 +72,7 @@ function settled(life: readonly Point[]): readonly Point[] {
   return life.filter(({ seconds }) => seconds >= from + BEGINNING * (to - from));
 }
 
-/** Each block becomes its median, so that a single outlier has no effect. */
+/** Replaces each block with its median, so that a single outlier has no effect. */
 function blocksOf(life: readonly Point[]): readonly Point[] {
   const size = Math.max(1, Math.ceil(life.length / BLOCKS_MAX));
   return Array.from({ length: Math.floor(life.length / size) }, (_, index) => {
@@ -95,7 +95,7 @@ function trendOf(lives: readonly (readonly Point[])[]): number {
   return variance === 0 ? 0 : (rising - Math.sign(rising)) / Math.sqrt(variance);
 }
 
-/** The variance of rising pairs minus falling pairs in a series without a trend; equal values reduce it. */
+/** The variance of the number of rising minus falling pairs in a series without a trend. Equal values reduce it. */
 function varianceOf(life: readonly Point[]): number {
   const ofTies = [...Map.groupBy(life, ({ value }) => value).values()].map(({ length }) => kendall(length));
   return kendall(life.length) - sum(ofTies);

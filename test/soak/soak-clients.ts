@@ -12,11 +12,11 @@ const REQUESTS_AN_END_USER = 60;
 /** All are opened at the start: connections opened later would look like a leak. */
 const CONNECTIONS = 32;
 const TICK_MS = 5;
-/** Also the pause before a write that got a 5xx response is retried. */
+/** Also the delay before the retry of a write that got a 5xx response. */
 const RECONNECT_MS = 50;
 const REST_MS_MAX = 30_000;
 
-/** Each as a share of all requests; the others are reads. */
+/** The share of each kind among all requests; the rest are reads. */
 const WRITES: readonly (readonly [Sent['kind'], number])[] = [
   ['add', 0.3],
   ['subtract', 0.22],

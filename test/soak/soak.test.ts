@@ -1,5 +1,5 @@
-// A soak test of a few seconds loses no write despite a kill, clock jumps and backups, and detects a leaking server.
-// `npm run soak` runs longer.
+// Runs a soak test for a few seconds, with a kill, clock jumps and backups. As a control, the soak test must detect a
+// leaking server. `npm run soak` runs longer.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

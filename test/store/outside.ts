@@ -61,9 +61,7 @@ export function readByHand(file: string, sql: string) {
   }
 }
 
-/**
- * Makes a ledger file, and for each of its pages a copy in which 64 bytes of that page, from `offset` on, are inverted.
- */
+/** Makes a ledger file, and a copy for each page, in which 64 bytes of that page are inverted, from `offset` on. */
 export async function damaged(whole: string, offset: number) {
   await makeHistory(whole);
   const bytes = readFileSync(whole);

@@ -83,7 +83,7 @@ test('the retries of an event are spread over about three days', () => {
   assert(total > 72 * 3_600_000 && total < 80 * 3_600_000);
 });
 
-test('if all deliveries to an endpoint fail up to the last retry, the endpoint is paused and loses no event', async (t) => {
+test('if all deliveries to an endpoint fail, including the last retry, the endpoint is paused and loses no event', async (t) => {
   await using receiver = await Receiver.start();
   const setting = await webhookSetting(t);
   receiver.answer = withStatus(500);

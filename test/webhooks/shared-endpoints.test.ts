@@ -109,7 +109,7 @@ test('new events are sent at once, without waiting for the next round', async (t
   await until(() => receiver.received.length === 3);
 });
 
-test('a process that stops waits less than five seconds for requests in flight', async (t) => {
+test('when a process stops, it waits less than five seconds for requests in flight', async (t) => {
   await using receiver = await Receiver.start();
   receiver.answer = () => {};
   const setting = await webhookSetting(t);

@@ -165,7 +165,7 @@ function searches({ it }: Contract): void {
       assert.deepEqual(await numbersIn(ledger, list), [0], list.by);
   });
 
-  it('An invalid cursor of a list of end users is refused', async (ledger) => {
+  it('An invalid cursor for a list of end users is refused', async (ledger) => {
     const { console, account } = ledger;
     await ledger.write([new EndUser(account, 1).add(5)]);
     await ledger.consumeFeed();

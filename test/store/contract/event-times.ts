@@ -13,7 +13,7 @@ export function eventTimeContract(contract: Contract): void {
 }
 
 function time({ itInTime }: Contract): void {
-  itInTime('Credits that expire have an event although nothing is written', async (ledger) => {
+  itInTime('Credits that expire cause events even if nothing is written', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     const start = ledger.wall;
     await ledger.write([ada.add(10, 20), ada.add(5, 30)]);
@@ -54,7 +54,7 @@ function time({ itInTime }: Contract): void {
 
   for (const isDerivedBefore of [true, false])
     itInTime(
-      `Credits expire before a request at the same instant if the events are derived ${isDerivedBefore ? 'before' : 'after'} the request is written`,
+      `If the events are derived ${isDerivedBefore ? 'before' : 'after'} a request is written, credits that end at the same instant expire before the request`,
       async (ledger) => {
         const ada = new EndUser(ledger.account, 1);
         await ledger.write([ada.add(10, 1), ada.add(5, 2)]);
@@ -87,7 +87,7 @@ function time({ itInTime }: Contract): void {
     ]);
   });
 
-  itInTime('All end users whose credits expire at the same instant have an event', async (ledger) => {
+  itInTime('If credits of many end users expire at once, each end user gets an event', async (ledger) => {
     const people = Array.from({ length: 300 }, (_, index) => new EndUser(ledger.account, index));
     await ledger.write(people.map((user) => user.add(10, 1)));
     await ledger.deriveEvents();
@@ -102,7 +102,7 @@ function time({ itInTime }: Contract): void {
 }
 
 function settings({ it, itInTime }: Contract): void {
-  it('A balance that falls below a threshold of its account has an event', async (ledger) => {
+  it('A balance that falls below a threshold of its account causes an event', async (ledger) => {
     const [ada, other] = [new EndUser(ledger.account, 1), new EndUser(ledger.other, 1)];
     await ledger.withAccounts((queries) =>
       queries

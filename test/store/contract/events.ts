@@ -51,7 +51,7 @@ export async function textsOf(ledger: ContractLedger, request: { account?: numbe
 }
 
 function kinds({ it, itInTime }: Contract): void {
-  it('Each request that moves credits or changes a cycle has its event, and a hold has none', async (ledger) => {
+  it('Each request that moves credits or changes a cycle causes an event, but a hold causes none', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.add(100), ada.startCycle(20)]);
     const [spent, held, released] = idsOf(await ledger.write([ada.subtract(30), ada.hold(5), ada.hold(1)]));
@@ -68,7 +68,7 @@ function kinds({ it, itInTime }: Contract): void {
     ]);
   });
 
-  itInTime('A renewal, a change of plan and a lapse have their events', async (ledger) => {
+  itInTime('A renewal, a change of plan and a lapse cause events', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     const start = ledger.wall;
     await ledger.write([ada.startPlan(daysPlan(20, 10, 15)), ada.hold(4, 60)]);
@@ -118,7 +118,7 @@ async function storedOf(ledger: ContractLedger, people: readonly EndUser[]): Pro
 
 function order({ it, itInTime }: Contract): void {
   itInTime(
-    'However often events are derived, the log has the same events of each end user in order',
+    'No matter how often events are derived, the log has the same events for each end user, in order',
     async (ledger) => {
       const random = new Random(21);
       const feed = new RecordedFeed();
@@ -140,7 +140,7 @@ function order({ it, itInTime }: Contract): void {
     },
   );
 
-  it('Events of postings that are written while events are derived are neither lost nor repeated', async (ledger) => {
+  it('If postings are written while events are derived, their events are neither lost nor repeated', async (ledger) => {
     const people = Array.from({ length: 12 }, (_, index) => new EndUser(ledger.account, index));
     const feed = new RecordedFeed();
     let isOver = false;
@@ -158,7 +158,7 @@ function order({ it, itInTime }: Contract): void {
     assert.deepEqual(await storedOf(ledger, people), derivedAtOnce(ledger, feed, people));
   });
 
-  it('A transaction with thousands of postings has one event', async (ledger) => {
+  it('A transaction with thousands of postings causes one event', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     for (let batch = 0; batch < 3; batch++) await ledger.write(Array.from({ length: 500 }, () => ada.add(2)));
     await ledger.deriveEvents();

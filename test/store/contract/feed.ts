@@ -185,7 +185,7 @@ function positions({ it }: Contract): void {
     assert.equal((await ledger.console.overview(ledger.account, { days: 3 })).outstanding, before.outstanding + 1n);
   });
 
-  it('Totals that are rebuilt while they are being updated match the postings', async (ledger) => {
+  it('If the totals are rebuilt while they are being updated, they match the postings', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.add(100), ada.subtract(1)]);
     await ledger.consumeFeed();

@@ -56,7 +56,7 @@ async function allOf(ledger: ContractLedger, { key }: EndUser): Promise<string[]
 }
 
 function endings({ it }: Contract): void {
-  it('A hold sets aside the oldest credits, which cannot be spent otherwise, and is not listed as a transaction', async (ledger) => {
+  it('A hold sets aside the oldest credits so that nothing else can spend them, and is not listed as a transaction', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.add(10, 5), ada.add(10, 4)]);
     const [outcome] = await ledger.write([ada.hold(15, 60)]);
@@ -166,7 +166,7 @@ function endings({ it }: Contract): void {
 }
 
 function refusals({ it }: Contract): void {
-  it('A capture or release of a hold of another end user is refused', async (ledger) => {
+  it("A capture or release of another end user's hold is refused", async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     const others = [new EndUser(ledger.account, 2), new EndUser(ledger.other, 1)];
     await ledger.write([ada.add(10), ...others.map((user) => user.add(10))]);

@@ -56,7 +56,7 @@ async function listed(
 }
 
 export function listContract({ itInTime }: Contract): void {
-  itInTime('The part of a list of transactions from any transaction to the end never changes', async (ledger) => {
+  itInTime('A listed transaction and all older transactions in the list never change', async (ledger) => {
     let users = 0;
     let seen = 0;
     const walk = fc.asyncProperty(

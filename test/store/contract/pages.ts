@@ -138,7 +138,7 @@ export function pageContract({ it, itInTime }: Contract): void {
     assert.deepEqual(await listed(fourth.id, second.id), [], 'a reversed range is empty');
   });
 
-  it('The list for a range of ids without transactions is empty', async (ledger) => {
+  it('The list for a range of ids that contains no transactions is empty', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     const within = idsBetween(0, 5);
     assert.deepEqual(await pagesOf(ledger, ada, 3, within), [[]], 'an end user without transactions');

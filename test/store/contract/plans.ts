@@ -227,7 +227,7 @@ function schedules({ it, itInTime }: Contract): void {
     );
 
   itInTime(
-    'After a cycle has been flushed, a plan can still be scheduled for it, and the cycle can still be stopped',
+    'After the balance of a cycle has been flushed, a plan can still be scheduled, and the cycle can still be stopped',
     async (ledger) => {
       const ada = new EndUser(ledger.account, 1);
       await ledger.write([ada.startPlan(daysPlan(10, 7))]);

@@ -1,4 +1,5 @@
-// Contract tests for refunds: credits return to the cycles that they came from, and never more credits than were spent.
+// Contract tests for refunds: a refund returns credits to the cycles that they came from, and never more than were
+// spent.
 
 import assert from 'node:assert/strict';
 import type { Outcome, RefundResult, WriteCommand } from '../../../src/ledger/command.ts';
@@ -111,7 +112,7 @@ function amounts({ it }: Contract): void {
 }
 
 function refusals({ it, itInTime }: Contract): void {
-  it('A refund of a transaction of another end user is refused', async (ledger) => {
+  it("A refund of another end user's transaction is refused", async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     const others = [new EndUser(ledger.account, 2), new EndUser(ledger.other, 1), new EndUser(ledger.account, 404)];
     await ledger.write([ada.add(10), ...others.slice(0, 2).map((user) => user.add(10))]);

@@ -1,4 +1,4 @@
-// Contract tests for the balance at any instant: a past balance is the one that reads showed in that millisecond, and a
+// Contract tests for the balance at any instant: a past balance is the balance that reads returned at that time, and a
 // future balance assumes no further writes.
 
 import assert from 'node:assert/strict';

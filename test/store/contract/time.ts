@@ -23,7 +23,7 @@ export function timeContract(contract: Contract): void {
 const MINUTE_MS = 60_000;
 const DAY_SECONDS = DAY_MS / 1_000;
 
-/** A store must list an end user as due within two minutes if the ledger is written to in each minute. */
+/** If the ledger is written to every minute, a store must list an end user as due within two minutes. */
 export async function twoMinutes(ledger: ContractLedger): Promise<void> {
   const beside = new EndUser(ledger.other, 999);
   for (let minute = 0; minute < 2; minute++) {
@@ -103,7 +103,7 @@ function renewals({ itInTime }: Contract): void {
     },
   );
 
-  itInTime('Due end users are listed up to a given number, the longest overdue first', async (ledger) => {
+  itInTime('The longest overdue end users are listed first, up to a given number', async (ledger) => {
     const { account, other } = ledger;
     const [weekly, daily, twoDays] = [new EndUser(account, 1), new EndUser(other, 2), new EndUser(account, 3)];
     const [stopped, oneTime, eternal] = [new EndUser(account, 4), new EndUser(account, 5), new EndUser(account, 6)];
@@ -346,7 +346,7 @@ function backwards({ it, itInTime }: Contract): void {
   });
 
   itInTime(
-    'Transactions of one instant have ids in their order if the first one stores a lapse on an ended cycle',
+    'Transactions at the same instant have ascending ids, even if the first one stores a lapse on an ended cycle',
     async (ledger) => {
       const ada = new EndUser(ledger.account, 1);
       for (let round = 0; round < 8; round++) {

@@ -109,7 +109,7 @@ function transactionIds({ it }: Contract): void {
       ...idsOf(await ledger.write([...ends, ada.startCycle(5), ada.startCycle(6, 5, 'replace'), ada.stopCycle()])),
     );
     const { transactions } = await ledger.history(ada.key);
-    // A start that replaces a cycle also stores the stop of the old cycle.
+    // The request that replaces a cycle also stores a stop of the old cycle.
     const kinds = transactions.map(({ kind }) => kind).toReversed();
     const started = kinds.lastIndexOf('start-cycle');
     const expected = transactions.map(({ id }) => id).toReversed();
@@ -196,7 +196,7 @@ function starts({ it }: Contract): void {
     assert.equal((await transactionsOf(ledger, ada))[0]?.id, id);
   });
 
-  it('Replacing a cycle stops the old cycle in the same step, and the remaining credits of the old cycle can still be spent', async (ledger) => {
+  it('Replacing a cycle stops the old cycle in the same write, and the remaining credits of the old cycle can still be spent', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     const first = cycleIn(await ledger.write([ada.startCycle(30, 7)]));
     const second = cycleIn(await ledger.write([ada.startCycle(40, 7, 'replace')]));

@@ -12,7 +12,7 @@ import { auditBeside } from './postgres-ledger.ts';
 
 export type Answer = 'acknowledged' | 'refused' | (StoreFault | NotBegun)['code'];
 
-/** How often the ledger may contain a write with this response. */
+/** How many times the ledger may contain a write with this response. */
 const TIMES: Readonly<Record<Answer, readonly number[]>> = {
   acknowledged: [1],
   refused: [0],

@@ -71,7 +71,7 @@ test('The constraints in PostgreSQL reject invalid holds and refunds', LIMIT, as
     );
 });
 
-describe('Ids and instants of the transactions of an end user on PostgreSQL', { concurrency: true, ...LIMIT }, () => {
+describe('Transaction ids and instants of an end user on PostgreSQL', { concurrency: true, ...LIMIT }, () => {
   /** These commands change no cycle, because the only cycle has ended. */
   const ENDS: readonly (readonly [what: string, command: (hold: string, spent: string) => WriteCommand])[] = [
     ['a release', (hold) => ada.release(hold)],
@@ -146,7 +146,7 @@ test('Snapshots in PostgreSQL contain all open holds, although subtractions do n
   const run = (sql: string) => server.query(sql, new URL(url).pathname.slice(1));
   const ledger = await openFor(t, url);
   await ledger.write([ada.add(10_000, 10), ada.add(5, 20)]);
-  // Few transactions get a snapshot; by chance, one of the first two may have one, without holds.
+  // Scrip stores snapshots at random. One of the first two transactions might have a snapshot, which contains no holds.
   await run('DELETE FROM scrip.snapshots');
   await ledger.write(Array.from({ length: 30 }, (_, index) => ada.hold(1 + index)));
   await ledger.write(Array.from({ length: 30 }, (_, index) => ada.hold(1 + index, 600 + index)));

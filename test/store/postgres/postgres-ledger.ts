@@ -1,5 +1,5 @@
 // PostgreSQL ledgers for tests, with the clock of the database or with a clock that the test sets. The store reads the
-// clock of the test from a table.
+// test's clock from a table.
 
 import type { TestContext } from 'node:test';
 import pg from 'pg';
@@ -132,7 +132,7 @@ class TestClock {
     this.#wall = wall;
   }
 
-  /** Each asynchronous method of the result first writes the time of the test to the clock table. */
+  /** Each asynchronous method of the result first writes the test's time to the clock table. */
   before<Port extends object>(port: Port): Port {
     const timed: Record<string, unknown> = {};
     for (const name of methodsOf(port)) {

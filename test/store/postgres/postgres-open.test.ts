@@ -1,5 +1,5 @@
-// Tests that Scrip refuses a PostgreSQL server that may lose confirmed writes, and a schema of another version. Several
-// processes that open a new database at once create its schema once.
+// Tests that Scrip refuses a PostgreSQL server that may lose confirmed writes, and a schema of another version. If
+// several processes open a new database at the same time, its schema is created only once.
 
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';

@@ -107,7 +107,7 @@ export class PostgresServer {
       database,
     );
     const emptied = rows.map(({ tablename }) => `DELETE FROM scrip.${tablename};`).join(' ');
-    // `replica` turns off the checks of foreign keys, so that the order of the tables does not matter.
+    // `replica` turns off foreign-key checks, so that the order of the tables does not matter.
     await this.query(
       `SET lock_timeout = '10s'; SET session_replication_role = replica; ${emptied}
        INSERT INTO scrip.clock VALUES (true, 0); UPDATE scrip.feed_consumers SET latest_event = 0`,

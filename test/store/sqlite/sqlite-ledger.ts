@@ -39,7 +39,7 @@ export function pluggedFile(
   return plugged;
 }
 
-/** Opening a file makes none of these changes, so the file can still be opened. */
+/** A COMMIT with one of these changes fails. Opening a file makes none of them, so the file can still be opened. */
 const FAILING = [
   'INSERT ON postings',
   'INSERT ON idempotency_records',

@@ -232,7 +232,7 @@ for (const index of Object.keys(PARTIAL_INDEXES) as (keyof typeof PARTIAL_INDEXE
   });
 
 for (const kind of POSTING_KINDS) {
-  test(`The audit ends, and finds a posting of kind ${kind} that links to itself`, async (t) => {
+  test(`The audit finds a posting of kind ${kind} that links to itself, and does not loop forever`, async (t) => {
     const circling = temporaryFile();
     copyFileSync(file, circling);
     byHand(

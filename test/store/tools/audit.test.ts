@@ -21,7 +21,7 @@ test('The audit of a correct ledger finds nothing wrong, and counts its end user
   assert.deepEqual([audited.endUsers, audited.postings], [endUsers, rows.postings.length]);
 });
 
-/** For each column with a plan: the text before the plan, for tests that add a plan to an empty column. */
+/** The text that comes before the plan in each column, for tests that add a plan to an empty column. */
 const PLANS = { plan: '', next: transactionId({ at: NOW, sequence: 9, tail: '0'.repeat(12) }), terms: 'recurring' };
 
 const COLUMNS: Record<Table, readonly string[]> = {
@@ -34,7 +34,7 @@ function isSkipped(row: Row, column: string, changed: number): boolean {
   if (changed > Number.MAX_SAFE_INTEGER) return true;
   // The held credits of an ended cycle have no meaning.
   if (column === 'held' && isEnded(row)) return true;
-  // After a hold was captured or released, only a digest reveals a changed `hold_expires_at`.
+  // Once a hold has been captured or released, only a digest reveals a changed `hold_expires_at`.
   if (column === 'hold_expires_at') return !isLapsedOrOpen(row);
   return column === 'previous' && changed >= Number(row.posting);
 }

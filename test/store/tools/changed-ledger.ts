@@ -61,8 +61,8 @@ export class ChangedLedger {
   /**
    * Changes a row, and asserts that the audit names its end user, or the store if the row belongs to no end user.
    *
-   * @param orStore whether it is enough if the audit names the store, as for a row without credits
-   * @returns false if the database itself rejects the change, because of a duplicate key
+   * @param orStore whether the audit may name the store instead of the end user; by default, for rows without credits
+   * @returns false if the database itself rejects the change because of a duplicate key
    */
   async assertNamed(row: Row, sql: string, { orStore = row.type === 'end-user' } = {}): Promise<boolean> {
     try {

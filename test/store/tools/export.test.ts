@@ -226,7 +226,7 @@ async function* one<Item>(item: Item): AsyncGenerator<Item> {
   yield item;
 }
 
-describe('CSV of an export', () => {
+describe('CSV exports', () => {
   for (const text of ['=1+1', '+1', '-1', '@SUM(A1)', '\tx', '\rx', '\n=1', '＝1', '=HYPERLINK("http://x","y")']) {
     test(`The text ${JSON.stringify(text)} is marked in a CSV export, so that a spreadsheet does not read it as a formula`, async () => {
       assert.deepEqual((await csvOf({ actor: text, note: text })).slice(-4, -2), [`'${text}`, `'${text}`]);

@@ -24,7 +24,7 @@ after(() => server.remove());
 
 /** End users in the source. */
 const INTERRUPTED_OF = 4_000;
-/** In postings: the copy has then committed once, after 5,000 rows. */
+/** In postings. By then, the copy has committed once, after 5,000 rows. */
 const INTERRUPTED_AFTER = 6_000;
 
 class Interrupted extends Error {}

@@ -1,5 +1,5 @@
-// Recognizes SQL that Scrip might use and Citus rejects. Citus cannot be installed from npm, so the rules are taken
-// from the planner of Citus 13 (multi_router_planner.c and insert_select_planner.c).
+// Recognizes SQL that Scrip might use but Citus would reject. Citus cannot be installed from npm, so the rules are
+// taken from the planner of Citus 13 (multi_router_planner.c and insert_select_planner.c).
 
 import { END_USER_TABLES } from '../../../../src/store/postgres/schema/schema.ts';
 
@@ -25,7 +25,7 @@ function namesOneShard(statement: string): boolean {
   return new Set(shards.flat()).size === 1;
 }
 
-/** Also refuses statements that would lock or change rows in several shards. */
+/** Besides what Citus rejects, refuses statements that would lock or change rows in several shards. */
 export function refusalOf(statement: string): string | null {
   const text = statement.trim();
   const [, verb, table = ''] = WRITES.exec(text) ?? [];

@@ -1,4 +1,4 @@
-// Runs the contract tests on PostgreSQL with stand-ins for the functions of Citus, and checks each logged statement
+// Runs the contract tests on PostgreSQL with stand-ins for the Citus functions, and checks each logged statement
 // against the rules of Citus.
 
 import assert from 'node:assert/strict';

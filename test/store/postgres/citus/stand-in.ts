@@ -1,4 +1,4 @@
-// Settings with which PostgreSQL logs every statement, and stand-ins for the functions of Citus.
+// Settings that make PostgreSQL log every statement, and stand-ins for the Citus functions.
 
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-// Kills single processes of PostgreSQL under load, as the out-of-memory killer of Linux might. No acknowledged write is
+// Kills individual PostgreSQL processes under load, as the Linux out-of-memory killer might. No acknowledged write is
 // lost, and the service recovers by itself.
 
 import assert from 'node:assert/strict';
@@ -35,7 +35,7 @@ async function readiness(): Promise<number> {
   return (await running.scrip.get('/readyz')).status;
 }
 
-test('If a process of PostgreSQL is killed and PostgreSQL closes all connections, no acknowledged write is lost', {
+test('If a PostgreSQL process is killed and PostgreSQL closes all connections, no acknowledged write is lost', {
   timeout: 120_000,
 }, async (t) => {
   const history = new History();

@@ -1,4 +1,5 @@
-// A ledger with two end users, and another client of its database that locks rows or delays or rejects postings.
+// A ledger with two end users, and another client of its database. This client locks rows, delays postings or rejects
+// them.
 
 import assert from 'node:assert/strict';
 import pg from 'pg';

@@ -50,7 +50,7 @@ test('Control: the test detects lost writes if a lagging standby of PostgreSQL t
 
 const WAITING = `SELECT pid FROM pg_stat_activity WHERE application_name = 'scrip' AND wait_event = 'SyncRep'`;
 
-describe('A synchronous standby that is unavailable', { concurrency: true, timeout: 60_000 }, () => {
+describe('An unavailable synchronous standby', { concurrency: true, timeout: 60_000 }, () => {
   for (const end of ['pg_terminate_backend', 'pg_cancel_backend']) {
     test(`If ${end} interrupts a COMMIT that waits for the standby, the write is not acknowledged`, async () => {
       const { primary, ledger, replication, failOver } = await startPair(closing);

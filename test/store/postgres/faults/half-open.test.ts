@@ -13,11 +13,11 @@ import { databaseAt } from '../scrip-on-postgres.ts';
 import { TcpProxy } from '../tcp-proxy.ts';
 
 const LANES = 4;
-/** Two timeouts for an answer, because a retry may get another half-open connection, and a second of slack. */
+/** Twice the timeout of an answer, because a retry may get another half-open connection; plus a second of slack. */
 const IDLE_MS_MAX = 2 * 5_000 + 1_000;
 /**
- * The timeouts of a COMMIT (5 s), of the search for its outcome (8 s) and of the last attempt of that search (2 s),
- * then of a new connection (2 s) and of an answer (5 s) for a queued batch, and a second of slack.
+ * A COMMIT may take 5 s, the search for its outcome 8 s, and the last attempt of this search 2 s. Then a queued batch
+ * may need 2 s for a new connection and 5 s for an answer. One second is slack.
  */
 const UNDER_WAY_MS_MAX = 5_000 + 8_000 + 2_000 + 2_000 + 5_000 + 1_000;
 /** Each half-open connection causes a timeout, and some of these timeouts are consecutive. */

@@ -62,7 +62,7 @@ async function withNetwork(t: TestContext, work: (network: Network) => Promise<v
   assert.deepEqual(problemsOf(await network.ledger.audit()), []);
 }
 
-/** Without a COMMIT, the fault did not affect the write. */
+/** If the proxy saw no COMMIT, the fault did not affect the write. */
 async function proxySawCommit(struck: Promise<unknown>): Promise<void> {
   const isLate = sleep(SLACK_MS).then(() => assert.fail('the proxy has seen no COMMIT'));
   await Promise.race([struck, isLate]);
@@ -75,11 +75,11 @@ async function timed(work: Promise<unknown>): Promise<{ result: unknown; tookMs:
 }
 
 const LOST_COMMITS: readonly (readonly [sentence: string, verdict: Verdict])[] = [
-  ['a batch whose connection is cut before its COMMIT arrives is run again, and takes effect once', 'cut'],
-  ['a batch whose connection is cut after its COMMIT counts as committed, and takes effect once', 'pass, then cut'],
-  ['a batch whose COMMIT the network drops is run again, and takes effect once', 'swallow'],
+  ['if a connection is cut before a COMMIT arrives, the batch is run again and takes effect once', 'cut'],
+  ['if a connection is cut after a COMMIT, the batch counts as committed and takes effect once', 'pass, then cut'],
+  ['if the network drops a COMMIT, the batch is run again and takes effect once', 'swallow'],
   [
-    'a batch counts as committed if the network drops the reply to its COMMIT, and takes effect once',
+    'if the network drops the reply to a COMMIT, the batch counts as committed and takes effect once',
     'pass, then swallow',
   ],
 ];
@@ -124,7 +124,7 @@ describe('Network faults between Scrip and PostgreSQL', { concurrency: true }, (
 
   for (const [dropped, verdict] of [
     ['a COMMIT to PostgreSQL', 'swallow'],
-    ['the reply of PostgreSQL to a COMMIT', 'pass, then swallow'],
+    ["PostgreSQL's reply to a COMMIT", 'pass, then swallow'],
   ] as const) {
     test(
       `If the network drops ${dropped} and all data after it, the outcome of the write is unknown`,

@@ -37,14 +37,14 @@ async function untilWaiting(outsider: pg.Client): Promise<void> {
   while ((await outsider.query(waiting)).rows.length === 0) await sleep(10);
 }
 
-describe('Errors of PostgreSQL', { concurrency: true, timeout: 60_000 }, () => {
-  test('A batch is retried if PostgreSQL ends it because of a deadlock with another client', () =>
+describe('PostgreSQL errors', { concurrency: true, timeout: 60_000 }, () => {
+  test('A batch is retried if PostgreSQL aborts it because of a deadlock with another client', () =>
     withOutsider(server, TWO_LANES, async ({ ledger, outsider, ada, bob }) => {
       // The store locks the end users in the order of this query, and the other client in the opposite order.
       const { rows } = await outsider.query('SELECT end_user FROM scrip.end_users ORDER BY bucket, account, end_user');
       const [first, second] = rows[0].end_user === ada.key.endUser ? [ada, bob] : [bob, ada];
-      // PostgreSQL rolls back the transaction that checks for deadlocks first: the other client waits a minute before
-      // it checks.
+      // PostgreSQL rolls back the transaction that is the first to check for deadlocks. The other client waits a minute
+      // before it checks.
       await outsider.query(`SET deadlock_timeout = '1min'; BEGIN; ${lock(second)}`);
       const write = ledger.results([ada.subtract(30), bob.subtract(20)]);
       await untilWaiting(outsider);
@@ -73,7 +73,7 @@ describe('Errors of PostgreSQL', { concurrency: true, timeout: 60_000 }, () => {
       }));
   }
 
-  test('If PostgreSQL rejects a row, that is an invariant violation, and the ledger stops writing', () =>
+  test('A row that PostgreSQL rejects is an invariant violation, and the ledger stops writing', () =>
     withOutsider(server, TWO_LANES, async ({ ledger, outsider, ada, bob }) => {
       await beforeEachPosting(outsider, `IF new.amount = -30 THEN RAISE 'no' USING ERRCODE = '23514'; END IF;`);
       assert.equal((await faultOf(ledger.write([ada.subtract(30)]))).fault, 'Internal');
@@ -111,7 +111,7 @@ describe('Errors of PostgreSQL', { concurrency: true, timeout: 60_000 }, () => {
       assert.deepEqual(await ledger.results([ada.subtract(1)]), [ACCEPTED]);
     }));
 
-  test('While an open transaction of another client has inserted an end user in PostgreSQL, writes for that end user fail with StoreUnavailable', () =>
+  test('If another client has inserted an end user in PostgreSQL but has not committed, writes for that end user fail with StoreUnavailable', () =>
     withOutsider(server, TWO_LANES, async ({ ledger, outsider }) => {
       const carol = new EndUser(1, 3);
       const row = `(${bucketOf(carol.key)}, 1, '${carol.key.endUser}')`;

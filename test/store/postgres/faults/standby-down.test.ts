@@ -14,7 +14,7 @@ const POOLED_MAX = 8 + 2 * LANES;
 /** Each lane may have one more connection, with a COMMIT that timed out but still waits (see docs/scaling.md). */
 const CONNECTIONS_MAX = POOLED_MAX + LANES;
 
-/** The timeout of a COMMIT, the search for its outcome, and the timeout of the last lookup in this search. */
+/** The timeouts of a COMMIT (5 s), of the search for its outcome (8 s) and of the last lookup in this search (2 s). */
 const FIRST_MS = 5_000 + 8_000 + 2_000;
 /** Twice the timeout of a COMMIT, to detect batches that wait for the standby again. */
 const LATER_MS = 2 * 5_000;

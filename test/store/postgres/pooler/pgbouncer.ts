@@ -14,7 +14,7 @@ import { pluggedDatabase } from '../postgres-ledger.ts';
 import { freePort, PostgresServer } from '../postgres-server.ts';
 
 const SECONDS = Number(process.argv[2] ?? 15);
-/** Fewer than two stores would open without a pooler. */
+/** Fewer connections than two stores would open without a pooler. */
 const CONNECTIONS = 6;
 const PAUSE_MS = 300;
 /** Longer than Scrip waits for a response on a lost connection. */

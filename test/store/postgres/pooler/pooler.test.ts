@@ -13,7 +13,7 @@ import { auditBeside, openFor, pluggedDatabase } from '../postgres-ledger.ts';
 import { PostgresServer } from '../postgres-server.ts';
 import { TransactionPooler } from './transaction-pooler.ts';
 
-/** Fewer than two stores would open without a pooler. */
+/** Fewer connections than two stores would open without a pooler. */
 const CONNECTIONS = 3;
 
 let server: PostgresServer;

@@ -105,7 +105,7 @@ export class TransactionPooler {
     });
   }
 
-  /** Does not forward the startup message, so that session settings of the client have no effect on the server. */
+  /** Does not forward the startup message, so that the client's session settings have no effect on the server. */
   async #start(socket: Socket, startup: Buffer): Promise<void> {
     assert.equal(startup.readInt32BE(4), PROTOCOL);
     const parameters = startup.subarray(8).toString().split('\0');

@@ -52,7 +52,7 @@ async function transactionOf(ledger: TestLedger, command: WriteCommand): Promise
   return outcome.transactionId;
 }
 
-describe('Holds and refunds through several processes on one PostgreSQL', () => {
+describe('Holds and refunds through several processes on one PostgreSQL database', () => {
   for (const batch of [1, 20]) {
     it(`Of 1,000 holds of 1 credit on a balance of 100, in batches of ${batch} through three processes at once, exactly 100 are accepted`, async (ledger) => {
       const { processes } = ledger;

@@ -13,11 +13,11 @@ import { PostgresServer } from '../postgres-server.ts';
 const LIMIT = 256;
 const USERS = 5_000;
 const BATCH = 500;
-/** Each query selects at random from this many end users: the longest overdue. */
+/** Each query picks end users at random from this many of the longest overdue. */
 const SHARED = 16 * LIMIT;
 
 const PAIRS = 20;
-/** Two queries have a sixteenth of their end users in common on average; without randomness, all of them. */
+/** On average, two queries share a sixteenth of their end users. Without randomness, they would share all of them. */
 const OVERLAP_MAX = 0.25;
 
 let server: PostgresServer;
@@ -105,7 +105,7 @@ test('The search for due renewals on PostgreSQL reads only due cycles', { timeou
   };
   const earlier = await looked();
   assert.deepEqual(await ledger.due(LIMIT), []);
-  // PostgreSQL reports the statistics of a connection only after the connection has been idle for a while.
+  // PostgreSQL may report the statistics of a connection only after the connection has been idle for a while.
   await eventually(async () => (await looked()).searches > earlier.searches, 'the index is searched');
   assert.equal((await looked()).entries - earlier.entries, 0);
 });

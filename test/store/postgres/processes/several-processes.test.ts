@@ -30,7 +30,7 @@ function it(sentence: string, work: (ledger: SharedLedger) => Promise<void>): vo
   test(sentence, { timeout: TEST_MS_MAX }, () => withSharedLedger(server, work));
 }
 
-describe('Several processes on one PostgreSQL', () => {
+describe('Several processes on one PostgreSQL database', () => {
   it('Of 300 subtractions of 1 from a balance of 100 in three processes at once, exactly 100 are accepted', async ({
     processes,
   }) => {
@@ -45,7 +45,7 @@ describe('Several processes on one PostgreSQL', () => {
     for (const process of processes) assert.equal(await balanceOf(process, hot), 0);
   });
 
-  it('If several processes start a cycle for the same new end user at once, exactly one start is accepted', async ({
+  it('If several processes start a cycle for the same new end user at once, exactly one of them succeeds', async ({
     processes,
   }) => {
     const users = Array.from({ length: 5 }, (_, index) => new EndUser(1, index));
@@ -212,7 +212,7 @@ async function untilOneWaits(client: pg.Client): Promise<void> {
   }
 }
 
-/** A connection of PostgreSQL reports its statistics at most once a second. */
+/** A PostgreSQL process reports its statistics at most once a second. */
 async function deadlocksIn(database: string): Promise<number> {
   await sleep(1_200);
   const { rows } = await server.query(`SELECT deadlocks FROM pg_stat_database WHERE datname = '${database}'`);

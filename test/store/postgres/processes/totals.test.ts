@@ -114,7 +114,7 @@ test('The audit finds totals in PostgreSQL that were changed by hand, and rebuil
   }
 });
 
-test('Totals in PostgreSQL that are rebuilt while servers write and count are correct', LIMIT, () =>
+test('Rebuilding the totals in PostgreSQL while servers write and count gives correct totals', LIMIT, () =>
   withSharedLedger(server, async ({ processes: [writing, counting, rebuilding] }) => {
     const job = startCounting(counting);
     let isRebuilding = true;

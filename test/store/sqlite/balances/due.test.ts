@@ -1,5 +1,5 @@
-// Tests when the ledger file contains the time of the next renewal or lapse of an end user. If this time is in the near
-// future, the end user is flushed at once.
+// Tests when the time of an end user's next renewal or lapse is stored in the ledger file. If this time is in the near
+// future, the balance of the end user is flushed at once.
 
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';

@@ -213,7 +213,7 @@ const REFUSED: readonly (readonly [
 ];
 
 for (const [what, change, says, by] of REFUSED) {
-  test(`${what} is refused with a message of one sentence, and the file is not changed`, async () => {
+  test(`${what} is refused with a one-sentence message, and the file is not changed`, async () => {
     const file = temporaryFile();
     await makeHistory(file);
     change(file);
@@ -232,7 +232,7 @@ test('If Scrip refuses to open a ledger, it closes the ledger file', async () =>
   assert(!existsSync(`${file}-shm`), 'the last connection to a ledger removes its shared memory');
 });
 
-test('A folder instead of a ledger file is refused with a message of one sentence', async () => {
+test('A folder instead of a ledger file is refused with a one-sentence message', async () => {
   const file = temporaryFile();
   mkdirSync(file);
   assert.match(await refusalOf(file), FOREIGN);
@@ -241,7 +241,7 @@ test('A folder instead of a ledger file is refused with a message of one sentenc
 /** Root may write to every file, so tests that run as root start the other process as another user. */
 const UNPRIVILEGED = process.getuid?.() === 0 ? { user: 65_534 } : {};
 
-test('A folder or a file without write permission is refused with a message of one sentence', async (t) => {
+test('A folder or a file without write permission is refused with a one-sentence message', async (t) => {
   const says = /cannot be opened for writing .*check that it and its folder belong to the user that runs Scrip/;
   const file = temporaryFile();
   await makeHistory(file);
@@ -287,9 +287,9 @@ test('A ledger file with damage in the middle of a page is refused, or the audit
     const { tools } = openSqliteTools(file, { create: false });
     const problems = problemsOf(await auditOf(tools).finally(() => tools.close()));
     if (problems.length > 0) found += 1;
-    else assert.deepEqual(contentOf(file), whole, `the damage of page ${page} was not found`);
+    else assert.deepEqual(contentOf(file), whole, `the damage to page ${page} was not found`);
   }
-  assert(found > 0 && found < files.length, `the damage of ${found} of ${files.length} pages was found`);
+  assert(found > 0 && found < files.length, `damage was found in ${found} of ${files.length} files`);
 });
 
 test('Tools in the same process do not release the locks of the writer', async (t) => {

@@ -31,7 +31,7 @@ test('After a crash while events are derived, the same events are derived again'
   }
 });
 
-test('Events that time alone causes are derived only after the postings of all batches in flight for the same end user', async (t) => {
+test('Events that time alone causes are derived only when all batches in flight for the same end user are stored', async (t) => {
   const file = temporaryFile();
   const ledger = await openFor(t, file);
   const ada = new EndUser(1, 1);
