@@ -21,6 +21,10 @@ const onServer =
   (wall) =>
     newLedgerOn(server, ...options)(wall);
 
-storeContract('PostgreSQL with a clock that the test sets', onServer({}, true), 'movable', AT_ONCE);
-storeContract('PostgreSQL with its own clock', onServer(), 'real', AT_ONCE);
-storeContract('PostgreSQL with one lane', onServer({ lanes: 1 }), 'real', AT_ONCE);
+storeContract(
+  'PostgreSQL with a clock that the test sets, and one lane',
+  onServer({ lanes: 1 }, true),
+  'movable',
+  AT_ONCE,
+);
+storeContract('PostgreSQL with its own clock, and four lanes', onServer({ lanes: 4 }), 'real', AT_ONCE);

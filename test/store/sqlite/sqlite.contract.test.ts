@@ -1,4 +1,4 @@
-// Runs the store contract on SQLite, with and without a writer thread, and with very small limits.
+// Runs the store contract on SQLite: with very small limits and no writer thread, and with the default limits and a thread.
 
 import { storeContract } from '../store-contract.ts';
 import { inPlace, inThread, SMALL } from './sqlite-ledger.ts';
@@ -6,6 +6,5 @@ import { inPlace, inThread, SMALL } from './sqlite-ledger.ts';
 /** Each test mostly waits for the writer thread and for the disk. */
 const AT_ONCE = 4;
 
-storeContract('SQLite with the writer in the same thread', inPlace(), 'movable');
 storeContract('SQLite with the writer in the same thread and small limits', inPlace(SMALL), 'movable');
 storeContract('SQLite with a writer thread', inThread(), 'real', AT_ONCE);
