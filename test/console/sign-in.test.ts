@@ -150,7 +150,7 @@ onBothStores('Sessions', (start) => {
   });
 
   test('a session ends exactly seven days after it began, even if it is used often', async () => {
-    const { scrip, clock } = await start();
+    const { scrip, clock, sql } = await start();
     const owner = await newOwner(scrip);
     for (let hours = 0; hours < 7 * 24 - 8; hours += 8) {
       clock.advance(8 * HOUR_MS);
@@ -158,6 +158,9 @@ onBothStores('Sessions', (start) => {
     }
     clock.advance(8 * HOUR_MS - 1);
     assert(await owner.isSignedIn());
+    const [session] = await sql('SELECT used_at, created_at FROM console_sessions');
+    const usedAfterMs = Number(session?.used_at) - Number(session?.created_at);
+    assert.equal(usedAfterMs, 7 * 24 * HOUR_MS - 1, 'the last use is stored until the end');
     clock.advance(1);
     assert(!(await owner.isSignedIn()));
   });

@@ -9,15 +9,15 @@ import { newToken, sha256Of } from './secret-token.ts';
 
 const IDLE_MS = 12 * HOUR_MS;
 const LIFETIME_MS = 7 * DAY_MS;
-/** The minimum time between two extensions of a session, so that most page views write nothing to the database. */
-const EXTENSION_INTERVAL_MS = 5 * 60_000;
+/** The minimum time between two updates of a session, so that most page views write nothing to the database. */
+const UPDATE_INTERVAL_MS = 5 * 60_000;
 
 export interface ListedSession {
   /** The SHA-256 of the token. */
   readonly id: string;
   readonly browser: string;
   readonly createdAt: number;
-  /** Updated only when the session is extended: lags by up to 5 minutes, and up to 12 hours near the 7-day limit. */
+  /** Lags by up to five minutes. */
   readonly usedAt: number;
   readonly isCurrent: boolean;
 }
@@ -84,22 +84,21 @@ export class Sessions {
       .innerJoin('console_users as user', 'user.id', 'session.user_id')
       .innerJoin('console_members as member', 'member.user_id', 'session.user_id')
       .innerJoin('accounts as account', 'account.account', 'member.account')
-      .select(['session.created_at', 'session.expires_at', 'user.id as userId', 'user.email', 'member.role'])
-      .select(['account.account', 'account.name as accountName'])
+      .select(['session.created_at', 'session.expires_at', 'session.used_at'])
+      .select(['user.id as userId', 'user.email', 'member.role', 'account.account', 'account.name as accountName'])
       .where('session.token_sha256', '=', tokenSha256)
       .executeTakeFirst();
     if (session === undefined) return null;
-    const { created_at: createdAt, expires_at: oldExpiresAt, ...viewer } = session;
+    const { created_at: createdAt, expires_at: expiresAt, used_at: usedAt, ...viewer } = session;
     const now = this.#now();
-    if (oldExpiresAt <= now) {
+    if (expiresAt <= now) {
       await this.end(token);
       return null;
     }
-    const expiresAt = Math.min(now + IDLE_MS, createdAt + LIFETIME_MS);
-    if (expiresAt - oldExpiresAt > EXTENSION_INTERVAL_MS)
+    if (now - usedAt > UPDATE_INTERVAL_MS)
       await queries
         .updateTable('console_sessions')
-        .set({ expires_at: expiresAt, used_at: now })
+        .set({ expires_at: Math.min(now + IDLE_MS, createdAt + LIFETIME_MS), used_at: now })
         .where('token_sha256', '=', tokenSha256)
         .execute();
     return viewer;

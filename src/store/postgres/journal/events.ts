@@ -70,7 +70,8 @@ export interface EventStep {
 export function dueBuckets(now: Instant, reachable: Reachable): Query {
   return sql(
     `SELECT DISTINCT bucket FROM (
-       SELECT bucket FROM scrip.end_user_summaries WHERE due_at <= $1${reachable('end_user_summaries')} ORDER BY due_at LIMIT $2
+       SELECT bucket FROM scrip.end_user_summaries WHERE due_at <= $1${reachable('end_user_summaries')}
+       ORDER BY due_at LIMIT $2
      ) AS due`,
     [now, DUE_MAX],
   );
