@@ -20,7 +20,7 @@ export function addDemoCommand(program: Command): void {
     .description('fill a new ledger with a made-up account: 200 end users and two months of activity')
     .option(
       '--seed <number>',
-      'seed of the random numbers; each seed generates a different account',
+      'seed for the random numbers; each seed generates a different account',
       seedOf,
       DEFAULT_SEED,
     )

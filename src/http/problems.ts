@@ -264,7 +264,7 @@ const ERROR_CODES: Partial<Record<ProblemCode, string>> = {
   CycleNotFound: 'NO_ACTIVE_CYCLE',
 };
 
-/** The `error_code` of a problem: its name in capitals, such as `INSUFFICIENT_FUNDS`, except for `ERROR_CODES`. */
+/** The `error_code` of a problem: its name in capitals, such as `INSUFFICIENT_FUNDS`, unless `ERROR_CODES` contains another one. */
 export function errorCodeOf(code: ProblemCode): string {
   return ERROR_CODES[code] ?? code.replaceAll(/(?<=[a-z])(?=[A-Z])/g, '_').toUpperCase();
 }

@@ -22,12 +22,10 @@ after(async () => {
 });
 
 const DESKTOP = { viewport: { width: 1280, height: 900 } };
-const NARROW_WINDOW = { viewport: { width: 800, height: 700 } };
 
 const DISPLAYS = [
   ['in light mode', { ...DESKTOP, colorScheme: 'light' }, 'all'],
   ['in dark mode', { ...DESKTOP, colorScheme: 'dark' }, 'colors'],
-  ['in a narrow window', { ...NARROW_WINDOW, colorScheme: 'light' }, 'colors'],
   ['on a phone', { ...PHONE, colorScheme: 'light' }, 'all'],
 ] as const;
 

@@ -259,7 +259,6 @@ describe('Pages of the console in a browser', () => {
 
   for (const [display, options] of [
     ['in light mode', { colorScheme: 'light' }],
-    ['in dark mode', { colorScheme: 'dark' }],
     ['on a phone', PHONE],
   ] as const) {
     test(`${display}, every page of a new account is accessible and fits the screen`, async () => {

@@ -52,7 +52,7 @@ test('each response shows how many requests the API key has left, and a request 
   assert.equal((await scrip.balance(user)).active_balance, 0);
 });
 
-test('a request beyond the rate limit is accepted if it is repeated after the seconds in Retry-After', async () => {
+test('a request beyond the rate limit is accepted if it is repeated after the time in Retry-After', async () => {
   await spend();
   const refused = await add();
   assert.equal(refused.status, 429);

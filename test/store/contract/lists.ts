@@ -12,7 +12,7 @@ import type { Contract, ContractLedger } from '../store-contract.ts';
 import { EndUser, EVERYTHING } from '../temporary-ledger.ts';
 
 export const SEED = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 31));
-export const RUNS = Number(process.env.RUNS ?? 25);
+export const RUNS = Number(process.env.RUNS ?? 12);
 
 export interface Step {
   readonly ms: number;

@@ -16,7 +16,7 @@ import { type Activity, amountLabel, byCell, KINDS, kindBadge, kindLabel, pager,
 import { creditsEveryText, cycleName } from './cycle-names.ts';
 import { endUserPath, transactionPath } from './end-user-paths.ts';
 
-/** The filter of the transactions, as the user entered it. An empty field matches all transactions. */
+/** The transaction filter, as the user entered it. An empty field matches all transactions. */
 export interface HistoryFilter {
   readonly kind: string;
   /** Matches the transactions whose note begins with this text. */

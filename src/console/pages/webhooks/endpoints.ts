@@ -29,7 +29,7 @@ export interface EndpointsView {
 
 export function endpointsPage(view: EndpointsView, context: PageContext): string {
   const { endpoints } = view;
-  const body = html`<p class="muted lede">Scrip sends an HTTP request to each of your endpoints when something happens to an end user, for example when credits expire or a balance is low.</p>
+  const body = html`<p class="muted lede">Scrip sends an HTTP request to each of your endpoints when an event happens for an end user, for example when credits expire or a balance is low.</p>
 !${sectionTabs(WEBHOOKS_PATH)}
 !${endpoints.length === 0 ? '<section class="card empty"><h2>No endpoints yet</h2><p>Add the URL of your backend to receive events.</p></section>' : endpointList(endpoints)}
 !${newEndpointForm(view)}`;

@@ -45,7 +45,7 @@ export type ThreadReply =
   | Failed
   /** An event: the fault with which the writer has failed, or null if the writer works again. */
   | { readonly trouble: Failed | null }
-  /** An event: the number of generations of pending balances that have been flushed. */
+  /** An event that reports how many generations of pending balances have been flushed. */
   | { readonly rotations: number }
   | 'open';
 

@@ -50,7 +50,7 @@ test('Events that time alone causes are derived only when all batches in flight 
   assert.deepEqual(balances, [980]);
 });
 
-test('Events that time alone causes are stored once, even if several calls derive them at the same time', async (t) => {
+test('Time-caused events are stored once, even if several calls derive them concurrently', async (t) => {
   const file = temporaryFile();
   const before = await openInPlace(t, file);
   await before.write([new EndUser(1, 1).add(10, 1), new EndUser(1, 2).add(20, 2)]);
