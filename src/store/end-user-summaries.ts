@@ -7,6 +7,7 @@ import { cyclesAt } from '../ledger/balance.ts';
 import { type Cycle, renews, spendable } from '../ledger/cycle.ts';
 import { INSTANT_MAX, type Instant } from '../ledger/instant.ts';
 import type { EndUserState } from '../ledger/state.ts';
+import { stateOfText } from './state-text.ts';
 
 export interface Summary {
   readonly balance: Amount;
@@ -31,6 +32,30 @@ export function summaryOf(state: EndUserState, now: Instant): Summary {
     if (expires(cycle) && cycle.end < (expiresAt ?? INSTANT_MAX)) expiresAt = cycle.end;
   }
   return { balance, expiresAt };
+}
+
+export interface AuditedSummary extends Summary {
+  /** The stored state at `derivedTo`, in the text format of snapshots. */
+  readonly state: string;
+  readonly derivedTo: Instant;
+}
+
+/**
+ * Whether a stored summary matches the stored balances of an end user without later postings. The balances cannot be
+ * compared at `derivedTo`: if a hold lapses after its cycle has ended, they do not show its credits as returned.
+ *
+ * @param current the state of the end user after the latest posting
+ * @param now the latest instant of the ledger
+ * @throws SyntaxError if the state cannot be read
+ */
+export function isSummaryRight(stored: AuditedSummary, current: EndUserState, now: Instant): boolean {
+  const state = stateOfText(stored.state);
+  const at = Math.max(now, stored.derivedTo);
+  return isSame(stored, summaryOf(state, stored.derivedTo)) && isSame(summaryOf(state, at), summaryOf(current, at));
+}
+
+function isSame(a: Summary, b: Summary): boolean {
+  return a.balance === b.balance && a.expiresAt === b.expiresAt;
 }
 
 function expires(cycle: Cycle): boolean {

@@ -248,6 +248,23 @@ function lag({ it, itInTime }: Contract): void {
 }
 
 function time({ itInTime }: Contract): void {
+  itInTime('The audit accepts a summary as of a lapse that was stored after the end of its cycle', async (ledger) => {
+    const ada = new EndUser(ledger.account, 1);
+    await ledger.write([ada.add(18, 6), ada.hold(10, 86_400)]);
+    await ledger.consumeFeed();
+    ledger.wall += 10 * DAY_MS;
+    await ledger.reopen();
+    await ledger.write([ada.settle()]);
+    await ledger.reopen();
+    const balances: number[] = [];
+    for (let isMore = true; isMore; ) {
+      isMore = await ledger.events.deriveNext(deriveEvents);
+      assert.deepEqual(problemsOf(await ledger.audit()), []);
+      balances.push(...(await listed(ledger, { by: 'activity' })).map(({ balance }) => balance));
+    }
+    assert.deepEqual([balances[0], balances.at(-1)], [18, 0], 'the summary is derived up to the lapse first');
+  });
+
   itInTime(
     'The balances in a list of end users exclude expired credits and include renewed credits',
     async (ledger) => {

@@ -8,7 +8,7 @@ import { type Instant, LAST_INSTANT } from '../../../ledger/instant.ts';
 import type { Posting } from '../../../ledger/posting.ts';
 import type { EndUserState } from '../../../ledger/state.ts';
 import type { TransactionId } from '../../../ledger/transaction-id.ts';
-import { REBUILD_COUNTS, summaryFault, summaryOf } from '../../end-user-summaries.ts';
+import { isSummaryRight, REBUILD_COUNTS, summaryFault } from '../../end-user-summaries.ts';
 import type { AuditReport } from '../../tools/ledger-tools.ts';
 import { SnapshotFold } from '../../tools/snapshot-fold.ts';
 import { TotalsSum } from '../../totals.ts';
@@ -85,7 +85,7 @@ class DatabaseAudit {
     const cycles = await this.#rowsOf('cycles', CYCLE_COLUMNS, endUsers);
     const holds = await this.#rowsOf('holds', HOLD_AS_CYCLE, endUsers);
     const snapshots = await this.#rowsOf('snapshots', 'transaction_id, state', endUsers);
-    const columns = 'balance, expires_at, latest_activity, derived_to';
+    const columns = 'balance, expires_at, latest_activity, derived_to, state';
     const summaries = await this.#rowsOf('end_user_summaries', columns, endUsers);
     for (const [index, { user, postings }] of endUsers.entries()) {
       this.#total.endUsers += 1;
@@ -104,7 +104,8 @@ class DatabaseAudit {
       const findings = [...audit({ user, ...stored, postings, find: findIn(postings) }, this.#now)];
       for (const finding of findings) this.#report(finding);
       if (findings.length > 0 || waiting.endUsers.has(endUserText(user))) continue;
-      if (!isSummaryRight(summaries[index]?.[0], stored, postings.at(-1)?.createdAt ?? 0))
+      const latest = { at: postings.at(-1)?.createdAt ?? 0, state: stored };
+      if (!isRowRight(summaries[index]?.[0], latest, this.#now))
         this.#fault(summaryFault(user.account, `the summary of end user ${user.endUser} does not match its postings`));
     }
   }
@@ -189,11 +190,26 @@ function findIn(postings: readonly Posting[]): (id: TransactionId) => readonly P
   };
 }
 
-function isSummaryRight(row: TextRow | undefined, state: EndUserState, latestActivity: Instant): boolean {
-  const [balance, expires, activity, derivedTo] = row ?? [];
-  if (Number(activity) !== latestActivity || !(Number(derivedTo) >= latestActivity)) return false;
-  const right = summaryOf(state, Number(derivedTo));
-  return right.balance === Number(balance) && right.expiresAt === (expires === null ? null : Number(expires));
+/** @param latest the instant of the latest posting, and the state after it */
+function isRowRight(
+  row: TextRow | undefined,
+  latest: { readonly at: Instant; readonly state: EndUserState },
+  now: Instant,
+): boolean {
+  const [balance, expires, activity, derivedTo, state] = row ?? [];
+  if (Number(activity) !== latest.at || !(Number(derivedTo) >= latest.at)) return false;
+  const stored = {
+    balance: Number(balance),
+    expiresAt: expires === null ? null : Number(expires),
+    derivedTo: Number(derivedTo),
+    state: state as string,
+  };
+  try {
+    return isSummaryRight(stored, latest.state, now);
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
+    return false;
+  }
 }
 
 async function countFaults(connection: Connection): Promise<string[]> {

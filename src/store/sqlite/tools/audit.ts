@@ -116,7 +116,7 @@ class FileAudit {
       const find = (id: TransactionId) => transactions.postingsOf(user, endUser.latest, id);
       const findings = [...audit({ user, ...current, postings, find }, now)];
       for (const finding of findings) this.#report(finding);
-      summaries.check(endUser, findings.length === 0 ? current : null);
+      summaries.check(endUser, findings.length === 0 ? current : null, now);
     }
     snapshots.end();
     summaries.end();

@@ -1,8 +1,9 @@
 // Compares the summaries of end users in a ledger file with their postings.
 
 import type { DatabaseSync } from 'node:sqlite';
+import type { Instant } from '../../../ledger/instant.ts';
 import type { EndUserState } from '../../../ledger/state.ts';
-import { REBUILD_COUNTS, summaryFault, summaryOf } from '../../end-user-summaries.ts';
+import { isSummaryRight, REBUILD_COUNTS, summaryFault } from '../../end-user-summaries.ts';
 import { prepare, type Statement } from '../file/statements.ts';
 import { bytesOf } from '../file/uuid.ts';
 import { EVENTS } from '../journal/events.ts';
@@ -29,7 +30,7 @@ export class SummaryAudit {
     this.#position = new FeedPosition(db, EVENTS).read();
     this.#summary = prepare(
       db,
-      `SELECT latest_posting, balance, expires_at, latest_activity, derived_to FROM end_user_summaries
+      `SELECT latest_posting, balance, expires_at, latest_activity, derived_to, state FROM end_user_summaries
        WHERE account = ? AND end_user = ?`,
     );
     this.#summary.setReadBigInts(true);
@@ -38,16 +39,20 @@ export class SummaryAudit {
   }
 
   /** @param state the state after the latest posting; null if the audit has found that the stored state is wrong */
-  check({ user, latest }: EndUserPostings, state: EndUserState | null): void {
+  check({ user, latest }: EndUserPostings, state: EndUserState | null, now: Instant): void {
     const row = this.#summary.get(user.account, bytesOf(user.endUser));
     if (row !== undefined) this.#read += 1;
-    const [counted, balance, expires, activity, derivedTo] = row ?? [];
+    const [counted, balance, expires, activity, derivedTo, derived] = row ?? [];
     if (state === null || (Number(counted ?? 0) < latest && latest > this.#position)) return;
     const createdAt = Number(this.#createdAt.get(latest)?.[0]);
     const isLatest = Number(counted) === latest && Number(activity) === createdAt && Number(derivedTo) >= createdAt;
-    const right = isLatest ? summaryOf(state, Number(derivedTo)) : null;
-    const storedExpiry = expires === null ? null : Number(expires);
-    if (right?.balance !== Number(balance) || right.expiresAt !== storedExpiry)
+    const stored = {
+      balance: Number(balance),
+      expiresAt: expires === null ? null : Number(expires),
+      derivedTo: Number(derivedTo),
+      state: derived as string,
+    };
+    if (!isLatest || !isSummaryRight(stored, state, now))
       this.#report(user.account, `the summary of end user ${user.endUser} does not match its postings`);
   }
 
