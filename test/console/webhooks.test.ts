@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { HOUR_MS } from '../../src/ledger/instant.ts';
 import { eventsOf } from '../http/read-events.ts';
 import { eventually, type Reply, someone } from '../http/running-service.ts';
 import { assertGoesTo, decode, newMember, newOwner, onBothStores, type Started, type Visitor } from './visitor.ts';
@@ -197,7 +198,7 @@ onBothStores('Webhooks', (start) => {
     await scrip.post('/add', { end_user_id: someone(), amount: 5 }, { key });
     const send = async (from: string, to: string) =>
       (await owner.post(`${path}/resend`, { from, to })).headers.location;
-    const to = minute(clock.now + 60_000);
+    const to = minute(clock.now + HOUR_MS);
     await eventually(async () => (await send(from, to)) === `${path}?resent=1`, 'the event is recorded');
     assert.match(textOf(await owner.get(`${path}?resent=1`)), /1 event queued to be sent again\./);
     assert.equal(await send('2020-01-01T00:00', '2020-01-02T00:00'), `${path}?resent=0`);
