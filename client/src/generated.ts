@@ -312,7 +312,7 @@ export interface Transaction {
   /** The change in credits: positive for additions, cycle starts, renewals and refunds; negative for subtractions and captures; 0 for all other transactions, and for refunds whose credits have all expired. */
   readonly amount: number;
   readonly created_at: string;
-  /** The latest end of the cycles and periods to which the transaction added credits or from which it spent credits; for all other transactions, the end of the first affected cycle or period. From then on, `amount` affects the balance only through credits that roll over. */
+  /** For a transaction that added or spent credits, the latest end of the cycles and periods whose credits changed. For all other transactions, the end of the first affected cycle or period. From then on, `amount` affects the balance only through credits that roll over. */
   readonly expire_at: string;
   /** Only with `details`. For a request: the name of the call. A `/start-cycle` request has the kind `schedule-plan` if it schedules a plan. If it replaces a cycle, it also makes a transaction of the kind `stop-cycle`. For an automatic event: `renew`, `lapse`, or `change-plan` if a scheduled plan started. */
   readonly kind?: 'add' | 'subtract' | 'refund' | 'start-cycle' | 'renew' | 'schedule-plan' | 'change-plan' | 'stop-cycle' | 'hold' | 'capture' | 'release' | 'lapse';

@@ -82,6 +82,6 @@ export class PacedJob extends IntervalJob {
 /** @returns the pause after a step, as a multiple of the duration of the step */
 export function pauseFor(lateMs: number, isBusy: boolean): number {
   const pace = (isBusy ? BUSY_PACES : PACES).find((each) => lateMs >= each.lateMs);
-  assert(pace, 'the last pace has no minimum delay');
+  assert(pace, 'there is a pace for every delay');
   return pace.pause;
 }

@@ -237,7 +237,7 @@ test('deciding the same batch again gives the same result', () => {
   assert.deepEqual(decideAll(commands, states, 5), decideAll(commands, states, 5));
 });
 
-test('deciding a batch fails an assertion unless one state is loaded for each end user', () => {
+test('an assertion fails if a batch is decided without exactly one loaded state for each end user', () => {
   assert.throws(() => decideAll([add(ADA, 1), add(BOB, 1)], [NONE]), { name: 'AssertionError' });
   assert.throws(() => decideAll([add(ADA, 1)], [NONE, NONE]), { name: 'AssertionError' });
 });

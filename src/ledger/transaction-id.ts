@@ -43,7 +43,7 @@ let latest = { at: 0, digits: '00000000-0000' };
 function timeDigits(at: Instant): string {
   if (latest.at === at) return latest.digits;
   const time = at.toString(16).padStart(12, '0');
-  assert(at <= INSTANT_MAX && /^[0-9a-f]{12}$/.test(time), 'a transaction happens at an instant');
+  assert(at <= INSTANT_MAX && /^[0-9a-f]{12}$/.test(time), 'the instant of a transaction is valid');
   latest = { at, digits: `${time.slice(0, 8)}-${time.slice(8)}` };
   return latest.digits;
 }

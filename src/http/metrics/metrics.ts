@@ -46,7 +46,7 @@ export function collectMetrics(registry: Registry, measured: Measured): void {
   metrics.gauge('scrip_requests_in_flight', 'Requests in flight, including lists being streamed', () => inFlight.total);
   metrics.gauge(
     'scrip_renewals_due',
-    'End users for whom the last check found due renewals or lapses of holds, at most 1024',
+    'End users with a renewal or a lapse of a hold that was due at the last check, up to 1024',
     () => renewalJob.due,
   );
   metrics.gauge(

@@ -119,7 +119,7 @@ export const Transaction = Type.Object(
     created_at: CycleStart,
     expire_at: timestamp(
       '2026-12-21T08:00:03.123Z',
-      'The latest end of the cycles and periods to which the transaction added credits or from which it spent credits; for all other transactions, the end of the first affected cycle or period. From then on, `amount` affects the balance only through credits that roll over.',
+      'For a transaction that added or spent credits, the latest end of the cycles and periods whose credits changed. For all other transactions, the end of the first affected cycle or period. From then on, `amount` affects the balance only through credits that roll over.',
     ),
     kind: Type.Optional(Kind),
     note: Type.Optional(

@@ -19,7 +19,7 @@ const CUTS = Number(process.env.CUTS ?? 100);
 const CONNECT_MS = 2_000;
 const ANSWER_MS = 5_000;
 const SETTLE_MS = 8_000 + 2_000;
-const SLACK_MS = 1_000;
+const SLACK_MS = 5_000;
 
 const LIMIT = { timeout: 40_000 };
 const CLOSE_MS = 5_000;

@@ -104,7 +104,7 @@ describe('PostgreSQL errors', { concurrency: true, timeout: 60_000 }, () => {
         ledger.results([bob.subtract(20)]),
       ]);
       assert.equal(fault, 'StoreUnavailable');
-      assert(tookMs > 2_900 && tookMs < 5_000, `it took ${tookMs} ms`);
+      assert(tookMs > 2_900 && tookMs < 20_000, `it took ${tookMs} ms`);
       assert.deepEqual(other, [ACCEPTED]);
       await outsider.query('COMMIT');
       assert.deepEqual(await historyOf(ledger, ada), ['+100 add']);
@@ -118,7 +118,7 @@ describe('PostgreSQL errors', { concurrency: true, timeout: 60_000 }, () => {
       await outsider.query(`BEGIN; INSERT INTO scrip.end_users (bucket, account, end_user) VALUES ${row}`);
       const { fault, tookMs } = await faultOf(ledger.write([carol.add(5)]));
       assert.equal(fault, 'StoreUnavailable');
-      assert(tookMs < 5_000, `it took ${tookMs} ms`);
+      assert(tookMs < 20_000, `it took ${tookMs} ms`);
       await outsider.query('ROLLBACK');
       assert.deepEqual(await ledger.results([carol.add(5)]), [ACCEPTED]);
     }));
@@ -128,7 +128,7 @@ describe('PostgreSQL errors', { concurrency: true, timeout: 60_000 }, () => {
       await beforeEachPosting(outsider, 'IF new.amount = -30 THEN PERFORM pg_sleep(30); END IF;');
       const { fault, tookMs } = await faultOf(ledger.write([ada.subtract(30)]));
       assert.equal(fault, 'StoreUnavailable');
-      assert(tookMs > 3_900 && tookMs < 6_000, `it took ${tookMs} ms`);
+      assert(tookMs > 3_900 && tookMs < 20_000, `it took ${tookMs} ms`);
       assert.deepEqual(await historyOf(ledger, ada), ['+100 add']);
       assert.deepEqual(await ledger.results([ada.subtract(1)]), [ACCEPTED]);
     }));
