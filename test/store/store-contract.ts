@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { describe, type TestContext, test } from 'node:test';
 import { apiKeySecret, SECRET_BYTES } from '../../src/accounts/api-key.ts';
+import { effort } from '../effort.ts';
 import { apiKeyContract } from './contract/api-keys.ts';
 import { consoleReadContract } from './contract/console-reads.ts';
 import { cursorContract } from './contract/cursors.ts';
@@ -40,13 +41,33 @@ export interface Contract {
 
 const TEST_MS_MAX = 60_000;
 
-/** @param clock `real` skips the tests that move the clock; `movable` skips the tests that let real time pass */
-export function storeContract(name: string, make: NewLedger, clock: 'movable' | 'real', concurrency = 1): void {
-  const it: Contract['it'] = (sentence, work) =>
+export interface ContractOptions {
+  /** `real` skips the tests that move the clock; `movable` skips the tests that let real time pass. */
+  readonly clock: 'movable' | 'real';
+  /** How many tests run at once; 1 if absent. */
+  readonly concurrency?: number;
+  /**
+   * For a variant of a store whose other variant runs all tests: in the short form, only one in this many of the tests
+   * that do not depend on the clock runs. 1 if absent.
+   */
+  readonly oneIn?: number;
+}
+
+export function storeContract(
+  name: string,
+  make: NewLedger,
+  { clock, concurrency = 1, oneIn = 1 }: ContractOptions,
+): void {
+  const run: Contract['it'] = (sentence, work) =>
     void test(sentence, { timeout: TEST_MS_MAX }, (t) => withLedger(t, make, work));
+  const every = effort(oneIn, 1);
+  let tests = 0;
+  const it: Contract['it'] = (sentence, work) => {
+    if (tests++ % every === 0) run(sentence, work);
+  };
   const leftOut = () => {};
   const isReal = clock === 'real';
-  const contract: Contract = { it, itInTime: isReal ? leftOut : it, itOnRealClock: isReal ? it : leftOut };
+  const contract: Contract = { it, itInTime: isReal ? leftOut : run, itOnRealClock: isReal ? run : leftOut };
   describe(name, { concurrency }, () => {
     describe('writes', () => writeContract(contract));
     describe('many cycles', () => manyCyclesContract(contract));

@@ -21,10 +21,12 @@ const onServer =
   (wall) =>
     newLedgerOn(server, ...options)(wall);
 
-storeContract(
-  'PostgreSQL with a clock that the test sets, and one lane',
-  onServer({ lanes: 1 }, true),
-  'movable',
-  AT_ONCE,
-);
-storeContract('PostgreSQL with its own clock, and four lanes', onServer({ lanes: 4 }), 'real', AT_ONCE);
+storeContract('PostgreSQL with a clock that the test sets, and one lane', onServer({ lanes: 1 }, true), {
+  clock: 'movable',
+  concurrency: AT_ONCE,
+});
+storeContract('PostgreSQL with its own clock, and four lanes', onServer({ lanes: 4 }), {
+  clock: 'real',
+  concurrency: AT_ONCE,
+  oneIn: 4,
+});

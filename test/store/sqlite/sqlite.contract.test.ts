@@ -6,5 +6,5 @@ import { inPlace, inThread, SMALL } from './sqlite-ledger.ts';
 /** Each test mostly waits for the writer thread and for the disk. */
 const AT_ONCE = 4;
 
-storeContract('SQLite with the writer in the same thread and small limits', inPlace(SMALL), 'movable');
-storeContract('SQLite with a writer thread', inThread(), 'real', AT_ONCE);
+storeContract('SQLite with the writer in the same thread and small limits', inPlace(SMALL), { clock: 'movable' });
+storeContract('SQLite with a writer thread', inThread(), { clock: 'real', concurrency: AT_ONCE, oneIn: 4 });

@@ -36,7 +36,7 @@ const newLedger: NewLedger = async () => {
   return { ...plugged, open, remove: () => server.emptyLedger(url) };
 };
 
-storeContract('PostgreSQL with the SQL for Citus', newLedger, 'real', 4);
+storeContract('PostgreSQL with the SQL for Citus', newLedger, { clock: 'real', concurrency: 4, oneIn: 4 });
 
 test('with the SQL for Citus, the totals are correct before and after they are rebuilt, and the audit finds no problem', async () => {
   const ledger = await TestLedger.open(newLedger);

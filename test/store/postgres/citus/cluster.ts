@@ -32,4 +32,4 @@ const newLedger: NewLedger = async () => {
   return { ...plugged, open, remove };
 };
 
-storeContract('Citus', newLedger, 'real');
+storeContract('Citus', newLedger, { clock: 'real' });

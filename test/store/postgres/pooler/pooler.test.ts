@@ -39,8 +39,7 @@ storeContract(
       },
     };
   },
-  'real',
-  2,
+  { clock: 'real', concurrency: 2, oneIn: 6 },
 );
 
 const SESSION_STATE: readonly (readonly [what: string, sql: string])[] = [
