@@ -52,7 +52,7 @@ export function addWebhookCommands(program: Command): void {
   onEndpoint(webhook, 'test', 'send a test event').action((id: number) =>
     change(id, (endpoints) => endpoints.sendTest(null, id), 'Test event queued; the server will send it.'),
   );
-  onEndpoint(webhook, 'resend', 'send an event again, or all events of a time span')
+  onEndpoint(webhook, 'resend', 'resend an event, or all events of a time range')
     .option('--event <id>', 'the event to send again, evt_…')
     .option('--from <instant>', 'send all events from this instant, such as 2026-11-20T08:00:00Z', instant)
     .option('--to <instant>', 'until just before this instant', instant)

@@ -115,7 +115,7 @@ const REFUNDS: readonly Row[] = [
   [
     'a refund of a later subtraction',
     { cycles: [left(BOUGHT, 70)], postings: [ADDED, BEFORE, SPENT], now: END },
-    [4, by(BEFORE, `refunds the later transaction ${SPENT.transactionId}`)],
+    [4, by(BEFORE, `refunds transaction ${SPENT.transactionId}, which is later than the refund`)],
     [1, by(BEFORE, TOO_FULL)],
   ],
   [

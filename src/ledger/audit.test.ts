@@ -1,5 +1,5 @@
-// The audit accepts a ledger that Scrip wrote, and finds single changes to that ledger. The tests apply each change to
-// all cycles, holds or postings that it makes wrong, one at a time.
+// The audit accepts a ledger that Scrip wrote, and finds a single wrong value in that ledger. Each test changes one
+// cycle, hold or posting, runs the audit, restores the ledger, and continues with the next one.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

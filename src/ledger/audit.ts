@@ -180,7 +180,8 @@ const ACTORS: readonly { readonly kind: PostingKind; readonly actor: Actor }[] =
 
 function* refundFaults(referenced: Referenced, posting: Posting): Generator<Fault> {
   const { transactionId, reference, cycleId, period, amount, expiresAt } = posting;
-  if (reference !== null && reference > transactionId) yield [4, `refunds the later transaction ${reference}`];
+  if (reference !== null && reference > transactionId)
+    yield [4, `refunds transaction ${reference}, which is later than the refund`];
   if (refundableIn(referenced, posting) < amount)
     yield [1, `refunds more of transaction ${reference} to this period than can still be refunded`];
   const spent = referenced.postings.find((each) => each.cycleId === cycleId && each.period === period);

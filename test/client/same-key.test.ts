@@ -1,4 +1,4 @@
-// Tests on the real service that a write takes effect once if its response is lost and the client retries it.
+// Loses responses of a real server, and tests that the client's retries never repeat the effect of a write.
 
 import assert from 'node:assert/strict';
 import { join } from 'node:path';

@@ -130,8 +130,8 @@ export class DeliveryStore {
   }
 
   /**
-   * Stores the deliveries for which `store` had no room. A crash may lose some deliveries, which is acceptable, since
-   * deliveries are only shown to users.
+   * Stores the records of deliveries for which `store` had no room. If a crash loses some of these records, no event is
+   * lost: the records are only shown to users.
    */
   async storeDeliveries(changes: readonly EndpointChanges[], stored: StoredChanges): Promise<void> {
     let room = DELIVERIES_PER_TRANSACTION;

@@ -290,7 +290,7 @@ export class Endpoints {
     const events = await eventsIn(this.#database.queries, endpoint, { from, to, max: RESENT_MAX });
     if (events === null)
       throw new InvalidEndpoint(
-        `More than ${RESENT_MAX} events happened in this time span. Choose a shorter time span.`,
+        `More than ${RESENT_MAX} events happened in this time range. Choose a shorter time range.`,
       );
     for (let start = 0; start < events.length; start += RESENT_PER_TRANSACTION) {
       const some = events.slice(start, start + RESENT_PER_TRANSACTION);

@@ -1,7 +1,7 @@
 // Decides which connections Scrip reads from. Node.js parses everything that has arrived on a connection, up to 64 KiB
-// or hundreds of pipelined requests, before it continues with the next connection. Scrip therefore pauses a connection
-// with pipelined requests until all of them have begun. If too many requests are pipelined in one turn of the event
-// loop, Scrip pauses all connections.
+// or hundreds of pipelined requests, before it continues with the next connection. Scrip therefore stops reading from a
+// connection with pipelined requests until it has started to process all of them. If too many requests are pipelined in
+// one turn of the event loop, Scrip stops reading from all connections.
 
 import type { Socket } from 'node:net';
 import { FairQueue } from '../../batching/fair-queue.ts';

@@ -121,7 +121,7 @@ async function sendEndpoint(
 function resentNotice(request: FastifyRequest): string | null {
   const count = queryField(request, 'resent');
   if (!/^\d{1,6}$/.test(count)) return null;
-  if (count === '0') return 'No stored events in this time span have a type that this endpoint receives.';
+  if (count === '0') return 'No stored events in this time range have a type that this endpoint receives.';
   return `${count === '1' ? '1 event' : `${numberText(Number(count))} events`} queued to be sent again.`;
 }
 

@@ -48,7 +48,8 @@ export class TotalsWriter {
        FROM postings AS p LEFT JOIN postings AS q ON q.posting = p.posting - 1
        WHERE ${NEW_POSTINGS} GROUP BY p.account, day, p.kind, p.actor`,
     );
-    // Subtract rolled-over credits from the hour in which the previous period ended, which is the hour of the renewal.
+    // Credits that roll over do not expire. They are subtracted from the total of the hour in which their period ended,
+    // which is the hour of the renewal.
     this.#expiries = prepare(
       db,
       `SELECT p.account, p.expires_at / ${HOUR_MS} AS hour, CAST(sum(p.amount) AS TEXT)
