@@ -1,5 +1,5 @@
 // Reads and validates the settings, which are environment variables; see docs/settings.md. No error message repeats a
-// value that may contain a secret.
+// value that can contain a secret.
 
 import { SIGN_UP_POLICIES } from './accounts/membership.ts';
 import type { RateLimitSettings } from './accounts/rate-limit.ts';
@@ -16,13 +16,13 @@ export interface PostgresDatabase {
   readonly url: string;
   /** The number of batches that are written at the same time, each on its own connection; null for the default. */
   readonly lanes: number | null;
-  /** Whether statements are prepared once per connection. */
+  /** Whether statements are prepared on the server, once for each connection. */
   readonly prepared: boolean;
   /** Whether Citus distributes the tables. If null, Scrip checks whether the database has Citus. */
   readonly citus: boolean | null;
   /** The number of shards of a new ledger, if Citus distributes the tables. */
   readonly shards: number;
-  /** Whether to start even if the settings of the database server risk the loss of committed writes. */
+  /** Whether to start even if a crash could lose committed writes because of the settings of the database server. */
   readonly acceptUnsafe: boolean;
 }
 
@@ -37,7 +37,6 @@ export interface Config {
   readonly logLevel: string;
   readonly idempotency: IdempotencyRetention;
   readonly events: EventsSettings;
-  /** Whether each request is logged. */
   readonly logRequests: boolean;
   /** The port for `/metrics`; null to serve `/metrics` on `port`. */
   readonly metricsPort: number | null;
@@ -53,7 +52,7 @@ export interface Config {
 export interface EventsSettings {
   /** Events are stored for at least this time. */
   readonly retentionMs: number;
-  /** Whether webhooks may be sent to private and loopback addresses. */
+  /** Whether webhooks to private and loopback addresses are allowed. */
   readonly allowPrivate: boolean;
   /** The key that encrypts the secrets of webhooks; null to keep the key in a file. */
   readonly key: string | null;
@@ -69,13 +68,13 @@ export const DEFAULT_LEDGER = 'data/scrip.db';
 const PORT_MAX = 65_535;
 export const LANES_MAX = 64;
 
-/** There are 64 buckets, so further shards would be empty. */
+/** The ledger has 64 buckets, so any further shards would be empty. */
 export const SHARDS_MAX = 64;
 const MAIL_ADDRESS = /^(?:[^<>\s@]+@[^<>\s@]+|[^<>\r\n]+ <[^<>\s@]+@[^<>\s@]+>)$/;
-/** Clients may retry a write for a day, so idempotency records are kept for at least a day. */
+/** Clients are allowed to retry a write for a day, so idempotency records are kept for at least a day. */
 export const IDEMPOTENCY_HOURS_MIN = 24;
 export const IDEMPOTENCY_HOURS_MAX = 8_760;
-/** For grants: ten years. */
+/** Ten years, for the idempotency records of grants. */
 export const IDEMPOTENCY_GRANT_DAYS_MAX = 3_650;
 /** Deliveries are retried for three days, so events must be kept for longer. */
 export const EVENT_RETENTION_DAYS_MIN = 4;
@@ -162,7 +161,7 @@ function publicUrlOf(text: string): string {
   );
 }
 
-/** No error message may contain the URL, which can contain a password. */
+/** Error messages must not contain the URL, because it can contain a password. */
 function mailOf(smtpUrl: string, from: string): MailSettings {
   if (!/^smtps?:\/\/./.test(smtpUrl) || !URL.canParse(smtpUrl))
     throw new InvalidSetting('SMTP_URL must be a URL that begins with smtp:// or smtps://.');
@@ -178,8 +177,8 @@ export function databaseOf(environment: NodeJS.ProcessEnv): Database {
 }
 
 /**
- * @param name the variable or option that contains `text`. Error messages contain `name`, but not `text`, since `text`
- * can contain a password.
+ * @param name the variable or option that contains `text`. Error messages contain `name`, but not `text`, because
+ * `text` can contain a password.
  * @throws InvalidSetting
  */
 export function databaseAt(name: string, text: string, environment: NodeJS.ProcessEnv): Database {
@@ -206,7 +205,7 @@ function lanesOf(value = ''): number | null {
   return value === '' ? null : wholeNumber('DATABASE_LANES', value, 1, LANES_MAX);
 }
 
-/** By default, records of grants are kept longer than others, since payment providers retry webhooks for days. */
+/** By default, records of grants are kept longer than others, because payment providers retry webhooks for days. */
 function idempotencyOf(environment: NodeJS.ProcessEnv): IdempotencyRetention {
   const days = environment.IDEMPOTENCY_GRANT_DAYS || '30';
   const hours = environment.IDEMPOTENCY_HOURS || '24';
@@ -215,7 +214,7 @@ function idempotencyOf(environment: NodeJS.ProcessEnv): IdempotencyRetention {
   return { grantsMs: Math.max(grantsMs, othersMs), othersMs };
 }
 
-/** No error message may contain the value of `WEBHOOK_KEY`. */
+/** Error messages must not contain the value of `WEBHOOK_KEY`. */
 export function eventsOf(environment: NodeJS.ProcessEnv): EventsSettings {
   const days = environment.EVENT_RETENTION_DAYS || '30';
   const key = environment.WEBHOOK_KEY || null;

@@ -10,7 +10,7 @@ import type { ImportTarget } from './store/tools/ledger-import.ts';
 import type { BackupReport, OperatorStores, ReportProgress, ToolsOptions } from './store/tools/ledger-tools.ts';
 
 /**
- * Opens a ledger for a command. Servers may use the ledger at the same time.
+ * Opens a ledger for a command. Servers can use the ledger at the same time.
  *
  * @throws CannotOpen
  */
@@ -95,7 +95,7 @@ export async function restoreDatabase(from: string, database: Database, report: 
 }
 
 /**
- * Opens a ledger to import grants. Servers may use the ledger at the same time.
+ * Opens a ledger to import grants. Servers can use the ledger at the same time.
  *
  * @throws CannotOpen
  */

@@ -1,5 +1,5 @@
 // Starts the delivery of webhooks. The settings determine where the key that encrypts the secrets is stored, and which
-// addresses may receive webhooks.
+// addresses are allowed to receive webhooks.
 
 import { type Config, DEFAULT_LEDGER } from './config.ts';
 import type { AddressRules } from './events/webhooks/addresses.ts';
@@ -42,7 +42,7 @@ export async function startWebhooks(
     database,
     events,
     secrets: {
-      // `openWebhookSecrets` may create the key file, so it is called only when the first secret is needed.
+      // `openWebhookSecrets` can create the key file, so it is called only when the first secret is needed.
       open(sealed) {
         secrets ??= openWebhookSecrets(config);
         return secrets.open(sealed);

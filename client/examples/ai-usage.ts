@@ -1,7 +1,7 @@
 // Pay for what a job really cost: the price of a model's answer is known only when the answer is complete. A hold sets
 // aside the maximum cost, and the capture spends the actual cost. If the process is killed in the middle of an answer,
-// it captures the cost of the delivered part when it starts again. If it never starts again, the hold lapses, and the
-// user gets the credits back.
+// the next process captures the cost of the delivered part. If no process starts before the hold lapses, the user gets
+// the credits back.
 
 import { DatabaseSync } from 'node:sqlite';
 import { type Hold, HoldNotFound, InsufficientFunds, Scrip } from 'scrip-client';

@@ -6,7 +6,7 @@ import { Scrip } from 'scrip-client';
 const { SCRIP_URL = 'http://127.0.0.1:8080', SCRIP_KEY = '' } = process.env;
 const scrip = new Scrip({ baseUrl: SCRIP_URL, apiKey: SCRIP_KEY });
 
-/** Prices stay in the shop, since Scrip stores only credits and days. */
+/** Prices stay in the shop, because Scrip stores only credits and days. */
 const BUNDLES = {
   small: { euros: 5, amount: 500, validity_days: 90 },
   large: { euros: 40, amount: 5000, validity_days: 365 },

@@ -15,7 +15,7 @@ await scrip.startCycle({ end_user_id, ...BASIC });
 await scrip.subtract({ end_user_id, amount: 400 });
 await scrip.testClock.advance({ days: 10 });
 
-// The remaining credits of the old plan stay usable until its period ends, so the upgrade takes nothing away.
+// The remaining credits of the old plan stay usable until its period ends, so the user loses no credits.
 const upgrade = { end_user_id, ...PRO, on_active: 'replace' } as const;
 const preview = await scrip.previewChange(upgrade);
 console.log(`The upgrade will leave ${preview.active_balance_at_start} credits.`);

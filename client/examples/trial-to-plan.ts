@@ -14,7 +14,7 @@ const [ada, bob] = [crypto.randomUUID(), crypto.randomUUID()];
 for (const end_user_id of [ada, bob]) await scrip.add({ end_user_id, ...TRIAL });
 await scrip.subtract({ end_user_id: ada, amount: 20 });
 
-// Ada subscribes during the trial. The trial credits are spent first, since they were added first.
+// Ada subscribes during the trial. Her trial credits are spent first, because they were added first.
 await scrip.testClock.advance({ days: 13 });
 const { current_cycle_end } = await scrip.startCycle({ end_user_id: ada, ...PLAN });
 console.log(`On day 13, Ada has ${await balance(ada)} credits, and Bob has ${await balance(bob)}.`);

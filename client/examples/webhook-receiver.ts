@@ -1,6 +1,7 @@
 // Receives webhooks: verifies each request, stores the event, and responds. Events are then processed one at a time, in
-// the order in which they arrived. The same event may arrive more than once, so its ID is stored, and an event with a
-// known ID is ignored. If the process is killed, it continues with the first unprocessed event when it starts again.
+// the order in which they arrived. The same event can arrive more than once, so the program stores the IDs of events,
+// and ignores an event with a known ID. If the process is killed, it continues with the first unprocessed event after
+// the next start.
 
 import { createServer, type IncomingMessage } from 'node:http';
 import { DatabaseSync } from 'node:sqlite';
@@ -30,7 +31,7 @@ async function handle(event: WebhookEvent): Promise<void> {
 
 let working = Promise.resolve();
 
-/** Processes the stored events. If this fails for an event, the process exits, so that no event is skipped. */
+/** Processes the stored events. If processing an event fails, the process exits, so that no event is skipped. */
 async function work(): Promise<void> {
   for (let row = next.get(); row !== undefined; row = next.get()) {
     await handle(JSON.parse(row.event as string));

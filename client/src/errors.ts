@@ -53,7 +53,7 @@ export class ScripError extends Error {
 
 /**
  * The balance does not cover the subtraction or the hold. For a capture: the hold and the balance together do not cover
- * its cost, and the hold stays open. Nothing was changed.
+ * the amount, and the hold stays open. Nothing was changed.
  */
 export class InsufficientFunds extends ScripError {
   readonly requested: number;
@@ -135,15 +135,14 @@ export class Unauthorized extends ScripError {}
 export class Forbidden extends ScripError {}
 /** The idempotency key was used for a different request of this end user. */
 export class IdempotencyKeyReused extends ScripError {}
-/** The API key has reached its rate limit; `retryAfterMs` says when to retry. Nothing was changed. */
+/** The API key has reached its rate limit. Retry after `retryAfterMs`. Nothing was changed. */
 export class TooManyRequests extends ScripError {}
 /** The service is overloaded. Nothing was changed. */
 export class Overloaded extends ScripError {}
 /** The store of the service is unavailable. Nothing was changed. */
 export class StoreUnavailable extends ScripError {}
 /**
- * The write may or may not have been applied. In either case, if you call again with `idempotencyKey`, the write is
- * applied only once.
+ * It is unknown whether the write was applied. If you call again with `idempotencyKey`, the write is applied only once.
  */
 export class OutcomeUnknown extends ScripError {}
 /** The service failed. To find the reason, search the log of the service for `requestId`. */
@@ -158,19 +157,19 @@ export class PayloadTooLarge extends ScripError {}
 export class RequestTimeout extends ScripError {}
 export class UnsupportedMediaType extends ScripError {}
 
-/** No response arrived, or only part of one. A write may or may not have been applied. */
+/** No response arrived, or only part of a response. It is unknown whether a write was applied. */
 export class ConnectionFailed extends ScripError {}
-/** No complete response arrived within `timeoutMs`. A write may or may not have been applied. */
+/** No complete response arrived within `timeoutMs`. It is unknown whether a write was applied. */
 export class TimedOut extends ScripError {}
 /**
- * The response is not from Scrip: for example, it is a proxy's error page or a redirect. A write may or may not have
- * been applied.
+ * The response is not from Scrip: for example, it is a proxy's error page or a redirect. It is unknown whether a write
+ * was applied.
  */
 export class UnexpectedAnswer extends ScripError {}
 
 type ErrorClass = new (facts: ErrorFacts) => ScripError;
 
-/** The names of all errors that Scrip sends. `ErrorName` has those that the OpenAPI document lists. */
+/** The names of all errors that Scrip sends. `ErrorName` contains only the errors in the OpenAPI document. */
 type KnownErrorName =
   | ErrorName
   | 'ExpectationFailed'
@@ -211,7 +210,7 @@ export const ERROR_CLASSES: Readonly<Record<KnownErrorName, ErrorClass>> = {
 };
 
 /**
- * The members of the problem document that an error class requires. If a required member is missing, the error is a
+ * The members that an error class requires in the problem document. If a required member is missing, the error is a
  * plain ScripError.
  */
 const REQUIRED_MEMBERS: ReadonlyMap<string, readonly (keyof Problem)[]> = new Map([

@@ -1,5 +1,5 @@
-// Sends a call, parses the response, and retries if the failure may be temporary. All attempts of a write have the same
-// idempotency key, so that Scrip applies the write only once.
+// Sends a call, parses the response, and retries after a failure that might be temporary. All attempts of a write have
+// the same idempotency key, so that Scrip applies the write only once.
 
 import { ConnectionFailed, type ErrorFacts, errorOf, ScripError, TimedOut, UnexpectedAnswer } from './errors.ts';
 import type { Problem } from './generated.ts';
@@ -25,10 +25,13 @@ export interface Call {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Maximum delay before the first retry, doubled for each further retry. The delay is 50 to 100% of the maximum. */
+/**
+ * Maximum delay before the first retry. The maximum doubles for each further retry. The delay is a random 50 to 100% of
+ * the maximum.
+ */
 const BACKOFF_MS = 200;
 const BACKOFF_MS_MAX = 5_000;
-/** If `Retry-After` is longer than this, the client throws the error at once instead of waiting for a retry. */
+/** If `Retry-After` is longer than this, the client does not retry, and throws the error immediately. */
 const RETRY_AFTER_MS_MAX = 30_000;
 /** Spreads the retries of clients that received the same `Retry-After`. */
 const RETRY_AFTER_JITTER_MS = 250;
@@ -109,7 +112,7 @@ function requestOf({ authorization }: Connection, call: Call, signal: AbortSigna
   const { method, body, idempotencyKey } = call;
   const headers: Record<string, string> = { authorization, accept: 'application/json' };
   if (idempotencyKey !== undefined) headers['idempotency-key'] = idempotencyKey;
-  // Do not follow redirects, since the API key must not be sent to another address.
+  // Do not follow redirects, because the API key must not be sent to another address.
   const request: RequestInit = { method, headers, signal, redirect: 'manual' };
   if (body === undefined) return request;
   headers['content-type'] = 'application/json';

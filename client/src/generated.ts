@@ -8,7 +8,7 @@ export interface AddRequest {
   readonly amount: number;
   /** The validity of the credits, in 24-hour days. If you send neither `validity_days` nor `validity_months`, the validity is 31 days. The number of days has no upper limit, but no credits expire later than 9999-12-31T23:59:59.999Z. */
   readonly validity_days?: number | null;
-  /** The validity of the credits, in calendar months (UTC). Do not send both `validity_months` and `validity_days`. Each period ends on the day of the month on which the first period started. If a month has no such day, the period ends on the last day of the month. */
+  /** The validity of the credits, in calendar months (UTC). Do not send both `validity_months` and `validity_days`. Each period ends on the same day of the month: the day on which the first period started. If a month has no such day, the period ends on the last day of the month. */
   readonly validity_months?: number | null;
   /** Text that explains the request, such as the ID of an order or a job. Scrip stores the note with the transaction. The list of transactions includes notes if you request `details`. */
   readonly note?: string | null;
@@ -26,7 +26,7 @@ export interface SubtractRequest {
 export interface RefundRequest {
   /** The ID of the end user: a UUID that you choose. */
   readonly end_user_id: string;
-  /** The ID of the subtraction or capture to refund. The response to that request has the ID in the header `Transaction-Id`. The list of transactions has the ID in `transaction_id`. */
+  /** The ID of the subtraction or capture to refund. You get this ID in the header `Transaction-Id` of the response to the subtraction or capture, and in `transaction_id` in the list of transactions. */
   readonly transaction_id: string;
   /** The number of credits to refund; if absent, all credits that have not been refunded yet. */
   readonly amount?: number;
@@ -43,7 +43,7 @@ export interface StartCycleRequest {
   readonly amount: number;
   /** The validity of the credits, in 24-hour days. If you send neither `validity_days` nor `validity_months`, the validity is 31 days. The number of days has no upper limit, but no credits expire later than 9999-12-31T23:59:59.999Z. */
   readonly validity_days?: number | null;
-  /** The validity of the credits, in calendar months (UTC). Do not send both `validity_months` and `validity_days`. Each period ends on the day of the month on which the first period started. If a month has no such day, the period ends on the last day of the month. */
+  /** The validity of the credits, in calendar months (UTC). Do not send both `validity_months` and `validity_days`. Each period ends on the same day of the month: the day on which the first period started. If a month has no such day, the period ends on the last day of the month. */
   readonly validity_months?: number | null;
   /** The maximum number of unused credits that roll over to the next period at each renewal. If 0 or absent, no credits roll over. */
   readonly rollover_max?: number;
@@ -76,7 +76,7 @@ export interface CaptureRequest {
   readonly end_user_id: string;
   /** The `hold_id` that `/hold` returned. */
   readonly hold_id: string;
-  /** The cost of the work; if absent, the amount of the hold. If the cost is lower than the held amount, the rest returns to the cycles that it came from. If the cost is higher, the difference is taken from the balance, all or nothing. */
+  /** The cost of the work; if absent, the amount of the hold. If the cost is lower than the held amount, the remaining held credits return to the cycles that they came from. If the cost is higher, the difference is taken from the balance, all or nothing. */
   readonly amount?: number;
   /** Text that explains the request, such as the ID of an order or a job. Scrip stores the note with the transaction. The list of transactions includes notes if you request `details`. */
   readonly note?: string | null;
@@ -98,7 +98,7 @@ export interface PreviewChangeRequest {
   readonly amount: number;
   /** The validity of the credits, in 24-hour days. If you send neither `validity_days` nor `validity_months`, the validity is 31 days. The number of days has no upper limit, but no credits expire later than 9999-12-31T23:59:59.999Z. */
   readonly validity_days?: number | null;
-  /** The validity of the credits, in calendar months (UTC). Do not send both `validity_months` and `validity_days`. Each period ends on the day of the month on which the first period started. If a month has no such day, the period ends on the last day of the month. */
+  /** The validity of the credits, in calendar months (UTC). Do not send both `validity_months` and `validity_days`. Each period ends on the same day of the month: the day on which the first period started. If a month has no such day, the period ends on the last day of the month. */
   readonly validity_months?: number | null;
   /** The maximum number of unused credits that roll over to the next period at each renewal. If 0 or absent, no credits roll over. */
   readonly rollover_max?: number;
@@ -226,7 +226,7 @@ export interface CycleEntry {
   readonly cycle_end: string;
   /** The credits that can be spent from the cycle. Held credits are not included. */
   readonly amount: number;
-  /** The credits that the period started with, including credits that rolled over from the previous period. */
+  /** The credits that the cycle or period started with, including credits that rolled over from the previous period. */
   readonly starting_amount: number;
   /** `canceled` if the cycle was stopped or replaced. A canceled cycle does not renew. */
   readonly status: 'active' | 'canceled';
@@ -312,9 +312,9 @@ export interface Transaction {
   /** The change in credits: positive for additions, cycle starts, renewals and refunds; negative for subtractions and captures; 0 for all other transactions, and for refunds whose credits have all expired. */
   readonly amount: number;
   readonly created_at: string;
-  /** For a transaction that added or spent credits, the latest end of the cycles and periods whose credits changed. For all other transactions, the end of the first affected cycle or period. From then on, `amount` affects the balance only through credits that roll over. */
+  /** For a transaction that added or spent credits, the latest end of the cycles and periods whose credits changed. For all other transactions, the end of the first affected cycle or period. From this instant on, `amount` affects the balance only through credits that roll over. */
   readonly expire_at: string;
-  /** Only with `details`. For a request: the name of the call. A `/start-cycle` request has the kind `schedule-plan` if it schedules a plan. If it replaces a cycle, it also makes a transaction of the kind `stop-cycle`. For an automatic event: `renew`, `lapse`, or `change-plan` if a scheduled plan started. */
+  /** Only with `details`. For a request: the name of the call. A `/start-cycle` request has the kind `schedule-plan` if it schedules a plan. If the request replaces a cycle, there is also a transaction of the kind `stop-cycle`. For an automatic event: `renew`, `lapse`, or `change-plan` if a scheduled plan started. */
   readonly kind?: 'add' | 'subtract' | 'refund' | 'start-cycle' | 'renew' | 'schedule-plan' | 'change-plan' | 'stop-cycle' | 'hold' | 'capture' | 'release' | 'lapse';
   /** Only with `details`. The note of the request; null if there is none. */
   readonly note?: string | null;
@@ -341,7 +341,7 @@ export interface TransactionList {
 
 /** Credits were added. */
 export interface CreditsAddedEvent {
-  /** The ID of the event. Scrip may deliver an event more than once: ignore events that you have already processed. */
+  /** The ID of the event. Scrip can deliver an event more than once: ignore events that you have already processed. */
   readonly id: string;
   readonly type: 'credits.added';
   /** When the event happened. */
@@ -362,7 +362,7 @@ export interface CreditsAddedEvent {
 
 /** Credits were spent by a subtraction or a capture. */
 export interface CreditsSubtractedEvent {
-  /** The ID of the event. Scrip may deliver an event more than once: ignore events that you have already processed. */
+  /** The ID of the event. Scrip can deliver an event more than once: ignore events that you have already processed. */
   readonly id: string;
   readonly type: 'credits.subtracted';
   /** When the event happened. */
@@ -383,7 +383,7 @@ export interface CreditsSubtractedEvent {
 
 /** A subtraction or a capture was refunded. */
 export interface CreditsRefundedEvent {
-  /** The ID of the event. Scrip may deliver an event more than once: ignore events that you have already processed. */
+  /** The ID of the event. Scrip can deliver an event more than once: ignore events that you have already processed. */
   readonly id: string;
   readonly type: 'credits.refunded';
   /** When the event happened. */
@@ -404,9 +404,9 @@ export interface CreditsRefundedEvent {
   };
 }
 
-/** Unused credits expired at the end of a cycle or period, or held credits returned after that end. */
+/** Unused credits expired at the end of a cycle or period, or held credits expired because they returned after that end. */
 export interface CreditsExpiredEvent {
-  /** The ID of the event. Scrip may deliver an event more than once: ignore events that you have already processed. */
+  /** The ID of the event. Scrip can deliver an event more than once: ignore events that you have already processed. */
   readonly id: string;
   readonly type: 'credits.expired';
   /** When the event happened. */
@@ -425,7 +425,7 @@ export interface CreditsExpiredEvent {
 
 /** Credits will expire in 7 days. Each account can set a different number of days. */
 export interface CreditsExpiringEvent {
-  /** The ID of the event. Scrip may deliver an event more than once: ignore events that you have already processed. */
+  /** The ID of the event. Scrip can deliver an event more than once: ignore events that you have already processed. */
   readonly id: string;
   readonly type: 'credits.expiring';
   /** When the event happened. */
@@ -446,7 +446,7 @@ export interface CreditsExpiringEvent {
 
 /** A recurring cycle was started by a request or by a scheduled change of plan. */
 export interface CycleStartedEvent {
-  /** The ID of the event. Scrip may deliver an event more than once: ignore events that you have already processed. */
+  /** The ID of the event. Scrip can deliver an event more than once: ignore events that you have already processed. */
   readonly id: string;
   readonly type: 'cycle.started';
   /** When the event happened. */
@@ -469,7 +469,7 @@ export interface CycleStartedEvent {
 
 /** A cycle renewed: a new period began. */
 export interface CycleRenewedEvent {
-  /** The ID of the event. Scrip may deliver an event more than once: ignore events that you have already processed. */
+  /** The ID of the event. Scrip can deliver an event more than once: ignore events that you have already processed. */
   readonly id: string;
   readonly type: 'cycle.renewed';
   /** When the event happened. */
@@ -494,7 +494,7 @@ export interface CycleRenewedEvent {
 
 /** A cycle was stopped. Its credits stay usable until the end of the period. */
 export interface CycleStoppedEvent {
-  /** The ID of the event. Scrip may deliver an event more than once: ignore events that you have already processed. */
+  /** The ID of the event. Scrip can deliver an event more than once: ignore events that you have already processed. */
   readonly id: string;
   readonly type: 'cycle.stopped';
   /** When the event happened. */
@@ -515,7 +515,7 @@ export interface CycleStoppedEvent {
 
 /** A hold lapsed because it was neither captured nor released in time. */
 export interface HoldLapsedEvent {
-  /** The ID of the event. Scrip may deliver an event more than once: ignore events that you have already processed. */
+  /** The ID of the event. Scrip can deliver an event more than once: ignore events that you have already processed. */
   readonly id: string;
   readonly type: 'hold.lapsed';
   /** When the event happened. */
@@ -536,7 +536,7 @@ export interface HoldLapsedEvent {
 
 /** The balance fell below a threshold of the account. */
 export interface BalanceLowEvent {
-  /** The ID of the event. Scrip may deliver an event more than once: ignore events that you have already processed. */
+  /** The ID of the event. Scrip can deliver an event more than once: ignore events that you have already processed. */
   readonly id: string;
   readonly type: 'balance.low';
   /** When the event happened. */
@@ -557,7 +557,7 @@ export interface BalanceLowEvent {
 
 /** The balance fell to 0. */
 export interface BalanceExhaustedEvent {
-  /** The ID of the event. Scrip may deliver an event more than once: ignore events that you have already processed. */
+  /** The ID of the event. Scrip can deliver an event more than once: ignore events that you have already processed. */
   readonly id: string;
   readonly type: 'balance.exhausted';
   /** When the event happened. */
@@ -576,7 +576,7 @@ export interface BalanceExhaustedEvent {
 
 /** The balance is no longer 0, or no longer below a threshold. The first grant to an end user does not cause this event. */
 export interface BalanceRecoveredEvent {
-  /** The ID of the event. Scrip may deliver an event more than once: ignore events that you have already processed. */
+  /** The ID of the event. Scrip can deliver an event more than once: ignore events that you have already processed. */
   readonly id: string;
   readonly type: 'balance.recovered';
   /** When the event happened. */
@@ -614,13 +614,13 @@ export interface EventList {
   readonly events: readonly Event[];
   /** To get the events that follow, send this cursor as `after`. Every response has a cursor, even if no events follow yet. */
   readonly next_cursor: string;
-  /** Whether more events may be available now. If false, wait before you send the next request. */
+  /** Whether more events might be available now. If false, wait before you send the next request. */
   readonly has_more: boolean;
 }
 
 /** A test of a webhook. */
 export interface WebhookTestEvent {
-  /** The ID of the event. Scrip may deliver an event more than once: ignore events that you have already processed. */
+  /** The ID of the event. Scrip can deliver an event more than once: ignore events that you have already processed. */
   readonly id: string;
   readonly type: 'webhook.test';
   /** When the test was requested. */
@@ -643,7 +643,7 @@ export interface Problem {
   readonly title: string;
   /** The HTTP status. */
   readonly status: number;
-  /** The name of the error, for use in programs. Later versions of Scrip may add names. */
+  /** The name of the error. Check this field in your code. Later versions of Scrip can add names. */
   readonly error: string;
   /** The name of the error in capitals, such as `INSUFFICIENT_FUNDS`. Exceptions: `ACTIVE_CYCLE_EXISTS` for `CycleAlreadyActive`, `NO_ACTIVE_CYCLE` for `CycleNotFound`, and `AMOUNT_NEGATIVE` for an `amount` of 0 or less. */
   readonly error_code: string;
@@ -661,7 +661,7 @@ export interface Problem {
     readonly path: string;
     readonly message: string;
   }[];
-  /** The credits that were requested. Only for `InsufficientFunds`, for `BalanceTooLarge`, and for `RefundTooLarge` if the request had an `amount`. For `BalanceTooLarge`, only the credits that need room within the maximum balance: for a refund, the credits that would return; for a hold, the credits whose cycle or period ends by the next renewal. */
+  /** The requested credits. Present for `InsufficientFunds`, for `BalanceTooLarge`, and for `RefundTooLarge` if the request had an `amount`. For `BalanceTooLarge`: the credits that must fit within the maximum balance. For a refund, these are the credits that would return; for a hold, the credits whose cycle or period ends by the next renewal. */
   readonly requested?: number;
   /** Only for `InsufficientFunds` and `BalanceTooLarge`. For `InsufficientFunds`: the balance; for a capture, the balance plus the credits of the hold. For `BalanceTooLarge`: the credits that still fit within the maximum balance. */
   readonly available?: number;

@@ -54,7 +54,7 @@ export type ListedTransaction<Query extends TransactionsQuery> = Query extends {
   ? DetailedTransaction
   : Transaction;
 
-/** `next_cursor` is present if the query has `limit` or `cursor`, and null on the last page. */
+/** `next_cursor` is present if the query has `limit` or `cursor`. On the last page, it is null. */
 export type TransactionPage<Listed extends Transaction = Transaction> = Omit<TransactionList, 'transactions'> & {
   readonly transactions: readonly Listed[];
 };

@@ -70,7 +70,7 @@ export {
 export interface ScripOptions {
   /** A secret: keep it in your backend, never in a browser or an app. */
   readonly apiKey: string;
-  /** The URL of Scrip, such as `https://credits.example`. It may include a path. */
+  /** The URL of Scrip, such as `https://credits.example`. The URL can include a path. */
   readonly baseUrl: string;
   /** The timeout of each attempt, including the time to read the response body: 1 to 2147483647. Default: 10,000. */
   readonly timeoutMs?: number;
@@ -86,7 +86,7 @@ export interface ReadOptions {
 }
 
 export interface WithHoldOptions extends ReadOptions {
-  /** The time after which the hold lapses. It must be longer than the work can take. */
+  /** The time after which the hold lapses. Choose a time longer than the work can take. */
   readonly expires_in_seconds?: number;
   /** Recorded with the hold, and with its capture or release. */
   readonly note?: string;
@@ -124,7 +124,7 @@ const RETRIES_MAX = 10;
 const PAGE_TRANSACTIONS = 500;
 const PAGE_EVENTS = 500;
 
-/** The API key and the idempotency key are sent as headers, which allow only these characters. */
+/** The API key and the idempotency key are sent in headers, and can contain only these characters. */
 const API_KEY = /^[\x21-\x7e]+$/;
 const IDEMPOTENCY_KEY = /^[\x21-\x7e]([\x20-\x7e]{0,253}[\x21-\x7e])?$/;
 
@@ -169,7 +169,7 @@ export class Scrip {
    * Refunds credits of a subtraction or a capture: `amount`, or all credits that have not been refunded yet.
    *
    * @throws {RefundTooLarge} if fewer credits can still be refunded
-   * @throws {TransactionNotFound | NotRefundable} if there is no such transaction, or it spent no credits
+   * @throws {TransactionNotFound | NotRefundable} if the transaction does not exist, or did not spend credits
    */
   refund(request: RefundRequest, options: WriteOptions = {}): Promise<Written<Refund>> {
     return this.#write('/refund', request, options);
@@ -187,8 +187,8 @@ export class Scrip {
   }
 
   /**
-   * Previews `startCycle`: returns what the request would change now, without changing anything. If `startCycle` would
-   * be refused, the preview throws the same error.
+   * Previews `startCycle`: returns what the request would change, without changing anything. If `startCycle` would be
+   * refused, the preview throws the same error.
    *
    * @throws {CycleAlreadyActive} if a cycle is active and the request does not have `on_active`
    */
@@ -240,7 +240,7 @@ export class Scrip {
    * at its `expires_at`. If the capture fails, `withHold` throws the error from the capture. You can then retry the
    * capture, or capture fewer credits, until the hold lapses.
    *
-   * @param amount how many credits to hold; `work` may cost more if the balance covers the difference
+   * @param amount how many credits to hold; `work` can cost more if the balance covers the difference
    * @param options the signal aborts only the call that holds the credits, not the capture or the release
    */
   async withHold(
@@ -281,7 +281,7 @@ export class Scrip {
     return this.#read('/get-balance-history', request, options);
   }
 
-  /** Returns all transactions, newest first, or one page. For long histories, use `transactions`. */
+  /** Returns all transactions or one page, newest first. For long histories, use `transactions`. */
   getAllUserTransactions<Query extends TransactionPageQuery>(
     request: Query,
     options: ReadOptions = {},

@@ -30,8 +30,8 @@ const SIGNATURE_PREFIX = 'v1,';
  *
  * @param body exactly as it was received: bytes or text, not parsed JSON
  * @param secret the endpoint's secret, `whsec_…`, or several secrets, one of which must match
- * @throws {WebhookVerificationError} if a header is missing, no signature matches, the timestamp is more than five
- * minutes from the current time, or the body is not JSON
+ * @throws {WebhookVerificationError} if a header is missing, no signature matches, the timestamp differs from the
+ *   current time by more than five minutes, or the body is not JSON
  * @throws {TypeError} if `body` or `secret` is invalid; the message never contains the secret
  */
 export async function verifyWebhook(
@@ -134,7 +134,8 @@ function bytesInBase64(text: string): Uint8Array<ArrayBuffer> | null {
 
 function bytesOf(body: string | Uint8Array | ArrayBuffer): Uint8Array {
   if (typeof body === 'string') return new TextEncoder().encode(body);
-  // `instanceof` would be false for bytes from another realm: some test runners run tests in a realm of their own.
+  // `instanceof` would be false for bytes from another JavaScript realm: some test runners run tests in a separate
+  // realm.
   if (ArrayBuffer.isView(body)) return new Uint8Array(body.buffer, body.byteOffset, body.byteLength);
   if (Object.prototype.toString.call(body) === '[object ArrayBuffer]') return new Uint8Array(body);
   throw new TypeError('body must be the bytes or the text of the request, not parsed JSON.');

@@ -1,4 +1,4 @@
-// API keys: format, checksum, stored hash, hint and scopes.
+// Tests the format, the checksum, the stored hash, the hint and the scopes of API keys.
 
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';

@@ -2,9 +2,9 @@
 //
 //   scrip_<scope>_<192 random bits>_<checksum>
 //
-// The random part is 33 base-62 digits; the checksum is 6 digits, the CRC-32 of everything before it. The checksum lets
-// Scrip reject mistyped keys without a lookup, and lets secret scanners recognize leaked keys. Only the SHA-256 of a
-// key is stored: with 192 random bits, a slow hash would add no security.
+// The random part has 33 base-62 digits. The checksum has 6 digits: the CRC-32 of everything before the last
+// underscore. With the checksum, Scrip rejects mistyped keys without a database query, and secret scanners recognize
+// leaked keys. Only the SHA-256 of a key is stored: with 192 random bits, a slow hash would add no security.
 
 import { hash } from 'node:crypto';
 import { crc32 } from 'node:zlib';
@@ -16,7 +16,7 @@ export const SCOPES: readonly Scope[] = ['read', 'write'];
 
 export const SECRET_BYTES = 24;
 
-/** Maximum length of a key's name in code points, on the command line and in the console. */
+/** Maximum length of a key's name, in code points. */
 export const KEY_NAME_CHARACTERS_MAX = 100;
 
 const DIGITS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
@@ -36,7 +36,7 @@ export function apiKeySecret(scope: Scope, random: Uint8Array): string {
   return `${body}_${checksum(body)}`;
 }
 
-/** Whether the format and the checksum are valid. The key need not exist. */
+/** Whether the format and the checksum are valid. Does not check whether the key exists. */
 export function isWellFormed(secret: string): boolean {
   return FORM.test(secret) && secret.slice(-CHECKSUM_DIGITS) === checksum(secret.slice(0, -CHECKSUM_DIGITS - 1));
 }

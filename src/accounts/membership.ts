@@ -1,4 +1,4 @@
-// Roles of console users in an account, and who may sign up. A user belongs to one account.
+// The roles of console users, and who is allowed to sign up. A user belongs to only one account.
 
 /**
  * Owners can do everything that members can do. Only owners can rename the account, invite and remove members, and
@@ -9,8 +9,8 @@ export type Role = 'owner' | 'member';
 export const ROLES: readonly Role[] = ['owner', 'member'];
 
 /**
- * Who can sign up without an invitation. `open`: anyone. `first`: anyone, as long as no account has a member; if the
- * ledger already has an account, only a person on the machine that runs Scrip. `closed`: no one.
+ * Who can sign up without an invitation. `open`: anyone. `closed`: no one. `first`: anyone, until an account has a
+ * member. If the ledger already has an account without members, only a person on the machine that runs Scrip.
  */
 export type SignUpPolicy = 'open' | 'first' | 'closed';
 

@@ -1,4 +1,4 @@
-// The token bucket of the rate limit: bursts, the average rate, and the bound on stored buckets.
+// Tests the token bucket of the rate limit: bursts, the average rate, and the maximum number of stored buckets.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

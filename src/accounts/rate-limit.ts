@@ -1,12 +1,12 @@
-// Limits the requests of each API key with a token bucket, by the generic cell rate algorithm (GCRA): the only state of
-// a bucket is the time at which it will be full again, so a full bucket needs no state.
+// Limits the requests of each API key with a token bucket. Uses the generic cell rate algorithm (GCRA): the only state
+// of a bucket is the time at which it will be full again, so a full bucket needs no state.
 
 import assert from 'node:assert/strict';
 
 export interface RateLimitSettings {
-  /** Average number of requests per second for each key. */
+  /** The average number of requests per second that each key is allowed. */
   readonly perSecond: number;
-  /** Size of the bucket: the number of requests that a key may send at once after a pause. */
+  /** Size of the bucket: the number of requests that a key can send at once after a pause. */
   readonly burst: number;
 }
 

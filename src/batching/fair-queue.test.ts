@@ -1,4 +1,4 @@
-// The fair queue gives each account an equal share of the dequeued items.
+// Tests that a fair queue gives each account an equal share of the dequeued items.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

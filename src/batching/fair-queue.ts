@@ -28,7 +28,7 @@ export class FairQueue<T> {
     return item;
   }
 
-  /** Takes up to `max` items, in rounds: each round divides what is left of `max` equally among the accounts. */
+  /** Takes up to `max` items in rounds. Each round divides the remaining number equally among the accounts. */
   take(max: number): T[] {
     const taken: T[] = [];
     while (taken.length < max && this.#items.size > 0) this.#takeRound(taken, max);
@@ -43,7 +43,7 @@ export class FairQueue<T> {
       if (accounts === 0 || taken.length >= max) return;
       accounts -= 1;
       const portion = own.length <= share ? own : own.splice(0, share);
-      // In the next call, accounts that got nothing in this call come first.
+      // Move the account to the end, so that in the next call, accounts that got nothing in this call come first.
       this.#items.delete(account);
       if (portion !== own) this.#items.set(account, own);
       for (const item of portion) taken.push(item);

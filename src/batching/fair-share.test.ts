@@ -1,4 +1,4 @@
-// How accounts share a pool: one account can use half of the pool, and a new account always gets room.
+// Tests how accounts share a pool: one account can use half of the pool, and a new account always gets room.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

@@ -1,5 +1,5 @@
-// A pool that accounts share. Each account may use at most as much of the pool as is left free: a single account gets
-// half, and two accounts get a third each.
+// A resource that accounts share, such as the space in a queue. An account can use at most as much of it as it leaves
+// free: a single account gets half, and two accounts get a third each.
 
 export class FairShare {
   readonly max: number;

@@ -1,4 +1,4 @@
-// When group commit forms batches, and which result each command gets.
+// Tests when group commit forms batches, and which result each command gets.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -248,7 +248,7 @@ test('an unexpected store error becomes an Internal fault that contains the mess
   assert.match((fault as unknown as StoreFault).message, /x is not a function/);
 });
 
-test('a command that the store postpones is sent to the store again and answered once, and the rest of its batch does not wait', async () => {
+test('a command that the store postpones is sent to the store again and answered only once, and the other commands of its batch do not wait', async () => {
   const { store, commit, results, submit, settle } = begin();
   for (const amount of [1, 2]) submit(amount);
   settle('a');
@@ -275,7 +275,7 @@ test('a command that the store postpones is sent to the store again and answered
   assert.equal(commit.queued, 0);
 });
 
-test('draining group commit completes when all submitted commands are answered, and at once if there are none', async () => {
+test('draining group commit completes when all submitted commands are answered, and immediately if there are none', async () => {
   const { store, commit, results, submit } = begin();
   await commit.drained();
   submit(1);
@@ -355,7 +355,7 @@ test('each batch is reported with its number of commands and its duration in sec
   assert.equal(commit.counts.batches, 2);
 });
 
-test('a tracer gets each batch before the commands of the batch are answered, and null once they are all answered', async (t) => {
+test('a tracer gets each batch before the commands of the batch are answered, and null after they have all been answered', async (t) => {
   let nowMs = 5_000;
   t.mock.method(performance, 'now', () => nowMs);
   const { store, commit, results, submit } = begin();

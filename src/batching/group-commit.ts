@@ -2,10 +2,10 @@
 // writes except imports go through group commit.
 //
 //   submit ──▶ queued ──▶ in a batch ──▶ durable ──▶ answered
-//      └── no room: Overloaded   └── too much is due for one batch: queued again
+//      └── no room: Overloaded   └── too many due events for one batch: queued again
 //
-// The store defines the number of lanes. All commands of an end user go through one lane, which writes its batches in
-// order.
+// The store defines the number of lanes. All commands of an end user go through the same lane, which writes its batches
+// in order.
 
 import assert from 'node:assert/strict';
 import type { Accepted, Command, Outcome, WriteCommand } from '../ledger/command.ts';
@@ -16,7 +16,7 @@ import { FairQueue } from './fair-queue.ts';
 import { QUEUE_LIMITS, type QueueLimits, QueueSpace } from './queue-space.ts';
 import { ThroughputEstimate } from './throughput-estimate.ts';
 
-/** The command was not begun, so nothing was changed. */
+/** The command was not executed, so it changed nothing. */
 export class NotBegun extends Error {
   override readonly name = 'NotBegun';
   /** `Overloaded`: the queue has no room for the command. `Canceled`: the client has disconnected. */
@@ -43,14 +43,17 @@ export interface Requester {
 /** Larger batches would hardly lower the fsync cost per command, but clients would wait longer. */
 export const BATCH_COMMANDS_MAX = 512;
 
-/** Throughput is measured only while at least this many commands are queued. Otherwise, the clients limit it. */
+/**
+ * Throughput is measured only while at least this many commands are queued. With fewer, the clients limit the
+ * throughput, and not the store.
+ */
 const ESTIMATED_QUEUE_MIN = BATCH_COMMANDS_MAX;
 
 /** Maximum number of `settle` commands in a batch with requests: less than a millisecond of work. */
 const SETTLED_BESIDE_REQUESTS_MAX = 24;
 /**
  * While there are no requests, the maximum number of `settle` commands grows by this factor from batch to batch. The
- * growth is gradual, since a request that arrives must wait for the current batch.
+ * growth is gradual, because a request that arrives must wait for the current batch.
  */
 const SETTLED_GROWTH = 2;
 
@@ -106,8 +109,8 @@ export class GroupCommit {
   readonly #whenEmpty: (() => void)[] = [];
 
   /**
-   * @param onHealth called with the fault when a batch fails, unless the previous batch failed with the same code, and
-   * with null when a batch succeeds after a fault; not called for partial faults
+   * @param onHealth called with the fault when a batch fails, and with null when a batch succeeds after a fault. Not
+   * called for partial faults, or if the previous batch failed with the same code.
    */
   constructor(
     store: LedgerStore,
@@ -133,7 +136,7 @@ export class GroupCommit {
   /**
    * Calls `answer` exactly once: with the outcome when the command is durable or refused, or with an error.
    *
-   * @param requester null if the command must run even if the client disconnects
+   * @param requester null if the command must be executed even if the client disconnects
    */
   submit(command: Command, answer: ResultCallback, requester: Requester | null = null): void {
     if (!this.#space.hasRoomFor(command)) {
@@ -145,7 +148,8 @@ export class GroupCommit {
     const lane = this.#lanes[this.#store.lanes.of(command)] as Lane;
     enqueue(lane, { command, answer, requester });
     if (this.#isScheduled || !this.#isReady(lane)) return;
-    // Begin after the current turn of the event loop, so that all requests that arrive in this turn share a batch.
+    // Begin the batch after the current turn of the event loop, so that all requests that arrive in this turn share a
+    // batch.
     this.#isScheduled = true;
     setImmediate(() => {
       this.#isScheduled = false;
@@ -203,7 +207,7 @@ export class GroupCommit {
     );
   }
 
-  /** Begins the next batch before answering the commands of this one, so that the store has work in the meantime. */
+  /** Begins the next batch before answering the commands of this one, so that the store is not idle in the meantime. */
   #finish(
     lane: Lane,
     entries: readonly Entry[],
@@ -241,8 +245,8 @@ export class GroupCommit {
       this.counts.faults += 1;
       this.counts.faultsByKind[fault.code] += 1;
     }
-    // A partial fault concerns only some end users. Batches of other end users succeed, so `onHealth` would be called
-    // alternately with the fault and with null.
+    // A partial fault concerns only some end users, and batches of other end users succeed. If partial faults were
+    // reported, `onHealth` would be called alternately with the fault and with null.
     if (fault?.isPartial) return;
     if (fault?.code !== this.#trouble?.code) this.#onHealth(fault);
     this.#trouble = fault;

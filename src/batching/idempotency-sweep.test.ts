@@ -1,4 +1,4 @@
-// The sweep of expired idempotency records.
+// Tests the sweep that deletes expired idempotency records: its limit, how it stops, and how it reports failures.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

@@ -1,4 +1,4 @@
-// How the import job waits for further batches of a running import, and how it stops.
+// Tests how the import job waits for further batches of a running import, and how it stops.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -19,7 +19,7 @@ function importOf(batches: number, gapMs: number) {
   return one;
 }
 
-test('a round of the import job grants all rows of a running import, and ends at once if no import is running', async () => {
+test('a round of the import job imports all rows of a running import, and ends immediately if no import is running', async () => {
   const running = importOf(5, 20);
   await importJob(running, assert.ifError).tick();
   assert.equal(running.granted, 5);

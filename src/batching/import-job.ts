@@ -1,4 +1,4 @@
-// Imports in other processes queue their rows; this job grants the credits of these rows, one batch at a time.
+// `scrip import` runs in another process and queues its rows. This job imports the queued rows, one batch at a time.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ImportGranter } from '../store/tools/ledger-import.ts';

@@ -1,5 +1,5 @@
-// Group commit on a store with several lanes: all commands of an end user go through one lane, and busy lanes write
-// equally often.
+// Tests group commit on a store with several lanes: all commands of an end user go through the same lane, and busy
+// lanes write equally often.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

@@ -1,4 +1,4 @@
-// When a process counts as busy.
+// Tests when a process counts as busy.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

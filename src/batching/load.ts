@@ -18,7 +18,10 @@ export class LoadMeter {
   #loop = performance.eventLoopUtilization();
   #load = 0;
 
-  /** True while the load is unknown, so that background work does not delay the first requests after a quiet time. */
+  /**
+   * Also returns true while the load is unknown, so that background work does not delay the first requests after a
+   * quiet time.
+   */
   isBusy(): boolean {
     const elapsedMs = performance.now() - this.#sampledAtMs;
     if (elapsedMs >= SAMPLE_MS) this.#sample();
@@ -28,7 +31,7 @@ export class LoadMeter {
 
   #sample(): void {
     const { utilization } = performance.eventLoopUtilization(this.#loop);
-    // The load falls slowly: otherwise, work that pauses because of the load would make the process look idle.
+    // The measured load falls slowly. Otherwise, the process would seem idle as soon as background work pauses.
     this.#load = Math.max(utilization, this.#load * DECAY);
     this.#loop = performance.eventLoopUtilization();
     this.#sampledAtMs = performance.now();

@@ -1,4 +1,4 @@
-// A job that pauses between its steps.
+// Tests how long a paced job pauses between its steps, and how it measures its delay.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -31,7 +31,7 @@ test('a paced job takes all its steps in one round, and each pause between two s
   assert(performance.now() - began >= 4 * STEP_MS + 3 * 4 * (STEP_MS - 1));
 });
 
-test('a paced job that is stopped during a pause ends at once', async () => {
+test('a paced job that is stopped during a pause ends immediately', async () => {
   const work = workOf(Number.POSITIVE_INFINITY);
   const job = new PacedJob(work.step, unexpected, IDLE);
   const round = job.tick();

@@ -34,11 +34,14 @@ const LOOK_EVERY_MS = 500;
 
 export class PacedJob extends IntervalJob {
   readonly #load: Pick<typeof LOAD, 'isBusy'>;
-  /** When the job last had no work, from `performance.now`: the start of that step, or the creation of the job. */
+  /**
+   * The start of the latest step after which no work was left, from `performance.now`. Initially, the creation of the
+   * job.
+   */
   #caughtUpAtMs = performance.now();
 
   /**
-   * @param step does some of the work, and returns whether there may be more work
+   * @param step does some of the work, and returns whether there might be more work
    * @param onTrouble called when a round fails, unless the previous round failed too
    * @param load replaced in tests
    */

@@ -1,4 +1,4 @@
-// The queue of group commit: its bounds on commands and bytes, and the fair shares of accounts.
+// Tests the queue of group commit: its bounds on commands and bytes, and the fair shares of accounts.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -18,7 +18,7 @@ import { StoreFault } from '../store/store-fault.ts';
 import { BATCH_COMMANDS_MAX, NotBegun } from './group-commit.ts';
 import { QUEUE_LIMITS } from './queue-space.ts';
 
-test('if the queue has no room, further commands are refused as Overloaded at once, and the queued commands are still accepted', async () => {
+test('if the queue has no room, further commands are refused as Overloaded immediately, and the queued commands are still accepted', async () => {
   const { store, commit, results, submit } = begin({ commandsMax: 6, bytesMax: Infinity });
   submit(1);
   await nextTurn();
@@ -174,7 +174,7 @@ test('large commands of one account leave room in the queue for commands of anot
   assert.equal(commit.queued, before + 1);
 });
 
-test('an account can use its whole share again once its commands are answered', async () => {
+test('an account can use its whole share again after its commands have been answered', async () => {
   const { store, commit, submitOf } = begin({ commandsMax: 100, bytesMax: 1_000_000 });
   for (const round of [0, 1, 2]) {
     for (let count = 0; count < 80; count++) submitOf(1, 1);
@@ -253,7 +253,7 @@ test('commands that are sent to the store again still count towards the bytes of
   assert.equal(room(tried, subtraction(1)), 1, 'the one answered command left room');
 });
 
-test('the renewal job may fill the whole queue, but cannot exceed the limits of the queue on commands and bytes', () => {
+test('the renewal job can fill the whole queue, but cannot exceed the limits of the queue on commands and bytes', () => {
   const settleBytes = 256 + 2 * 'a'.length;
   for (const limits of [
     { commandsMax: 2, bytesMax: Infinity },
@@ -279,7 +279,7 @@ test('after batches with requests, the first batch that only settles due end use
   assert.equal(store.batch(5).commands.length, 48);
 });
 
-test('if clients of queued commands have disconnected, the batch takes further commands instead of theirs', async () => {
+test('if clients of queued commands have disconnected, other queued commands fill the batch', async () => {
   const { store, commit, submit } = begin();
   for (const amount of upTo(10)) commit.submit(subtraction(amount), () => {}, { isDisconnected: true });
   for (const amount of upTo(600)) submit(amount);

@@ -1,4 +1,4 @@
-// How often jobs look for work while their process writes nothing, and after it has written.
+// Tests how often jobs look for work while their process writes nothing, and after it has written.
 
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
@@ -13,7 +13,7 @@ function pausesOn(t: TestContext) {
   return Object.assign(world, { pauses: new QuietPauses(PAUSE_MS, () => world.batches) });
 }
 
-test('while a process writes nothing, its jobs look for work once in each pause', (t) => {
+test('while a process writes nothing, its jobs look for work only once in each pause', (t) => {
   const world = pausesOn(t);
   assert(!world.pauses.isDue(world.now - PAUSE_MS + 1));
   assert(world.pauses.isDue(world.now - PAUSE_MS));

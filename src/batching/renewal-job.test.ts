@@ -1,4 +1,4 @@
-// The renewal job settles all due end users, a bounded number at a time, even after faults.
+// Tests that the renewal job settles all due end users, a bounded number at a time, even after faults.
 
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
@@ -64,7 +64,7 @@ function startedIn(test: TestContext, job: RenewalJob): () => Promise<void> {
   };
 }
 
-test('the renewal job settles every due end user once, a bounded number at a time', async () => {
+test('the renewal job settles every due end user exactly once, a bounded number at a time', async () => {
   const store = new DueStore(1_700);
   const { job } = begin(store);
   await job.tick();
@@ -88,7 +88,7 @@ test('while one batch is being written, the renewal job looks up the next end us
   release.resolve();
   await round;
   assert.equal(new Set(store.settled).size, 1_700);
-  assert.equal(store.settled.length, 1_700, 'each end user is settled once');
+  assert.equal(store.settled.length, 1_700, 'each end user is settled exactly once');
 });
 
 test('the renewal job writes nothing if nothing is due', async () => {
@@ -98,7 +98,7 @@ test('the renewal job writes nothing if nothing is due', async () => {
   assert.deepEqual([store.limits.length, commit.counts.batches, job.settled], [1, 0, 0]);
 });
 
-test('the renewal job looks for due end users every second once it is started', async (t) => {
+test('the renewal job looks for due end users every second after it has been started', async (t) => {
   const store = new DueStore(0);
   const { job } = begin(store);
   await nextTurn();
@@ -143,7 +143,7 @@ test('a failed lookup of due end users is reported, and the next tick tries agai
 });
 
 for (const code of ['StoreUnavailable', 'OutcomeUnknown', 'Internal'] as const) {
-  test(`when a batch of the renewal job fails with ${code}, the fault is reported once, and the next tick settles the end users`, async (t) => {
+  test(`when a batch of the renewal job fails with ${code}, the fault is reported only once, and the next tick settles the end users`, async (t) => {
     const store = new DueStore(300);
     const { job, troubles } = begin(store);
     const tick = startedIn(t, job);
@@ -159,7 +159,7 @@ for (const code of ['StoreUnavailable', 'OutcomeUnknown', 'Internal'] as const) 
   });
 }
 
-test('if the queue is full, the round of the renewal job ends, the error is reported once, and the next round tries again', async () => {
+test('if the queue is full, the round of the renewal job ends, the error is reported only once, and the next round tries again', async () => {
   const { job, commit, troubles } = begin(new DueStore(3), { commandsMax: 0, bytesMax: 0 });
   await job.tick();
   assert.deepEqual(

@@ -1,5 +1,5 @@
 // Stores due renewals and lapses of holds in the background, with a `settle` command for each due end user. Balances
-// and decisions do not depend on when this job runs, since every read and write first settles its end user.
+// and decisions do not depend on when this job runs, because every read and write first settles its end user.
 
 import { type EndUserKey, endUserText } from '../ledger/command.ts';
 import type { LedgerStore } from '../store/ledger-store.ts';
@@ -25,8 +25,8 @@ export class RenewalJob {
   readonly #store: LedgerStore;
   readonly #commit: GroupCommit;
   /**
-   * Runs at an interval. A timer for the next renewal would not notice when the clock jumps, and would fire at once if
-   * the renewal were more than 2^31 ms away.
+   * Runs at an interval. A timer for the next renewal would not notice when the clock jumps, and would fire immediately
+   * if the renewal were more than 2^31 ms away.
    */
   readonly #rounds: IntervalJob;
 
@@ -56,7 +56,7 @@ export class RenewalJob {
   async #settleAll(stopping: AbortSignal): Promise<void> {
     let before = NONE;
     while (!stopping.aborted) {
-      // The lookup can return end users that are still being written.
+      // The lookup can also return end users of the previous batch, which is still being written.
       const due = await this.#store.due(END_USERS_MAX + before.endUsers.size);
       this.due = due.length;
       if (due.length === 0) this.#caughtUpAtMs = performance.now();

@@ -1,4 +1,4 @@
-// The estimate of how many commands the store writes per millisecond.
+// Tests the estimate of how many commands the store writes per millisecond.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

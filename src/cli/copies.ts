@@ -30,7 +30,7 @@ export function addCopyCommands(program: Command): void {
     .action(copy);
   program
     .command('backup')
-    .description('write a verified backup of the ledger file; servers may keep running')
+    .description('write a verified backup of the ledger file; servers can keep running')
     .argument('<file>', 'backup to write; must not exist')
     .action(backUp);
   program
@@ -42,7 +42,7 @@ export function addCopyCommands(program: Command): void {
     .action(restore);
   program
     .command('export')
-    .description('write all postings of an account; servers may keep running')
+    .description('write all postings of an account; servers can keep running')
     .requiredOption('--account <name>', 'account to export', accountName)
     .addOption(new Option('--format <format>', 'format of the output').choices(EXPORT_FORMATS).makeOptionMandatory())
     .option('--output <file>', 'file to write; must not exist (default: standard output)')
@@ -73,7 +73,7 @@ async function restore(file: string, { to, create }: CreateOption & { to?: strin
   await prepareFolder(database, { create });
   const restored = await withProgress((show) => restoreDatabase(file, database, show));
   process.stdout.write(
-    `Restore complete and verified: ${contents(restored)}.\nAPI keys revoked since the backup are valid again: check \`scrip key list\` before you start a server.\n`,
+    `Restore complete and verified: ${contents(restored)}.\nAPI keys that were revoked after the backup are valid again: check \`scrip key list\` before you start a server.\n`,
   );
 }
 
@@ -95,7 +95,7 @@ async function exportPostings({ account, format, output }: ExportArguments): Pro
   try {
     await withProgress((show) => writeText(exportedText(batchesOf(postings, show), format), output));
   } catch (error) {
-    // A reader such as `head` may close the pipe early; that is not an error.
+    // A reader such as `head` can close the pipe early; this is not an error.
     if ((error as NodeJS.ErrnoException).code !== 'EPIPE') throw error;
   }
   if (output !== undefined)

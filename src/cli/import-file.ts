@@ -1,5 +1,5 @@
-// The CSV file of `scrip import`: a header, then one grant per row. The file is read twice: first to check all rows,
-// then to grant them.
+// The CSV file of `scrip import`: a header, then one addition of credits per row. The file is read twice: first to
+// check all rows, then to import them.
 
 import { createHash } from 'node:crypto';
 import { createReadStream, type Stats, statSync } from 'node:fs';
@@ -45,7 +45,7 @@ export interface CheckedFile {
   /** Hash of the rows, independent of the line endings, the column order and the name of the file. */
   readonly sha256: string;
   readonly errors: FileErrors;
-  /** Rows whose credits have expired. A new import refuses a file with such rows; a resumed import skips the rows. */
+  /** Rows whose credits have expired. A new import refuses a file with such rows; a resumed import skips these rows. */
   readonly expired: FileErrors;
   readonly hasInstants: boolean;
 }
@@ -59,7 +59,7 @@ export class ImportFile {
     this.#path = path;
     const status = statSync(path, { throwIfNoEntry: false });
     if (status === undefined) throw new CannotOpen(`File ${path} does not exist.`);
-    // A pipe could not be read twice.
+    // A pipe cannot be read twice.
     if (!status.isFile()) throw new CannotOpen(`${path} is not a regular file.`);
     this.#status = status;
   }
@@ -204,7 +204,7 @@ function validityOf(
       `a row needs either expires_at or validity_days; this row has ${days === '' ? 'neither' : 'both'}`,
     );
   else if (days !== '') {
-    // As in the API, a longer validity is shortened to the maximum.
+    // As in the API, a validity above the maximum is reduced to the maximum.
     if (/^[1-9]\d*$/.test(days)) return { days: Math.min(Number(days), VALIDITY_DAYS_MAX) };
     errors.add(line, 'validity_days', `${shown(days)} is not a positive whole number`);
   } else if (instant !== null) return { expiresAt: instant };

@@ -1,4 +1,4 @@
-// `scrip import`: checks a whole CSV file, then grants its credits to end users. No row is granted twice.
+// `scrip import`: checks a whole CSV file, then adds its credits to end users. No row is imported twice.
 
 import { basename } from 'node:path';
 import type { Command } from 'commander';
@@ -16,18 +16,18 @@ const LISTED_MAX = 20;
 const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
 
 const REASONS: Record<NotGranted, string> = {
-  expired: 'expired before it could be granted',
+  expired: 'expired before it could be imported',
   BalanceTooLarge: 'the balance of the end user would be too large',
 };
 
 export function addImportCommand(program: Command): void {
   program
     .command('import')
-    .description('grant credits from a CSV file, each row once; a server may be running')
+    .description('add the credits of a CSV file to end users, each row only once; a server can be running')
     .argument('<file>', 'CSV with a header: end_user_id, amount, expires_at or validity_days, and note')
     .requiredOption('--account <name>', 'account to import into; must exist', accountName)
     .option('--another', 'import even if a different file was already imported into this account')
-    .addHelpText('after', '\nTo resume an interrupted import, run the same command again. No row is granted twice.')
+    .addHelpText('after', '\nTo resume an interrupted import, run the same command again. No row is imported twice.')
     .action(importFile);
 }
 
@@ -70,7 +70,7 @@ function refuseErrors(path: string, kinds: readonly FileErrors[]): void {
 
 /**
  * Without --another, Scrip refuses a second file for an account: a corrected or newly exported file usually repeats
- * most rows of the previous file, and these rows would be granted twice.
+ * most rows of the previous file, and these rows would be imported twice.
  */
 function refuseAnother(account: string, last: LedgerImport | undefined): void {
   if (last === undefined) return;
@@ -79,7 +79,7 @@ function refuseAnother(account: string, last: LedgerImport | undefined): void {
       ? `was imported into ${account} at ${instantText(last)}`
       : `was only partly imported into ${account} (${last.done} of ${last.rows} rows); finish that import first`;
   throw new CannotOpen(
-    `Another file, ${last.fileName}, ${state}. Rows that are in both files would be granted twice; if no row is in both files, add --another.`,
+    `Another file, ${last.fileName}, ${state}. Rows that are in both files would be imported twice; if no row is in both files, add --another.`,
   );
 }
 
@@ -90,7 +90,7 @@ async function grantRows(target: ImportTarget, one: LedgerImport, file: ImportFi
   let notGranted = 0;
   const onNotGranted: ImportOptions['onNotGranted'] = ({ line }, why) => {
     notGranted += 1;
-    if (notGranted <= LISTED_MAX) process.stderr.write(`line ${line}: not granted: ${REASONS[why]}\n`);
+    if (notGranted <= LISTED_MAX) process.stderr.write(`line ${line}: not imported: ${REASONS[why]}\n`);
   };
   try {
     return await withProgress((report) =>
@@ -102,16 +102,14 @@ async function grantRows(target: ImportTarget, one: LedgerImport, file: ImportFi
 }
 
 function printResult({ id, rows, granted }: LedgerImport, { hasInstants }: CheckedFile, account: string): void {
-  process.stdout.write(
-    `Import ${id} complete: ${granted} of ${counted(rows, 'row')} granted to end users of ${account}.\n`,
-  );
+  process.stdout.write(`Import ${id} complete: ${granted} of ${counted(rows, 'row')} imported into ${account}.\n`);
   if (hasInstants)
     process.stdout.write(
-      'Credits with an expires_at stay valid for up to 24 hours after that instant, because the ledger counts whole days.\n',
+      'Credits with an expires_at can stay valid for up to 24 hours after that instant, because the ledger counts whole days.\n',
     );
   if (granted === rows) return;
   process.stderr.write(
-    `${counted(rows - granted, 'row')} not granted; each run lists the first ${LISTED_MAX} rows that it did not grant.\n`,
+    `${counted(rows - granted, 'row')} not imported; each run lists the first ${LISTED_MAX} rows that it did not import.\n`,
   );
   process.exitCode = 1;
 }

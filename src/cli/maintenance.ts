@@ -38,8 +38,8 @@ async function migrate({ totals, create }: CreateOption & { totals?: true }): Pr
     await tools.rebuildTotals();
     process.stdout.write(
       databaseOf(process.env).kind === 'file'
-        ? 'The server rebuilds the totals in the background, now or after its next start.\n'
-        : 'The totals are rebuilt.\n',
+        ? 'The server rebuilds the totals in the background, now or, if it is not running, after it starts.\n'
+        : 'The totals have been rebuilt.\n',
     );
   });
 }
@@ -84,7 +84,7 @@ async function changedSince(digests: readonly PostingsDigest[], tools: LedgerToo
     const found = present[index] as PostingsDigest;
     if (lineOf(found) === lineOf(kept)) return [];
     return [
-      `digest of ${instantText(kept.through)}: postings up to then have changed: expected ${contents(kept)}, found ${contents(found)}`,
+      `digest of ${instantText(kept.through)}: postings up to this instant have changed: expected ${contents(kept)}, found ${contents(found)}`,
     ];
   });
 }

@@ -46,7 +46,7 @@ You can run all commands except serve, demo, copy and restore while a server is 
 On PostgreSQL, you can also run several servers.`;
 
 export async function runCommandLine(): Promise<void> {
-  // A reader such as `head` may close the pipe early; the command still completes.
+  // A reader such as `head` can close the pipe early; the command still completes.
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code !== 'EPIPE') throw error;
   });

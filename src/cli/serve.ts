@@ -22,7 +22,7 @@ export function addServeCommand(program: Command): void {
     .addOption(createOption())
     .option(
       '--test-clock',
-      'serve a ledger for tests, whose time stands still until you move it; a new ledger gets a permanent test clock',
+      'serve a ledger for tests: its time stands still until you move it; a ledger created with this option keeps its test clock',
     )
     .option('--first-key', 'if the ledger has no API keys, create one and print it')
     .option('--processes <count>', 'number of processes that share the port; requires PostgreSQL', processCount, 1)
@@ -45,7 +45,7 @@ async function serve({ firstKey = false, testClock = false, processes, create }:
   const newFile = missingFile(config.database);
   const { startService } = await import('../service.ts');
   const service = await startService(config);
-  // A stopped worker disconnects from the primary process, since an open IPC channel would keep it alive.
+  // A stopped worker disconnects from the primary process, because an open IPC channel would keep the worker alive.
   stopOnSignal(() => service.stop().finally(() => process.disconnect?.()));
   if (cluster.isWorker) {
     process.send?.({ url: service.url });
@@ -66,7 +66,8 @@ async function serveFromWorkers(config: Config, count: number, firstKey: boolean
   if (database.kind === 'file') {
     throw new InvalidSetting('--processes requires PostgreSQL: set DATABASE_URL=postgres://…, or omit --processes.');
   }
-  // Open the ledger before the workers start: if it cannot be opened, the error is printed once, not by every worker.
+  // Open the ledger before the workers start: if it cannot be opened, the error is printed only once, not by every
+  // worker.
   await (await openTools(database, { create: true, testClock })).tools.close();
   const started = startProcesses(count, (pid) =>
     process.stderr.write(`Process ${pid} exited; starting a replacement.\n`),
@@ -113,7 +114,7 @@ async function printSteps(config: Config, { keys, url, firstKey }: Started): Pro
 
 async function printConsole({ database, console: { publicUrl } }: Config, url: string): Promise<void> {
   const origin = publicUrl ?? url;
-  // The service runs even if the tables of the console are unusable.
+  // Ignore errors: the service runs even if the tables of the console are unusable.
   const invitation = invitationPath(database, { accountName: FIRST_ACCOUNT, role: 'owner', onlyFirst: true });
   const path = await invitation.catch(() => null);
   process.stdout.write(`Console: ${origin}/console\n`);

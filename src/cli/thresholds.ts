@@ -12,11 +12,11 @@ import { existingAccount, withAccountDatabase } from './with-account-database.ts
 const BELOW = 'an amount of credits, such as 20, or a percentage of the latest grant, such as 20%';
 
 export function addThresholdCommands(program: Command): void {
-  const threshold = program.command('threshold').description('manage the balances below which balance.low happens');
+  const threshold = program.command('threshold').description('manage the thresholds of the event balance.low');
   threshold
     .command('add')
     .description('add a threshold')
-    .requiredOption('--account <name>', 'account whose end users are watched', accountName)
+    .requiredOption('--account <name>', 'account that the threshold applies to', accountName)
     .requiredOption('--below <threshold>', BELOW, readThreshold)
     .action(addThreshold);
   threshold
@@ -32,7 +32,7 @@ export function addThresholdCommands(program: Command): void {
     .action(removeThreshold);
   program
     .command('expiring-notice')
-    .description('show or set the number of days between credits.expiring and the expiry')
+    .description('show or set how many days before an expiry the event credits.expiring happens')
     .requiredOption('--account <name>', 'account that the notice applies to', accountName)
     .option('--days <days>', `1 to ${EXPIRING_DAYS_MAX}; shows the current value if absent`, expiringDays)
     .action(expiringNotice);

@@ -1,5 +1,5 @@
-// `scrip webhook`: manages the endpoints to which events are sent. The secret of an endpoint is printed once, alone on
-// the last line, so that a script can read it.
+// `scrip webhook`: manages the endpoints to which events are sent. A secret is printed only once, alone on the last
+// line, so that a script can read it.
 
 import { type Command, InvalidArgumentError } from 'commander';
 import { readConfig } from '../config.ts';
@@ -36,12 +36,13 @@ export function addWebhookCommands(program: Command): void {
     .option('--account <name>', 'list only the endpoints of this account', accountName)
     .action(listEndpoints);
   onEndpoint(webhook, 'rotate', 'print a new secret; for 24 hours, Scrip signs with both secrets').action(rotate);
-  onEndpoint(webhook, 'pause', 'stop sending events; they wait until you resume the endpoint').action((id: number) =>
-    change(
-      id,
-      (endpoints) => endpoints.pause(null, id),
-      `Webhook endpoint ${id} paused; its events wait until you resume the endpoint.`,
-    ),
+  onEndpoint(webhook, 'pause', 'stop sending events; they stay pending until you resume the endpoint').action(
+    (id: number) =>
+      change(
+        id,
+        (endpoints) => endpoints.pause(null, id),
+        `Webhook endpoint ${id} paused; its events stay pending until you resume the endpoint.`,
+      ),
   );
   onEndpoint(webhook, 'resume', 'resume sending events to an endpoint, and send all pending events now').action(
     (id: number) => change(id, (endpoints) => endpoints.resume(null, id), `Webhook endpoint ${id} resumed.`),
@@ -53,9 +54,9 @@ export function addWebhookCommands(program: Command): void {
     change(id, (endpoints) => endpoints.sendTest(null, id), 'Test event queued; the server will send it.'),
   );
   onEndpoint(webhook, 'resend', 'resend an event, or all events of a time range')
-    .option('--event <id>', 'the event to send again, evt_…')
-    .option('--from <instant>', 'send all events from this instant, such as 2026-11-20T08:00:00Z', instant)
-    .option('--to <instant>', 'until just before this instant', instant)
+    .option('--event <id>', 'the event to resend, evt_…')
+    .option('--from <instant>', 'start of the time range, such as 2026-11-20T08:00:00Z', instant)
+    .option('--to <instant>', 'end of the time range, which is not included', instant)
     .action(resend);
 }
 

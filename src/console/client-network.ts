@@ -5,8 +5,8 @@ import ipaddr from 'ipaddr.js';
 /**
  * Returns the IPv4 address of a client, or its IPv6 /64 network, which usually belongs to one client.
  *
- * @param address from a socket or from `X-Forwarded-For`, to which some proxies add a port. Other text is returned
- * unchanged
+ * @param address the address from a socket or from `X-Forwarded-For`; some proxies add a port to the address. Text that
+ * is not an address is returned unchanged
  */
 export function clientNetwork(address: string): string {
   const [, bracketed, withoutPort] = /^\[(.+)\](?::\d+)?$|^([\d.]+):\d+$/.exec(address) ?? [];

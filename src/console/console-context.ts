@@ -132,14 +132,17 @@ export class ConsoleContext {
     );
   }
 
-  /** The origin for links. `Host` counts only if it is a loopback address, since clients can forge this header. */
+  /**
+   * The origin for links. The `Host` header is used only if it is a loopback address, because clients can forge this
+   * header.
+   */
   publicUrlFor({ headers }: FastifyRequest): string {
     return (
       this.settings.publicUrl ?? (isLoopback(headers.host) ? `http://${headers.host}` : this.options.listeningUrl())
     );
   }
 
-  /** Counts an attempt. @returns true if there were too many attempts; the response has then been sent */
+  /** Counts an attempt. If there were too many, sends the response and returns true. */
   async isRateLimited(reply: FastifyReply, attempt: Attempt): Promise<boolean> {
     const waitMs = await (await this.identity()).attempts.consume(attempt);
     if (waitMs === 0) return false;

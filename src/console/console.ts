@@ -146,9 +146,9 @@ function refuseCrossOrigin(scope: FastifyInstance, { settings }: ConsoleContext)
 }
 
 /**
- * Redirects a path with a trailing slash to the same path without the slash. Some URLs accept only POST: a GET of such
- * a URL is redirected to the page with the form, since browsers send this GET if the user presses Enter in the address
- * bar after a form was refused. Sends "Page not found" for any other URL.
+ * Redirects a path with a trailing slash to the same path without the slash. If the URL accepts only POST, redirects a
+ * GET to the page with the form: browsers send this GET if the user presses Enter in the address bar after a form was
+ * refused. Sends "Page not found" for all other URLs.
  */
 async function answerNotFound(context: ConsoleContext, request: FastifyRequest, reply: FastifyReply) {
   const [path = ''] = request.url.split('?', 1);
@@ -165,7 +165,7 @@ function answerError(error: FastifyError, request: FastifyRequest, reply: Fastif
     const detail = `Scrip could not read this request: ${error.message}.`;
     return sendError(reply, status, { title: 'Invalid request', detail });
   }
-  // Neither the log entry nor the page may contain user input.
+  // The log entry and the page must not contain user input.
   const isBusy = error.name === 'PasswordHasherBusy';
   if (!isBusy) request.log.error({ err: error, request_id: request.id }, 'a console request failed');
   const detail = isBusy

@@ -1,12 +1,14 @@
 // Detects requests that another website made a browser send (cross-site request forgery). Checks `Sec-Fetch-Site` or,
-// for older browsers, `Origin`. Browsers send at least one of these headers with every form, so a request without them
-// does not come from a browser and is allowed.
+// for older browsers, `Origin`. Browsers send at least one of these headers with every form, so a request with neither
+// header does not come from a browser and is allowed.
 
 import type { IncomingHttpHeaders } from 'node:http';
 
 const SAFE_METHODS = new Set(['GET', 'HEAD', 'OPTIONS']);
 
-/** @param publicUrl the public origin of Scrip, if a proxy hides it from the `Host` header */
+/**
+ * @param publicUrl the public origin of Scrip, which can differ from the `Host` header behind a proxy; null if unknown
+ */
 export function isCrossOrigin(method: string, headers: IncomingHttpHeaders, publicUrl: string | null): boolean {
   if (SAFE_METHODS.has(method)) return false;
   const site = headers['sec-fetch-site'];

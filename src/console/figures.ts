@@ -36,14 +36,14 @@ export function compactText(value: number): string {
 /** A longer number does not fit on one line of a narrow column. */
 const LINE_CHARACTERS_MAX = 11;
 
-/** Formats a number in large digits. A long number gets smaller digits and may wrap after a thousands separator. */
+/** Formats a number in large digits. A long number gets smaller digits and can wrap after a thousands separator. */
 export function largeNumber(value: number | bigint): string {
   const isLong = numberText(value).length > LINE_CHARACTERS_MAX;
   return html`<span class="large-number!${isLong ? ' long' : ''}">!${wrappableNumber(value)}</span>`;
 }
 
 /**
- * Formats a number for narrow columns. A long number starts on a new line if possible, and may wrap after a thousands
+ * Formats a number for narrow columns. A long number starts on a new line if possible, and can wrap after a thousands
  * separator.
  */
 export function wrappableNumber(value: number | bigint): string {

@@ -84,7 +84,7 @@ export const PERMISSIONS = {
 type Permissions = typeof PERMISSIONS;
 export type RouteName = keyof Permissions;
 
-/** Handlers of `anyone` routes get no viewer, since the lookup would cost a query. */
+/** Handlers of `anyone` routes get no viewer, because the lookup would cost a query. */
 export type Handler<Name extends RouteName> = (
   request: FastifyRequest,
   reply: FastifyReply,

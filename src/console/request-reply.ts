@@ -19,7 +19,7 @@ export function formField({ body }: FastifyRequest, name: string): string {
   return textOf(body, name);
 }
 
-/** Returns all values of a field that the form may repeat, such as a group of checkboxes. */
+/** Returns all values of a field that the form can repeat, such as a group of checkboxes. */
 export function formFields({ body }: FastifyRequest, name: string): readonly string[] {
   const value = (body as Record<string, unknown> | null | undefined)?.[name];
   const values = Array.isArray(value) ? value : [value];
@@ -39,7 +39,7 @@ function textOf(fields: unknown, name: string): string {
   return typeof value === 'string' ? value : '';
 }
 
-/** The status is 200 even for a form with errors, since browsers log every 4xx response as an error. */
+/** The status is 200 even for a form with errors, because browsers log every 4xx response as an error. */
 export function sendPage(reply: FastifyReply, html: string, status = 200): FastifyReply {
   const { headers, testTime, url } = reply.request;
   const page = withTestClock(themed(html, readTheme(headers.cookie)), testTime ?? null, url);

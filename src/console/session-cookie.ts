@@ -2,7 +2,7 @@
 //
 //   PUBLIC_URL=https://…              __Host-scrip_session, Secure
 //   plain HTTP on this machine        scrip_session
-//   plain HTTP from another machine   no cookie, since anyone on the network could read it
+//   plain HTTP from another machine   no cookie, because anyone on the network could read it
 
 import { THEMES, type Theme } from './layout.ts';
 

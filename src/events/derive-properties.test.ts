@@ -1,9 +1,10 @@
-// The events of random histories are the same no matter when, or in how many calls, they are derived. The events add up
-// to the balance.
+// Tests the events of random histories: they are the same no matter when they are derived, or in how many calls, and
+// they add up to the balance.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
+import { effort } from '../../test/effort.ts';
 import { ADA, type MemoryLedger } from '../../test/ledger/ledger-builders.ts';
 import { histories } from '../../test/ledger/random-histories.ts';
 import { REFERENCE_TYPES, type ReferenceEvent, referenceEvents } from '../../test/model/reference-events.ts';
@@ -25,6 +26,8 @@ import { wholeTransactions } from '../store/transaction-history.ts';
 import { deriveEvents } from './derive.ts';
 
 type Transaction = readonly Posting[];
+
+const RUNS = effort(200, 1_000);
 
 const thresholds: fc.Arbitrary<Threshold> = fc.oneof(
   fc.integer({ min: 1, max: 60 }).map((credits) => ({ credits })),
@@ -63,13 +66,13 @@ class Steps {
   }
 }
 
-/** Skips renewals and lapses, because they may be stored late. */
+/** Skips renewals and lapses, because they can be stored late. */
 function quietUntil(coming: readonly Transaction[], end: Instant): Instant {
   const request = coming.find(([first]) => first !== undefined && !isByTime(first.kind));
   return request?.[0] === undefined ? end : request[0].createdAt - 1;
 }
 
-test('the events of random histories are the same no matter when, or in how many calls, they are derived', () => {
+test('the events of random histories are the same no matter when they are derived, or in how many calls', () => {
   const places = fc.array(fc.tuple(fc.nat({ max: 3 }), fc.nat({ max: 5 }), fc.nat({ max: 99 })), {
     minLength: 60,
     maxLength: 60,
@@ -101,7 +104,7 @@ test('the events of random histories are the same no matter when, or in how many
       assert.deepEqual(steps.latest?.next, expected.next);
       assert.equal(steps.latest?.dueAt, expected.dueAt);
     }),
-    { numRuns: 1_000 },
+    { numRuns: RUNS },
   );
 });
 
@@ -118,7 +121,7 @@ test('the events of random histories add up to the balance and the held credits'
       const hasNoHolds = ledger.postings.every(({ kind }) => kind !== 'hold');
       if (last !== undefined && hasNoHolds) assert.equal(last.data.balance, balanceAt(state, at).balance);
     }),
-    { numRuns: 1_000 },
+    { numRuns: RUNS },
   );
 });
 
@@ -149,9 +152,9 @@ test('the balance events of random histories agree with a reference implementati
       assert.deepEqual(events.filter(({ type }) => REFERENCE_TYPES.includes(type)).map(comparable), expected);
       compared += expected.length;
     }),
-    { numRuns: 1_000 },
+    { numRuns: RUNS },
   );
-  assert(compared > 10_000, `the histories have many events, not ${compared}`);
+  assert(compared > 10 * RUNS, `the histories have many events, not ${compared}`);
 });
 
 function comparable({ type, at, data }: LedgerEvent): ReferenceEvent {
@@ -188,9 +191,9 @@ test('time alone causes no event before `dueAt`, and causes one at `dueAt` unles
         );
       }
     }),
-    { numRuns: 500 },
+    { numRuns: RUNS / 2 },
   );
-  assert(due > 1_000, `events are often due, not ${due} times`);
+  assert(due > RUNS, `events are often due, not ${due} times`);
 });
 
 /** Scrip does not send `credits.expiring` if all credits of the cycle roll over. */

@@ -1,4 +1,4 @@
-// The events `balance.low`, `balance.exhausted` and `balance.recovered`.
+// Tests the events `balance.low`, `balance.exhausted` and `balance.recovered`.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -206,7 +206,7 @@ const BY_TIME: readonly Case[] = [
     '3: balance.recovered (0 to 1)',
   ],
   [
-    'if two cycles end at the same instant, only the balance after both is compared with the thresholds',
+    'if two cycles end at the same instant, only the balance after both have ended is compared with the thresholds',
     ['40', '15', '5'],
     [
       [0, add(30, { validityDays: 2 })],
@@ -279,7 +279,7 @@ const BY_TIME: readonly Case[] = [
     '2: balance.recovered 20,50% (5 to 100)',
   ],
   [
-    'if another cycle ends at the instant of a renewal, only the balance after both is compared with the thresholds',
+    'if another cycle ends at the instant of a renewal, only the balance after both events is compared with the thresholds',
     ['20', '150'],
     [
       [0, startCycle(100, { validityDays: 2 })],
@@ -315,7 +315,7 @@ const BY_TIME: readonly Case[] = [
     '3.5: balance.low 50% (70 to 69)',
   ],
   [
-    'a cycle that replaces another one is a grant; the rest of the old cycle expires later',
+    'a cycle that replaces another one is a grant, and the remaining credits of the old cycle expire later',
     ['50%', '120'],
     [
       [0, startCycle(100, { validityDays: 2 })],

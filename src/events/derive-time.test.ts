@@ -1,4 +1,4 @@
-// The events that time alone causes, and the derivation of events in several calls.
+// Tests the events that time alone causes, and the derivation of events in several calls.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -36,7 +36,7 @@ const CASES: readonly (readonly [title: string, history: EventHistory, untilDay:
     24 - MS,
   ],
   [
-    'the event `credits.expiring` happens once, even after downtime',
+    'the event `credits.expiring` happens only once, even after downtime',
     [
       [0, add(10, { validityDays: 31 })],
       [30, subtract(4)],
@@ -276,7 +276,7 @@ test('deriving events up to an instant in the past changes nothing', () => {
   assert.deepEqual(waited, { events: [], next: derived.next, dueAt: derived.dueAt });
 });
 
-test('if an account chooses another number of days, `credits.expiring` can happen again for the same period, with another id', () => {
+test('if an account changes how many days before an expiry `credits.expiring` happens, the event can happen again for the same period, with another id', () => {
   const { postings } = ledgerAfter([[0, add(30)]]);
   const first = after(null, { postings, until: 20, settings: settingsOf([], 14) });
   const second = after(first, { until: 30, settings: settingsOf([], 3) });

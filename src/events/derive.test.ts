@@ -1,4 +1,4 @@
-// The data of each type of event, and the data that all events of a transaction have in common.
+// Tests the data and the ids of events, and which events transactions with holds and refunds cause.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

@@ -1,11 +1,11 @@
 // Derives the events of an end user from postings and from the passage of time. The result depends only on the
-// postings and the settings, not on when, or in how many calls, the events are derived.
+// postings and the settings, and not on when the events are derived, or in how many calls.
 //
 // Each transaction is a step, and so is each instant at which credits expire or `credits.expiring` happens. Steps are
 // processed in chronological order. At the same instant, credits expire and cycles renew first, then holds lapse, then
 // requests take effect. For each step, the balances before and after the step are compared with the thresholds. A
-// renewal and the expiry of the previous period are one step, so that the expiry by itself is not reported as a low
-// balance.
+// renewal and the expiry of the previous period are one step. Otherwise, the expiry by itself would be reported as a
+// low balance.
 
 import { hash } from 'node:crypto';
 import type { Amount } from '../ledger/amount.ts';
@@ -62,7 +62,7 @@ interface Step {
 
 interface Happened {
   readonly type: EventType;
-  /** Identifies the event among the end user's events of its type. */
+  /** Identifies the event among all events of the same type and end user. */
   readonly cause: string;
   readonly fields: Fields;
 }
@@ -72,7 +72,7 @@ class EndUserEvents {
   readonly #settings: EventSettings;
   readonly #events: LedgerEvent[] = [];
   #at: Instant;
-  /** Can contain cycles that have ended: looking for ended cycles after every posting would take too long. */
+  /** Can contain cycles that have ended: removing ended cycles after every posting would take too long. */
   #state: EndUserState;
   #balance: Amount;
   #latestGrant: Amount;
@@ -115,7 +115,8 @@ class EndUserEvents {
   /**
    * Derives the events that time alone causes up to `until`. Stops before the next renewal or lapse, whose posting must
    * be recorded first. Also stops after `STEPS_MAX` steps, because an end user with thousands of ended cycles would
-   * otherwise block the event loop. `dueAt` is then in the past.
+   * otherwise block the event loop. If more events are due, `dueAt` is then in the past, so that a later call derives
+   * them.
    */
   wait(until: Instant): void {
     this.#passTo(Math.min(until, nextEventAt(this.#state) - 1), STEPS_MAX);
@@ -303,7 +304,7 @@ function refundExpired(postings: Transaction): Amount {
   }, 0);
 }
 
-/** Returns `credits.expired` for held credits that a transaction returns to ended periods: they expire at once. */
+/** Returns `credits.expired` for held credits that a transaction returns to ended periods: they expire immediately. */
 function lostIn(postings: Transaction): Happened[] {
   return postings.flatMap(({ transactionId, cycleId, period, amount, held, createdAt, expiresAt }) => {
     const lost = held < 0 && expiresAt <= createdAt ? amount - held : 0;

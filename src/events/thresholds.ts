@@ -23,7 +23,7 @@ export class Thresholds {
     this.#now = now;
   }
 
-  /** Lists the thresholds of one account or, if `account` is null, of all accounts, by account and creation. */
+  /** Sorted by account, then by creation time. @param account null to list the thresholds of all accounts */
   list(account: number | null): Promise<readonly ListedThreshold[]> {
     return this.#database.queries
       .selectFrom('thresholds')

@@ -12,26 +12,29 @@ export const IDEMPOTENCY_KEY_MAX = 255;
 export const FIELD_ERRORS_MAX = 20;
 /** The largest value of the setting `MAX_CONNECTIONS`. */
 export const CONNECTIONS_MAX = 100_000;
-/** Maximum number of connections beyond `MAX_CONNECTIONS` that get an error response; others are closed without one. */
+/** Maximum number of connections beyond `MAX_CONNECTIONS` that get an error response; any others get no response. */
 export const SURPLUS_CONNECTIONS_MAX = 1_000;
 /**
- * Limits on how many pipelined requests of a process may wait to begin. Each takes about 2 kB of memory. While there
- * are `PIPELINED_READ_MAX` or more, connections that have sent pipelined requests stay paused; without this limit,
- * garbage collection stopped the process for 20 ms at a time. While there are `PIPELINED_MAX` or more, all paused
+ * Limits on the pipelined requests that are queued in one process. Each queued request takes about 2 kB of memory. If
+ * `PIPELINED_READ_MAX` or more are queued, connections that have sent pipelined requests stay paused. Without this
+ * limit, garbage collection stopped the process for 20 ms at a time. If `PIPELINED_MAX` or more are queued, all paused
  * connections stay paused.
  */
 export const PIPELINED_READ_MAX = 5_000;
 export const PIPELINED_MAX = 50_000;
-/** An account may have as many requests in flight as the store completes in this time, or one batch if that is more. */
+/**
+ * An account can have as many requests in flight as the store completes in this time, and always at least as many as
+ * one batch.
+ */
 export const WAIT_MS_MAX = 500;
 /**
- * Smaller responses are sent whole and are not counted as unsent. Larger responses are streamed, and are counted until
- * they are sent.
+ * Responses of at least this size are streamed, and count towards `unsentBytesMax` until they are sent. Smaller
+ * responses are sent whole and do not count.
  */
 export const LARGE_ANSWER_BYTES = 64 * 1024;
 /**
- * The number of list pages that are read at the same time. On PostgreSQL, this leaves half of the read connections
- * free.
+ * The maximum number of list pages that are read at the same time. On PostgreSQL, this limit leaves half of the read
+ * connections free.
  */
 export const PAGES_AT_ONCE = 4;
 
@@ -51,7 +54,7 @@ export const SERVER_LIMITS = {
    * closed the connection just when the proxy sends a request, the request would fail.
    */
   keepAliveMs: 75_000,
-  /** How long a client may stop reading while bytes of a response are waiting for it. */
+  /** Scrip disconnects a client that accepts no bytes of its response for this long. */
   unreadAnswerMs: 30_000,
   drainMs: 10_000,
 };

@@ -8,7 +8,7 @@ import { arrivalOf } from './request-id.ts';
 
 export const PROBLEM_TYPE = 'application/problem+json';
 
-/** Seconds after which a client may retry a request that got 503. */
+/** The value of the header `Retry-After` in responses with the status 503. */
 export const RETRY_AFTER_SECONDS = 1;
 
 /** The status that nginx uses for a disconnected client. Only metrics and logs contain this status. */

@@ -48,7 +48,7 @@ interface Problem {
   readonly title: string;
   /** What is wrong with this request, or why it failed; a function if the text depends on the request. */
   readonly detail: string | ((particulars: never) => string);
-  /** What a client of the API can do about it. */
+  /** What the caller of the API can do about the problem. */
   readonly remedy: string;
   /** The text that console forms show instead of `detail`. */
   readonly inForm?: string;
@@ -94,7 +94,7 @@ export const PROBLEMS = {
   Forbidden: {
     status: 403,
     title: 'API key lacks the required scope',
-    detail: 'This API key has the scope `read`, but this call requires the scope `write`.',
+    detail: 'This API key has only the scope `read`, but this call requires the scope `write`.',
     remedy: 'Use an API key with the scope `write`.',
   },
   CycleNotFound: {
@@ -198,7 +198,7 @@ export const PROBLEMS = {
     title: 'Maximum balance exceeded',
     detail: ({ requested, available }: Amounts) =>
       available === 0
-        ? "There is no room for more credits within this end user's maximum balance, either now or at the next renewal. Nothing was changed."
+        ? "More credits would exceed this end user's maximum balance, either now or at the next renewal. Nothing was changed."
         : `Only ${grouped(available)} more ${available === 1 ? 'credit fits' : 'credits fit'} within this end user's maximum balance, now and at the next renewal, but the request needs room for ${grouped(requested)}. Nothing was changed.`,
     remedy: 'Request at most `available` credits. An end user can have at most 2^53−1 credits, including held credits.',
   },
@@ -228,8 +228,8 @@ export const PROBLEMS = {
     title: 'Internal error',
     detail: 'Internal error. The server log contains this request_id.',
     remedy:
-      'Give the operator the `request_id`: the server log contains the same id. Scrip stops writing if the ledger may be corrupt.',
-    inForm: 'Internal error. Ask your administrator to look at the log before you try again.',
+      'Give the operator the `request_id`: the server log contains the same id. Scrip stops writing if the ledger might be corrupt.',
+    inForm: 'Internal error. Ask your administrator to check the server log before you try again.',
   },
   Overloaded: {
     status: 503,
@@ -264,7 +264,7 @@ const ERROR_CODES: Partial<Record<ProblemCode, string>> = {
   CycleNotFound: 'NO_ACTIVE_CYCLE',
 };
 
-/** The `error_code` of a problem: its name in capitals, such as `INSUFFICIENT_FUNDS`, unless `ERROR_CODES` contains another one. */
+/** Returns the code in `ERROR_CODES`; by default, the name in capitals, such as `INSUFFICIENT_FUNDS`. */
 export function errorCodeOf(code: ProblemCode): string {
   return ERROR_CODES[code] ?? code.replaceAll(/(?<=[a-z])(?=[A-Z])/g, '_').toUpperCase();
 }
@@ -299,7 +299,7 @@ export function refusalDetail(refusal: Refusal, kind: WriteCommand['kind'] = 'su
   }
 }
 
-/** Formats a number with commas between thousands. `toLocaleString` takes fifty times as long. */
+/** Formats a number with commas as thousands separators. `toLocaleString` takes fifty times as long. */
 function grouped(value: number): string {
   return String(value).replace(/\B(?=(?:\d{3})+$)/g, ',');
 }

@@ -73,7 +73,7 @@ export interface HttpServerOptions {
 /** Pages outside the API, with their own routes, parsers and error handling. */
 export interface OtherPages {
   readonly plugin: (app: FastifyInstance) => Promise<void>;
-  /** Scrip calls `addressFor` with each URL that begins with this text, such as `/console/`. */
+  /** Only URLs that begin with this text, such as `/console/`, are passed to `addressFor`. */
   readonly prefix: string;
   /** Returns the URL to route: the same URL, or another one if the router would reject it. */
   readonly addressFor: (url: string) => string;
@@ -194,7 +194,8 @@ function malformedIn({ httpVersion, headers, rawHeaders }: IncomingMessage): Inv
   if (httpVersion !== '1.1' && httpVersion !== '1.0')
     return new InvalidRequest('BadRequest', 'Send the request as HTTP/1.1 or HTTP/1.0.');
   const { host, expect, 'transfer-encoding': encoding } = headers;
-  // RFC 9112, section 3.2: an HTTP/1.1 request has exactly one Host header. Node.js joins two with a comma and a space.
+  // RFC 9112, section 3.2: an HTTP/1.1 request has exactly one Host header. Node.js joins two Host headers with a comma
+  // and a space.
   if (host === undefined ? httpVersion !== '1.0' : host.includes(', '))
     return new InvalidRequest('BadRequest', 'Send exactly one Host header.');
   if (expect !== undefined && !CONTINUE.test(expect))

@@ -1,4 +1,4 @@
-// The bounds of amounts.
+// Tests the bounds of amounts.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

@@ -4,8 +4,8 @@
 export type Amount = number;
 
 /**
- * 2^53−1: common JSON parsers read all integers up to this value exactly. Also the maximum balance of an end user,
- * including the held credits.
+ * 2^53−1: up to this value, common JSON parsers read all integers without rounding. Also the maximum balance of an end
+ * user, including the held credits.
  */
 export const AMOUNT_MAX: Amount = Number.MAX_SAFE_INTEGER;
 

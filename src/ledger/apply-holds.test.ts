@@ -1,5 +1,5 @@
-// How postings of holds, captures, releases, lapses and refunds change the state of an end user, and which invariants
-// invalid postings violate.
+// Tests how postings of holds, captures, releases, lapses and refunds change the state of an end user, and which
+// invariants invalid postings violate.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

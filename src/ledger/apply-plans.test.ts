@@ -1,4 +1,4 @@
-// How postings of plans, changes of plan and renewals with rollover change the state of an end user, and which
+// Tests how postings of plans, changes of plan and renewals with rollover change the state of an end user, and which
 // invariants invalid postings violate.
 
 import assert from 'node:assert/strict';
@@ -72,7 +72,7 @@ test('scheduling a plan opens no cycle, and a change of plan opens a cycle', () 
   assert.equal(termsText(SCHEDULING.terms), 'recurring/7/1m/2');
 });
 
-test('the next event of a cycle with a scheduled plan is the change at the end of its period', () => {
+test('the next event of a cycle with a scheduled plan is the change of plan at the end of its period', () => {
   const state = stateOf(oneTime({}, 3), SCHEDULED);
   assert.equal(nextEventAt(state), END);
   assert.equal(nextEvent(state, END - 1), null);
@@ -113,15 +113,15 @@ const SCHEDULES: readonly Violation[] = [
   ['a scheduled plan that holds a credit', ACTIVE, { ...SCHEDULING, held: 1 }, 1],
   ['a scheduled plan without terms', ACTIVE, { ...SCHEDULING, terms: null }, 4],
   ['a scheduled plan of a one-time cycle', ACTIVE, { ...SCHEDULING, terms: { type: 'one-time', plan: PLAN } }, 4],
-  ['a scheduled plan of no credits', ACTIVE, planned({ amount: 0 }), 1],
+  ['a scheduled plan without credits', ACTIVE, planned({ amount: 0 }), 1],
   ['a scheduled plan that exceeds 2^53−1', ACTIVE, planned({ amount: AMOUNT_MAX - 1 }), 1],
   ['a scheduled plan of 121 months', ACTIVE, planned({ validityMonths: 121 }), 4],
   ['a scheduled plan with a validity in both days and months', ACTIVE, planned({ validityDays: 1 }), 4],
-  ['a plan that is scheduled after a canceled cycle', stateOf({ ...DAILY, status: 'canceled' }), SCHEDULING, 3],
-  ['a plan that is scheduled after a superseded cycle', stateOf({ ...DAILY, status: 'superseded' }), SCHEDULING, 3],
-  ['a plan that is scheduled after a one-time cycle', stateOf({ ...DAILY, type: 'one-time' }), SCHEDULING, 3],
-  ['a plan that is scheduled after a cycle that never renews', stateOf(ENDLESS), scheduling(ENDLESS), 3],
-  ['a plan that is scheduled after a cycle that does not exist', stateOf(oneTime({}, 3)), SCHEDULING, 4],
+  ['a plan that is scheduled to follow a canceled cycle', stateOf({ ...DAILY, status: 'canceled' }), SCHEDULING, 3],
+  ['a plan that is scheduled to follow a superseded cycle', stateOf({ ...DAILY, status: 'superseded' }), SCHEDULING, 3],
+  ['a plan that is scheduled to follow a one-time cycle', stateOf({ ...DAILY, type: 'one-time' }), SCHEDULING, 3],
+  ['a plan that is scheduled to follow a cycle that never renews', stateOf(ENDLESS), scheduling(ENDLESS), 3],
+  ['a plan that is scheduled to follow a cycle that does not exist', stateOf(oneTime({}, 3)), SCHEDULING, 4],
   ['a plan that is scheduled at the end of the period', ACTIVE, { ...SCHEDULING, createdAt: END }, 4],
   [
     'a plan that is scheduled a millisecond before the start of the cycle',
@@ -146,9 +146,14 @@ const CHANGES: readonly Violation[] = [
   ],
   ['a change of plan without a reference', DUE, { ...CHANGE, reference: null }, 3],
   ['a change of plan without terms', DUE, { ...CHANGE, terms: null }, 3],
-  ['a change of plan with other credits than the scheduled plan', DUE, changed({ amount: 8 }, { amount: 8 }), 3],
-  ['a change of plan with another rollover than the scheduled plan', DUE, changed({ rolloverMax: 3 }), 3],
-  ['a change of plan with another validity than the scheduled plan', DUE, changed({ validityMonths: 2 }), 3],
+  [
+    'a change of plan whose credits differ from those of the scheduled plan',
+    DUE,
+    changed({ amount: 8 }, { amount: 8 }),
+    3,
+  ],
+  ['a change of plan whose rollover differs from that of the scheduled plan', DUE, changed({ rolloverMax: 3 }), 3],
+  ['a change of plan whose validity differs from that of the scheduled plan', DUE, changed({ validityMonths: 2 }), 3],
   ['a change of plan whose credits differ from those in its terms', DUE, { ...CHANGE, amount: 8 }, 1],
   ['a change of plan with a credit that rolled over', DUE, { ...CHANGE, amount: 9 }, 1],
   ['a change of plan that holds a credit', DUE, { ...CHANGE, held: 1 }, 1],
@@ -166,8 +171,8 @@ const ROLLED = { ...RENEWAL, amount: 130 };
 
 const RENEWALS: readonly Violation[] = [
   ['a renewal instead of a change of plan', DUE, RENEWAL, 3],
-  ['a renewal that rolls over more than the maximum', ACTIVE, { ...RENEWAL, amount: 131 }, 1],
-  ['a renewal that rolls over less than was unused', ACTIVE, { ...RENEWAL, amount: 129 }, 1],
+  ['a renewal that rolls over more credits than the maximum', ACTIVE, { ...RENEWAL, amount: 131 }, 1],
+  ['a renewal that rolls over fewer credits than were unused', ACTIVE, { ...RENEWAL, amount: 129 }, 1],
   ['a renewal that rolls over spent credits', stateOf({ ...DAILY, remaining: 29 }), ROLLED, 1],
   ['a renewal that rolls over held credits', stateOf({ ...DAILY, held: 71 }), ROLLED, 1],
   [
@@ -178,7 +183,7 @@ const RENEWALS: readonly Violation[] = [
   ],
 ];
 
-test('a renewal rolls over what is neither spent nor held, up to the maximum', () => {
+test('a renewal rolls over the credits that are neither spent nor held, up to the maximum', () => {
   assert.equal(RENEWAL.amount, 130);
   for (const change of [{}, { remaining: 30 }, { held: 70 }, { remaining: 60, held: 30 }])
     assert.equal(apply(stateOf({ ...DAILY, ...change }), ROLLED).cycles[0]?.remaining, 130);

@@ -1,4 +1,4 @@
-// How postings change the state of an end user, and which invariants invalid postings violate.
+// Tests how postings change the state of an end user, and which invariants invalid postings violate.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -69,7 +69,7 @@ test('an addition leaves a canceled cycle canceled', () => {
   assert.equal(apply(stateOf(canceled), opening(oneTime())).cycles[0], canceled);
 });
 
-test('a renewal replaces the ended period with the next one, which has its full credits and comes last', () => {
+test('a renewal replaces the ended period with the next one, which has its full credits and comes last in burn order', () => {
   const before = stateOf({ ...MONTHLY, remaining: 40 }, oneTime());
   assert.deepEqual(apply(before, opening(NEXT)), stateOf(oneTime(), NEXT));
 });
@@ -88,7 +88,7 @@ for (const status of ['canceled', 'superseded'] as const) {
   });
 }
 
-test('a subtraction may take all remaining credits of a cycle', () => {
+test('a subtraction can take all remaining credits of a cycle', () => {
   const cycle = { ...BOUGHT, remaining: 5 };
   assert.equal(apply(stateOf(cycle), drawing(cycle, 5, NOW)).cycles[0]?.remaining, 0);
 });

@@ -32,8 +32,8 @@ export function applyAll(state: EndUserState, postings: readonly Posting[]): End
 }
 
 /**
- * A state under construction. `cycles` is a copy that can be modified. The earlier state may have the same `holds`
- * array, so changing a hold assigns a new array.
+ * A state under construction. `cycles` is a copy that can be modified. `holds` can be the array of the earlier state,
+ * so a change to a hold assigns a new array.
  */
 interface Draft {
   readonly cycles: Cycle[];
@@ -93,7 +93,7 @@ function open(cycles: Cycle[], posting: Posting): void {
 
 function supersede(cycles: Cycle[], { createdAt: now }: Posting): void {
   cycles.forEach((cycle, index) => {
-    // This includes an active cycle whose period has ended: its renewal must be applied first.
+    // Also fails for an active cycle whose period has ended, because its renewal must be applied first.
     assertInvariant(3, !isActiveRecurring(cycle), 'an end user has at most one active recurring cycle');
     if (cycle.status === 'canceled' && !hasEnded(cycle, now)) cycles[index] = { ...cycle, status: 'superseded' };
   });
@@ -221,7 +221,7 @@ function closeHold(draft: Draft, posting: Posting): void {
     const isPart = part !== undefined && part.amount === -held && part.end === expiresAt;
     assertInvariant(1, isPart, `a ${kind} closes a part of its hold in full`);
     const isLapsed = hold.expiresAt <= createdAt;
-    assertInvariant(4, isLapsed === (kind === 'lapse'), 'a hold is open until it expires, and lapses then');
+    assertInvariant(4, isLapsed === (kind === 'lapse'), 'a hold is open until it expires, and then lapses');
     if (kind === 'lapse')
       assertInvariant(4, posting.transactionId === lapseId(hold), 'the id of a lapse is derived from its hold');
     const parts = hold.parts.filter((each) => each !== part);

@@ -1,4 +1,4 @@
-// The audit rules for holds, tested on hand-made valid and faulty ledgers.
+// Tests the audit rules for holds on hand-made valid and faulty ledgers.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -204,7 +204,7 @@ const LAPSES: readonly Row[] = [
     'a lapse a millisecond early',
     { cycles: [left(BOUGHT, 100, 10)], holds: [holdOf(HELD)], postings: [ADDED, HELD, EARLY], now: END - 1 },
     [3, by(EARLY, 'is a lapse that was not due')],
-    [4, by(EARLY, 'breaks the rule that a hold is open until it expires, and lapses then')],
+    [4, by(EARLY, 'breaks the rule that a hold is open until it expires, and then lapses')],
   ],
   [
     'a lapse a millisecond late',
@@ -304,7 +304,7 @@ const CLOSINGS: readonly Row[] = [
     'a capture when its hold lapses',
     { cycles: [left(BOUGHT, 90)], postings: [ADDED, HELD, TOO_LATE], now: LAPSE },
     [3, by(TOO_LATE, 'comes before a lapse that was already due')],
-    [4, by(TOO_LATE, 'breaks the rule that a hold is open until it expires, and lapses then')],
+    [4, by(TOO_LATE, 'breaks the rule that a hold is open until it expires, and then lapses')],
     [1, `${CYCLE} is stored with remaining 90; its postings say 100`],
     [1, `${CYCLE} is stored with held 0; its postings say 10`],
     stillOpen(HELD),
@@ -368,7 +368,7 @@ test('the audit finds that a hold was created after its cycle had ended, even if
   assert.deepEqual(found, [[1, by(late, 'holds credits of a period that is not running')]]);
 });
 
-test('the audit still knows an open hold after a hundred cycles have ended', () => {
+test('the audit keeps an open hold in its state even if a hundred cycles have ended since the hold was created', () => {
   const kept = holding(GIFT, 5, { until: END + 9 * DAY_MS });
   const cycles = dayCycles(100, NOW + 1);
   const captured = capturing(kept, 5, { at: END + 2 * DAY_MS });

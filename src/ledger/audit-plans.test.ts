@@ -1,4 +1,4 @@
-// How the audit checks rollover, scheduled plans and changes of plan.
+// Tests how the audit checks rollover, scheduled plans and changes of plan.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -136,7 +136,7 @@ const ROWS: readonly Row[] = [
     'has the expiry of a hold, but the kind',
   ],
   ['a plan is scheduled in the previous period', USED, { period: 0 }, 4, 'touches the current period of its cycle'],
-  ['a plan is scheduled after a cycle that does not exist', USED, { cycleId: idAt(0) }, 4, 'was opened before'],
+  ['a plan is scheduled to follow a cycle that does not exist', USED, { cycleId: idAt(0) }, 4, 'was opened before'],
   ['a plan is scheduled at another time', USED, { createdAt: USED.createdAt + 1 }, 4, TIMED],
   [
     'a scheduled plan expires later than its period',

@@ -1,8 +1,10 @@
-// The audit accepts random histories that the ledger wrote, and finds a single change to such a history.
+// Tests that the audit accepts random histories that the ledger wrote, and finds a single invalid change to such a
+// history.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
+import { effort } from '../../test/effort.ts';
 import {
   findingsOf,
   idAt,
@@ -21,6 +23,8 @@ import { POSTING_KINDS, type Posting } from './posting.ts';
 
 type Stored = Required<StoredEndUser>;
 
+const RUNS = effort(25, 100);
+
 function stored({ cycles, holds, postings, now }: MemoryLedger): Stored {
   return { cycles, holds, postings, now };
 }
@@ -31,7 +35,7 @@ test('the audit finds nothing wrong in random histories that the ledger wrote, n
       assert.deepEqual(findingsOf(stored(ledger)), []);
       assert.deepEqual(findingsOf({ ...stored(ledger), now: ledger.now + days * DAY_MS }), []);
     }),
-    { numRuns: 400 },
+    { numRuns: 4 * RUNS },
   );
 });
 
@@ -198,6 +202,7 @@ for (const [field, other] of Object.entries(CYCLE_FIELDS)) {
         fc.pre(field !== 'held' || !hasEnded(changed, all.now));
         assert.notDeepEqual(findingsOf({ ...all, cycles: all.cycles.with(place, changed) }), []);
       }),
+      { numRuns: RUNS },
     );
   });
 }
@@ -209,6 +214,7 @@ for (const [field, other] of Object.entries(HOLD_FIELDS)) {
       fc.property(any, ({ all, place, changed }) => {
         assert.notDeepEqual(findingsOf({ ...all, holds: all.holds.with(place, changed) }), []);
       }),
+      { numRuns: RUNS },
     );
   });
 }
@@ -221,7 +227,7 @@ for (const [field, other] of Object.entries(POSTING_FIELDS)) {
         fc.pre(isFound(field as PostingField, all.postings[place] as Posting, changed, all));
         assert.notDeepEqual(findingsOf({ ...all, postings: all.postings.with(place, changed) }), []);
       }),
-      { numRuns: 200 },
+      { numRuns: 2 * RUNS },
     );
   });
 }
@@ -243,7 +249,7 @@ test('in a random history, the audit finds any missing or duplicate cycle, any d
       if (!isDeletionFound(row, all)) return;
       assert.notDeepEqual(findingsOf({ ...all, postings: postings.toSpliced(posting, 1) }), []);
     }),
-    { numRuns: 300 },
+    { numRuns: 3 * RUNS },
   );
 });
 
@@ -256,6 +262,7 @@ test('in a random history, the audit finds any missing or duplicate hold, and ho
       assert.notDeepEqual(findingsOf({ ...all, holds: holds.toSpliced(place, 0, holds[place] as Hold) }), []);
       if (holds.length > 1) assert.notDeepEqual(findingsOf({ ...all, holds: holds.toReversed() }), []);
     }),
+    { numRuns: RUNS },
   );
 });
 
@@ -268,5 +275,6 @@ test('in a random history, the audit finds any two swapped postings of different
       fc.pre(first.transactionId !== second.transactionId);
       assert.notDeepEqual(findingsOf({ ...all, postings: postings.with(a, second).with(b, first) }), []);
     }),
+    { numRuns: RUNS },
   );
 });

@@ -1,4 +1,4 @@
-// The audit rules for refunds, tested on hand-made valid and faulty ledgers.
+// Tests the audit rules for refunds on hand-made valid and faulty ledgers.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

@@ -1,4 +1,4 @@
-// The general audit rules, tested on hand-made valid and faulty ledgers.
+// Tests the general audit rules on hand-made valid and faulty ledgers.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -143,7 +143,7 @@ const CYCLES: readonly Row[] = [
     { cycles: [DAILY, recurring({ validityDays: 1 }, 7)], postings: [STARTED, OTHER_START], now: END },
     [3, by(OTHER_START, 'breaks the rule that an end user has at most one active recurring cycle')],
     [1, `cycle ${OTHER_START.cycleId} has no posting that opens it`],
-    [3, '2 recurring cycles are active at once'],
+    [3, '2 recurring cycles are active at the same time'],
   ],
   [
     'a one-time cycle that is stored as recurring and with a different validity',

@@ -1,5 +1,5 @@
-// The audit accepts a ledger that Scrip wrote, and finds a single wrong value in that ledger. Each test changes one
-// cycle, hold or posting, runs the audit, restores the ledger, and continues with the next one.
+// Tests that the audit accepts a ledger that Scrip wrote, and finds a single wrong value in that ledger. Each test
+// changes one cycle, hold or posting, runs the audit, restores the ledger, and continues with the next one.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -44,7 +44,7 @@ test('the audit finds nothing wrong with renewals and lapses that are due and no
   for (const days of [1, 2, 3_650]) assert.deepEqual(findingsOf({ ...stored, now: NOW + days * DAY_MS }), []);
 });
 
-test('the audit reads the postings of an end user once, so they may come from an iterator', () => {
+test('the audit reads the postings of an end user only once, so they can come from an iterator', () => {
   const { cycles, holds, postings, now } = written();
   const find = (id: string) => postings.filter(({ transactionId }) => transactionId === id);
   assert.deepEqual([...audit({ user: ADA, cycles, holds, postings: postings.values(), find }, now)], []);
@@ -66,7 +66,7 @@ test('a finding consists of the end user, the invariant, and a message about wha
 });
 
 /**
- * @param invariants their numbers as digits; the audit must report at least one of them
+ * @param invariants the numbers of invariants, one digit each; the audit must report at least one of these invariants
  * @param hits the rows that the change makes wrong; by default all rows
  */
 type Change<Row> = readonly [
@@ -148,7 +148,7 @@ const hasTerms = ({ terms }: Posting) => terms !== null;
 
 const isHold = ({ kind }: Posting) => kind === 'hold';
 
-/** The audit cannot check the expiry of every captured or released hold. */
+/** For a captured or released hold, the audit cannot always check the expiry. */
 function hasExpiry({ kind, transactionId: id }: Posting, { holds, postings }: Stored): boolean {
   const hasLapsed = postings.some((other) => other.kind === 'lapse' && other.reference === id);
   return kind === 'hold' && (hasLapsed || holds.some((hold) => hold.id === id));
@@ -294,7 +294,7 @@ for (const change of HOLD_CHANGES) {
   test(`the audit finds a stored hold whose ${change[0]}`, () => assertEachFound(({ holds }) => holds, change));
 }
 
-test('the audit does not compare the held credits of cycles that have ended, since lapses can be stored later', () => {
+test('the audit does not compare the held credits of cycles that have ended, because lapses can be stored later', () => {
   const stored = written();
   const ended = stored.cycles.filter((cycle) => hasEnded(cycle, stored.now));
   for (const cycle of ended) cycle.held = Math.min(1, cycle.remaining);

@@ -38,7 +38,7 @@ export interface AuditedEndUser {
   /** All stored holds, in the order in which they lapse. */
   readonly holds: readonly Hold[];
   /**
-   * All postings, oldest first. The audit reads each posting once. It keeps only refunds and the postings of the
+   * All postings, oldest first. The audit reads each posting only once. It keeps only refunds and the postings of the
    * current transaction in memory.
    */
   readonly postings: Iterable<Posting>;
@@ -63,8 +63,9 @@ export function* audit(audited: AuditedEndUser, now: Instant): Generator<Finding
 }
 
 /**
- * Ended cycles are removed from the audit's state when it contains more cycles than this number plus twice as many as
- * the previous removal left. Otherwise, checking an end user with thousands of ended cycles would be slow.
+ * The audit removes ended cycles from its state. Otherwise, checking an end user with thousands of ended cycles would
+ * be slow. The next removal takes place when there are more cycles than this number plus twice the number of cycles
+ * that the previous removal kept.
  */
 const PRUNED_ABOVE = 32;
 
@@ -145,7 +146,7 @@ class AuditFold {
       yield [4, `has the kind ${kind}, but refers to a transaction`];
     if (posting.holdExpiresAt !== null && kind !== 'hold') yield [4, `has the expiry of a hold, but the kind ${kind}`];
     if (kind === 'hold' && !this.#isRunning(posting)) yield [1, 'holds credits of a period that is not running'];
-    // A capture spends held credits first, so its first posting must spend some.
+    // A capture spends held credits first, so its first posting must spend held credits.
     const isFirst = this.#transaction.length === 0;
     if (kind === 'capture' && isFirst && (posting.held === 0 || posting.amount === 0))
       yield [1, 'captures no held credits'];
@@ -266,5 +267,5 @@ function* faultsOfBalance(cycles: readonly Cycle[], unexpired: bigint, now: Inst
   if (remaining !== unexpired) yield [2, `${credits}, but their postings sum to ${unexpired}`];
   if (remaining > BigInt(AMOUNT_MAX)) yield [2, `${credits}, more than 2^53−1`];
   const active = cycles.filter(isActiveRecurring);
-  if (active.length > 1) yield [3, `${active.length} recurring cycles are active at once`];
+  if (active.length > 1) yield [3, `${active.length} recurring cycles are active at the same time`];
 }

@@ -1,5 +1,5 @@
-// A balance is the exact sum of the spendable credits in all cycles that have not ended. Renewals and lapses count from
-// the instant at which they are due.
+// Tests that a balance is the exact sum of the spendable credits in all cycles that have not ended, and that renewals
+// and lapses count from the instant at which they are due.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -63,7 +63,7 @@ test('one-time, recurring, canceled and superseded cycles all count towards the 
   assert.equal(activeBalance(cycles, END - 1), 54_301);
 });
 
-test('a balance may be 2^53−1', () => {
+test('a balance can be 2^53−1', () => {
   const cycles = [cycle({ remaining: 1 }), cycle({ remaining: AMOUNT_MAX - 1 })];
   assert.equal(activeBalance(cycles, START), AMOUNT_MAX);
 });

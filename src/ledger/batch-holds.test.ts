@@ -1,4 +1,4 @@
-// Commands for holds and refunds see the effects of earlier commands in the same batch.
+// Tests that commands for holds and refunds see the effects of earlier commands in the same batch.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

@@ -1,5 +1,5 @@
-// The commands of a batch are decided in order, independently for each end user. A batch applies a limited number of
-// due renewals.
+// Tests that the commands of a batch are decided in order, independently for each end user, and that a batch applies a
+// limited number of due renewals.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -237,7 +237,7 @@ test('deciding the same batch again gives the same result', () => {
   assert.deepEqual(decideAll(commands, states, 5), decideAll(commands, states, 5));
 });
 
-test('an assertion fails if a batch is decided without exactly one loaded state for each end user', () => {
+test('an assertion fails unless exactly one state is loaded for each end user of a batch', () => {
   assert.throws(() => decideAll([add(ADA, 1), add(BOB, 1)], [NONE]), { name: 'AssertionError' });
   assert.throws(() => decideAll([add(ADA, 1)], [NONE, NONE]), { name: 'AssertionError' });
 });

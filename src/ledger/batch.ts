@@ -59,8 +59,8 @@ export interface UserChange {
 
 export interface DecidedBatch {
   /**
-   * One outcome for each command; null if the command is postponed, because the end users of the batch have too many
-   * due events.
+   * One outcome for each command. Null if the command is postponed because the end users of the batch have too many due
+   * events.
    */
   readonly outcomes: readonly (Outcome | null)[];
   /** One change for each end user with new postings. */

@@ -1,5 +1,5 @@
-// Scheduled plans begin at the end of the current period. The tests send requests in every order, before the end of a
-// period, at its end, and after it.
+// Tests that scheduled plans begin at the end of the current period. Some tests send requests in every order: before,
+// at and after the end of a period.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -44,7 +44,7 @@ function withDaily(): MemoryLedger {
   return ledger;
 }
 
-test('a scheduled plan changes nothing until a millisecond before the end of the period, and then begins as a new cycle', () => {
+test('a scheduled plan changes nothing before the end of the period, and begins as a new cycle at that end', () => {
   const ledger = withDaily();
   ledger.accept(subtract(30));
   const [daily] = ledger.cycles as [Cycle];
@@ -115,7 +115,7 @@ test('after a change of plan, the new plan renews with its own length and credit
     assert.equal(balanceAt(ledger.state, at).balance, balance);
 });
 
-test('a plan that is scheduled when no cycle is active begins at once', () => {
+test('a plan that is scheduled when no cycle is active begins immediately', () => {
   const ledger = new MemoryLedger();
   const { cycle } = ledger.accept(later(7));
   assert.deepEqual([cycle?.start, cycle?.next, ledger.postings[0]?.kind], [NOW, null, 'start-cycle']);
@@ -130,7 +130,7 @@ test('a plan that is scheduled when no cycle is active begins at once', () => {
   assertSound(stopped);
 });
 
-test('no plan can be scheduled after a cycle that never renews', () => {
+test('no plan can be scheduled to follow a cycle that never renews', () => {
   const ledger = new MemoryLedger();
   ledger.accept(startCycle(100, { validityDays: VALIDITY_DAYS_MAX }));
   const [cycle] = ledger.cycles;
@@ -191,7 +191,7 @@ test('a stop after a change of plan stops the new cycle, never the old cycle', (
 });
 
 for (const days of [1, 2, 4, 7, 8, 3_000]) {
-  test(`after ${days} days of downtime, settling a change of plan and the later renewals at once gives the same result as one by one`, () => {
+  test(`after ${days} days of downtime, settling a change of plan and the later renewals together gives the same result as one by one`, () => {
     const ledger = withDaily();
     ledger.accept(later(10, { rolloverMax: 15 }));
     const { state } = ledger;

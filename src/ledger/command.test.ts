@@ -1,4 +1,4 @@
-// An end user is identified by its account and its UUID.
+// Tests that an end user is identified by its account and its UUID.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -11,7 +11,7 @@ const OTHERS = [
   { ...ADA, endUser: '5f0c6f7e-0000-4000-8000-000000000002' },
 ];
 
-test('the same account and UUID are the same end user, whatever the command', () => {
+test('commands with the same account and the same UUID are for the same end user', () => {
   assert(isSameEndUser(ADA, add(5)));
   assert.equal(endUserText(ADA), `1/${ADA.endUser}`);
   assert.equal(endUserText(add(5)), endUserText(ADA));

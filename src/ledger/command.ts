@@ -39,12 +39,12 @@ export interface Idempotency {
 
 interface Request extends EndUserKey {
   readonly actor: Actor;
-  /** If null or absent, a repeated request takes effect a second time. */
+  /** If null or absent, a repeated request takes effect again. */
   readonly idempotency?: Idempotency | null;
   readonly note?: Note | null;
 }
 
-/** Grants credits that are valid for a number of days or of months. Exactly one of these two numbers is set. */
+/** Exactly one of `validityDays` and `validityMonths` is set. */
 interface Grant extends Request {
   readonly amount: Amount;
   readonly validityDays: number | null;
@@ -68,8 +68,8 @@ export interface StartCycle extends Grant {
 }
 
 /**
- * What to do if a recurring cycle is already active: refuse the command, replace the active cycle at once, or start the
- * new plan when the current period ends.
+ * What to do if a recurring cycle is already active: refuse the command, replace the active cycle immediately, or start
+ * the new plan when the current period ends.
  */
 export type OnActive = 'refuse' | 'replace' | 'at_period_end';
 
@@ -121,11 +121,9 @@ export type Command = WriteCommand | Settle;
 export interface Needs {
   /** The idempotency key; null if there is none. If the key has a record, the record determines the outcome. */
   readonly idempotencyKey: string | null;
-  /** Whether the command may store data for an end user about whom nothing is stored yet. */
+  /** Whether the command can store data for an end user about whom nothing is stored yet. */
   readonly canCreate: boolean;
-  /**
-   * Whether the command needs all open holds. If not, the store may load only the holds that are due, which is faster.
-   */
+  /** Whether the command needs all open holds. If not, the store can load only the due holds, which is faster. */
   readonly allHolds: boolean;
   /** For a refund, the transaction to refund, which the store loads with its earlier refunds; otherwise null. */
   readonly transaction: TransactionId | null;

@@ -1,4 +1,4 @@
-// When a cycle ends and renews, its position in the burn order, and its invariants.
+// Tests when a cycle ends and renews, its position in the burn order, and its invariants.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -28,7 +28,7 @@ import { type Plan, planOfText } from './plan.ts';
 const MONTHLY = recurring({ remaining: 40 });
 const END = NOW + 31 * DAY_MS;
 
-test('a cycle has ended at its end, and not a millisecond before', () => {
+test('a cycle counts as ended at its end, but not a millisecond before', () => {
   assert.equal(hasEnded(MONTHLY, END - 1), false);
   assert.equal(hasEnded(MONTHLY, END), true);
   assert.equal(hasEnded(MONTHLY, END + 1), true);
@@ -109,7 +109,7 @@ test('a period that would end after the year 9999 ends at the last instant of th
   assert.equal(periodsMissed(last, INSTANT_MAX), 0);
 });
 
-test('a period that would start at the last instant of the year 9999 is not missed', () => {
+test('a period that would start at the last instant of the year 9999 does not count as missed', () => {
   const cycle = recurring({ start: INSTANT_MAX - 2 * DAY_MS, validityDays: 1 });
   assert.equal(periodsMissed(cycle, LAST_INSTANT), 1);
   assert.equal(periodsMissed(cycle, INSTANT_MAX), 1);
@@ -242,7 +242,7 @@ function validMonths(validityMonths: number): Pick<Cycle, 'plan'> {
 const NEXT = { id: idAt(NOW, 9), plan: MONTHLY.plan };
 
 const BROKEN: readonly (readonly [what: string, change: Partial<Cycle>, ...rules: Rule[]])[] = [
-  ['of no credits', { amount: 0, remaining: 0 }, AMOUNT, GRANT],
+  ['without credits', { amount: 0, remaining: 0 }, AMOUNT, GRANT],
   ['of 100.5 credits', { amount: 100.5 }, AMOUNT, GRANT],
   ['of 2^53 credits', { amount: AMOUNT_MAX + 1 }, AMOUNT, GRANT],
   ['that is overdrawn', { remaining: -1 }, REMAINING, HELD],
@@ -272,7 +272,7 @@ const BROKEN: readonly (readonly [what: string, change: Partial<Cycle>, ...rules
   ['valid for 0 months', { ...validMonths(0), end: NOW }, DAYS, ENDING],
   ['valid for 121 months', { ...validMonths(121), end: Date.UTC(2036, 1, 15, 9, 30, 0, 123) }, DAYS],
   ['valid for half a month', validMonths(0.5), DAYS, ENDING],
-  ['valid for days and months at once', planned({ validityMonths: 1 }), DAYS],
+  ['valid for both days and months', planned({ validityMonths: 1 }), DAYS],
   ['valid neither for days nor for months', planned({ validityDays: null }), DAYS, ENDING],
   ['valid for a month that ends a day early', { ...validMonths(1), end: END - DAY_MS }, ENDING],
   ['with fewer credits than its plan', planned({ amount: 101 }), GRANT],

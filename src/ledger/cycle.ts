@@ -82,9 +82,9 @@ export function isLive(cycle: Cycle, now: Instant): boolean {
 }
 
 /**
- * The number of periods of `cycle` that follow its current period and begin at or before `now`. Assumes that no
- * scheduled plan begins in between. Computed without a loop, so that the computation after ten years of downtime is as
- * fast as after one second.
+ * The number of periods of `cycle` that follow its current period and begin at or before `now`. Assumes that `cycle`
+ * has no scheduled plan. Computed without a loop, so that the computation after ten years of downtime is as fast as
+ * after one second.
  */
 export function periodsMissed(cycle: Cycle, now: Instant): number {
   if (!renews(cycle) || !hasEnded(cycle, now)) return 0;
@@ -98,7 +98,7 @@ export function periodsMissed(cycle: Cycle, now: Instant): number {
 
 /**
  * The cycle `count` periods later, if no credits are spent until then. Pass `cycle` as it is at the end of its current
- * period. The unused credits of each period roll over to the next one, up to `rolloverMax`, and the rest expire. The
+ * period. The unused credits of each period roll over to the next one, up to `rolloverMax`; all others expire. The
  * new amount is therefore `count` times the credits of the plan plus the unused credits, but at most the credits of the
  * plan plus `rolloverMax`.
  */
@@ -126,7 +126,7 @@ export function newCycle(id: TransactionId, type: CycleType, plan: Plan): Cycle 
 
 /**
  * The period that is running at `now`, either of `cycle` or of its scheduled plan. If the current period has ended,
- * pass `cycle` as it was at its end.
+ * pass `cycle` as it was when that period ended.
  */
 export function periodAt(cycle: Cycle, now: Instant): Cycle {
   if (!renews(cycle) || !hasEnded(cycle, now)) return cycle;
@@ -144,8 +144,8 @@ export function burnOrder(a: Cycle, b: Cycle): number {
 }
 
 /**
- * Sorts into burn order, in place. Checks the order first, since cycles are nearly always sorted and the check is much
- * cheaper than a sort.
+ * Sorts into burn order, in place. Checks the order first, because cycles are nearly always sorted and the check is
+ * much cheaper than a sort.
  */
 export function inBurnOrder(cycles: Cycle[]): Cycle[] {
   for (let index = 1; index < cycles.length; index++) {

@@ -1,4 +1,4 @@
-// Starting, replacing and stopping recurring cycles.
+// Tests how recurring cycles are started, replaced and stopped.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -130,7 +130,7 @@ const ROOMS: readonly (readonly [why: string, cycles: readonly Cycle[], availabl
 ];
 
 for (const [why, cycles, available] of ROOMS) {
-  test(`a cycle start may raise a balance to 2^53−1 and no higher: ${why}`, () => {
+  test(`a cycle start can raise a balance to 2^53−1 and no higher: ${why}`, () => {
     const started = start(cycles, { amount: available, validityDays: 31, onActive: 'replace' });
     assert.equal(started.outcome.refused, null);
     if (available === AMOUNT_MAX) return;

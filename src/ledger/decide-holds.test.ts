@@ -1,4 +1,4 @@
-// Holds, captures and releases, before and after the hold expires and its cycles end.
+// Tests holds, captures and releases, before and after the hold expires and its cycles end.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

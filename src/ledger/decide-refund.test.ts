@@ -1,4 +1,4 @@
-// A refund returns at most the spent credits, first to the cycle that was spent last.
+// Tests that a refund returns at most the spent credits, first to the cycle that was spent last.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -40,7 +40,7 @@ function balanceOf({ state, now }: MemoryLedger): number {
   return activeBalance(cyclesAt(state, now), now);
 }
 
-test('a refund first returns the credits that were spent last, as if less had been spent', () => {
+test('a refund first returns the credits that were spent last, as if fewer credits had been spent', () => {
   const ledger = ledgerOfThreeCycles();
   const spent = spend(ledger, 25);
   assert.deepEqual(remainingOf(ledger), [0, 0, 5]);
@@ -192,7 +192,7 @@ test('a refund that opens a new cycle records the credits of each ended cycle, a
   assert.equal(balanceOf(ledger), 22);
 });
 
-test('credits that a refund put into a new cycle are spent and refunded like others', () => {
+test('credits that a refund put into a new cycle are spent and refunded like other credits', () => {
   const ledger = ledgerOfThreeCycles();
   const spent = spend(ledger, 10);
   ledger.now = NOW + 3 * DAY_MS;
@@ -251,7 +251,7 @@ test('the refundable credits of a transaction are the spent credits that no refu
   assert.equal(refundable(), 18);
   ledger.now = NOW + DAY_MS;
   ledger.accept(refund(spent, 13, { validityDays: 7 }));
-  assert.equal(refundable(), 5, 'the credits of the new cycle count once');
+  assert.equal(refundable(), 5, 'the credits of the new cycle count only once');
   assert.equal(refundableOf({ postings: [], refunds: [] }), 0);
   assert.equal(refundableOf({ postings: ledger.find(ledger.cycles[0]?.id as string), refunds: [] }), 0, 'an addition');
 });

@@ -36,8 +36,8 @@ export function refundableIn(referenced: Referenced, { cycleId, period }: Postin
  */
 function refundablePeriods({ postings, refunds }: Referenced): readonly Refundable[] {
   const refunded = new Map<string, Amount>();
-  // An earlier refund may have opened a cycle. That cycle is not refundable: the refunded transaction spent nothing
-  // from it.
+  // If an earlier refund opened a cycle, its entry in this map has no effect: the refunded transaction spent nothing
+  // from that cycle.
   for (const { cycleId, period, amount } of refunds) {
     const name = `${cycleId}/${period}`;
     refunded.set(name, (refunded.get(name) ?? 0) + amount);

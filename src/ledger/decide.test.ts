@@ -1,4 +1,4 @@
-// Additions and subtractions: which cycles are spent first, and how large a balance may become.
+// Tests additions and subtractions: which cycles are spent first, and how large a balance can become.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -131,7 +131,7 @@ const ROOMS: readonly (readonly [why: string, cycles: readonly Cycle[], validity
 ];
 
 for (const [why, cycles, validityDays, available] of ROOMS) {
-  test(`an addition may raise a balance to 2^53−1 and no higher: ${why}`, () => {
+  test(`an addition can raise a balance to 2^53−1 and no higher: ${why}`, () => {
     if (available < AMOUNT_MAX) {
       const requested = available + 1;
       assertRefused(add(cycles, requested, validityDays), { refused: 'BalanceTooLarge', requested, available });
@@ -198,7 +198,7 @@ for (const ms of [0, -1]) {
   });
 }
 
-test('all credits can be spent, and a subtraction of one more changes nothing', () => {
+test('all credits can be spent, and a subtraction of one more credit is refused', () => {
   const cycles = [bought(3), bought(2, { remaining: 20 })];
   assert.deepEqual(left(cycles, 120), [0, 0]);
   assertRefused(subtract(cycles, 121), { refused: 'InsufficientFunds', requested: 121, available: 120 });
@@ -208,7 +208,7 @@ test('an unknown end user has insufficient funds', () => {
   assertRefused(subtract([], 1), { refused: 'InsufficientFunds', requested: 1, available: 0 });
 });
 
-test('2^53−1 credits can be spent at once', () => {
+test('2^53−1 credits can be spent in one subtraction', () => {
   assert.deepEqual(left([bought(2, { amount: AMOUNT_MAX - 1 }), bought(1, { amount: 1 })], AMOUNT_MAX), [0, 0]);
 });
 

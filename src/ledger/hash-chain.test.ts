@@ -1,4 +1,4 @@
-// Different postings, or the same postings in a different order, give different hashes.
+// Tests that different postings, or the same postings in a different order, give different hashes.
 
 import assert from 'node:assert/strict';
 import { hash } from 'node:crypto';

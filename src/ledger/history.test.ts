@@ -1,5 +1,5 @@
-// For a past instant, the history shows the balance that a read returned. For a future instant, it shows the balance
-// that a read will return if no request arrives before then.
+// Tests the balance at past and future instants. For a past instant, the history shows the balance that a read
+// returned. For a future instant, it shows the balance that a read will return if no request arrives before then.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

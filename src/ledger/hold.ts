@@ -4,7 +4,7 @@
 //        ──release──▶ released: all credits return
 //        ──time─────▶ lapsed: all credits return
 //
-// Credits that return to a cycle that has ended expire at once.
+// Credits that return to an ended cycle expire immediately.
 
 import assert from 'node:assert/strict';
 import type { Amount } from './amount.ts';

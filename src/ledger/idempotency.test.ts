@@ -1,4 +1,4 @@
-// Requests with the same idempotency key have one effect and one outcome, within a batch and across batches.
+// Tests that requests with the same idempotency key have one effect and one outcome, within a batch and across batches.
 
 import assert from 'node:assert/strict';
 import { hash } from 'node:crypto';

@@ -43,7 +43,7 @@ export function nameOf(record: IdempotencyRecord): string {
 
 /**
  * The parameters of a command as text, to compare a repeated request with the first one. Leaves out the actor, because
- * a client may change its API key between two attempts.
+ * a client can change its API key between two attempts.
  */
 export function requestOf(command: WriteCommand): string {
   const terms = termsOf(command);

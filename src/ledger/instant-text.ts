@@ -8,8 +8,8 @@ const INSTANT =
 const MINUTE_MS = 60_000;
 
 /**
- * How to round an instant that is more precise than a millisecond: `down` for the instants of balances, `up` for all
- * others.
+ * How to round an instant that is more precise than a millisecond: `down` for requests that read balances, `up` for
+ * all other requests.
  */
 export type Rounding = 'up' | 'down';
 

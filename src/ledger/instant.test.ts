@@ -1,4 +1,4 @@
-// Time in the ledger: every day has 24 hours, and the last instant is the end of the year 9999.
+// Tests time in the ledger: every day has 24 hours, and the last instant is the end of the year 9999.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -88,7 +88,7 @@ test('an instant is a whole number of milliseconds from 1970 to the year 9999', 
   for (const [value, isOne] of INSTANTS) assert.equal(isInstant(value), isOne, String(value));
 });
 
-test('a cycle that starts at the latest instant that a clock may return still ends after its start', () => {
+test('a cycle that starts at the latest instant that a clock is allowed to return still ends after its start', () => {
   assert.equal(endOf(LAST_INSTANT, 1), LAST_INSTANT + 1);
   assert(isInstant(LAST_INSTANT + 1) && !isInstant(LAST_INSTANT + 2));
 });

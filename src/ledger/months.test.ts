@@ -1,4 +1,5 @@
-// Monthly periods end on the day of the month on which the cycle was created, or on the last day of a shorter month.
+// Tests that monthly periods end on the day of the month on which the cycle was created, or on the last day of a
+// shorter month.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

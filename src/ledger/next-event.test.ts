@@ -1,4 +1,4 @@
-// The next event of an end user: the renewal of the active cycle, or the lapse of the hold that expires first.
+// Tests the next event of an end user: the renewal of the active cycle, or the lapse of the hold that expires first.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -101,7 +101,7 @@ for (const [when, late] of [
   ['a millisecond after its expiry', 1],
   ['a year after its expiry', 365 * DAY_MS],
 ] as const) {
-  test(`${when}, a hold is due to lapse as of its expiry, with one posting for each part`, () => {
+  test(`${when}, the due lapse of a hold has the time of the expiry, and one posting for each part`, () => {
     const [first, second] = [MONTHLY, BOUGHT].map((cycle) => holding(cycle, 10, { until: LAPSE })) as [
       Posting,
       Posting,

@@ -60,7 +60,7 @@ test('a posting names the cycle and the period that it touches, and expires with
   });
 });
 
-test('the posting that opens a period has the full credits, the start and the terms of the period, even if credits have been spent since', () => {
+test('the posting that opens a period has the full credits, the start and the terms of the period, even if credits have been spent in the meantime', () => {
   assert.deepEqual(openingOf(CYCLE, { transactionId: LATER_ID, kind: 'renew', actor: 'renewal', note: null }), {
     transactionId: LATER_ID,
     cycleId: ID,

@@ -63,8 +63,8 @@ export interface Posting {
   readonly held: number;
   readonly createdAt: Instant;
   /**
-   * The end of the period. From then on, `amount` affects the balance only through credits that roll over. `createdAt`
-   * may be later than this end if the posting closes a hold or refunds credits.
+   * The end of the period. From then on, `amount` affects the balance only through credits that roll over. If the
+   * posting closes a hold or refunds credits, `createdAt` can be later than `expiresAt`.
    */
   readonly expiresAt: Instant;
   readonly actor: Actor;
@@ -102,7 +102,7 @@ export function postingTo(cycle: Cycle, amount: number, entry: Entry): Posting {
   return postingOn({ cycleId: cycle.id, period: cycle.period, expiresAt: cycle.end }, { amount, held: 0 }, entry);
 }
 
-/** A posting that changes the credits and the held credits of a period. The period may have ended. */
+/** A posting that changes the credits and the held credits of a period, even if the period has ended. */
 export function postingOn(
   { cycleId, period, expiresAt }: PeriodKey,
   { amount, held }: Pick<Posting, 'amount' | 'held'>,
@@ -152,7 +152,7 @@ export interface Transaction {
   readonly kind: PostingKind;
   readonly amount: number;
   readonly createdAt: Instant;
-  /** The latest end among the cycles whose credits changed; if none changed, the end of the first cycle. */
+  /** The latest end among the cycles whose credits changed; if no credits changed, the end of the first cycle. */
   readonly expiresAt: Instant;
   readonly actor: Actor;
   readonly note: Note | null;
@@ -175,14 +175,14 @@ export function transactionOf(postings: readonly [ListedPosting, ...ListedPostin
 }
 
 /**
- * The amount that a posting contributes to its transaction. A refund to an ended cycle contributes 0, since its
- * credits are lost.
+ * The amount that a posting contributes to its transaction. A refund to an ended cycle contributes 0, because the
+ * refunded credits are lost.
  */
 export function movedBy({ kind, amount, createdAt, expiresAt }: ListedPosting): number {
   return kind === 'refund' && expiresAt <= createdAt ? 0 : amount;
 }
 
-/** The credits of a renewal that rolled over from the period that ended; 0 for all other postings. */
+/** How many of the credits of a renewal rolled over from the previous period; 0 for all other postings. */
 export function rolledOverBy({ kind, amount, terms }: Pick<Posting, 'kind' | 'amount' | 'terms'>): number {
   return kind === 'renew' && terms !== null ? amount - terms.plan.amount : 0;
 }

@@ -67,7 +67,7 @@ const PREVIEWS: readonly (readonly [
   ['a replacement', [], startCycle(7, { onActive: 'replace' }), NOW, 47, 47, 0],
   ['a replacement that cancels a scheduled change', [later(9)], startCycle(7, { onActive: 'replace' }), NOW, 47, 47, 0],
   ['a cycle start after a stop', [stopCycle()], startCycle(7), NOW, 47, 47, 0],
-  ['a change at the end that begins at once after a stop', [stopCycle()], later(7), NOW, 47, 47, 0],
+  ['a change at the end that begins immediately after a stop', [stopCycle()], later(7), NOW, 47, 47, 0],
 ];
 
 for (const [what, commands, command, ...numbers] of PREVIEWS) {

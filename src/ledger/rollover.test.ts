@@ -162,7 +162,7 @@ test('credits of a hold that lapses before the end of the period roll over', () 
   assertBalances(withHold(DAY_S - 1).ledger, END, 160, 0);
 });
 
-test('credits of a hold that lapses at the end of the period do not roll over, since the renewal comes first', () => {
+test('credits of a hold that lapses at the end of the period do not roll over, because the renewal comes first', () => {
   assertBalances(withHold(DAY_S).ledger, END, 120, 0);
 });
 
@@ -235,7 +235,7 @@ test('of several holds, only the credits of those that lapse before the end of t
   assertBalances(ledger, END, 100 + 69 + 4 + 8, 1 + 16);
 });
 
-test('a hold of an earlier period that lapses during the current period returns no credits to it, so none of them roll over', () => {
+test('a hold from an earlier period returns no credits to the current period when it lapses, so none of them roll over', () => {
   const ledger = new MemoryLedger();
   ledger.run(startCycle(100, { validityDays: 1, rolloverMax: 1_000 }));
   ledger.accept(hold(50, { expiresInSeconds: DAY_S + 3_600 }));

@@ -148,7 +148,7 @@ test('a scheduled plan leaves room for credits of the old period that are held b
   }
 });
 
-test('once a plan is scheduled, additions and holds leave room for the plan, not for the next renewal', () => {
+test('after a plan has been scheduled, additions and holds leave room for the plan, not for the next renewal', () => {
   const ledger = new MemoryLedger();
   ledger.accept(rolling(100, 60));
   ledger.accept(scheduled(AMOUNT_MAX - 20, 5));

@@ -46,7 +46,7 @@ const BOUGHT = oneTime({ validityDays: 1 }, 3);
 const DAILY = recurring({ validityDays: 1 }, 4);
 
 const ROOMS: readonly (readonly [what: string, until: Instant, now: Instant, room: number])[] = [
-  ['held credits of a running cycle count once towards the maximum balance', END + 1, NOW, 100],
+  ['held credits of a running cycle count only once towards the maximum balance', END + 1, NOW, 100],
   ['held credits count towards the maximum balance after the end of their cycle', END + 1, END, 10],
   ['held credits count towards the maximum balance until a millisecond before their hold lapses', END + 2, END + 1, 10],
   ['held credits do not count towards the maximum balance when their hold lapses', END + 1, END + 1, 0],

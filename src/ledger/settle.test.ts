@@ -230,7 +230,7 @@ test('settling now and again later gives the same result as settling only later'
   );
 });
 
-test('settling a few events at a time gives the same result as settling all of them at once', () => {
+test('settling a few events at a time gives the same result as settling all of them together', () => {
   fc.assert(
     fc.property(loaded, fc.integer({ min: 1, max: 7 }), ({ state, now }, eventsMax) => {
       const postings: Posting[] = [];
@@ -239,7 +239,7 @@ test('settling a few events at a time gives the same result as settling all of t
         assert(step.postings.length >= eventsMax, 'a lapse with several postings is applied whole');
         const last = step.postings.at(-1)?.transactionId;
         const before = step.postings.filter(({ transactionId }) => transactionId !== last).length;
-        assert(before < eventsMax, 'no event is applied once the limit is reached');
+        assert(before < eventsMax, 'no event is applied after the limit is reached');
         assert.equal(isSettled(step.state, now), false);
         postings.push(...step.postings);
       }

@@ -12,7 +12,7 @@ import type { EndUserState } from './state.ts';
 export interface Settled {
   readonly state: EndUserState;
   readonly postings: readonly Posting[];
-  /** False if more events are due; call `settle` again with `state`. */
+  /** False if more events are due. In that case, call `settle` again with `state`. */
   readonly isComplete: boolean;
 }
 

@@ -91,7 +91,7 @@ test('a cycle that is only in the later state counts as opened', () => {
   assert.deepEqual(cycleChanges(stateOf(A), stateOf(A, B, C)), { opened: [B, C], changed: [] });
 });
 
-test('a cycle that is another object in the later state counts as changed', () => {
+test('a cycle that is a different object in the later state counts as changed', () => {
   const [spent, canceled] = [
     { ...A, remaining: 1 },
     { ...C, status: 'canceled' as const },
@@ -134,11 +134,11 @@ test('applying the changes to the earlier state gives the later state', () => {
       for (const change of changed) assert.notEqual(change.before, change.after);
       const rows = new Map(before.cycles.map((cycle) => [cycle.id, cycle]));
       for (const change of changed) {
-        assert.equal(rows.get(change.before.id), change.before, 'a row is changed once, from its earlier content');
+        assert.equal(rows.get(change.before.id), change.before, 'a row is changed only once, from its earlier content');
         rows.set(change.before.id, change.after);
       }
       for (const cycle of opened) {
-        assert(!rows.has(cycle.id), 'a row is inserted once');
+        assert(!rows.has(cycle.id), 'a row is inserted only once');
         rows.set(cycle.id, cycle);
       }
       assert.deepEqual(rows, new Map(after.cycles.map((cycle) => [cycle.id, cycle])));

@@ -24,8 +24,8 @@ export function liveState(state: EndUserState, now: Instant): EndUserState {
 }
 
 /**
- * The difference between an earlier and a later state of an end user. The later state has all cycles of the earlier
- * state.
+ * The difference between an earlier and a later state of an end user. The later state contains all cycles of the
+ * earlier one, and possibly more.
  */
 export interface CycleChanges {
   readonly opened: readonly Cycle[];
@@ -33,8 +33,8 @@ export interface CycleChanges {
 }
 
 /**
- * An unchanged cycle is the same object in both states. It usually has the same index in both, and then needs no
- * lookup.
+ * Compares objects: an unchanged cycle is the same object in both states. Most cycles also have the same index in both
+ * states, so they are compared without a lookup by id.
  */
 export function cycleChanges({ cycles: before }: EndUserState, { cycles: after }: EndUserState): CycleChanges {
   const opened: Cycle[] = [];

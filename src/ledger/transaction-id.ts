@@ -39,7 +39,7 @@ export function transactionId({ at, sequence, tail }: { at: Instant; sequence: n
 
 let latest = { at: 0, digits: '00000000-0000' };
 
-/** Caches the latest digits, since all transactions of a batch have the same instant. */
+/** Caches the latest digits, because all transactions of a batch have the same instant. */
 function timeDigits(at: Instant): string {
   if (latest.at === at) return latest.digits;
   const time = at.toString(16).padStart(12, '0');

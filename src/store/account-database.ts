@@ -1,5 +1,5 @@
-// The tables of the console, the webhooks and the thresholds, with the same query interface for both stores. They have
-// their own database connections, so they take none from the ledger.
+// The tables of the console, the webhooks and the thresholds, with the same query interface for both stores. The
+// queries use separate database connections, so they never occupy a connection of the ledger.
 
 import type { Generated, Kysely } from 'kysely';
 import type { Role } from '../accounts/membership.ts';
@@ -121,13 +121,13 @@ export interface AccountDatabase extends AsyncDisposable {
   /** SQL for the database's time, in milliseconds since 1970. All processes share this time. */
   readonly clock: string;
   /**
-   * Runs `work` in a transaction. Only one such transaction runs at a time across all processes. `work` must await only
-   * its own queries, since writers of the ledger may be waiting for the transaction.
+   * Runs `work` in a transaction. Across all processes, only one such transaction runs at a time. `work` must wait only
+   * for its own queries, because the transaction can block writes to the ledger.
    */
   alone<Result>(work: (queries: AccountQueries) => Promise<Result>): Promise<Result>;
   /**
-   * Runs `work` in a transaction that does not wait for the disk, so a crash of the database server or its machine may
-   * undo it.
+   * Runs `work` in a transaction that does not wait for the disk. If the database server or its machine crashes, the
+   * transaction can be lost.
    */
   relaxed<Result>(work: (queries: AccountQueries) => Promise<Result>): Promise<Result>;
 }

@@ -54,7 +54,7 @@ CREATE TABLE api_keys (
   last_used_at ${instant}
 ) ${options};
 
--- Imported files of grants. The progress of an import is stored in the same transaction as its grants.
+-- Imports of grants from files. The progress of an import is stored in the same transaction as its grants.
 CREATE TABLE imports (
   import_id INTEGER PRIMARY KEY,
   account INTEGER NOT NULL REFERENCES accounts,
@@ -82,7 +82,8 @@ CREATE TABLE webhook_endpoints (
   url TEXT NOT NULL,
   -- The types of events that the endpoint receives, separated by commas; empty for all types.
   types TEXT NOT NULL,
-  -- Encrypted; see src/events/webhooks/secrets.ts. The previous secret also signs until it expires.
+  -- Encrypted; see src/events/webhooks/secrets.ts. Until the previous secret expires, each delivery is signed with
+  -- both.
   secret TEXT NOT NULL,
   previous_secret TEXT,
   previous_secret_expires_at ${instant} CHECK ((previous_secret_expires_at IS NULL) = (previous_secret IS NULL)),
@@ -91,9 +92,9 @@ CREATE TABLE webhook_endpoints (
   -- Null unless the endpoint is paused. The reason is a sentence.
   paused_at ${instant},
   paused_because TEXT CHECK ((paused_because IS NULL) = (paused_at IS NULL)),
-  -- Every event up to this position has been delivered, is in webhook_pending, is no longer retried, or did not need to
-  -- be sent. While the position is null, delivery begins with the events that were recorded after the endpoint was
-  -- created.
+  -- Delivery continues with the events after this position. Every event up to it has been delivered, is in
+  -- webhook_pending, is no longer retried, or did not need to be sent. If the position is null, delivery begins with
+  -- the events that were recorded after the endpoint was created.
   position TEXT,
   -- Increases with each change that the delivering process must notice.
   revision INTEGER NOT NULL DEFAULT 0,
@@ -184,7 +185,7 @@ CREATE TABLE console_invitations (
   used_at ${instant}
 ) ${options};
 
--- People who have signed up or accepted an invitation, but have not yet confirmed their address with the mailed link.
+-- People who have signed up or accepted an invitation, but have not yet confirmed their address with the emailed link.
 -- Each row has either an invitation, or the name of the account that the person creates or claims.
 CREATE TABLE console_pending_users (
   token_sha256 TEXT PRIMARY KEY CHECK (length(token_sha256) = 64),

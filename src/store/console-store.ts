@@ -35,7 +35,7 @@ export interface OverviewDay {
   readonly transactions: number;
 }
 
-/** The overview is derived from the feed, so it may be behind the ledger: by a second or two, or longer under load. */
+/** The overview is derived from the feed, so it lags behind the ledger: by a second or two, or longer under load. */
 export interface Overview {
   /** The overview includes everything up to this instant, except batches that were being committed during the read. */
   readonly asOf: Instant;
@@ -62,8 +62,8 @@ export interface OverviewRequest {
   /** 1 to `OVERVIEW_DAYS_MAX`. */
   readonly days: number;
   /**
-   * If present, each day counts only the transactions of this actor, and no expired credits, because an expiry has no
-   * actor.
+   * If present, only the transactions of this actor are counted. Expired credits are then not counted, because an
+   * expiry has no actor.
    */
   readonly actor?: Actor | undefined;
 }
@@ -102,7 +102,7 @@ type StoredDaily = Omit<DailyTotal, 'account'>;
 type StoredExpiry = Pick<ExpiryTotal, 'hour' | 'credits'>;
 
 /**
- * @param totals of one account from `overviewStart` on, in any order; there may be several rows for the same day and
+ * @param totals the totals of one account from `overviewStart` on, in any order. Several rows can have the same day and
  * kind
  * @param now not earlier than any transaction in the totals
  */

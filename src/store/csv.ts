@@ -1,6 +1,5 @@
-// CSV as RFC 4180 defines it.
+// Formats lines of CSV as RFC 4180 defines it.
 
-/** RFC 4180: lines end with CRLF, and a field with a comma, quote or line break is quoted. */
 export function csvLine(fields: readonly (string | number | null)[]): string {
   return `${fields.map(csvField).join(',')}\r\n`;
 }

@@ -1,4 +1,4 @@
-// Filters, sorts and pages the lists of end users. Every list is a range of one index of the summaries, and a page
+// Filters, sorts and paginates the lists of end users. Every list is a range of one index of the summaries, and a page
 // begins after the last row of the previous page, so page 10,000 is as fast as page 1. Cursors come from browsers, so
 // they are checked before they reach a database.
 
@@ -26,7 +26,7 @@ export type EndUserList =
   | { readonly by: 'low-balance'; readonly balanceMax: Amount }
   /** End users without credits, most recently active first. */
   | { readonly by: 'no-credits' }
-  /** End users with credits that expire by `until` without a renewal, earliest expiry first. */
+  /** End users with credits that expire at or before `until` and are not renewed, earliest expiry first. */
   | { readonly by: 'expiry'; readonly until: Instant }
   /**
    * End users with a UUID that begins with `prefix`: hexadecimal digits in either case, with or without hyphens. An
@@ -42,7 +42,7 @@ export interface ListRequest {
 }
 
 export interface EndUserPage {
-  /** The page includes all changes up to this instant. */
+  /** The list includes all changes up to this instant. */
   readonly asOf: Instant;
   readonly endUsers: readonly ListedEndUser[];
   /** The cursor for the next page; null if there is none. */
@@ -81,7 +81,7 @@ const SORTINGS: Readonly<Record<EndUserList['by'], Sorting>> = {
   id: { columns: ['end_user'], isDescending: false },
 };
 
-/** Returns null if no end user can be on the list. @throws InvalidCursor */
+/** Returns null if the list is always empty. @throws InvalidCursor */
 export function listQuery({ list, after, limit }: ListRequest): ListQuery | null {
   assert(Number.isInteger(limit) && limit >= 1 && limit <= LISTED_MAX, 'a page of end users has 1 to 1,000 rows');
   const { columns, isDescending } = SORTINGS[list.by];

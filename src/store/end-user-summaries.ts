@@ -1,6 +1,6 @@
-// Summaries: one row per end user for the lists, so that a page of a list can be read from an index. Summaries are
-// updated by the derivation of events, not by writes: a balance changes only with a posting or when credits expire, and
-// the derivation processes both.
+// Summaries: one row per end user for the console's lists, so that a page of a list can be read from an index. Writes
+// do not update the summaries; the derivation of events does. A balance changes only with a posting or when credits
+// expire, and the derivation processes both.
 
 import type { Amount } from '../ledger/amount.ts';
 import { cyclesAt } from '../ledger/balance.ts';
@@ -11,7 +11,7 @@ import { stateOfText } from './state-text.ts';
 
 export interface Summary {
   readonly balance: Amount;
-  /** The next instant at which credits expire without a renewal; null if there is none. */
+  /** The next instant at which credits expire and are not renewed; null if there is none. */
   readonly expiresAt: Instant | null;
 }
 
@@ -41,8 +41,9 @@ export interface AuditedSummary extends Summary {
 }
 
 /**
- * Whether a stored summary matches the stored balances of an end user without later postings. The balances cannot be
- * compared at `derivedTo`: if a hold lapses after its cycle has ended, they do not show its credits as returned.
+ * Whether a stored summary matches the stored balances of an end user. The summary must include all postings of the end
+ * user. Compares the two at `now`, because the balances can be wrong at `derivedTo`: if the lapse of a hold is stored
+ * after its cycle has ended, the stored cycle still shows the credits as held.
  *
  * @param current the state of the end user after the latest posting
  * @param now the latest instant of the ledger

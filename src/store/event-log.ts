@@ -1,6 +1,7 @@
 // The port for events. Events are derived from the feed and from the passage of time, never within a write, and are
-// kept in a log for some weeks. `src/events/derive.ts` determines which events postings and time cause. A store reads
-// the next part of the feed, and stores the events together with the position up to which it has read the feed.
+// kept in a log for some weeks. `src/events/derive.ts` determines which events follow from postings and from time. A
+// store reads the next part of the feed, and stores the events together with the position up to which it has read the
+// feed.
 
 import type { Amount } from '../ledger/amount.ts';
 import type { EndUserKey } from '../ledger/command.ts';
@@ -69,8 +70,8 @@ export interface DerivationInput {
   /** The postings of whole transactions, oldest first. */
   readonly postings: readonly Posting[];
   /**
-   * The instant up to which events that time alone causes may be derived. Up to this instant, all postings of the end
-   * user are known, except automatic events. Null if no such instant is known.
+   * Events that time alone causes are derived only up to this instant. Up to it, all postings of the end user are
+   * known, except automatic events. Null if no such instant is known.
    */
   readonly until: Instant | null;
   readonly settings: EventSettings;
@@ -81,18 +82,18 @@ export interface Derivation {
   readonly events: readonly LedgerEvent[];
   readonly next: EventState;
   /**
-   * The next instant at which time alone can cause an event; null if there is none, or if a renewal, a plan change or a
-   * lapse is due by then.
+   * The next instant at which time alone can cause an event. Null if there is none, or if a renewal, a plan change or a
+   * lapse is due by that instant.
    */
   readonly dueAt: Instant | null;
 }
 
-/** Must be pure, since it is called again with the same input after a failure. */
+/** Must be pure, because it is called again with the same input after a failure. */
 export type DeriveEvents = (input: DerivationInput) => Derivation;
 
 /**
- * A position in the event log, as text without spaces. A new event always comes after all positions that were returned
- * before. The text comes from clients, so the store checks it.
+ * A position in the event log, as text without spaces. A new event always comes after every position that was returned
+ * earlier. The text comes from clients, so the store checks it.
  */
 export type EventPosition = string;
 
@@ -118,7 +119,10 @@ export interface EventPageRequest {
 export interface EventPage {
   /** In the order in which they were stored; for one end user, in the order in which they happened. */
   readonly events: readonly LoggedEvent[];
-  /** The position after which the next page begins. The page skips only events whose types were not requested. */
+  /**
+   * The position after which the next page begins. Up to this position, the page omits only events of types that were
+   * not requested.
+   */
   readonly position: EventPosition;
   readonly hasMore: boolean;
 }
@@ -134,7 +138,7 @@ export interface EventLog {
   /**
    * Derives and stores the events of the next part of the feed, and some of the events that time alone has caused.
    *
-   * @returns whether there may be more events to derive
+   * @returns whether there might be more events to derive
    * @throws StoreFault; the next call derives the same part again
    */
   deriveNext(derive: DeriveEvents): Promise<boolean>;
@@ -147,9 +151,9 @@ export interface EventLog {
    */
   positionBefore(instant: Instant): Promise<EventPosition>;
   /**
-   * Deletes some of the events that were stored more than `retentionMs` ago, in a short step.
+   * Deletes a limited number of the events that were stored more than `retentionMs` ago.
    *
-   * @returns whether there may be more such events
+   * @returns whether there might be more such events
    */
   deleteExpired(retentionMs: number): Promise<boolean>;
 }

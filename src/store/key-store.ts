@@ -10,7 +10,7 @@ export const OPERATOR: Actor = 'operator';
 
 export interface ListedKey extends ApiKey {
   readonly accountName: string;
-  /** The name that the owner of the key chose; may be empty. */
+  /** The name that the owner of the key chose; can be empty. */
   readonly name: string;
   readonly hint: string;
   readonly createdAt: Instant;

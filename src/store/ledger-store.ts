@@ -42,7 +42,7 @@ export interface StatesAt {
 /** The lanes of a store for writes. All commands of a batch belong to the same lane. */
 export interface Lanes {
   readonly count: number;
-  /** The number of lanes that may have batches in flight at the same time. */
+  /** The maximum number of lanes that have batches in flight at the same time. */
   readonly atOnce: number;
   /** The index, from 0, of the lane for all commands of this end user. */
   of(user: EndUserKey): number;
@@ -63,24 +63,25 @@ export interface LedgerStore {
   readonly totals: TotalsKeeper;
   /**
    * Decides the outcomes of the commands in order, and stores their effects in one transaction. Resolves with one
-   * outcome for each command, once the transaction is on stable storage. An outcome is null if more events are due than
-   * fit into the batch; send the command again.
+   * outcome for each command as soon as the transaction is on stable storage. An outcome is null if the batch has no
+   * room for all due events of its end users; send the command again.
    *
-   * @param onDecided called once the store can take the next batch of the lane, possibly before this batch is on stable
-   * storage. The next batch sees the effects of this batch; if this batch fails, the next one is decided without them.
-   * @throws StoreFault; it applies to all commands
+   * @param onDecided called as soon as the store can take the next batch of the lane, possibly before this batch is on
+   * stable storage. The next batch sees the effects of this batch. If this batch fails, the next one is decided without
+   * these effects.
+   * @throws StoreFault, which applies to all commands
    */
   write(commands: readonly Command[], onDecided: () => void): Promise<readonly (Outcome | null)[]>;
   /**
-   * After a read has shown a due renewal, no write can be ordered before that renewal: writes in flight come after it,
-   * or the read waits for them. All reads of one end user guarantee this.
+   * If the state contains a due renewal, the caller shows the renewal as done. No write can then be ordered before the
+   * renewal: writes in flight come after it, or the read waits for them. All reads of one end user guarantee this.
    *
    * @throws StoreFault, like the reads below
    */
   load(user: EndUserKey): Promise<LoadedEndUser>;
   transactions(user: EndUserKey, page: PageRequest): Promise<TransactionPage>;
   /**
-   * A page of transactions with all details, including transactions that moved no credits.
+   * A page of transactions with all details. Includes transactions that moved no credits, unlike `transactions`.
    *
    * @throws InvalidCursor (rejects)
    */
@@ -92,19 +93,19 @@ export interface LedgerStore {
   /** Some of the end users with due events, the longest overdue first. */
   due(limit: number): Promise<readonly EndUserKey[]>;
   /**
-   * Deletes some expired idempotency records, in a short step.
+   * Deletes a limited number of expired idempotency records.
    *
-   * @returns whether there may be more expired records
+   * @returns whether there might be more expired records
    */
   deleteExpiredRecords(retention: IdempotencyRetention): Promise<boolean>;
   /**
-   * How long background jobs may wait between two lookups for work while this process writes nothing; 0 if a lookup
-   * costs next to nothing.
+   * How long background jobs should pause between two lookups for work while this process writes nothing. 0 if a lookup
+   * costs almost nothing.
    */
   readonly quietPauseMs: number;
   /** Why writes are expected to fail; null if they are expected to work. */
   trouble(): string | null;
-  /** Names of the parts of the ledger that cannot be reached, while the store serves all others. */
+  /** The names of the parts of the ledger that cannot be reached. The store still serves all other parts. */
   unreachable(): readonly string[];
   /** Closes the store, after the writes in flight have finished. */
   close(): Promise<void>;

@@ -1,4 +1,4 @@
-// Types that all reads of an end user share.
+// Types for all reads of an end user.
 
 import type { Instant } from '../ledger/instant.ts';
 import type { EndUserState } from '../ledger/state.ts';
@@ -10,5 +10,5 @@ export interface LoadedEndUser {
   readonly state: EndUserState;
 }
 
-/** Where a page begins. Only the store that returned the cursor can read it. */
+/** The position at which a page begins. Only the store that returned a cursor can read it. */
 export type PageCursor = string;

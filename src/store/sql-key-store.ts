@@ -7,7 +7,7 @@ import { type AccountKey, type KeyStore, type ListedKey, type NewKey, OPERATOR }
 
 type Value = string | number | null;
 
-/** The columns of a row. A store may return numbers as text. */
+/** The columns of a row. A store can return numbers as text. */
 export type KeyRow = readonly Value[];
 
 /** Runs one statement. `values` contains the parameters `$1`, `$2` and so on. */
@@ -16,7 +16,9 @@ export type RunStatement = (sql: string, values: readonly Value[]) => Promise<re
 export interface KeyDatabase {
   readonly schema: string;
   readonly run: RunStatement;
-  /** Runs `work` in one transaction. Such transactions run one at a time, since they assign account and key numbers. */
+  /**
+   * Runs `work` in one transaction. Such transactions run one at a time, because they assign account and key numbers.
+   */
   transact<Result>(work: (run: RunStatement) => Promise<Result>): Promise<Result>;
   now(): Promise<Instant>;
   recordUses(ids: readonly number[]): Promise<void>;

@@ -55,7 +55,7 @@ test('When several transactions are stored together, a snapshot follows them if 
   assert(!isSnapshotDue(ids.slice(1).map(spending), EMPTY_STATE));
 });
 
-test('A renewal is never followed by a snapshot, because it may be stored late, without the cycles that have ended in the meantime', () => {
+test('No snapshot is stored after a renewal: if the renewal is stored late, the state lacks cycles that have ended in the meantime', () => {
   for (let number = 0; number < 10_000; number++) {
     const id = transactionId({ at: NOW, sequence: 1, tail: number.toString(16).padStart(12, '0') });
     const renewal = renewalOf({ ...recurring(), id });

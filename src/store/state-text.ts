@@ -1,5 +1,5 @@
 // Defines the text format of snapshots, and decides after which transactions a snapshot is stored. Snapshots contain no
-// new data: with a snapshot, fewer postings must be applied to compute an end user's state.
+// data of their own. They only reduce the number of postings that must be applied to compute an end user's state.
 
 import { type Cycle, type CycleStatus, type CycleType, isLive } from '../ledger/cycle.ts';
 import type { Hold, HoldPart } from '../ledger/hold.ts';
@@ -22,7 +22,7 @@ const CYCLES_AT_FULL_RATE = 16;
 
 /**
  * Whether to store a waypoint after these postings. A waypoint is a snapshot without a state, which helps to find older
- * postings. Nearly always returns false, and then no snapshot is due either.
+ * postings. If no waypoint is due, as after most postings, no snapshot is due either.
  */
 export function isWaypointDue(postings: readonly Posting[]): boolean {
   return isOneOf(TRANSACTIONS, postings);

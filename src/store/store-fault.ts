@@ -1,8 +1,8 @@
 // The errors that a store throws. A refusal is not an error: it is returned (`ledger/command.ts`).
 
 /**
- * `StoreUnavailable`: nothing was changed. `OutcomeUnknown`: COMMIT failed, so the write may or may not have happened.
- * `Internal`: an invariant is violated; the store has stopped writing and does not resume by itself.
+ * `StoreUnavailable`: nothing was changed. `OutcomeUnknown`: COMMIT failed, so it is unknown whether the write was
+ * stored. `Internal`: an invariant is violated; the store has stopped writing and does not resume by itself.
  */
 export type FaultCode = 'StoreUnavailable' | 'OutcomeUnknown' | 'Internal';
 
@@ -19,7 +19,7 @@ export class StoreFault extends Error {
   }
 }
 
-/** Thrown if a store cannot be opened. The message says why the store cannot be opened, and what to do. */
+/** Thrown if a store cannot be opened. The message says why, and what to do. */
 export class CannotOpen extends Error {
   override readonly name = 'CannotOpen';
 }

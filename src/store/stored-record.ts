@@ -6,7 +6,7 @@ import type { TransactionId } from '../ledger/transaction-id.ts';
 
 /** For most requests, `outcome` is null: they are accepted, and only their transaction id must be stored. */
 export interface StoredOutcome {
-  /** Null if the request made no transaction. */
+  /** Null if the request caused no transaction. */
   readonly transactionId: TransactionId | null;
   /** JSON; null if the request was accepted and the outcome contains only the transaction id. */
   readonly outcome: string | null;

@@ -1,4 +1,4 @@
-// The ports that a store opens for a server.
+// The ports of a store that a server uses.
 
 import type { ConsoleStore } from './console-store.ts';
 import type { EventLog } from './event-log.ts';
@@ -12,7 +12,7 @@ export interface Stores {
   readonly keys: KeyStore;
   readonly console: ConsoleStore;
   readonly events: EventLog;
-  /** Null if `scrip import` itself writes to the ledger while a server is running, as on PostgreSQL. */
+  /** Null on PostgreSQL, where `scrip import` itself writes to the ledger even while a server is running. */
   readonly imports: ImportGranter | null;
   /** Null for a ledger without a test clock. */
   readonly testClock: TestClock | null;

@@ -8,8 +8,8 @@ export type TestClockMove = { readonly days: number } | { readonly to: Instant }
 export interface TestClock {
   now(): Promise<Instant>;
   /**
-   * Resolves with the new instant when the instant is on stable storage and every later read or write uses it. Resolves
-   * with null, without moving the clock, if the instant is before the current one or after `LAST_INSTANT`.
+   * Resolves with the new instant as soon as it is on stable storage and every later read or write uses it. If the
+   * instant is before the current one or after `LAST_INSTANT`, resolves with null and does not move the clock.
    *
    * @throws StoreFault
    */

@@ -16,7 +16,7 @@ export interface DailyTotal {
   transactions: number;
 }
 
-/** The credits left in all cycles and periods that end in `hour`, except those that have rolled over. */
+/** The credits left in all cycles and periods that end in `hour`, except credits that have rolled over. */
 export interface ExpiryTotal {
   readonly account: number;
   /** Hours since 1970. */
@@ -33,7 +33,7 @@ export interface TotalsKeeper {
   /**
    * Adds the next postings of the feed to the totals.
    *
-   * @returns whether the feed may contain more postings
+   * @returns whether the feed might contain more postings
    * @throws StoreFault
    */
   catchUp(): Promise<boolean>;
@@ -65,7 +65,7 @@ export class TotalsSum {
   #previousUser: EndUserKey | null = null;
   #latestDaily: DailyTotal | null = null;
 
-  /** Add all postings of a transaction before those of another transaction. */
+  /** Add all postings of one transaction before the postings of the next one. */
   add(entry: CountedPosting): void {
     const { user, posting } = entry;
     const { account } = user;

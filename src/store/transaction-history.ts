@@ -17,7 +17,10 @@ const NAMED_PER_PAGE_MAX = 200;
 export interface HistoryTransaction extends Transaction {
   /** The changes to each cycle and period that the transaction touched. */
   readonly postings: readonly Pick<Posting, 'cycleId' | 'period' | 'amount' | 'held'>[];
-  /** The hold that was closed, the transaction that was refunded, or the transaction that scheduled the plan. */
+  /**
+   * What the transaction refers to: the hold that it closed, the transaction that it refunded, or the transaction that
+   * scheduled its plan.
+   */
   readonly reference: TransactionId | null;
   /** How many credits of a subtraction or a capture can still be refunded; null for all other kinds. */
   readonly refundable: Amount | null;
@@ -75,7 +78,7 @@ export function heldChange({ postings }: Pick<HistoryTransaction, 'postings'>): 
   return postings.reduce((sum, { held }) => sum + held, 0);
 }
 
-/** Does not check `within`. */
+/** Whether a transaction passes the filter. Does not check `within`. */
 export function passes(
   { kind, note }: Pick<Transaction, 'kind' | 'note'>,
   { kinds, notePrefix }: HistoryFilter,

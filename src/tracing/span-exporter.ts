@@ -1,5 +1,5 @@
 // Sends spans to an OpenTelemetry collector as OTLP/JSON over HTTP, in the background. If the queue is full, or the
-// collector does not accept a batch, the exporter drops and counts the spans. Requests never wait for a span. See
+// collector does not accept a batch, the exporter drops and counts the spans. Requests never wait for the exporter. See
 // https://opentelemetry.io/docs/specs/otlp/.
 
 import type { TraceContext } from './trace-context.ts';
@@ -43,7 +43,7 @@ export class SpanExporter {
   #sending: Promise<void> | null = null;
   #isFailing = false;
 
-  /** @param onFailure called with the reason whenever sending starts to fail */
+  /** @param onFailure called with the reason when a batch cannot be sent, unless the previous batch failed too */
   constructor(settings: ExporterSettings, onFailure: (reason: string) => void) {
     this.#settings = settings;
     this.#onFailure = onFailure;

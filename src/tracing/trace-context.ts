@@ -24,7 +24,7 @@ const TRACEPARENT = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(
 export function parentOf(header: string | string[] | undefined): ParentContext | null {
   const match = typeof header === 'string' ? TRACEPARENT.exec(header) : null;
   const [, version, traceId = '', spanId = '', flags = '', extra] = match ?? [];
-  // Only versions after 00 may have fields after the flags. Version ff is invalid.
+  // Only versions after 00 can have fields after the flags. Version ff is invalid.
   if (version === undefined || version === 'ff' || (version === '00' && extra !== undefined)) return null;
   if (/^0+$/.test(traceId) || /^0+$/.test(spanId)) return null;
   return { traceId, spanId, isSampled: (Number.parseInt(flags, 16) & SAMPLED_FLAG) === SAMPLED_FLAG };

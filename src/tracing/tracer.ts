@@ -38,7 +38,9 @@ export class Tracer {
   /** The span of the batch whose commands Scrip is answering now. Spans of requests that end now link to this span. */
   #batch: TraceContext | null = null;
 
-  /** @param onFailure called with the reason when sending spans starts to fail */
+  /**
+   * @param onFailure called with the reason when a batch of spans cannot be sent, unless the previous one failed too
+   */
   constructor(settings: TracingSettings, onFailure: (reason: string) => void) {
     this.#settings = settings;
     this.#exporter = new SpanExporter(settings, onFailure);
@@ -75,7 +77,10 @@ export class Tracer {
     });
   }
 
-  /** From now on, when a request ends, its span links to the span of `batch`, unless `batch` is null or not sampled. */
+  /**
+   * Call this before Scrip answers the commands of `batch`, and with null afterwards. The spans of requests that end in
+   * between link to the span of the batch if the batch is sampled.
+   */
   answering(batch: TracedBatch | null): void {
     this.#batch = null;
     if (batch === null || !this.#isSampled()) return;

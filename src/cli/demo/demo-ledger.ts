@@ -55,7 +55,7 @@ export class DemoLedger implements CopySource {
     for (const { user } of this.#histories.values()) this.#decide({ kind: 'settle', ...user }, until);
   }
 
-  /** @param requests in chronological order; each follow-up request is run at its own `at` */
+  /** @param requests in chronological order; each follow-up request runs at its own `at` */
   #decideAll(requests: readonly DemoRequest[]): void {
     const waiting: DemoRequest[] = [];
     const run = ({ at, command, followUp }: DemoRequest) => {
@@ -142,7 +142,7 @@ export class DemoLedger implements CopySource {
     ];
   }
 
-  /** Returns only the row counts and no findings, since `copyInto` audits the copy of this ledger. */
+  /** Returns only the row counts and no findings, because `copyInto` audits the copy of this ledger. */
   async audit(): Promise<AuditReport> {
     return { ...(await this.counts()), store: [] };
   }

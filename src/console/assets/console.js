@@ -9,7 +9,8 @@ for (const button of document.querySelectorAll('button[data-copy]')) {
       await navigator.clipboard.writeText(source.textContent);
       status.textContent = 'Copied.';
     } catch {
-      // Browsers allow clipboard access only over HTTPS and on loopback. Elsewhere, select the text for the user.
+      // Browsers allow clipboard access only over HTTPS and on loopback. Elsewhere, select the text, so that the user
+      // can copy it.
       getSelection().selectAllChildren(source);
       status.textContent = 'Press Ctrl+C or ⌘C to copy.';
     }
@@ -33,11 +34,11 @@ for (const time of document.querySelectorAll('time[data-precision]')) {
 }
 document.documentElement.classList.add('local-times');
 
-/** After this time without a response, the user may send the form again. */
+/** After this time without a response, the user can send the form again. */
 const RESEND_AFTER_MS = 5_000;
 
-// On a second click, browsers discard the response to the first click, which may be the only response with a secret.
-// The server deduplicates forms as well.
+// Ignore a second click on the button of a form: browsers would discard the response to the first click, and only that
+// response shows a new secret. The server also detects forms that are sent twice.
 for (const form of document.querySelectorAll('form[method="post"]')) {
   let isSent = false;
   const allow = () => {
@@ -48,6 +49,6 @@ for (const form of document.querySelectorAll('form[method="post"]')) {
     isSent = true;
     setTimeout(allow, RESEND_AFTER_MS);
   });
-  // The user has navigated back to the page.
+  // Allow the form to be sent again when the user navigates back to the page.
   addEventListener('pageshow', allow);
 }

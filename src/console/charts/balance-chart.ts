@@ -30,7 +30,7 @@ export interface BalanceOverTime {
   readonly future: readonly BalancePoint[];
 }
 
-/** Returns the instants to draw before and after `now`, oldest first. The start of each UTC day is one of them. */
+/** Returns the instants to draw before and after `now`, oldest first, including the start of each UTC day. */
 export function chartInstants(now: Instant): {
   readonly past: readonly Instant[];
   readonly future: readonly Instant[];
@@ -53,7 +53,7 @@ export function balanceChart({ past, future }: BalanceOverTime): string {
   return chartFigure({
     id: 'balance',
     title: 'Balance over time',
-    description: `${numberText(first.balance)} on ${shortDayText(first.at)}, peak ${numberText(most)}, ${numberText(now.balance)} now. Projected for ${shortDayText(last.at)} from expiries, renewals, changes of plan and lapses of holds: ${numberText(last.balance)}.`,
+    description: `${numberText(first.balance)} on ${shortDayText(first.at)}, peak ${numberText(most)}, ${numberText(now.balance)} now. Projected balance on ${shortDayText(last.at)}, after expiries, renewals, changes of plan and lapses of holds: ${numberText(last.balance)}.`,
     legend: legendOf(
       [
         { mark: 'line-past', label: 'Balance' },

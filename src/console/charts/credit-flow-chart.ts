@@ -26,8 +26,8 @@ export interface CreditFlow {
   /** The totals of each day or month, oldest first. `day` is the start of the day or month. */
   readonly bars: readonly OverviewDay[];
   /**
-   * Whether the bars show the credits of one API key or member. Such a chart leaves out renewed and expired credits,
-   * since only time renews and expires credits.
+   * Whether the bars show only the credits of one API key or member. If so, the chart leaves out renewed and expired
+   * credits, because API keys and members do not cause them.
    */
   readonly isOfActor: boolean;
 }
@@ -74,7 +74,10 @@ function amountOf(day: OverviewDay, flow: Flow): bigint {
   return flow === 'added' ? day.added + day.started : day[flow];
 }
 
-/** Credits, negative below the zero line. Rounded to a JavaScript number; the table shows exact amounts. */
+/**
+ * The height of a part of a bar in credits, negative below the zero line. Very large amounts are rounded; the table
+ * shows the exact amounts.
+ */
 function heightOf(day: OverviewDay, flow: Flow): number {
   const amount = Number(amountOf(day, flow));
   return (BELOW as readonly Flow[]).includes(flow) ? -amount : amount;

@@ -1,4 +1,4 @@
-// The credit axis of a chart is readable for small, large and very different amounts.
+// Tests that the credit axis of a chart is readable for small, large and very different amounts.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

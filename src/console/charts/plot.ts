@@ -1,7 +1,7 @@
 // Shared parts of all charts: sizes, the credit axis, day ticks, the legend, and the figure.
 //
-// Each chart is drawn twice, for wide and for narrow containers, since text scales with its SVG; the stylesheet hides
-// one drawing.
+// Each chart is drawn twice, for wide and for narrow containers, because text scales with its SVG. The stylesheet hides
+// one of the drawings.
 
 import { scaleLinear, scaleSymlog } from 'd3-scale';
 import { html } from 'ghtml';
@@ -45,7 +45,10 @@ const CREDIT_TICKS = 5;
 const TICK_GAP = 8;
 const TICK_CHARACTER_WIDTH = 7;
 
-/** If the largest value exceeds this multiple of the lower quartile, a linear scale would flatten most values. */
+/**
+ * If the largest value exceeds this multiple of the lower quartile, the scale is logarithmic, because a linear scale
+ * would flatten most values.
+ */
 const LINEAR_RATIO_MAX = 500;
 /** A logarithmic scale ends at this multiple of the largest value; a linear scale ends at a round tick. */
 const HEADROOM = 10;
@@ -110,7 +113,7 @@ export function creditPlot(size: PlotSize, ends: readonly number[], isLogarithmi
   const domain = least === 0 && most === 0 ? [0, 1] : [least, most];
   const linear = scaleLinear(domain, [size.bottom, size.top]).nice(2 * CREDIT_TICKS);
   const scale = isLogarithmic ? scaleSymlog([least, HEADROOM * most], [size.bottom, size.top]) : linear;
-  // Omit fractional ticks, since credits are whole numbers.
+  // Omit fractional ticks, because credits are whole numbers.
   const ticks = isLogarithmic ? powersOfTen(least, most) : linear.ticks(CREDIT_TICKS).filter(Number.isInteger);
   const widest = Math.max(...ticks.map((tick) => compactText(tick).length));
   const left = Math.max(size.left, TICK_GAP + widest * TICK_CHARACTER_WIDTH);

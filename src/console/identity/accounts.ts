@@ -27,7 +27,10 @@ export async function hasMembers(queries: AccountQueries, account?: number): Pro
   return (await members.executeTakeFirst()) !== undefined;
 }
 
-/** If the name is taken, appends random digits, since an error would reveal that another account has this name. */
+/**
+ * Creates an account. If the name is taken, appends random digits, because an error would reveal that another account
+ * has this name.
+ */
 export async function createAccount(queries: AccountQueries, name: string, now: number): Promise<number> {
   const { latest } = await queries
     .selectFrom('accounts')

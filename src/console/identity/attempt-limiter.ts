@@ -3,8 +3,8 @@
 // subject of other attempts is the email address.
 //
 // An attempt is counted before it is made, so that parallel attempts cannot exceed the limit. The counts are in the
-// database, which all processes share. The table stores only hashes of subjects, since people sometimes type passwords
-// into email fields.
+// database, which all processes share. The table stores only hashes of subjects, because people sometimes type
+// passwords into email fields.
 
 import { sql } from 'kysely';
 import type { AccountDatabase } from '../../store/account-database.ts';

@@ -1,4 +1,4 @@
-// Short, common and easily guessed passwords are refused; long uncommon passwords are accepted.
+// Tests that short, common and easily guessed passwords are refused, and that long uncommon passwords are accepted.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

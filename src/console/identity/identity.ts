@@ -19,7 +19,7 @@ export interface Identity {
   readonly attempts: AttemptLimiter;
   /** The database of the users, members, sessions and attempts. */
   readonly database: AccountDatabase;
-  /** Waits until no mail is being sent. */
+  /** Waits for the emails that are being sent. */
   close(): Promise<void>;
 }
 

@@ -1,5 +1,5 @@
 // The emails of the console, and the connection to the mail server. Links begin with `PUBLIC_URL` or, without this
-// setting, with the address that Scrip listens on. They do not use the `Host` header of a request, since an attacker
+// setting, with the address that Scrip listens on. Links never use the `Host` header of a request, because an attacker
 // can choose it.
 
 import { createTransport } from 'nodemailer';

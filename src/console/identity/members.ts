@@ -29,7 +29,7 @@ export interface PendingInvitation {
   readonly expiresAt: number;
 }
 
-/** `last-owner`: the change is refused, since the account would have no owner left. */
+/** `last-owner`: the change is refused, because the account would have no owner left. */
 export type MemberChange = 'done' | 'not-found' | 'last-owner';
 
 export class Members {

@@ -1,6 +1,6 @@
 // Hashes passwords with argon2id and the parameters of the OWASP Password Storage Cheat Sheet. The stored PHC string
-// contains the parameters, so that older hashes remain valid after the parameters change. Only a few hashes are
-// computed at a time, since each takes 19 MiB of memory and one thread of the Node.js thread pool.
+// contains the parameters, so that older hashes remain valid after the parameters change. At most two hashes are
+// computed at a time, because each takes 19 MiB of memory and one thread of the Node.js thread pool.
 
 import { argon2, randomBytes, timingSafeEqual } from 'node:crypto';
 import { promisify } from 'node:util';
@@ -54,7 +54,7 @@ export class PasswordHasher {
   async #compute(password: string, nonce: Buffer, parameters: typeof PARAMETERS, tagLength: number): Promise<Buffer> {
     await this.#acquire();
     try {
-      // Normalize the password, since devices encode letters such as é in different ways.
+      // Normalize the password, because devices encode letters such as é in different ways.
       const message = Buffer.from(password.normalize('NFKC'));
       return await promisify(argon2)('argon2id', { ...parameters, message, nonce, tagLength });
     } finally {

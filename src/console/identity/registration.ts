@@ -4,9 +4,9 @@
 //   with a mail server      form ──▶ pending ── mailed link and password ──▶ user, member
 //                                       └── 24 hours ──▶ expired
 //
-// A pending registration reserves nothing, and the form can be sent again. Confirmation requires the link and the
-// password. If the link were enough, an attacker could sign up with a victim's address, and the victim would confirm a
-// password that the attacker knows.
+// A pending registration reserves neither the address nor the account, so the form can be sent again. Confirmation
+// requires the link and the password. If the link were enough, an attacker could sign up with a victim's address, and
+// the victim would confirm a password that the attacker knows.
 
 import { randomUUID } from 'node:crypto';
 import type { Role, SignUpPolicy } from '../../accounts/membership.ts';
@@ -106,7 +106,7 @@ export class Registrations {
     return (await this.#pendingOf(token))?.email ?? null;
   }
 
-  /** Uses up the link unless the password is wrong. @returns null if the password is wrong */
+  /** Creates the user and invalidates the link. @returns null if the password is wrong; the link then stays valid */
   async confirm(token: string, password: string): Promise<Registration | null> {
     const { database, passwords } = this.#options;
     const pending = await this.#pendingOf(token);
@@ -122,7 +122,7 @@ export class Registrations {
     });
   }
 
-  /** Call this in a transaction. A refused registration does not use up its invitation. */
+  /** Call this in a transaction. If the registration is refused, its invitation stays valid. */
   async #create(queries: AccountQueries, { email, passwordHash }: NewUser, entry: Entry): Promise<Registration> {
     if ((await userByEmail(queries, email)) !== undefined) return { result: 'address-taken' };
     const membership = await this.#admit(queries, entry);
@@ -146,7 +146,7 @@ export class Registrations {
       return offer.kind === 'new-account'
         ? { account: await createAccount(queries, accountName, now), role: 'owner' }
         : null;
-    // Another person may have claimed the account after this person opened the form.
+    // Another person might have claimed the account after this person opened the form.
     if (offer.kind !== 'first-account' || offer.account !== claimed) return null;
     await renameAccount(queries, claimed, accountName);
     return { account: claimed, role: 'owner' };

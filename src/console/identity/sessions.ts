@@ -1,6 +1,6 @@
 // Sessions of signed-in users. The cookie contains a token; the database stores only the SHA-256 of the token. A
 // session ends 12 hours after its last use, but at most 7 days after it began. Signing out, changing the password or
-// removing the user ends it at once.
+// removing the user ends the session immediately.
 
 import { DAY_MS, HOUR_MS } from '../../ledger/instant.ts';
 import type { AccountDatabase } from '../../store/account-database.ts';
@@ -17,7 +17,7 @@ export interface ListedSession {
   readonly id: string;
   readonly browser: string;
   readonly createdAt: number;
-  /** Lags by up to five minutes. */
+  /** Can lag behind the last use by up to five minutes. */
   readonly usedAt: number;
   readonly isCurrent: boolean;
 }
@@ -75,7 +75,7 @@ export class Sessions {
     return token;
   }
 
-  /** Reads the membership on every call, so that a removal or a new role takes effect at once. */
+  /** Reads the membership on every call, so that a removal or a new role takes effect immediately. */
   async viewer(token: string): Promise<Viewer | null> {
     const { queries } = this.#database;
     const tokenSha256 = sha256Of(token);
@@ -121,7 +121,7 @@ export class Sessions {
   /**
    * Ends one session or all sessions of the user, but never the viewer's own session.
    *
-   * @param id the `id` of a listed session; null to end all sessions
+   * @param id the `id` of a listed session; null to end all other sessions
    * @param token the token of the viewer's own session
    */
   async endOther(userId: string, id: string | null, token: string): Promise<void> {

@@ -43,7 +43,7 @@ export function apiKeysPage(view: ApiKeysView, context: PageContext): string {
 !${view.keys.length === 0 ? '<section class="card empty"><h2>No API keys yet</h2><p>Create one to start using the API.</p></section>' : html`!${keyList(view)}!${keyLog(view)}`}
 <section class="card">
 <h2>Rotating a key</h2>
-<p>Create a new key and switch your backend to it; both keys work in the meantime. Once <em>Last used</em> shows that the old key is no longer in use, revoke it.</p>
+<p>Create a new key and switch your backend to it; both keys work in the meantime. When <em>Last used</em> shows that the old key is no longer in use, revoke it.</p>
 </section>`;
   return page({ title: 'API keys', ...context, current: 'api-keys', body });
 }

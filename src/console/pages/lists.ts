@@ -98,7 +98,7 @@ export interface Table {
   readonly isTall?: boolean;
 }
 
-/** On narrow screens, CSS stacks the cells of a row. The ARIA roles tell screen readers that they form a table. */
+/** On narrow screens, CSS stacks the cells of a row. The ARIA roles tell screen readers that the cells form a table. */
 export function table({ label, columns, rows, classes = '', isTall = false }: Table): string {
   const headings = columns.map(
     ([heading, cells]) =>

@@ -126,7 +126,7 @@ function recentTable(recent: OverviewView['recent']): string {
   return table({ label: 'Recent activity', classes: 'recent', columns, rows });
 }
 
-/** For an API key, omits the key's first characters, so that the label fits on one line. */
+/** For an API key, shows only its name, so that the label fits on one line. */
 function shortActorLabel({ by }: Activity): string {
   return by.kind === 'api-key' ? html`${by.name}` : actorLabel(by);
 }

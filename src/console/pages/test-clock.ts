@@ -17,7 +17,7 @@ const MAIN = '<main id="content" tabindex="-1">';
 export function withTestClock(page: string, now: Instant | null, url: string): string {
   if (now === null) return page;
   const isSignedIn = page.includes('<body class="signed-in">');
-  // A function returns the replacement, since `$` has a special meaning in a replacement string.
+  // The replacement is a function, because `$` has a special meaning in a replacement string.
   return page.replace(MAIN, () => MAIN + banner(now, isSignedIn ? url : null));
 }
 

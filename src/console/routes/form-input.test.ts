@@ -1,4 +1,4 @@
-// The input that form fields accept, and the error messages for other input.
+// Tests which input form fields accept, and the error messages for all other input.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

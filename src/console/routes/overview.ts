@@ -31,8 +31,8 @@ export function overviewRoutes(on: On, context: ConsoleContext): void {
 }
 
 /**
- * Returns the length of a period in days. Every period ends with today; `12m` begins with the first day of the month 11
- * months ago.
+ * Returns the length of a period in days. Every period includes today. `12m` covers the current month and the 11 months
+ * before it.
  */
 function daysOf(period: Period, now: Instant): number {
   if (period !== '12m') return Number(period);

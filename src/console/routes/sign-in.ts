@@ -70,7 +70,7 @@ export async function attemptPassword<Result>(
   return result;
 }
 
-/** Ends the browser's previous session, since an attacker may have set its cookie (session fixation). */
+/** Ends the browser's previous session, because an attacker might have set its cookie (session fixation). */
 export async function signIn(context: ConsoleContext, request: FastifyRequest, reply: FastifyReply, userId: string) {
   const { sessions } = await context.identity();
   const before = context.sessionTokenOf(request);

@@ -1,7 +1,7 @@
 // Routes that create a user, by sign-up or by invitation.
 //
 // With a mail server, the response does not reveal whether the address belongs to a user. Without a mail server, the
-// response reveals it, since a new user is signed in immediately.
+// response does reveal this, because a new user is signed in immediately.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { FastifyReply, FastifyRequest } from 'fastify';
@@ -24,7 +24,10 @@ import type { On } from '../permissions.ts';
 import { formField, pathField, redirectTo, sendPage } from '../request-reply.ts';
 import { attemptPassword, CREDENTIALS_CHARACTERS_MAX, sendHttpsRequired, sendInvalidLink, signIn } from './sign-in.ts';
 
-/** The minimum response time with a mail server. Registrations take less, so the time does not reveal the result. */
+/**
+ * The minimum response time with a mail server. Registrations take less time, so the response time does not reveal the
+ * result.
+ */
 const REGISTRATION_MS_MIN = 300;
 
 const ADDRESS_TAKEN = 'This address already has an account. Sign in, or use another address.';
@@ -113,7 +116,7 @@ export function confirmEmailRoutes(on: On, context: ConsoleContext): void {
 }
 
 /**
- * Sends a page to a signed-in user, who cannot use an invitation.
+ * If the viewer is signed in, sends a page that explains why the viewer cannot use the invitation.
  *
  * @returns false if the viewer is not signed in
  */

@@ -12,7 +12,7 @@ import { type FieldReading, readDays, readInstant } from './form-input.ts';
 
 const NOTICES = { moved: 'Test clock moved.' } as const;
 
-/** After the form is sent, the browser may return only to console pages and to the API reference. */
+/** After the form is sent, the browser returns only to a page of the console or to the API reference. */
 const BACK = /^\/(?:console|docs)(?:[/?][!-~]*)?$/;
 
 const NOT_FORWARD = 'The test clock can move only forward, and not beyond the year 9999.';
@@ -37,7 +37,7 @@ export function testClockRoutes(on: On, context: ConsoleContext): void {
   });
 }
 
-/** Returns the time of the test clock when the form was loaded. The entered days are added to this time. */
+/** Returns the time that the test clock had when the form was loaded. The entered days are added to this time. */
 function fromOf(request: FastifyRequest, now: Instant): Instant {
   const from = Number(formField(request, 'from') || now);
   return isInstant(from) ? from : now;

@@ -1,21 +1,21 @@
-// Decides which URLs and IP addresses webhooks may be sent to. URLs come from customers. Without this check, a customer
-// could reach services inside the operator's network. A host name may resolve to another address at any time, so
-// request.ts checks the host's addresses for each new connection.
+// Decides to which URLs and IP addresses Scrip is allowed to send webhooks. URLs come from customers. Without this
+// check, a customer could reach services inside the operator's network. The addresses of a host name can change at any
+// time, so request.ts checks them for each new connection.
 
 import ipaddr from 'ipaddr.js';
 
 export interface AddressRules {
   /** Whether private and loopback addresses are allowed. */
   readonly allowPrivate: boolean;
-  /** Whether loopback addresses are allowed, which need no TLS. */
+  /** Whether loopback addresses are allowed. Connections to them need no TLS. */
   readonly allowLoopback: boolean;
 }
 
 export const URL_CHARACTERS_MAX = 2_048;
 const LOOPBACK_NAME = /^(?:.+\.)?localhost\.?$/i;
 /**
- * Special ranges other than these and loopback are never allowed. For example, cloud providers serve credentials at
- * link-local addresses.
+ * Scrip never sends webhooks to other special ranges, except loopback. For example, cloud providers serve credentials
+ * at link-local addresses.
  */
 const PRIVATE_RANGES = new Set(['private', 'uniqueLocal', 'carrierGradeNat']);
 
@@ -44,7 +44,7 @@ export function addressProblem(address: string, protocol: string, rules: Address
   if (range === 'loopback' && allowsLoopback(rules)) return null;
   if (protocol !== 'https:') return 'Scrip sends webhooks without TLS only to loopback addresses.';
   if (range === 'unicast' || (rules.allowPrivate && PRIVATE_RANGES.has(range))) return null;
-  // The sentence omits the address, which could reveal how a name resolves in the operator's network.
+  // The sentence omits the address, because it could reveal how a name resolves in the operator's network.
   return 'The IP address of the endpoint is not public.';
 }
 

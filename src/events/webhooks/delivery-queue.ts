@@ -2,8 +2,9 @@
 // so only the first event of each end user, called the head, can be sent.
 //
 //   logged:  waiting → sending → done
-//                         ↓ failed: it waits for a retry; it and the later events of the end user are stored in
-//                           webhook_pending, as soon as the position is about to pass them
+//                         ↓ failed: the event waits for a retry. The position in the event log moves past this event,
+//                           and past later events of the end user, only when they are done or stored in
+//                           webhook_pending
 //   stored:  waiting → sending → done: the row is deleted
 
 import assert from 'node:assert/strict';
@@ -31,7 +32,10 @@ export interface QueuedEvent {
 }
 
 interface LogEntry {
-  /** Null at the end of each page of the event log: the last events of a page may have types that are not sent. */
+  /**
+   * Null for the entry at the end of each page of the event log. The position after a page can be later than the
+   * position after its last event, because a page skips events of types that the endpoint does not receive.
+   */
   readonly event: QueuedEvent | null;
   readonly position: EventPosition;
 }
@@ -41,7 +45,7 @@ export class DeliveryQueue {
   #position: EventPosition;
   readonly #log: LogEntry[] = [];
   readonly #users = new Map<string, QueuedEvent[]>();
-  /** The end users whose first event may be due, in the order in which the events will be sent. */
+  /** The end users whose first event might be due, in the order in which Scrip will send these events. */
   readonly #ready = new Set<string>();
   /** The end users whose first event waits for a retry. */
   readonly #later = new Set<string>();
@@ -163,7 +167,7 @@ export class DeliveryQueue {
   /**
    * Records that events were stored in webhook_pending, at consecutive places from `firstPlace` on.
    *
-   * @returns the places of events that became done before this call; the caller must delete their rows
+   * @returns the places of events that were finished in the meantime; the caller must delete their rows
    */
   stored(events: readonly QueuedEvent[], firstPlace: number): number[] {
     const finished: number[] = [];

@@ -1,5 +1,5 @@
 // Reads and writes the database for the webhook senders of this process. Each second, one transaction stores the
-// changes of all senders, since each transaction on SQLite blocks the main thread.
+// changes of all senders, because each transaction on SQLite blocks the main thread.
 
 import { setImmediate } from 'node:timers/promises';
 import type { Instant } from '../../ledger/instant.ts';
@@ -36,7 +36,7 @@ export interface EndpointChanges {
   readonly deliveries: readonly Delivery[];
   /** Whether to make all pending events due now. */
   readonly isDue: boolean;
-  /** Why to pause the endpoint, as a sentence; null if the endpoint is not to be paused. */
+  /** Why the endpoint must be paused, as a sentence; null if it must not be paused. */
   readonly pausedBecause: string | null;
   /** Whether to end the lease. */
   readonly isReleased: boolean;
@@ -44,7 +44,7 @@ export interface EndpointChanges {
 
 /**
  * For each endpoint, the place in `webhook_pending` of the first event of `passed`; 0 if `passed` is empty; null if
- * nothing was stored, since the endpoint is no longer leased to this process.
+ * nothing was stored, because the endpoint is no longer leased to this process.
  */
 export type StoredChanges = ReadonlyMap<number, number | null>;
 
@@ -131,7 +131,7 @@ export class DeliveryStore {
 
   /**
    * Stores the records of deliveries for which `store` had no room. If a crash loses some of these records, no event is
-   * lost: the records are only shown to users.
+   * lost: the records only let users see the deliveries.
    */
   async storeDeliveries(changes: readonly EndpointChanges[], stored: StoredChanges): Promise<void> {
     let room = DELIVERIES_PER_TRANSACTION;
@@ -151,7 +151,7 @@ export class DeliveryStore {
    * Deletes up to `DELETED_MAX` deliveries: those older than the retention time, and the oldest if the endpoint has
    * more than `DELIVERIES_PER_ENDPOINT_MAX`.
    *
-   * @returns whether there may be more to delete
+   * @returns whether there might be more deliveries to delete
    */
   async deleteDeliveries(endpointId: number, now: Instant): Promise<boolean> {
     const { queries } = this.#database;

@@ -52,7 +52,7 @@ export const CONCURRENT_MAX = 10;
 const DOWN_FAILURES = 5;
 /** Maximum number of attempts that are not stored yet, including attempts in flight. */
 const UNSTORED_MAX = 2_000;
-/** How long requests in flight may continue after `drain`. */
+/** How long requests in flight can continue after `drain`. */
 const DRAIN_MS = 2_000;
 const GONE = 410;
 
@@ -81,7 +81,7 @@ export class EndpointSender {
   /**
    * @param queue the pending events
    * @param start the stored position, and the time of the latest successful delivery
-   * @param mayUse returns false if another process may have the lease
+   * @param mayUse returns false if another process might have the lease
    */
   constructor(
     endpoint: LeasedEndpoint,
@@ -115,13 +115,13 @@ export class EndpointSender {
     this.#pump();
   }
 
-  /** Reads new events. Call this when there may be new events. */
+  /** Reads new events. Call this when there might be new events. */
   nudge(): void {
     this.#mayHaveMore = true;
     void this.#read();
   }
 
-  /** Stops sending. Requests in flight may continue for `DRAIN_MS`. */
+  /** Stops sending. Requests that are still in flight after `DRAIN_MS` are aborted. */
   drain(): void {
     if (this.#isDraining) return;
     this.#isDraining = true;
@@ -142,7 +142,10 @@ export class EndpointSender {
     });
   }
 
-  /** The changes to store; null if there are none. Then call `stored`, or `abandon` if the changes were not stored. */
+  /**
+   * Returns the changes to store; null if there are none. After they have been stored, call `stored`. If they cannot be
+   * stored, call `abandon`.
+   */
   takeChanges(isReleased: boolean): EndpointChanges | null {
     const { position, events } = this.#queue.passed();
     const pausedBecause = this.isIdle ? this.#pausedBecause : null;
@@ -185,7 +188,7 @@ export class EndpointSender {
     return !this.#isDraining && this.#pausedBecause === null;
   }
 
-  /** The maximum number of events that may be read from the event log now. */
+  /** The maximum number of events that can be read from the event log now. */
   get #room(): number {
     if (this.#queue.storedSize >= PENDING_MAX) return 0;
     return Math.min(BUFFERED_MAX - this.#queue.loggedSize, READ_MAX);

@@ -24,7 +24,7 @@ export interface Endpoint {
   readonly createdAt: Instant;
   readonly createdBy: Actor;
   readonly paused: { readonly at: Instant; readonly because: string } | null;
-  /** Webhooks are signed with both secrets until this instant; null if only the current secret is in use. */
+  /** Until this instant, webhooks are signed with the previous secret as well; null if only the current one is used. */
   readonly previousSecretUntil: Instant | null;
 }
 
@@ -58,7 +58,7 @@ const ID_MAX = 2 ** 31 - 1;
 export const RESENT_MAX = 10_000;
 /** On SQLite, a transaction with this many events blocks the main thread for a few milliseconds. */
 const RESENT_PER_TRANSACTION = 100;
-/** How long webhooks are signed with both secrets after a rotation. */
+/** How long webhooks are also signed with the previous secret after a rotation. */
 const PREVIOUS_SECRET_MS = 24 * HOUR_MS;
 const TEST_TYPE = 'webhook.test';
 const PAUSED_BY_USER = 'The endpoint was paused by a user.';
@@ -121,7 +121,7 @@ export class Endpoints {
     return { endpoint: endpointOf(row, this.#now()), secret };
   }
 
-  /** Lists the endpoints of one account or, if `account` is null, of all accounts, in the order of their creation. */
+  /** Sorted by creation time. @param account null to list the endpoints of all accounts */
   async list(account: number | null): Promise<readonly ListedEndpoint[]> {
     const rows = await this.#database.queries
       .selectFrom('webhook_endpoints')
@@ -196,7 +196,7 @@ export class Endpoints {
     });
   }
 
-  /** Ends a pause. All pending events are due now, and their retry schedule starts from the beginning. */
+  /** Ends a pause. All pending events become due now, and their retry schedule starts from the beginning. */
   resume(account: number | null, id: number): Promise<boolean> {
     return this.#change(account, id, async (queries) => {
       await updateOf(queries, id).set({ paused_at: null, paused_because: null }).execute();
@@ -252,7 +252,11 @@ export class Endpoints {
     return row === undefined ? null : deliveryOf(row);
   }
 
-  /** Queues an event for another delivery. @returns false if the event is neither pending nor among the deliveries */
+  /**
+   * Queues an event for another delivery.
+   *
+   * @returns false if the event is neither pending nor in the stored deliveries
+   */
   resend(account: number | null, id: number, eventId: string): Promise<boolean> {
     return this.#change(account, id, async (queries) => {
       const pending = await queries
@@ -282,7 +286,7 @@ export class Endpoints {
    * the endpoint receives.
    *
    * @returns the number of queued events; 0 if there is no such endpoint
-   * @throws InvalidEndpoint (rejects) if there are more than `RESENT_MAX`
+   * @throws InvalidEndpoint (rejects) if there are more than `RESENT_MAX` events
    */
   async resendRange(account: number | null, id: number, from: Instant, to: Instant): Promise<number> {
     const endpoint = await this.find(account, id);
@@ -316,7 +320,7 @@ export class Endpoints {
   }
 }
 
-/** Parses the ID of an endpoint; null if the text cannot be such an ID. */
+/** Parses the ID of an endpoint; null if the text is not a valid ID. */
 export function endpointIdIn(text: string): number | null {
   const id = /^[1-9]\d{0,9}$/.test(text) ? Number(text) : 0;
   return id >= 1 && id <= ID_MAX ? id : null;

@@ -11,7 +11,7 @@ import { typesOf } from './endpoints.ts';
 export interface LeaseTerms {
   readonly leaseMs: number;
   readonly renewMs: number;
-  /** A sender stops this long after its lease was last renewed, by this process's clock. */
+  /** A sender stops this long after its lease was last renewed, measured by this process's clock. */
   readonly safeMs: number;
 }
 

@@ -1,4 +1,4 @@
-// The rows of `webhook_pending`: events that wait for a delivery, with the complete body of the request.
+// The rows of `webhook_pending`: events that wait to be delivered, with the complete body of the request.
 
 import type { Instant } from '../../ledger/instant.ts';
 import type { AccountQueries } from '../../store/account-database.ts';
@@ -9,7 +9,7 @@ export interface NewPending {
   /** Empty for events that do not belong to an end user. */
   readonly endUserId: string;
   readonly body: string;
-  /** This field and the next two may be absent if there was no attempt to deliver the event yet. */
+  /** Omit this field and the next two if there was no attempt to deliver the event yet. */
   readonly attempts?: number;
   readonly firstAttemptAt?: Instant | null;
   readonly nextAttemptAt?: Instant;

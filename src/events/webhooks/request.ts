@@ -104,7 +104,7 @@ export class WebhookRequests {
     if (ipaddr.isValid(host)) this.#check([host], url.protocol);
     const post = () => this.#post(url, request, signal);
     return post().catch((error) => {
-      // The server closed an idle connection just when it was reused, so the request is sent once more.
+      // The server closed an idle connection just when it was reused, so the request is sent again.
       if (error instanceof ClosedBeforeUse && !signal.aborted) return post();
       throw error;
     });
@@ -143,7 +143,7 @@ export class WebhookRequests {
     });
   }
 
-  /** Resolves a host name. All its addresses must be allowed, since the connection may use any of them. */
+  /** Resolves a host name. All its addresses must be allowed, because the connection can use any of them. */
   #lookupFor(protocol: string): LookupFunction {
     return (hostname, options, callback) => {
       this.#resolve(hostname)
@@ -210,7 +210,7 @@ function statusError(status: number): string {
   return `The endpoint responded with status ${status}.`;
 }
 
-/** Except for `RefusedAddress`, uses only the code of an error, because the message may contain the URL. */
+/** Except for `RefusedAddress`, uses only the code of an error, because the message can contain the URL. */
 function errorSentence(error: unknown): string {
   if (error instanceof RefusedAddress) return error.message;
   const code = (error as NodeJS.ErrnoException).code ?? 'no HTTP response';

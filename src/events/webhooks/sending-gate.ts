@@ -1,6 +1,6 @@
-// Limits how many webhooks this process sends at once. If the process is short of CPU time, the gate also limits how
-// many it sends per second, so that webhooks do not delay requests. Senders enter in the order in which they call
-// `enter`.
+// Limits how many webhooks this process sends at the same time. If the process is short of CPU time, the gate also
+// limits how many it sends per second, so that webhooks do not delay requests. Senders enter in the order in which they
+// call `enter`.
 
 import { LOAD } from '../../batching/load.ts';
 
@@ -12,7 +12,7 @@ export class SendingGate {
   #inside = 0;
   readonly #waiting: (() => void)[] = [];
   #isBusy = false;
-  /** While the process is busy, this many more senders may enter in the current tenth of a second. */
+  /** While the process is busy, this many more senders can enter in the current tenth of a second. */
   #left = 0;
   #steps = 0;
   #timer: NodeJS.Timeout | undefined;

@@ -1,4 +1,4 @@
-// Delivers events to webhook endpoints. Once a second, a round reads the endpoints, creates a sender for each endpoint
+// Delivers events to webhook endpoints. Every second, a round reads the endpoints, creates a sender for each endpoint
 // that is leased to this process, and stores the results of the senders.
 
 import { randomUUID } from 'node:crypto';
@@ -252,7 +252,7 @@ export class WebhookJob {
     }
   }
 
-  /** @returns null if the previous secret cannot be decrypted, which may be why the user rotated it */
+  /** @returns null if the previous secret cannot be decrypted; perhaps a user rotated it for that reason */
   #previous({ sealedSecret, expiresAt }: NonNullable<EndpointRow['previous']>): LeasedEndpoint['previousSecret'] {
     try {
       return { secret: this.#options.secrets.open(sealedSecret), expiresAt };
@@ -262,7 +262,7 @@ export class WebhookJob {
     }
   }
 
-  /** Returns false if another process may have the lease of the endpoint. */
+  /** Returns false if another process might have the lease of the endpoint. */
   #isLeased(id: number): boolean {
     const { leases } = this.#options;
     const leasedAt = this.#leasedAt.get(id) ?? Number.NEGATIVE_INFINITY;

@@ -1,4 +1,4 @@
-// The concurrency limit of an account depends on the throughput of the store.
+// Tests that the concurrency limit of an account depends on the throughput of the store.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -21,11 +21,11 @@ const THROUGHPUTS: readonly (readonly [what: string, perMs: number | null, alone
 ];
 
 for (const [what, perMs, alone] of THROUGHPUTS) {
-  test(`on a store ${what}, a single account may have ${alone} requests in flight`, () => {
+  test(`on a store ${what}, a single account can have ${alone} requests in flight`, () => {
     const inFlight = new FairShare(SERVER_LIMITS.inFlightMax);
     assert.equal(beginAll(inFlight, 1, perMs), alone);
     inFlight.release(1, 1);
-    assert(mayBegin(inFlight, 1, perMs), 'after a request ends, another one may begin');
-    assert(beginAll(inFlight, 2, perMs) >= 1, 'another account may begin a request');
+    assert(mayBegin(inFlight, 1, perMs), 'after a request ends, another one can begin');
+    assert(beginAll(inFlight, 2, perMs) >= 1, 'another account can begin a request');
   });
 }

@@ -15,10 +15,10 @@ import { connectionOf } from './connections.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** The caller. Set before any handler of the API runs. */
+    /** Set before any API handler runs. */
     caller: Caller;
     /**
-     * Whether the request counts as in flight until its response is sent. False for a streamed list, which counts until
+     * Whether the request is in flight until its response is sent. False for a streamed list, which is in flight until
      * its stream is closed.
      */
     isInFlight: boolean;
@@ -84,8 +84,8 @@ function isWithinRate(limit: RateLimit, key: number, reply: FastifyReply): boole
 }
 
 /**
- * Whether an account may have one more request in flight. Two limits apply: the fair share of the account, and the
- * number of commands that the store completes in half a second, or one batch if that is more.
+ * Whether an account can start one more request. Two limits apply to the account's requests in flight: its fair share,
+ * and the number of commands that the store completes in half a second. The second limit is at least one batch.
  *
  * @param perMs commands that the store completes per millisecond; null if unknown
  */

@@ -4,8 +4,8 @@
 // Requests on a connection are processed one at a time. A pipelined read therefore sees the write before it, a write
 // does not overtake the read before it (RFC 9112, section 9.3.2), and one socket cannot start thousands of handlers:
 //
-//   arrives ──▶ begun ──▶ answered ──▶ the next one begins, in the next turn of the event loop
-//      └── the previous request is not answered yet: pipelined; the socket is not read until all requests have begun
+//   arrives ──▶ processed ──▶ answered ──▶ the next request is processed, in the next turn of the event loop
+//      └── the previous request is not answered yet: queued; the socket is not read until the queue is empty
 
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
@@ -125,8 +125,8 @@ const CONNECTION = Symbol('connection');
 export class Connection implements LatestKey, Requester, PausableConnection {
   readonly socket: Socket;
   /**
-   * True for a connection beyond `MAX_CONNECTIONS`. Its first request is refused unless the path is one of
-   * `OPERATOR_PATHS`. The connection is then closed.
+   * True for a connection beyond `MAX_CONNECTIONS`. Scrip refuses its first request, except a request for one of the
+   * `OPERATOR_PATHS`, and then closes the connection.
    */
   isSurplus = false;
   authorization = '';
@@ -134,13 +134,13 @@ export class Connection implements LatestKey, Requester, PausableConnection {
   account = 0;
   begun: ServerResponse | null = null;
   isPaused = false;
-  /** Pipelined requests that have not begun, in the order in which they arrived. */
+  /** The queue of pipelined requests, in the order in which they arrived. */
   readonly pipelined: ArrivedRequest[] = [];
   answerMalformed: (() => void) | null = null;
-  /** Whether the latest response closes the connection: later requests are not processed (RFC 9112, section 9.6). */
+  /** Whether the latest response closes the connection. If so, later requests are ignored (RFC 9112, section 9.6). */
   isClosing = false;
   sentBytes = 0;
-  /** The time at which the client stopped accepting bytes; null if no bytes are waiting. */
+  /** The time at which the client stopped accepting bytes; null if there are no bytes to send. */
   unreadSinceMs: number | null = null;
 
   constructor(socket: Socket) {

@@ -1,4 +1,4 @@
-// How many pages are read in one turn of the event loop, and in which order.
+// Tests how many pages the queue reads in one turn of the event loop, and in which order.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

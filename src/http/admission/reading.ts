@@ -7,7 +7,10 @@ import type { Socket } from 'node:net';
 import { FairQueue } from '../../batching/fair-queue.ts';
 import { PIPELINED_MAX, PIPELINED_READ_MAX } from '../limits.ts';
 
-/** Four connections can send this many requests in one turn of the event loop. Processing them takes about 10 ms. */
+/**
+ * If this many requests are pipelined in one turn of the event loop, Scrip pauses all connections. Four connections can
+ * send this many requests in one turn. Processing the requests takes about 10 ms.
+ */
 const TURN_PIPELINED_MAX = 1_024;
 
 export interface PausableConnection {
@@ -19,7 +22,7 @@ export interface PausableConnection {
 
 export class Reading {
   readonly #open: ReadonlySet<PausableConnection>;
-  /** Paused connections whose pipelined requests have all begun. */
+  /** Connections that were paused because they sent pipelined requests, and that have no queued requests left. */
   readonly #emptied = new FairQueue<PausableConnection>();
   readonly #held = new FairQueue<PausableConnection>();
   #pipelined = 0;
@@ -44,7 +47,7 @@ export class Reading {
     if (this.#pipelinedInTurn === TURN_PIPELINED_MAX) for (const other of this.#open) this.#hold(other);
   }
 
-  /** @param requests how many pipelined requests of the connection have begun or were dropped */
+  /** @param requests how many requests were removed from the queue of the connection */
   unpipeline(connection: PausableConnection, requests: number): void {
     this.#pipelined -= requests;
     if (connection.pipelined.length === 0 && connection.isPaused) this.#emptied.push(connection.account, connection);

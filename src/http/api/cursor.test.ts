@@ -1,4 +1,4 @@
-// A cursor is valid for one end user only.
+// Tests that a cursor keeps its time range, and that cursors of other end users and other versions are refused.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

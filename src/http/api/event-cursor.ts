@@ -24,14 +24,14 @@ export function writeEventCursor(position: EventPosition, account: number): stri
 export function readEventCursor(text: string, account: number): EventPosition {
   const bytes = Buffer.from(text, 'base64url');
   const position = bytes.toString('utf8', POSITION_AT);
-  // The text is compared with its re-encoding, since the decoder skips characters that are not base64url.
+  // The decoder skips characters that are not base64url, so the text is compared with its re-encoding.
   if (bytes.length <= POSITION_AT || writeEventCursor(position, account) !== text) throw invalidAfter();
   return position;
 }
 
 export function invalidAfter(): InvalidRequest {
   const message =
-    'is not a `next_cursor` that `/get-events` returned for this account; to read from the oldest event, leave it out';
+    'is not a `next_cursor` that `/get-events` returned for this account; to read from the oldest event, omit `after`';
   return invalidFields([{ path: '/after', message }]);
 }
 

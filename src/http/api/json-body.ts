@@ -1,5 +1,5 @@
 // Parses a JSON body, and refuses input that JSON.parse would change: numbers that lose digits, duplicate members, and
-// bytes that are not UTF-8. Almost every body passes a quick check; only other bodies are checked token by token.
+// bytes that are not UTF-8. Most bodies pass a quick check; only the others are checked token by token.
 
 import { isUtf8 } from 'node:buffer';
 import { type FieldError, InvalidRequest, invalidFields, PROBLEMS, pointerTo } from '../problems.ts';

@@ -24,7 +24,7 @@ export interface SourcePage<Entry extends Transaction> extends LoadedEndUser {
 
 export interface ListSource<Entry extends Transaction> {
   readonly readMax: number;
-  /** If few transactions pass the filter, a page may be shorter than the limit even though more pages follow. */
+  /** If few transactions match the filters, a page can be shorter than the limit even though more pages follow. */
   read(page: PageRequest): Promise<SourcePage<Entry>>;
   /** Returns the transactions that are due by `now` but not stored yet, newest first. */
   due(state: EndUserState, now: Instant): Iterable<Entry>;

@@ -46,8 +46,8 @@ export function recordedSource(
 }
 
 /**
- * `kinds` is either the one requested kind, or the kinds of a plain list, which contains no lapses. Therefore, lapses
- * are never mixed with renewals or changes of plan, and their relative order does not matter.
+ * Lapses are never mixed with renewals or changes of plan, so their relative order does not matter: `kinds` is either
+ * one requested kind, or the kinds of a plain list, which contains no lapses.
  */
 function* dueEntries(state: EndUserState, now: Instant, kinds: readonly PostingKind[]): Generator<RecordedEntry> {
   const terms = new Map(state.cycles.map(({ id, type, plan }) => [id, { type, plan }]));

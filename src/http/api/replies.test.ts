@@ -1,4 +1,4 @@
-// The formatting of timestamps, compared with `toISOString`.
+// Tests that timestamps are formatted as `toISOString` formats them.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

@@ -1,7 +1,7 @@
 // Builds and sends responses. Timestamps are in UTC with milliseconds and end in `Z`, except `created_at` of a cycle
-// object, which has no suffix. Objects that are sent often are built without JSON.stringify: UUIDs and timestamps need
-// no escapes. Large documents are sent in pieces, which limits memory use, and distinguishes a client that reads slowly
-// from one that does not read at all.
+// object, which has no suffix. For speed, objects that are sent often are built without JSON.stringify: UUIDs and
+// timestamps need no escapes. Large documents are sent in pieces. This limits memory use, and shows whether a slow
+// client still reads.
 
 import { Readable } from 'node:stream';
 import type { FastifyReply } from 'fastify';

@@ -40,8 +40,8 @@ export function invalidNote(): InvalidRequest {
 const IDEMPOTENCY_KEY = /^[\x20-\x7e]+$/;
 
 /**
- * Node.js joins two `Idempotency-Key` headers with this separator. Scrip reads `headersDistinct`, which copies all
- * headers, only if the separator occurs.
+ * Node.js joins two `Idempotency-Key` headers with this separator. Reading `headersDistinct` copies all headers, so
+ * Scrip reads it only if the separator occurs.
  */
 const JOINED_BY = ', ';
 
@@ -65,7 +65,7 @@ function invalidKey(message: string): InvalidRequest {
   return invalidFields([{ path: 'Idempotency-Key', message }]);
 }
 
-/** If the client disconnects before the command has begun, the command is canceled. */
+/** Cancels the command if the client disconnects before Scrip begins to process the command. */
 export function submit<Asked extends WriteCommand>(
   commit: GroupCommit,
   request: FastifyRequest,
@@ -85,7 +85,7 @@ export function submit<Asked extends WriteCommand>(
   commit.submit(command, answer, connectionOf(request.raw.socket));
 }
 
-/** For `Internal`, logs the request id that the response contains. service.ts logs the reason for a fault once. */
+/** For `Internal`, logs the request id that the response contains. service.ts logs the reason for the fault. */
 function sendFault(reply: FastifyReply, code: FaultCode): void {
   if (code === 'Internal') reply.log.error({ fault: code, request_id: reply.request.id }, 'a write failed');
   sendProblem(reply, code);

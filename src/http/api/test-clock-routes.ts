@@ -43,7 +43,9 @@ export function testClockRoutes(app: FastifyInstance, options: TestClockRoutesOp
   );
 }
 
-/** Rounds the instant up to a millisecond, so that the clock reaches the instant. */
+/**
+ * Rounds the instant up to the next millisecond. If it were rounded down, the clock would stop just before the instant.
+ */
 const readInstant: preValidationHookHandler = (request, _reply, done) => {
   const { body } = request;
   if (typeof body === 'object' && body !== null && !Array.isArray(body))

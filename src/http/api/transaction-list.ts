@@ -55,8 +55,8 @@ async function listOf<Entry extends Transaction>(
 }
 
 /**
- * Also reads the last transaction of the previous page and the first transaction of the next page. If the last
- * transaction of the previous page is missing, the cursor belongs to another list.
+ * Also reads the last transaction of the previous page, to check that the cursor belongs to this list. Also reads the
+ * first transaction of the next page, to find out whether there is a next page.
  */
 async function pageOf<Entry extends Transaction>(
   source: ListSource<Entry>,
@@ -119,8 +119,8 @@ async function* documentOf<Entry extends Transaction>(
 }
 
 /**
- * Transactions that are due but not stored yet come first. They are newer than all stored transactions, since every
- * write first stores everything that is due.
+ * Transactions that are due but not stored yet come first. They are newer than all stored transactions, because every
+ * write first stores all due transactions.
  *
  * @param wanted the minimum number of transactions to yield, if there are that many
  */

@@ -1,4 +1,4 @@
-// How the authenticator looks up API keys, and stores their uses in the background.
+// Tests that requests share lookups of API keys, and that the uses of API keys are stored in the background.
 
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
@@ -132,7 +132,7 @@ test('if the lookup of an API key fails, the requests that share the lookup fail
   assert.equal(store.lookUps, 2);
 });
 
-test('the API key that a connection uses is looked up again after half a second, and is refused once it is revoked', async (t) => {
+test('the API key that a connection uses is looked up again after half a second, and is refused if it was revoked', async (t) => {
   const { authenticator, store, pass } = setUp(t);
   const latest = { ...NO_KEY };
   const ask = async (index: number) => authenticator.authenticate(`Bearer ${SECRETS[index]}`, latest);

@@ -1,6 +1,6 @@
 // Authenticates requests by the header `Authorization: Bearer <API key>`. The result of a lookup is valid for half a
-// second, so a revoked key stops working within a second in every process. The use of a key is stored in the
-// background, at most once a minute.
+// second, so a revoked key stops working within a second in every process. In the background, Scrip stores when each
+// key was last used, at most once a minute.
 
 import { type ApiKey, hashOf, isWellFormed } from '../../accounts/api-key.ts';
 import { IntervalJob } from '../../batching/interval-job.ts';
@@ -67,8 +67,8 @@ export class Authenticator {
   }
 
   /**
-   * Returns the key of a request, without a promise if the key is cached; null if the key is missing, malformed,
-   * unknown or revoked. An attacker must not be able to tell these cases apart.
+   * Returns the key of a request, or a promise if the key is not cached. Returns null if the key is missing, malformed,
+   * unknown or revoked: an attacker must not be able to tell these cases apart.
    *
    * @param latest the latest key of the same connection; if the key of the request is cached, `latest` is updated
    * @throws StoreFault (rejects) if the lookup fails
@@ -86,7 +86,10 @@ export class Authenticator {
     return this.#noted(known);
   }
 
-  /** Requests with the same key share a lookup. After `FRESH_MS` without a result, a new lookup begins. */
+  /**
+   * Requests with the same key share a lookup. If it takes longer than `FRESH_MS`, the next request starts a new
+   * lookup.
+   */
   #lookUp(hash: string, nowMs: number): Promise<Caller | null> {
     const underWay = this.#lookUps.get(hash);
     if (underWay !== undefined && nowMs - underWay.startedMs < FRESH_MS) return underWay.caller;
@@ -125,7 +128,7 @@ export class Authenticator {
     try {
       await this.#apiKeys.recordUses(ids);
     } catch {
-      // Ignore the error: Scrip only displays the time of the last use.
+      // Ignore the error: the time of the last use is only for display.
       for (const id of ids) this.#notedAtMs.delete(id);
     }
   }

@@ -1,4 +1,4 @@
-// The metrics of credits by account, API key and kind, and the limit on the number of series.
+// Tests that credits are counted by account, API key and kind, and that the number of series is limited.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

@@ -1,6 +1,7 @@
 // Counts the credits that accepted requests granted and spent, by account, API key and kind of request. A request is
 // counted when its write is durable; replays, renewals and scheduled plans are not counted. Refunded credits count as
-// granted, since a counter never decreases. The counters start at 0, so they do not show balances.
+// granted, because a counter must never decrease. The counters start at 0 in each process, so they do not show
+// balances.
 
 import { Counter, type Registry } from 'prom-client';
 import type { Accepted, HoldResult, RefundResult, WriteCommand } from '../../ledger/command.ts';
@@ -12,7 +13,7 @@ import type { Accepted, HoldResult, RefundResult, WriteCommand } from '../../led
 export const COUNTED_CALLERS_MAX = 1_000;
 
 const OTHERS = 'other';
-/** Label for changes made in the console, instead of the id of an API key. */
+/** The value of the label `key` for changes made in the console. */
 const CONSOLE = 'console';
 const OF_KEY = /^key:(\d+)$/;
 

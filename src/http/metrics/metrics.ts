@@ -1,5 +1,5 @@
-// Registers all metrics except those of HTTP requests. Each scrape reads the current values of most metrics. Labels
-// never contain client input, and the number of series is bounded.
+// Registers all metrics except those of HTTP requests. Most metrics store no values: each scrape reads the current
+// values. Labels never contain client input, and the number of series is bounded.
 
 import { collectDefaultMetrics, Gauge, Histogram, type Registry } from 'prom-client';
 import type { FairShare } from '../../batching/fair-share.ts';
@@ -46,12 +46,12 @@ export function collectMetrics(registry: Registry, measured: Measured): void {
   metrics.gauge('scrip_requests_in_flight', 'Requests in flight, including lists being streamed', () => inFlight.total);
   metrics.gauge(
     'scrip_renewals_due',
-    'End users with a renewal or a lapse of a hold that was due at the last check, up to 1024',
+    'End users with due renewals or lapses of holds that the last check found; at most 1024',
     () => renewalJob.due,
   );
   metrics.gauge(
     'scrip_renewal_lag_seconds',
-    'Seconds since a check last found no due renewals or lapses of holds',
+    'Seconds since the last check that found no due renewals or lapses of holds',
     () => renewalJob.lateMs() / 1_000,
   );
   metrics.gauge('scrip_store_ready', '1 if the store accepts writes, else 0', () =>

@@ -1,5 +1,5 @@
 // The routes for operators and tools: health, readiness, metrics, the OpenAPI document and the descriptions of
-// problems. They need no API key. Only the metrics contain data about accounts and API keys, which they identify by
+// problems. These routes need no API key. Only the metrics contain data about accounts and API keys, identified by
 // number.
 
 import type { FastifyInstance } from 'fastify';

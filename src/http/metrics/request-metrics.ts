@@ -30,7 +30,7 @@ const NO_ROUTE = 'none';
  */
 const PENDING_MAX = 1_000;
 
-/** The server calls these methods from its own hooks, since separate hooks would cost more than the counting. */
+/** The server calls these methods from its own hooks, because separate hooks would take longer than the counting. */
 export class RequestMetrics {
   readonly #responses: Counter<'route' | 'status'>;
   readonly #seconds: Histogram<'route'>;
@@ -51,7 +51,7 @@ export class RequestMetrics {
     });
     this.#seconds = new Histogram({
       name: 'scrip_request_duration_seconds',
-      help: 'Time from request headers to response, by route',
+      help: 'Time from the arrival of the request headers to the response, by route',
       labelNames: ['route'],
       buckets: SECONDS_BOUNDS,
       registers,

@@ -71,7 +71,7 @@ export async function openSqliteStore(
   }
 }
 
-/** Returns true until a server has run on the ledger. A test clock of an unused ledger starts at the machine's time. */
+/** Whether no server has used the ledger yet. The test clock of such a ledger starts at the machine's time. */
 function isUnused(db: DatabaseSync): boolean {
   return Number(db.prepare('SELECT at FROM clock').get()?.at ?? 0) === 0;
 }

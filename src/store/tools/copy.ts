@@ -49,7 +49,7 @@ export async function copyLedger(
 
 /**
  * Whether an error has an external cause, such as a full disk. If a connection to the database is lost, the error is a
- * plain `Error` without a code. A failed assertion is a bug, so its stack must be printed.
+ * plain `Error` without a code. A failed assertion is a bug, so its stack trace must be printed.
  */
 function isFromOutside(error: unknown): error is Error {
   if (!(error instanceof Error) || error instanceof AssertionError || error instanceof StoreFault) return false;
@@ -128,8 +128,8 @@ async function stateOf(source: CopySource): Promise<string> {
 }
 
 /**
- * Returns the position for the copy's clock: that of the source's clock or of the latest copied transaction, whichever
- * is later. New transaction ids therefore sort after all copied ids.
+ * Returns the position for the copy's clock: the position of the source's clock, or that of the latest copied
+ * transaction if it is later. New transaction ids therefore sort after all copied ids.
  */
 function clockOf(kept: IdPosition, { latest }: CopyDigest): IdPosition {
   if (latest === null) return kept;
@@ -141,7 +141,7 @@ function clockOf(kept: IdPosition, { latest }: CopyDigest): IdPosition {
 function refuseDifferent(source: CopySource, from: CopyDigest, destination: CopySource, to: CopyDigest): void {
   if (from.sha256 === to.sha256) return;
   throw new CopyStopped(
-    `${destination.name} differs from ${source.name} (the copy has ${contents(to)}, the source has ${contents(from)}). Another program may have changed the copy. Delete ${destination.name}, and copy again.`,
+    `${destination.name} differs from ${source.name} (the copy has ${contents(to)}, the source has ${contents(from)}). Another program might have changed the copy. Delete ${destination.name}, and copy again.`,
   );
 }
 

@@ -10,7 +10,7 @@ import { StoreFault } from '../store-fault.ts';
 import type { ImportTarget, LedgerImport } from './ledger-import.ts';
 import type { ReportProgress } from './ledger-tools.ts';
 
-/** Importing a batch takes about 20 ms. Requests to a running server may have to wait for a batch. */
+/** Importing a batch takes about 20 ms. It can delay requests to a running server by this time. */
 const ROWS_PER_BATCH = 256;
 
 export interface ImportRow {

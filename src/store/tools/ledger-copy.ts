@@ -1,6 +1,6 @@
-// The ports for copying a whole ledger: the source reads the rows in a fixed order, and the destination loads them. No
-// server may run on either ledger during the copy. Balances and the event log are not copied. The destination computes
-// the balances from the postings.
+// The ports for copying a whole ledger: the source reads the rows in a fixed order, and the destination loads them.
+// During the copy, no server is allowed to use either ledger. Balances and the event log are not copied. The
+// destination computes the balances from the postings.
 
 import type { Finding } from '../../ledger/audit.ts';
 import type { EndUserKey } from '../../ledger/command.ts';
@@ -31,9 +31,10 @@ export interface RowCounts {
 }
 
 /**
- * The other copied tables, with their columns. The key columns come first. Each table comes after the tables that it
- * refers to. Sessions, mailed links and counted attempts are not copied: console users must sign in again on the copy.
- * The state of webhook deliveries is not copied, because it refers to events.
+ * The copied tables that are not about end users, with their columns. The key columns come first. Each table comes
+ * after the tables that it refers to. Sessions, emailed links and the counts of sign-in attempts are not copied:
+ * console users must sign in again on the copy. The state of webhook deliveries is not copied, because it refers to
+ * events.
  */
 export const COPIED_TABLES = {
   accounts: ['account', 'name', 'created_at', 'expiring_days'],
@@ -90,15 +91,15 @@ export interface TableRow {
   readonly values: readonly (string | number | null)[];
 }
 
-/** A batch has at most about this many rows. The rows of one end user may be in several batches. */
+/** A batch has at most about this many rows. The rows of one end user can be in several batches. */
 export const ROWS_PER_BATCH = 1_000;
 
 export interface CopySource {
   /** The file or the URL of the ledger, for messages. The URL contains no password. */
   readonly name: string;
   /**
-   * If true, the ledger has a test clock, and its copy must have one. If false, its copy must not have a test clock. If
-   * null, its copy may or may not have a test clock.
+   * Whether the ledger has a test clock. If true, its copy must have one; if false, its copy must not. If null, as for
+   * demo data, either is accepted.
    */
   readonly hasTestClock: boolean | null;
   /** The latest instant of the ledger's clock, and the last sequence number of a transaction id at this instant. */
@@ -127,7 +128,7 @@ export interface CopyDestination extends CopySource {
    * @throws CannotOpen if the destination is neither empty nor an unfinished copy of this source
    */
   begin(source: string): Promise<EndUserKey | null>;
-  /** Writes rows. All rows that are loaded before the next `commit` are in one transaction. */
+  /** Writes rows. All rows that are loaded between two calls of `commit` are in one transaction. */
   load(rows: readonly CopiedRow[]): Promise<void>;
   /** Commits the loaded rows, and updates the mark to `last`. No event will be derived from the loaded rows. */
   commit(last: EndUserKey): Promise<void>;

@@ -1,4 +1,4 @@
-// Tests the text format of digests: one digest per line and nothing else.
+// Tests the text format of digests, and the position up to which a digest covers transactions.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

@@ -1,8 +1,8 @@
 // A digest of a ledger is a hash over all postings up to a transaction, computed from the hash chains of all end users.
-// If an operator keeps a digest outside of the ledger, `scrip verify` detects later changes of these postings.
+// If an operator keeps a digest outside of the ledger, `scrip verify` detects later changes to these postings.
 //
-// A digest also covers renewals and lapses that are due but not stored yet. The ids and instants of renewals and lapses
-// do not depend on when they are stored.
+// A digest also covers renewals and lapses that are due but not stored yet. This is possible because the ids and
+// instants of renewals and lapses do not depend on when they are stored.
 
 import { createHash, type Hash } from 'node:crypto';
 import { applyAll } from '../../ledger/apply.ts';
@@ -28,7 +28,7 @@ export class LedgerDigester {
   readonly #ascending: readonly Cut[];
   #endUser: EndUserFold | null = null;
 
-  /** @param through one id for each digest, which covers the transactions up to this id */
+  /** @param through one id for each digest; the digest covers the transactions up to this id */
   constructor(through: readonly TransactionId[]) {
     this.#cuts = through.map((id) => new Cut(id));
     this.#ascending = this.#cuts.toSorted((a, b) => (a.through < b.through ? -1 : 1));
@@ -61,7 +61,8 @@ class Cut {
   }
 
   /**
-   * @param chain the hash chain over the first `count` postings of the end user, which the digest covers
+   * @param chain the hash chain over the first `count` postings of the end user; these are the postings that the digest
+   * covers
    * @param state the state after these postings
    */
   add(user: EndUserKey, chain: ChainHash, count: number, state: EndUserState): void {

@@ -1,5 +1,5 @@
-// An import grants credits to the end users in the rows of a file. The transaction that grants the credits of a
-// batch of rows also stores the progress of the import, so that no row is granted twice.
+// An import grants credits to the end users in the rows of a file. The transaction that grants the credits of a batch
+// of rows also stores the progress of the import, so that no row is imported twice.
 
 import type { Add, Command, Outcome } from '../../ledger/command.ts';
 import type { Instant } from '../../ledger/instant.ts';
@@ -15,7 +15,7 @@ export interface LedgerImport {
   /** The SHA-256 of the rows. A file with the same rows but another name counts as the same import. */
   readonly sha256: string;
   readonly rows: number;
-  /** The number of processed rows: granted, refused, or expired before they could be granted. */
+  /** The number of rows that have been processed, including refused and expired rows. */
   readonly done: number;
   readonly granted: number;
   readonly startedAt: Instant;
@@ -36,7 +36,8 @@ export interface ImportTarget {
    * Decides the outcomes of grants and advances the import, in one transaction.
    *
    * @param commands the grants, without expired rows
-   * @param rows the number of rows, including expired rows; they follow the rows that are already done
+   * @param rows the number of rows in the batch, including expired rows; the batch follows the rows that are already
+   * done
    * @throws StoreFault; CannotOpen if another process has advanced the import
    */
   grant(one: LedgerImport, commands: readonly Add[], rows: number): Promise<readonly Outcome[]>;
@@ -54,7 +55,7 @@ export interface ImportStep extends ImportPart {
   readonly granted: number;
 }
 
-/** Grants the credits of queued rows. Imports that run in other processes queue the rows. */
+/** Grants the credits of rows that `scrip import`, running in another process, has queued. */
 export interface ImportGranter {
   /**
    * @returns whether a batch was queued

@@ -30,7 +30,7 @@ export interface LedgerTools {
   /**
    * Computes all digests from one database snapshot.
    *
-   * @param through one id for each digest, which covers the transactions up to this id; null for one digest of all
+   * @param through one id for each digest; the digest covers the transactions up to this id. Null for one digest of all
    * postings
    */
   digest(through: readonly TransactionId[] | null): Promise<readonly PostingsDigest[]>;

@@ -55,7 +55,7 @@ export class NewFile implements Disposable {
     syncToDisk(dirname(this.file));
   }
 
-  /** May be called twice. */
+  /** Can be called twice. */
   [Symbol.dispose](): void {
     removeDatabase(this.partial);
     this.#letSignalsEnd();
@@ -67,7 +67,7 @@ export class NewFile implements Disposable {
   }
 }
 
-/** Removes a database, and the files that SQLite may have left next to it. */
+/** Removes a database, and any files that SQLite has left next to it. */
 export function removeDatabase(file: string): void {
   for (const suffix of ['', '-journal', '-wal', '-shm']) rmSync(`${file}${suffix}`, { force: true });
 }

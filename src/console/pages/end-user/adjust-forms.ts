@@ -102,9 +102,9 @@ function adjustForm(adjustment: Adjustment, { endUser, activeCycle, forms }: For
 }
 
 /**
- * Whether the form has the field that chooses when the new plan starts. A new form has it if a cycle is active. A
- * refused form has it if the sent form had it, or if the form was refused because a cycle is active. In all other
- * cases, the fields stay the same, so that the user can send the same form again after an unknown outcome.
+ * Whether the form has the field for the start of the new plan. A new form has this field if a cycle is active. A
+ * refused form keeps its fields, so that the user can send the same form again after an unknown outcome. The field is
+ * added only if the form was refused because a cycle is active.
  */
 function changesPlan(activeCycle: Cycle | null, state: FormState | null): boolean {
   return state === null ? activeCycle !== null : Boolean(state.values.on_active || state.errors.on_active);

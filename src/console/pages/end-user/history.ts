@@ -47,7 +47,7 @@ export function historySection(view: HistoryView): string {
   const path = endUserPath(endUser);
   const isFiltered = Object.values(filter).some((value) => value !== '');
   const none =
-    older === null ? 'No transactions yet.' : 'No matching transactions on this page. Older transactions may match.';
+    older === null ? 'No transactions yet.' : 'No matching transactions on this page. Older transactions might match.';
   return html`<section class="card" id="transactions">
 <h2>${isFirstPage ? 'Transactions' : 'Older transactions'}</h2>
 !${filterForm(path, view)}

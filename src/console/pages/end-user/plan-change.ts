@@ -71,7 +71,7 @@ function factsOf(view: PlanChangeView): readonly (readonly [name: string, truste
 
 function laterFacts({ balanceAtStart, expiring }: Preview): readonly (readonly [name: string, trusted: string])[] {
   const facts = [
-    ['Balance when the plan starts', html`${creditsText(balanceAtStart)}, if nothing changes before`] as const,
+    ['Balance when the plan starts', html`${creditsText(balanceAtStart)}, if nothing changes before then`] as const,
   ];
   if (expiring === 0) return facts;
   return [...facts, ['Expires unused', html`${creditsText(expiring)} of the current period, unless spent first`]];

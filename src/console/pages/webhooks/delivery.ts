@@ -33,7 +33,7 @@ export function deliveryPage(
 <dt>Duration</dt><dd>${numberText(durationMs)} ms</dd>
 <dt>Attempt</dt><dd>${numberText(attempt)}</dd>
 </dl>
-<form method="post" action="${deliveryPath(endpoint, id)}/resend"><button class="button secondary" type="submit">Send this event again</button></form>
+<form method="post" action="${deliveryPath(endpoint, id)}/resend"><button class="button secondary" type="submit">Resend this event</button></form>
 </section>
 <section class="card">
 <h2>Request</h2>

@@ -126,7 +126,7 @@ type Confirmed = Pick<EndpointView['endpoint'], 'id' | 'url'>;
 
 export function rotateSecretPage({ id, url }: Confirmed, idempotencyKey: string, viewer: Page['viewer']): string {
   const body = html`<section class="card narrow">
-<p>Scrip creates a new secret and shows it once. For 24 hours, requests are signed with both secrets, so that you can deploy the new one without losing events.</p>
+<p>Scrip creates a new secret and shows it only once. For 24 hours, requests are signed with both secrets, so that you can deploy the new one without losing events.</p>
 <dl class="facts"><dt>URL</dt><dd class="mono">${url}</dd></dl>
 <form class="form" method="post" action="${endpointPath(id)}/rotate">
 !${idempotencyKeyInput(idempotencyKey)}

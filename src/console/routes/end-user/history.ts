@@ -81,7 +81,10 @@ export async function readHistory(
   return { transactions: [...due, ...page.transactions], next: page.next, terms: termsOf(page) };
 }
 
-/** Returns the terms of the cycles on the page, including a scheduled plan whose due start is not stored yet. */
+/**
+ * Returns the terms of the cycles on the page. If a scheduled plan is due but its start is not stored yet, includes its
+ * cycle.
+ */
 function termsOf({ state, now, terms }: HistoryPage): HistoryPage['terms'] {
   const renewing = state.cycles.find(renews);
   if (renewing === undefined) return terms;
@@ -90,8 +93,8 @@ function termsOf({ state, now, terms }: HistoryPage): HistoryPage['terms'] {
 }
 
 /**
- * Returns due transactions that are not stored yet, latest first. One page is enough: the renewal job stores the rest
- * within seconds.
+ * Returns due transactions that are not stored yet, latest first. One page is enough: the renewal job stores all other
+ * due transactions within seconds.
  */
 function dueTransactions({ state, now }: LoadedEndUser): HistoryTransaction[] {
   const renewals = dueRenewals(state, now)

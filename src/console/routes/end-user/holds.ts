@@ -9,7 +9,7 @@ import type { LoadedEndUser } from '../../../store/loaded-end-user.ts';
 import type { HoldsView } from '../../pages/end-user/holds.ts';
 import type { AccountActors } from '../actor-names.ts';
 
-/** Bounded, since each hold requires a lookup of its transaction. */
+/** Bounded, because each hold requires a lookup of its transaction. */
 const HOLDS_SHOWN_MAX = 20;
 
 export async function readHolds(

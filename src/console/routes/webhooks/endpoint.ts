@@ -24,10 +24,10 @@ const NOTICES = {
   paused: 'Endpoint paused. Its events will be sent after you resume it.',
   resumed: 'Endpoint resumed. Pending events will now be sent.',
   tested: 'Test event queued. Reload this page in a moment to see its delivery.',
-  resent: 'Event queued. It will be sent again in a moment.',
+  resent: 'Event queued. It will be resent in a moment.',
   queued: 'Event queued. It will be sent after you resume the endpoint.',
   rotated:
-    "This secret was already rotated and the new secret was shown once. If you didn't copy it, rotate the secret again.",
+    "This secret was already rotated, and a new secret is shown only once. If you didn't copy the new secret, rotate it again.",
 } as const;
 
 const BUTTONS = [
@@ -122,7 +122,7 @@ function resentNotice(request: FastifyRequest): string | null {
   const count = queryField(request, 'resent');
   if (!/^\d{1,6}$/.test(count)) return null;
   if (count === '0') return 'No stored events in this time range have a type that this endpoint receives.';
-  return `${count === '1' ? '1 event' : `${numberText(Number(count))} events`} queued to be sent again.`;
+  return `${count === '1' ? '1 event' : `${numberText(Number(count))} events`} queued to be resent.`;
 }
 
 async function resendRange(context: ConsoleContext, endpointRequest: EndpointRequest): Promise<FastifyReply> {

@@ -20,8 +20,7 @@ import { forEndpoint, sendNotFound } from './endpoint-request.ts';
 import { enteredTypes, readTypes } from './event-types.ts';
 
 const NOTICES = {
-  added:
-    "This endpoint was already added and its secret was shown once. If you didn't copy it, rotate the secret of the endpoint.",
+  added: "This endpoint was already added, and a secret is shown only once. If you didn't copy the secret, rotate it.",
   removed: 'Endpoint removed.',
 } as const;
 

@@ -70,7 +70,7 @@ export const CycleEntry = Type.Object(
     starting_amount: Type.Integer({
       ...Amount,
       description:
-        'The credits that the period started with, including credits that rolled over from the previous period.',
+        'The credits that the cycle or period started with, including credits that rolled over from the previous period.',
     }),
     status: Status,
     cycle_type: CycleType,
@@ -115,7 +115,7 @@ export const getBalanceHistory = {
   operationId: 'getBalanceHistory',
   tags: ['Credits'],
   summary: 'Get the balance over time',
-  description: `The active balance at \`from\`, and then once per interval until \`to\`. Each point shows the exact balance at its instant. For points in the future, Scrip assumes that you make no further writes: only renewals, scheduled plans, the ends of cycles and the lapses of holds change the balance. ${GET_NOTE}`,
+  description: `The active balance at \`from\`, and after each interval until \`to\`. Each point shows the exact balance at its instant. For points in the future, Scrip assumes that you make no further writes: only renewals, scheduled plans, the ends of cycles and the lapses of holds change the balance. ${GET_NOTE}`,
   querystring: BalanceHistoryQuery,
   response: read('BalanceHistory', 'The balance at each point; zero for an unknown end user.', {
     example: story.BALANCE_HISTORY,

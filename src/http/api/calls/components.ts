@@ -22,7 +22,7 @@ const Problem = Type.Object(
     }),
     status: Type.Integer({ description: 'The HTTP status.' }),
     error: Type.String({
-      description: 'The name of the error, for use in programs. Later versions of Scrip may add names.',
+      description: 'The name of the error. Check this field in your code. Later versions of Scrip can add names.',
     }),
     error_code: Type.String({
       description:
@@ -52,7 +52,7 @@ const Problem = Type.Object(
     ),
     requested: Type.Optional(
       amountOf(
-        'The credits that were requested. Only for `InsufficientFunds`, for `BalanceTooLarge`, and for `RefundTooLarge` if the request had an `amount`. For `BalanceTooLarge`, only the credits that need room within the maximum balance: for a refund, the credits that would return; for a hold, the credits whose cycle or period ends by the next renewal.',
+        'The requested credits. Present for `InsufficientFunds`, for `BalanceTooLarge`, and for `RefundTooLarge` if the request had an `amount`. For `BalanceTooLarge`: the credits that must fit within the maximum balance. For a refund, these are the credits that would return; for a hold, the credits whose cycle or period ends by the next renewal.',
       ),
     ),
     available: Type.Optional(

@@ -23,7 +23,7 @@ export const RefundRequest = Type.Object(
   {
     end_user_id: EndUserId,
     transaction_id: transactionIdOf(
-      'The ID of the subtraction or capture to refund. The response to that request has the ID in the header `Transaction-Id`. The list of transactions has the ID in `transaction_id`.',
+      'The ID of the subtraction or capture to refund. You get this ID in the header `Transaction-Id` of the response to the subtraction or capture, and in `transaction_id` in the list of transactions.',
     ),
     amount: Type.Optional(
       amountOf('The number of credits to refund; if absent, all credits that have not been refunded yet.'),

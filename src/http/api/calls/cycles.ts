@@ -106,7 +106,7 @@ export const startCycle = {
   tags: ['Cycles'],
   summary: 'Start a cycle',
   description:
-    'Starts a recurring cycle. The cycle renews at the end of each period until it is stopped. To upgrade at once, send `"on_active": "replace"`. To downgrade at the end of the period, send `"on_active": "at_period_end"`; the response is then the current cycle with its `next_cycle`.',
+    'Starts a recurring cycle. The cycle renews at the end of each period until it is stopped. To upgrade immediately, send `"on_active": "replace"`. To downgrade at the end of the period, send `"on_active": "at_period_end"`; the response is then the current cycle with its `next_cycle`.',
   body: StartCycleRequest,
   ...write(
     'Cycle',

@@ -10,7 +10,7 @@ const INSTANT = '2026-11-20T08:00:00.123Z';
 
 export const EventId = Type.String({
   description:
-    'The ID of the event. Scrip may deliver an event more than once: ignore events that you have already processed.',
+    'The ID of the event. Scrip can deliver an event more than once: ignore events that you have already processed.',
   examples: [EVENT_ID],
 });
 
@@ -63,7 +63,8 @@ const DESCRIBED: Readonly<Record<EventType, Described>> = {
     },
   },
   'credits.expired': {
-    happened: 'Unused credits expired at the end of a cycle or period, or held credits returned after that end.',
+    happened:
+      'Unused credits expired at the end of a cycle or period, or held credits expired because they returned after that end.',
     fields: { cycle_id: CycleId, amount: amountOf('The credits that expired.') },
   },
   'credits.expiring': {
@@ -157,7 +158,7 @@ const mapping = Object.fromEntries(EVENT_TYPES.map((type) => [type, `#/component
 
 export const Event = Type.Unsafe({
   $id: 'Event',
-  description: 'Something that happened to an end user. Later versions may add event types and members of `data`.',
+  description: 'Something that happened to an end user. Later versions can add event types and members of `data`.',
   oneOf: EVENT_TYPES.map((type) => Type.Ref(`${componentOf(type)}#`)),
   discriminator: { propertyName: 'type', mapping },
 });

@@ -23,7 +23,7 @@ export const EventListQuery = Type.Object(
       Type.String({
         minLength: 1,
         maxLength: 1_000,
-        description: `The types of the listed events, separated by commas. If absent, events of all types are listed. The types are ${EVENT_TYPES.map((type) => `\`${type}\``).join(', ')}.`,
+        description: `The event types to list, separated by commas. If absent, events of all types are listed. The types are ${EVENT_TYPES.map((type) => `\`${type}\``).join(', ')}.`,
         examples: [EVENT_PAGE.types],
       }),
     ),
@@ -53,7 +53,7 @@ export const EventList = Type.Object(
         'To get the events that follow, send this cursor as `after`. Every response has a cursor, even if no events follow yet.',
     }),
     has_more: Type.Boolean({
-      description: 'Whether more events may be available now. If false, wait before you send the next request.',
+      description: 'Whether more events might be available now. If false, wait before you send the next request.',
     }),
   },
   { $id: 'EventList' },
@@ -63,7 +63,7 @@ export const getEvents = {
   operationId: 'getEvents',
   tags: ['Events'],
   summary: 'List events',
-  description: `Lists the events of all end users, oldest first. Events appear shortly after they happen, and are kept for 30 days unless the operator has set a different time. To process each event once, store \`next_cursor\` together with the results of your processing, and send it as \`after\` in the next request. ${GET_NOTE}`,
+  description: `Lists the events of all end users, oldest first. Events appear shortly after they happen, and are kept for 30 days unless the operator has set a different time. To process each event exactly once, store \`next_cursor\` together with the results of your processing, and send it as \`after\` in the next request. ${GET_NOTE}`,
   querystring: EventListQuery,
   response: read('EventList', 'The events. With `types`, the list can be empty even if `has_more` is true.', {
     example: EVENT_LIST,

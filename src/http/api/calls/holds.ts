@@ -40,7 +40,7 @@ export const CaptureRequest = Type.Object(
     hold_id: HoldId,
     amount: Type.Optional(
       amountOf(
-        'The cost of the work; if absent, the amount of the hold. If the cost is lower than the held amount, the rest returns to the cycles that it came from. If the cost is higher, the difference is taken from the balance, all or nothing.',
+        'The cost of the work; if absent, the amount of the hold. If the cost is lower than the held amount, the remaining held credits return to the cycles that they came from. If the cost is higher, the difference is taken from the balance, all or nothing.',
       ),
     ),
     note: Note,
@@ -112,7 +112,7 @@ export const getHolds = {
   operationId: 'getHolds',
   tags: ['Holds'],
   summary: 'List open holds',
-  description: `Lists the open holds, oldest first: holds that were neither captured nor released, and have not lapsed. ${GET_NOTE}`,
+  description: `Lists the open holds, oldest first. A hold is open until it is captured or released, or until it lapses. ${GET_NOTE}`,
   querystring: EndUserQuery,
   response: read('HoldList', 'The open holds; an empty list if the end user is unknown.', {
     example: story.OPEN_HOLDS,

@@ -32,13 +32,13 @@ const HEADERS: Readonly<Record<number, Readonly<Record<string, unknown>>>> = {
     RateLimit: {
       type: 'string',
       description:
-        'Present in every response to a request with a valid API key, if API keys have a rate limit. `r` is the number of requests that the key may send now. If `r` is 0, `t` is the number of seconds until the key may send the next request. Otherwise, `t` is the number of seconds until the key may send `q` requests at once again; see `RateLimit-Policy`.',
+        'Present in every response to a request with a valid API key, if API keys have a rate limit. `r` is the number of requests that the key can send now. If `r` is 0, `t` is the number of seconds until the key can send the next request. Otherwise, `t` is the number of seconds until the key can again send `q` requests at once; see `RateLimit-Policy`.',
       examples: ['"key";r=0;t=1'],
     },
     'RateLimit-Policy': {
       type: 'string',
       description:
-        'Present in every response to a request with a valid API key, if API keys have a rate limit. Each key may send `q` requests in `w` seconds.',
+        'Present in every response to a request with a valid API key, if API keys have a rate limit. Each key can send `q` requests in `w` seconds.',
       examples: ['"key";q=100;w=1'],
     },
   },
@@ -90,7 +90,9 @@ export function read(component: string, description: string, shown: Shown): Reco
   return responses({ component, description, shown }, []);
 }
 
-/** The responses of the operations on the test clock. They include `NotFound`: most ledgers have no test clock. */
+/**
+ * The responses of the operations on the test clock. They include `NotFound`, because most ledgers have no test clock.
+ */
 export function testClockAnswers(
   description: string,
   shown: Shown,
@@ -159,7 +161,7 @@ function requestHeaders(written: Written | WrittenOften) {
     'Idempotency-Key': Type.Optional(
       Type.String({
         description:
-          'Makes it safe to send the request again. The key has 1 to 255 printable ASCII characters. Choose a new key for each operation on this end user. A repeated request gets the response to the first request, with `Idempotent-Replayed: true`, for at least 24 hours.',
+          'Makes it safe to send the request again. The key has 1 to 255 printable ASCII characters. Choose a new key for each operation on this end user. For at least 24 hours, a repeated request gets the response to the first request, with `Idempotent-Replayed: true`.',
         ...examples,
       }),
     ),

@@ -17,8 +17,8 @@ const INVALID_FIELDS = [
 ];
 
 /**
- * Maps the response component of an operation to the kind of command that its example of `InsufficientFunds` refuses.
- * For components that are not listed, the kind is `subtract`.
+ * The text of `InsufficientFunds` depends on the kind of the refused command. This object maps the response component
+ * of an operation to that kind; for all other components, the kind is `subtract`.
  */
 const SPENDING: Readonly<Record<string, WriteCommand['kind']>> = { Hold: 'hold', Capture: 'capture' };
 

@@ -54,7 +54,7 @@ export const TransactionListQuery = Type.Object(
         type: 'string',
         enum: POSTING_KINDS,
         description:
-          'Only transactions of this kind. Transactions of the kinds `schedule-plan`, `stop-cycle`, `hold`, `release` and `lapse` neither add nor spend credits. The list contains such transactions only if you request their kind.',
+          'Only transactions of this kind. Transactions of the kinds `schedule-plan`, `stop-cycle`, `hold`, `release` and `lapse` neither add nor spend credits. The list contains these transactions only if you request their kind.',
       }),
     ),
     note: Type.Optional(
@@ -73,7 +73,7 @@ export type TransactionListQuery = Static<typeof TransactionListQuery>;
 const Kind = Type.String({
   enum: POSTING_KINDS,
   description:
-    'Only with `details`. For a request: the name of the call. A `/start-cycle` request has the kind `schedule-plan` if it schedules a plan. If it replaces a cycle, it also makes a transaction of the kind `stop-cycle`. For an automatic event: `renew`, `lapse`, or `change-plan` if a scheduled plan started.',
+    'Only with `details`. For a request: the name of the call. A `/start-cycle` request has the kind `schedule-plan` if it schedules a plan. If the request replaces a cycle, there is also a transaction of the kind `stop-cycle`. For an automatic event: `renew`, `lapse`, or `change-plan` if a scheduled plan started.',
 });
 
 export const TouchedCycle = Type.Object(
@@ -119,7 +119,7 @@ export const Transaction = Type.Object(
     created_at: CycleStart,
     expire_at: timestamp(
       '2026-12-21T08:00:03.123Z',
-      'For a transaction that added or spent credits, the latest end of the cycles and periods whose credits changed. For all other transactions, the end of the first affected cycle or period. From then on, `amount` affects the balance only through credits that roll over.',
+      'For a transaction that added or spent credits, the latest end of the cycles and periods whose credits changed. For all other transactions, the end of the first affected cycle or period. From this instant on, `amount` affects the balance only through credits that roll over.',
     ),
     kind: Type.Optional(Kind),
     note: Type.Optional(

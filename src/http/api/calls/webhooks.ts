@@ -1,5 +1,5 @@
-// The requests that Scrip sends to webhook endpoints, for the OpenAPI document. Webhooks and the list of events share
-// schemas.
+// Describes the requests to webhook endpoints for the OpenAPI document. Webhooks use the same schemas as the list of
+// events.
 
 import { EVENT_TYPES } from '../../../store/event-log.ts';
 import { EVENT_EXAMPLES } from './event-story.ts';
@@ -41,7 +41,7 @@ export const WEBHOOKS = {
       tags: ['Events'],
       summary: 'Receive an event',
       description:
-        'Scrip sends each event to the webhook endpoints of the account that are set up for its type. The requests follow [Standard Webhooks](https://www.standardwebhooks.com). Verify the signature over the bytes of the body before you parse them. The events of an end user arrive in the order in which they happened. An event may arrive more than once.',
+        'Scrip sends each event to all webhook endpoints of the account that receive its type. The requests follow [Standard Webhooks](https://www.standardwebhooks.com). Verify the signature over the bytes of the body before you parse them. The events of an end user arrive in the order in which they happened. An event can arrive more than once.',
       parameters: HEADERS,
       requestBody: {
         required: true,
@@ -58,7 +58,7 @@ export const WEBHOOKS = {
         '2XX': { description: 'The event was received. Scrip does not retry the delivery.' },
         default: {
           description:
-            'The delivery failed. Scrip retries it up to nine times in about three days. The status 410 pauses the endpoint at once.',
+            'The delivery failed. Scrip retries it up to nine times in about three days. If the status is 410, Scrip pauses the endpoint immediately.',
         },
       },
       security: [],

@@ -1,4 +1,4 @@
-// Tests which buckets form a part on Citus.
+// Tests which buckets form a part on Citus, and which lane writes to each part.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

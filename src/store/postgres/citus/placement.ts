@@ -9,7 +9,7 @@ import { BUCKETS, bucketOf, KEY, KEY_TYPES } from '../rows/key.ts';
 import { columnsOf } from '../rows/ledger-rows.ts';
 import { unnest } from '../rows/row-arrays.ts';
 
-/** The rows that one statement may lock or change. */
+/** A set of rows. A single statement can lock or change rows of only one part. */
 export interface Part {
   /** The name of the part in messages. */
   readonly name: string;
@@ -18,9 +18,9 @@ export interface Part {
   /** The bucket of rows that belong to the part as a whole and not to an end user, such as the rows of the feed. */
   readonly bucket: number;
   /**
-   * Whether the part is a Citus shard. No statement for a shard may write in a WITH clause, and this process counts the
-   * changed rows before it sends COMMIT. In a single database, the server counts the rows, so COMMIT is sent with the
-   * writes.
+   * Whether the part is a Citus shard. Statements for a shard cannot write in a WITH clause, so this process counts the
+   * changed rows before it sends COMMIT. In a single database, the server counts the rows, so COMMIT is sent together
+   * with the writes.
    */
   readonly isShard: boolean;
   /** SQL that limits a statement to the part: ` AND c.bucket IN (5, 9)`, or an empty string. */
@@ -56,7 +56,7 @@ export interface Placement {
   readonly begin: readonly Query[];
   /** Settings for a background transaction that looks up rows by their keys. */
   readonly byKey: readonly Query[];
-  /** Settings for a transaction that uses rows of several parts and tables that belong to no part. */
+  /** Settings for a transaction that uses rows of several parts, or tables that are not divided into parts. */
   readonly throughout: readonly Query[];
   /** Statements that begin a transaction in which all reads of several parts see the same snapshot. */
   readonly beginSnapshot: readonly Query[];

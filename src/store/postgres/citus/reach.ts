@@ -1,5 +1,6 @@
-// Tracks the shards whose worker cannot be reached. Batches for such a shard fail at once, and lookups for background
-// work leave it out, so that all other shards work as usual. A single database is always considered reachable.
+// Tracks the shards whose worker cannot be reached. Batches for such a shard fail immediately, and lookups for
+// background work leave it out, so that all other shards work as usual. A single database is always considered
+// reachable.
 //
 //   reachable ── the worker of a batch or a lookup cannot be reached ──▶ unreachable ── a probe succeeds ──▶ reachable
 
@@ -16,7 +17,6 @@ export type Reachable = (table: string) => string;
 /** A worker that takes longer to answer a probe is considered unreachable. */
 const PROBE_TIMEOUT_MS = 1_000;
 
-/** Pause between two probes of unreachable shards. */
 const PROBE_PAUSE_MS = 1_000;
 
 export class Reach {
@@ -43,8 +43,8 @@ export class Reach {
   }
 
   /**
-   * Notes that the worker of a part cannot be reached. Probes the other parts in the background, since the worker
-   * probably has several shards.
+   * Records that the worker of a part cannot be reached. Probes the other parts in the background, because the worker
+   * probably stores several shards.
    *
    * @returns the fault with which the batch fails
    */
@@ -54,7 +54,7 @@ export class Reach {
     return partAway(part, error.message);
   }
 
-  /** Finds out in the background which shards are unreachable. */
+  /** Finds out, in the background, which shards are unreachable. */
   suspect(): void {
     // If the coordinator itself fails, the heartbeat reports it.
     this.#probe(() => this.#probeAll()).catch(() => {});

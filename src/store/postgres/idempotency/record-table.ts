@@ -45,7 +45,7 @@ const DELETED_MAX = 1_000;
 /**
  * Deletes some of a part's records that have expired by `now`.
  *
- * @returns whether there may be more of them
+ * @returns whether the part might have more expired records
  */
 export async function deleteOldest(
   pool: ConnectionPool,

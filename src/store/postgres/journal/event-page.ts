@@ -45,9 +45,9 @@ export function numbersIn(rows: readonly TextRow[], parts: readonly Part[]): Par
 
 /**
  * Reads the events of an account after a position: up to `limit + 1` events of the wanted types, each with its bucket,
- * number, id, type, instant and data. In addition, returns a row without an id for each part in which events were
- * looked at, with the number of the last of these events and their count. A single statement reads all rows, so that
- * they are from the same snapshot.
+ * number, id, type, instant and data. For each part in which events were read, also returns a row without an id: the
+ * number of the last event that was read there, and how many were read. A single statement reads all rows, so that they
+ * are from the same snapshot.
  */
 export function pageQuery(
   account: number,
@@ -104,8 +104,9 @@ export function pageOf(
 }
 
 /**
- * For each part, the number of its last event that was recorded before an instant. If these events have been deleted,
- * it is the number before the oldest stored event; if no event is stored, it is the number of the latest event.
+ * Selects, for each part, the number of its last event that was recorded before an instant. If all such events have
+ * been deleted, selects the number before the oldest stored event. If no event is stored, selects the number of the
+ * latest event.
  */
 export function lastBefore(instant: Instant, parts: readonly Part[]): Query {
   // The events of a part are recorded in the order of their numbers, and the instant is usually recent, so a scan from

@@ -3,10 +3,11 @@
 // event. The transaction holds the lock on the consumer's row until the commit, so the event numbers within a part (the
 // database, or a shard of Citus) ascend in commit order.
 //
-// Time alone also causes events. These time-caused events may be derived up to an instant only if no batch with an
-// earlier instant can still commit. Every batch locks the rows of its end users before it reads the clock, and keeps
-// the locks until it commits. A short transaction therefore locks the rows of the end users that are due, reads the
-// clock, and ends. The short transaction skips rows that a batch has locked, so it never waits for a batch.
+// Time alone also causes events. They can be derived up to an instant only if no batch with an earlier instant can
+// still commit. To find such an instant, a short transaction locks the rows of the due end users, reads the clock, and
+// ends. Every batch locks the rows of its end users before it reads the clock, and keeps the locks until it commits. A
+// batch that gets the locks after the short transaction therefore has no earlier instant. The short transaction skips
+// rows that a running batch has locked, so it never waits for a batch.
 
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type EndUserKey, endUserText } from '../../../ledger/command.ts';
@@ -48,7 +49,7 @@ const DUE_MAX = 64;
 /** After working for this long, the derivation yields to the other work of this process. */
 const SLICE_MS = 3;
 
-/** Due end users, and the instant up to which their time-caused events may be derived. */
+/** Due end users, and the instant up to which their time-caused events can be derived. */
 interface Passed {
   readonly users: readonly EndUserKey[];
   readonly until: Instant;
@@ -81,7 +82,7 @@ export function dueBuckets(now: Instant, reachable: Reachable): Query {
  * Derives some events of a part. Does nothing if another process is deriving events of this part.
  *
  * @param now an instant that has passed
- * @returns whether there may be more events to derive
+ * @returns whether there might be more events to derive
  */
 export async function deriveSome(
   connection: Connection,
@@ -112,21 +113,20 @@ export async function deriveSome(
     derive,
     latestEvent: exactInteger(consumer[0]),
   }).catch(async (error) => {
-    // Unlock the row of the consumer at once, because the server may not notice immediately that this connection is
-    // closed.
+    // Unlock the row of the consumer now, because the server might notice only later that this connection is closed.
     await connection.send([ROLLBACK]).catch(() => {});
     throw error;
   });
   // Wait for a standby, if there is one: otherwise, after a failover, different events could get the numbers of events
   // that a client has already read.
   await connection.commit([...writes, ...COMMIT_BATCH]);
-  // Time alone may already have caused further events after these postings.
+  // By now, time alone can have caused further events after these postings.
   return isMore || passed.users.length === DUE_MAX || nextDueAt <= passed.until;
 }
 
 /**
- * Briefly locks the rows of due end users. From then on, the only postings before the returned instant that a batch can
- * add to these end users are automatic events.
+ * Briefly locks the rows of due end users, and returns an instant. After that, batches add no postings with an earlier
+ * instant to these end users, except automatic events.
  */
 async function passTime(
   connection: Connection,
@@ -181,7 +181,7 @@ interface Deriving {
 interface Derived {
   /** The statements that store the events and the summaries of the end users. */
   readonly writes: readonly Query[];
-  /** The earliest instant at which time alone causes an event of one of the end users; `NEVER` if there is none. */
+  /** The earliest instant at which time alone causes an event for one of the end users; `NEVER` if there is none. */
   readonly nextDueAt: Instant;
 }
 
@@ -222,7 +222,7 @@ function storeSummaries(part: Part, rows: RowArrays): Query {
   return sql(`${insertion} ON CONFLICT (${KEY}) DO UPDATE SET ${changes}`, rows.literals());
 }
 
-/** Statements that add the changes to the accounts' stored counts. */
+/** Statements that add the changes to the stored counts of the accounts. */
 export function countUpserts(counts: Iterable<AccountCounts>, part: Part): Query[] {
   const rows = new RowArrays(['integer', 'bigint', 'bigint']);
   for (const { account, endUsers, withCredits } of counts) rows.add(account, endUsers, withCredits);

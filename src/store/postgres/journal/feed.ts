@@ -1,7 +1,7 @@
 // The feed on PostgreSQL. For each consumer, each batch inserts a row that lists the transactions of the batch. A
 // consumer takes its earliest rows and reads their postings. A single transaction deletes the rows and stores the
-// consumer's results. Batches do not always commit in the order of their instants. Those of one end user do, since each
-// batch locks the row of the end user.
+// consumer's results. Batches do not always commit in the order of their instants. The batches of one end user do,
+// because each of them locks the row of the end user.
 
 import { INSTANT_MAX } from '../../../ledger/instant.ts';
 import type { FeedPosting } from '../../feed.ts';
@@ -22,7 +22,7 @@ export const CONSUMERS = ['totals', 'events'] as const;
 
 export type Consumer = (typeof CONSUMERS)[number];
 
-/** The columns that list the transactions of a batch, as two arrays; a transaction may be listed more than once. */
+/** The columns that list the transactions of a batch, as two arrays; a transaction can be listed more than once. */
 export const TRANSACTIONS = 'accounts, transaction_ids';
 
 interface FeedDatabase {
@@ -43,7 +43,7 @@ export async function countSome({ pool, placement, reach }: FeedDatabase): Promi
 /**
  * Adds some batches of a part to the totals. Does nothing if another process is updating the totals of this part.
  *
- * @returns whether there may be more batches
+ * @returns whether there might be more batches
  */
 async function countPart(connection: Connection, part: Part, { byKey }: Placement): Promise<boolean> {
   const lock = lockConsumer('totals', part, 'SKIP LOCKED');
@@ -94,12 +94,12 @@ export interface TakeLimits {
 }
 
 /**
- * Reads the postings of transactions, within the caller's transaction. The account and the id identify a transaction:
- * two transactions of an account can have the same id only if they have the same instant, and then with a probability
- * of 2^-48.
+ * Reads the postings of transactions, within the caller's database transaction. The account and the id identify a
+ * transaction: two transactions of an account can have the same id only if they have the same instant, and then with a
+ * probability of 2^-48.
  *
  * @param batches rows of `TRANSACTIONS`
- * @returns the postings, for each end user in the order in which they happened
+ * @returns the postings; those of each end user are in the order in which they happened
  */
 export async function postingsNamed(
   connection: Connection,

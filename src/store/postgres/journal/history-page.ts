@@ -1,4 +1,4 @@
-// Pages of the history of an end user, with all details.
+// Reads pages of an end user's history, with all details of each transaction.
 
 import type { EndUserKey } from '../../../ledger/command.ts';
 import { INSTANT_MAX } from '../../../ledger/instant.ts';
@@ -19,8 +19,8 @@ import { keyOf, LAST_ID, OF_END_USER } from '../rows/key.ts';
 import { POSTING_COLUMNS, postingOf } from '../rows/ledger-rows.ts';
 
 /**
- * Up to `$5` transactions among the latest `$10` postings, in a single scan of the primary key. `$8` (kinds) and `$9`
- * (the beginning of the note) are null if they do not limit the postings.
+ * Up to `$5` transactions among the latest `$10` postings, in a single scan of the primary key. `$8` selects kinds, and
+ * `$9` the beginning of the note; null selects all postings.
  */
 const HISTORY = prepared(
   'history',
@@ -34,7 +34,7 @@ const HISTORY = prepared(
 );
 
 /**
- * The oldest transaction that `HISTORY` has read. Returns no row if there are fewer postings than `HISTORY` may read.
+ * The transaction at which `HISTORY` reached its limit of postings; no row if there are fewer postings than this limit.
  */
 const HISTORY_END = prepared(
   'history_end',
@@ -109,8 +109,8 @@ function before({ from }: HistoryRequest): TransactionId {
 }
 
 /**
- * If the prefix is not a valid note, PostgreSQL could refuse it. No note begins with such a prefix, so the query gets
- * an empty list of kinds instead, which matches nothing.
+ * If the prefix is not a valid note, PostgreSQL might reject the query. No note begins with such a prefix, so the query
+ * gets an empty list of kinds instead, which matches nothing.
  */
 function filterValues({ kinds, notePrefix }: HistoryFilter): [kinds: string | null, notePrefix: string | null] {
   if (notePrefix !== undefined && notePrefix !== '' && !isNote(notePrefix)) return ['{}', null];

@@ -23,9 +23,9 @@ const TYPE = 2;
 export const KEYS = `${unnest(KEY_TYPES)} WITH ORDINALITY AS k (${KEY}, place)`;
 
 /**
- * SQL for the cycles and holds of the end users in `KEYS`. Two instants follow the parameters of `KEYS`. Cycles that
- * have ended by the first instant are left out, unless they renew. Holds that lapse after the second instant are left
- * out. Each row has the position of its end user, `ids_through`, and the columns of a cycle.
+ * SQL for the cycles and holds of the end users in `KEYS`. The parameters are those of `KEYS`, followed by two
+ * instants. Cycles that have ended by the first instant are left out, unless they renew. Holds that lapse after the
+ * second instant are left out. Each row has the position of its end user, `ids_through`, and the columns of a cycle.
  */
 export function statesSql(part: Part): string {
   const [floor, until] = [1, 2].map((offset) => `$${KEY_TYPES.length + offset}`);
@@ -36,7 +36,7 @@ export function statesSql(part: Part): string {
       JOIN scrip.holds h ON ${sameKey('h')} AND h.expires_at <= ${until}${part.within('h')}`;
 }
 
-/** The rows of one end user. */
+/** Converts the rows of one end user to a state. */
 export class StateRows {
   readonly #cycles: Cycle[] = [];
   readonly #holds: Hold[] = [];

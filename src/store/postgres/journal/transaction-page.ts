@@ -12,7 +12,7 @@ import { keyOf, LAST_ID, OF_END_USER } from '../rows/key.ts';
 const FURTHER_POSTINGS = 64;
 /**
  * Maximum number of postings that are read for one page. If most of these postings belong to transactions that are not
- * listed, the page may have fewer transactions than requested.
+ * listed, the page can have fewer transactions than requested.
  */
 const PAGE_POSTINGS_MAX = 5_000;
 
@@ -54,7 +54,7 @@ export async function transactionsOf(
       return { transactions, next: transactions.at(-1)?.id ?? null };
     }
     if (last === null || looked >= PAGE_POSTINGS_MAX) return { transactions: listed, next: last };
-    // Postings never change, so this query may use another snapshot.
+    // Postings never change, so this query can use another snapshot.
     read = await pool.rows(transactionsQuery(user, { ...request, from: last }));
   }
 }

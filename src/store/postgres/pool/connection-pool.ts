@@ -34,7 +34,7 @@ export const ANSWER_TIMEOUT_MS = 5_000;
 /** `scrip copy` looks for connections with this `application_name`, to detect processes that use the ledger. */
 export const APPLICATION_NAME = 'scrip';
 
-/** A pool for serving. Steps have a timeout, since a client waits for each response. */
+/** A pool for serving. Steps have a timeout, because a client waits for each response. */
 export function servingPool({ url, prepared }: PostgresOptions, max: number): ConnectionPool {
   const config = { connectionString: url, max, application_name: APPLICATION_NAME };
   return new ConnectionPool(config, { isPrepared: prepared, timeoutMs: ANSWER_TIMEOUT_MS });
@@ -87,7 +87,7 @@ export class ConnectionPool {
 
 export function openPool(config: pg.PoolConfig): pg.Pool {
   const pool = new pg.Pool({ connectionTimeoutMillis: CONNECT_TIMEOUT_MS, keepAlive: true, ...config });
-  // Ignore these errors: after the server closes a connection, the next statement on the connection fails.
+  // Ignore these errors: if the server has closed a connection, the next statement on the connection fails anyway.
   pool.on('error', () => {});
   pool.on('connect', (client) => client.on('error', () => {}));
   return pool;

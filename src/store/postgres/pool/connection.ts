@@ -1,7 +1,7 @@
 // A connection to PostgreSQL that sends steps: statements that are sent together and answered together. By itself, the
 // driver would send a Sync after each statement, and the server flushes its output at each Sync: five statements would
-// be answered in five packets. A step has a single Sync, and no Describe, since the callers know the columns. After an
-// error, the connection is closed, since this process cannot know which statements the server has prepared. See
+// be answered in five packets. A step has a single Sync, and no Describe, because the callers know the columns. After
+// an error, the connection is closed, because this process cannot know which statements the server has prepared. See
 // https://www.postgresql.org/docs/current/protocol-flow.html#PROTOCOL-FLOW-EXT-QUERY
 
 import assert from 'node:assert/strict';
@@ -90,7 +90,8 @@ export class Connection {
    */
   send(queries: readonly Query[], timeoutMs = this.#options.timeoutMs): Promise<readonly QueryResult[]> {
     return new Promise((resolve, reject) => {
-      // The driver submits a step only after all earlier steps are answered, so write the step here.
+      // The driver would submit the step only after all earlier steps are answered. Write the step here, so that it is
+      // sent now.
       const isSent = this.#wire !== null && this.#unanswered > 0;
       if (isSent) this.#write(this.#wire as Wire, queries);
       this.#unanswered += 1;

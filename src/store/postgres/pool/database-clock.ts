@@ -17,7 +17,7 @@ export class DatabaseClock {
   readonly isTest: boolean;
   /** SQL for the database's clock, even if the ledger has a test clock. */
   readonly machine: string;
-  /** Reads the time in a separate statement, since Citus rejects a clock function within a statement that writes. */
+  /** Reads the time in a separate statement, because Citus rejects a clock function within a statement that writes. */
   readonly query: Query;
   #latest: Instant = 0;
   /** The value of `performance.now()` when `latest` was last advanced. */

@@ -41,7 +41,7 @@ export class DatabaseTestClock implements TestClock {
   #move(move: TestClockMove): Promise<Instant | null> {
     return this.#pool.use(async (connection) => {
       const locked = await connection.send(BEGIN);
-      // This process may have issued an instant that is not stored yet.
+      // This process might have issued an instant that is not stored yet.
       const now = Math.max(this.#clock.read(locked.at(-1)?.rows ?? []), this.#clock.latest);
       const to = movedTo(now, move);
       const saving = to === null ? [] : [sql('UPDATE scrip.clock SET at = $1', [to])];

@@ -2,8 +2,9 @@
 // no process issues an earlier instant.
 //
 // While a synchronous standby is unreachable, each COMMIT stays in progress on the server and occupies a connection,
-// even after the client has given up. If a COMMIT gets no answer, this process sends no further COMMIT until the server
-// reports that none is waiting. A standby confirms COMMITs in the order of the log, so a new COMMIT would wait as well.
+// even after the client has given up. If a COMMIT gets no answer, this process sends no further COMMIT as long as the
+// server reports that one is waiting. A standby confirms COMMITs in the order of the log, so a new COMMIT would wait as
+// well.
 
 import { StoreFault } from '../../store-fault.ts';
 import { type Connection, exactInteger, sql } from './connection.ts';
@@ -47,7 +48,7 @@ export class Heartbeat {
   }
 
   /**
-   * Reads the clock before the first check. A reader may already have seen the current time, so this process must not
+   * Reads the clock before the first check. A client might already have seen the current time, so this process must not
    * issue an earlier instant, even if the clock is set back later.
    */
   async start(): Promise<void> {
@@ -61,7 +62,7 @@ export class Heartbeat {
     await this.#beat();
   }
 
-  /** Call this after a lost connection, since a COMMIT may still be in progress on the server. */
+  /** Call this after a lost connection, because a COMMIT might still be in progress on the server. */
   suspectStandby(): void {
     this.#isStandbySuspected = true;
     void this.#beat();

@@ -7,7 +7,7 @@ import { InvalidCursor, StoreFault } from '../../store-fault.ts';
 /** SQLSTATE code: a lock could not be taken in time. */
 export const LOCK_NOT_AVAILABLE = '55P03';
 
-/** The server ends the connection or is no longer the primary; the next connection may reach another server. */
+/** The server ends the connection or is no longer the primary; a new connection can reach another server. */
 const CONNECTION_ENDS = ['57P01', '57P02', '57P03', '57P05', '25P03', '25P04', '25006'];
 
 /**
@@ -20,7 +20,7 @@ export function isWorthRetrying(error: unknown): boolean {
 
 /**
  * Matches operating-system error codes, such as `ECONNRESET`, and the Node.js error codes for sockets and TLS. Apply
- * this pattern only to errors that are not from the server, since `EPIPE` looks like an SQLSTATE code.
+ * this pattern only to errors that are not from the server, because `EPIPE` looks like an SQLSTATE code.
  */
 const NETWORK_CODE = /^(E(?!RR_)[A-Z_]+|ERR_(STREAM|SOCKET|SSL|TLS)_[A-Z_]+)$/;
 
@@ -32,8 +32,9 @@ const DRIVER_MESSAGE =
   /^(Connection terminated|No answer within|timeout exceeded when trying to connect$|timeout expired$|Client has encountered a connection error|Client was closed|Received unexpected \w+ message from backend)/;
 
 /**
- * Whether the connection is lost or about to be lost: the error is a network error or of class 08, or the server ends
- * the connection or is no longer the primary. An unknown error counts as a bug in Scrip: a retry would not help.
+ * Whether the connection is lost or about to be lost. This is true for network errors, for errors of class 08, and if
+ * the server ends the connection or is no longer the primary. An unknown error counts as a bug in Scrip, because a
+ * retry would not help.
  */
 export function isConnectionLost(error: unknown): boolean {
   if (!(error instanceof Error) || error instanceof StoreFault) return false;
@@ -52,19 +53,19 @@ export function isWorkerAway(error: unknown): boolean {
 }
 
 /**
- * Whether an error from the coordinator may mean that a worker does not answer: a statement timeout, or an error
+ * Whether an error from the coordinator can mean that a worker does not answer: a statement timeout, or an error
  * without a specific code.
  */
 export function mayBeWorkerAway(error: unknown): boolean {
   return error instanceof DatabaseError && ['57014', 'XX000'].includes(codeOf(error));
 }
 
-/** Damaged data or indexes. XX000 is not included, since Citus reports temporary failures of its workers as XX000. */
+/** Damaged data or indexes. XX000 is not included, because Citus reports temporary failures of its workers as XX000. */
 const DAMAGED = ['XX001', 'XX002'];
 
 /**
  * Converts an error before COMMIT to a fault. An invariant violation, damaged data or a bug in Scrip stops the ledger
- * (`Internal`). Any other error has an external cause; nothing has changed, since the transaction is rolled back.
+ * (`Internal`). Any other error has an external cause. The transaction is then rolled back, so nothing has changed.
  */
 export function faultOf(error: unknown): StoreFault {
   if (error instanceof StoreFault) return error;

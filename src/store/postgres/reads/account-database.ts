@@ -1,4 +1,4 @@
-// PostgreSQL connections for the console, the webhooks and the thresholds. Table names include the schema, since a
+// PostgreSQL connections for the console, the webhooks and the thresholds. Table names include the schema, because a
 // pooler in transaction mode does not keep the search path.
 
 import { Kysely, PostgresDialect, sql } from 'kysely';

@@ -1,4 +1,4 @@
-// API keys in PostgreSQL. A table lock prevents two keys or two accounts from getting the same number.
+// Stores API keys in PostgreSQL. A table lock prevents two keys or two accounts from getting the same number.
 
 import assert from 'node:assert/strict';
 import type { KeyStore } from '../../key-store.ts';

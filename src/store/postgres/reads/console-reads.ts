@@ -1,4 +1,4 @@
-// Reads for the console, always from the primary.
+// Reads the data that the console shows, always from the primary.
 
 import { transactionOf } from '../../../ledger/posting.ts';
 import {
@@ -21,8 +21,8 @@ import { COMMIT } from '../pool/transactions.ts';
 import type { PostgresLedgerStore } from './ledger-store.ts';
 
 /**
- * Read this instant first. Totals or summaries that are read after it include every posting before this instant, and
- * perhaps later postings.
+ * Selects the instant of the earliest batch that a consumer has not processed yet. Read this instant before the totals
+ * or summaries: they then include every posting before this instant, and perhaps later postings.
  */
 function earliestWaiting(consumer: Consumer): Query {
   return sql('SELECT min(at) FROM scrip.feed WHERE consumer = $1', [consumer]);

@@ -1,4 +1,4 @@
-// The event log in a database that several processes may share. Each process goes through the parts one after another,
+// The event log in a database that several processes can share. Each process goes through the parts one after another,
 // and skips a part while another process is deriving its events.
 
 import { randomInt } from 'node:crypto';
@@ -25,7 +25,7 @@ import type { LedgerDatabase } from '../schema/open-ledger.ts';
 /** One step deletes at most this many events. A full step takes the server about 5 ms. */
 const DELETED_MAX = 1_000;
 
-/** An `Internal` fault of the event log does not stop writes, unlike one of the ledger. */
+/** Unlike an `Internal` fault of the ledger, an `Internal` fault of the event log does not stop writes. */
 export class PostgresEventLog implements EventLog {
   readonly #database: LedgerDatabase;
 

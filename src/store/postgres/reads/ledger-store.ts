@@ -1,5 +1,5 @@
-// Serves a ledger from PostgreSQL. A due event that is not stored yet is shown only once no earlier write can still be
-// committed.
+// Serves a ledger from PostgreSQL. A read also shows due events that are not stored yet, such as renewals. Before it
+// shows one, it makes sure that no write from before the event can still be committed.
 //
 //   read ──▶ nothing is due ──▶ shown
 //     └── something is due ──▶ read again, after the current batch of this end user and before the next one ──▶ shown
@@ -61,7 +61,7 @@ const LOCK = prepared('lock_shared', `SELECT 1 FROM scrip.end_users WHERE ${OF_E
 
 /**
  * A batch takes far less time than this timeout, unless the batch waits for a standby. A reader should not wait for a
- * standby, since a waiting reader occupies a connection.
+ * standby, because a waiting reader occupies a connection.
  */
 const BEGIN_BEHIND = [sql('BEGIN ISOLATION LEVEL READ COMMITTED'), ...setLocal({ lock_timeout: '1s' })];
 
@@ -81,7 +81,7 @@ const SHARES = 16;
 
 /**
  * Finds end users with a due renewal or a due lapse. Each call begins at a random bucket, so several processes mostly
- * find different end users without coordination. The instant is a parameter, since PostgreSQL cannot use an index to
+ * find different end users without coordination. The instant is a parameter, because PostgreSQL cannot use an index to
  * compare a column with a volatile function.
  */
 const dueSql = (reachable: Reachable) => `
@@ -161,7 +161,7 @@ export class PostgresLedgerStore implements LedgerStore {
     });
   }
 
-  /** Waits for a running batch of the end user, since its instant may be earlier than one of `instants`. */
+  /** Waits for a running batch of the end user, because the batch can be earlier than some of `instants`. */
   statesAt(user: EndUserKey, instants: readonly Instant[]): Promise<StatesAt> {
     return this.attempt(async () => {
       const { pool } = this.database;
@@ -197,8 +197,8 @@ export class PostgresLedgerStore implements LedgerStore {
   }
 
   /**
-   * Each call deletes expired records of one part. Once that part has no more of them, the next call moves on to the
-   * next part.
+   * Each call deletes expired records of one part. If the part has none left, the next call continues with the next
+   * part.
    */
   deleteExpiredRecords(retention: IdempotencyRetention): Promise<boolean> {
     return this.attempt(async () => {
@@ -237,7 +237,7 @@ export class PostgresLedgerStore implements LedgerStore {
   /**
    * Reads a page of rows and the state of the end user in one snapshot: with two snapshots, a renewal that is stored
    * between them would be shown twice. If an event is due, loads all live cycles and all holds: a renewal depends on
-   * the holds, since held credits do not roll over.
+   * the holds, because held credits do not roll over.
    *
    * @param page a query whose rows begin with a transaction id, sorted from the latest to the earliest transaction
    */
@@ -286,7 +286,7 @@ export class PostgresLedgerStore implements LedgerStore {
     const now = this.database.clock.notBefore(
       Math.max(latest, this.database.clock.read((clocked as QueryResult).rows)),
     );
-    // The query used an instant before `now`, so some of the loaded cycles may have ended.
+    // The query used an instant before `now`, so some of the loaded cycles can have ended.
     return { now, rows, state: liveState(stored.state(), now) };
   }
 }

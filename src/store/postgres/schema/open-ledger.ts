@@ -11,7 +11,7 @@ import type { ConnectionPool, PostgresOptions } from '../pool/connection-pool.ts
 import { DatabaseClock } from '../pool/database-clock.ts';
 import { END_USER_TABLES, ledgerSchema } from './schema.ts';
 
-/** A released migration never changes. The scripts contain no schema names, since `migrate` sets the search path. */
+/** A released migration never changes. The scripts contain no schema names, because `migrate` sets the search path. */
 const MIGRATIONS: readonly string[] = [`${accountSchema({ instant: 'bigint', options: '' })}${ledgerSchema}`];
 
 /** Databases with a lower schema version were created before the first release. */
@@ -77,18 +77,18 @@ async function addTestClock(pool: ConnectionPool): Promise<void> {
   await pool.rows(sql('INSERT INTO scrip.test_clock VALUES (true) ON CONFLICT DO NOTHING'));
 }
 
-/** Refuses a server that may confirm writes before they are on stable storage. */
+/** Refuses a server that can confirm writes before they are on stable storage. */
 async function refuseUnsafe(pool: ConnectionPool): Promise<void> {
   const unsafe = `SELECT name FROM pg_settings WHERE name IN ('fsync', 'synchronous_commit', 'full_page_writes') AND setting = 'off'`;
   const rows = await pool.rows(sql(unsafe));
   if (rows.length === 0) return;
   const settings = rows.map(([name]) => `${name} = off`).join(' and ');
   throw new CannotOpen(
-    `PostgreSQL runs with ${settings}, so a crash may lose confirmed writes; change the configuration of PostgreSQL, or accept the risk with DATABASE_ACCEPT_UNSAFE=yes.`,
+    `PostgreSQL runs with ${settings}, so a crash can lose confirmed writes; change the configuration of PostgreSQL, or accept the risk with DATABASE_ACCEPT_UNSAFE=yes.`,
   );
 }
 
-/** @throws CannotOpen if the database holds an unfinished copy, since part of the ledger is missing */
+/** @throws CannotOpen if the database holds an unfinished copy, because part of the ledger is missing */
 export async function refuseUnfinishedCopy(pool: ConnectionPool): Promise<void> {
   if (!(await hasUnfinishedCopy(pool))) return;
   throw new CannotOpen(
@@ -106,7 +106,7 @@ async function migrate(connection: Connection, shards: number | null): Promise<v
     BEGIN; SELECT pg_advisory_xact_lock(${MIGRATION_LOCK});
     CREATE SCHEMA IF NOT EXISTS scrip; SET LOCAL search_path TO scrip, public;
     CREATE TABLE IF NOT EXISTS migrations (number integer PRIMARY KEY, applied_at timestamptz NOT NULL)`);
-  // Read the version again: another process may have migrated while this one waited for the lock.
+  // Read the version again: another process might have migrated the ledger while this process waited for the lock.
   const current = await schemaOf(connection);
   for (const [index, script] of MIGRATIONS.entries()) {
     const number = SCHEMA_FIRST + index;

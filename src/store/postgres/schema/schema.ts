@@ -67,8 +67,8 @@ CREATE TABLE holds (
   ${USER},
   expires_at bigint NOT NULL CHECK (expires_at BETWEEN 1 AND 253402300799999),
   hold_id uuid NOT NULL,
-  -- The credits held from each cycle. The text is copied to snapshots, so the type is json, which preserves it as
-  -- written.
+  -- The credits held from each cycle. The type is json, which preserves the text as written, because the text is copied
+  -- to snapshots.
   parts json NOT NULL,
   PRIMARY KEY (bucket, account, end_user, expires_at, hold_id)
 );
@@ -79,8 +79,8 @@ CREATE TABLE postings (
   transaction_id uuid NOT NULL,
   cycle_id uuid NOT NULL,
   period integer NOT NULL CHECK (period >= 0),
-  -- The position within the transaction, from 0. Here, the column takes no additional space, because of the alignment
-  -- of its neighbors.
+  -- The position within the transaction, from 0. In this place, the column takes no additional space, because of the
+  -- alignment of its neighbors.
   line smallint NOT NULL DEFAULT 0,
   kind text NOT NULL,
   amount bigint NOT NULL,
@@ -126,9 +126,9 @@ CREATE TABLE snapshots (
   PRIMARY KEY (bucket, account, end_user, transaction_id)
 );
 
--- The latest instant that any process has issued, stored once a second. Because of it, ended cycles stay ended even if
--- the clock is set back while nothing is written. Batches do not write it. On Citus, only the coordinator has this
--- table, so that storing the instant needs no worker.
+-- The latest instant that any process has issued. Processes update it once a second, so that ended cycles stay ended
+-- even if the clock is set back while nothing is written. Batches do not update it. On Citus, only the coordinator has
+-- this table, so that an update needs no worker.
 CREATE TABLE clock (
   only_row boolean PRIMARY KEY CHECK (only_row),
   at bigint NOT NULL CHECK (at BETWEEN 0 AND 253402300799998)
@@ -156,7 +156,7 @@ CREATE INDEX idempotency_records_by_age ON idempotency_records (is_grant, record
 
 -- Batches that a consumer has not processed yet: one row per consumer and batch, with the transactions of the batch.
 -- Batches commit in no particular order, but those of one end user commit in order. The arrays of a large batch stay in
--- the row, uncompressed, since they are random and soon deleted.
+-- the row, uncompressed, because they are random and soon deleted.
 CREATE TABLE feed (
   bucket smallint NOT NULL,
   consumer text NOT NULL,
@@ -178,7 +178,7 @@ CREATE TABLE feed_consumers (
 INSERT INTO feed_consumers (bucket, consumer)
   SELECT bucket, consumer FROM generate_series(0, ${BUCKETS - 1}) AS bucket, unnest('{totals,events}'::text[]) AS consumer;
 
--- The totals of postings. The credits of many end users together may exceed 64 bits.
+-- The totals of postings. The credits of many end users together can exceed 64 bits.
 CREATE TABLE daily_totals (
   bucket smallint NOT NULL,
   account integer NOT NULL,
@@ -197,12 +197,12 @@ CREATE TABLE expiry_totals (
   PRIMARY KEY (account, hour, bucket)
 );
 
--- The data that lists show about each end user, and the progress of event derivation; see EventState. The row includes
--- all expiries up to derived_to.
+-- The data that the console's lists show about each end user, and the progress of event derivation; see EventState. The
+-- row includes all expiries up to derived_to.
 CREATE TABLE end_user_summaries (
   ${USER},
   balance bigint NOT NULL CHECK (balance BETWEEN 0 AND 9007199254740991),
-  -- The next instant at which credits expire without a renewal.
+  -- The next instant at which credits expire and are not renewed.
   expires_at bigint,
   latest_activity bigint NOT NULL,
   derived_to bigint NOT NULL,
@@ -227,8 +227,7 @@ CREATE TABLE end_user_counts (
   PRIMARY KEY (account, bucket)
 );
 
--- Events, numbered in the order in which they were derived, because the consumer's lock is held until they are
--- committed.
+-- Events. Their numbers ascend in commit order, because the lock on the consumer's row is held until the commit.
 CREATE TABLE events (
   bucket smallint NOT NULL,
   event bigint NOT NULL,
@@ -238,7 +237,7 @@ CREATE TABLE events (
   at bigint NOT NULL,
   -- JSON.
   data text NOT NULL,
-  -- The database's time when the event was derived; the age of an event is counted from it.
+  -- The database's time when the event was derived. The age of the event is counted from this time.
   recorded_at bigint NOT NULL,
   PRIMARY KEY (bucket, event)
 );

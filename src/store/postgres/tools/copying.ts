@@ -40,7 +40,7 @@ import { rebuildTotals } from './totals.ts';
 /** One connection for the locks or the writes, two for reading or rebuilding, and a spare one. */
 const CONNECTIONS = 4;
 
-/** How many times a copy looks for connections of running servers, and the pause between two looks. */
+/** How many times a copy checks for connections of running servers, and the pause between two checks. */
 const LOOKS = 10;
 const BETWEEN_LOOKS_MS = 100;
 
@@ -87,9 +87,9 @@ function opened(
 }
 
 /**
- * A running server always has a connection, since it checks the database once a second. PostgreSQL still lists a
- * connection for a moment after it has been closed. If the copy looked only once, it would be refused right after a
- * server has stopped.
+ * A running server always has a connection, because it checks the database once a second. PostgreSQL still lists a
+ * connection for a moment after it has been closed. With only one check, a copy right after the stop of a server would
+ * be refused.
  */
 async function refuseAtWork(connection: Connection, name: string): Promise<void> {
   const atWork = 'SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND application_name = $1 LIMIT 1';

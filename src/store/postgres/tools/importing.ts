@@ -1,4 +1,4 @@
-// Imports grants into a ledger in PostgreSQL, while servers may be running.
+// Imports grants into a ledger in PostgreSQL, which servers can use at the same time.
 
 import assert from 'node:assert/strict';
 import type { Add, Command, Outcome } from '../../../ledger/command.ts';

@@ -1,4 +1,4 @@
-// Runs an operator's commands, such as `scrip verify`, on a PostgreSQL ledger that servers may be using.
+// Runs an operator's commands, such as `scrip verify`, on a PostgreSQL ledger that servers can use at the same time.
 
 import { lastIdAt, type TransactionId } from '../../../ledger/transaction-id.ts';
 import { CannotOpen } from '../../store-fault.ts';

@@ -57,13 +57,14 @@ export async function totalsFaults(connection: Connection, waiting: Waiting, sum
 }
 
 /**
- * Rebuilds the totals and the counts of end users, one part at a time. Servers may be running; the feed consumers of the
- * part are locked during the rebuild. Batches that commit after the snapshot stay in the feed.
+ * Rebuilds the totals and the counts of end users, one part at a time. Servers can keep running; the feed consumers of
+ * the part are locked during the rebuild. Batches that commit after the snapshot stay in the feed.
  */
 export async function rebuildTotals({ pool, placement }: LedgerDatabase): Promise<void> {
   for (const part of placement.parts) {
     // Take the locks before the snapshot, so that the snapshot includes the consumers' latest changes. A transaction
-    // takes its snapshot at its first statement, so a separate connection holds the locks.
+    // takes its snapshot at its first statement, before that statement gets any lock. A separate connection therefore
+    // takes the locks.
     await pool.use(async (holder) => {
       await holder.send([sql('BEGIN'), ...UNLIMITED, ...CONSUMERS.map((consumer) => lockConsumer(consumer, part, ''))]);
       await pool.use((connection) => rebuildPart(connection, part));

@@ -25,7 +25,7 @@ export interface BatchContext {
 }
 
 export interface LoadedUnderLock extends LoadedBatch {
-  /** Whether each end user of the batch has a row, in the order of `batch.users`. */
+  /** For each end user in `batch.users`, whether it has a row in `end_users`. */
   readonly isLocked: readonly boolean[];
   /** Generates ids that sort after all existing ids of the batch's end users. */
   readonly ids: TransactionIds;
@@ -71,8 +71,8 @@ export async function lockAndLoad(
   const addRows = (rows: readonly TextRow[], of: readonly number[] | null) => {
     for (const [place, , ...columns] of rows) {
       const index = of === null ? Number(place) - 1 : (of[Number(place) - 1] as number);
-      // An end user that had no row when the locks were taken counts as unknown, even if another process has since
-      // added the row.
+      // An end user that had no row when the locks were taken is treated as new, even if another process has added the
+      // row in the meantime.
       if (isLocked[index]) states[index]?.add(columns, assertReadable);
     }
   };
@@ -140,7 +140,7 @@ function referencedIn(
  * Generates ids that sort after all ids of the loaded rows. Cycles that are not loaded have ended, so no batch at or
  * after the instant `time` has changed them.
  *
- * @param rows each row begins with a position and `ids_through`, which may be null
+ * @param rows each row begins with a position and `ids_through`, which can be null
  */
 function idsBehind(rows: readonly TextRow[], clock: DatabaseClock, time: Instant): TransactionIds {
   let latest = firstIdAt(clock.notBefore(time));

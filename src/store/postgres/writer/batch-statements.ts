@@ -118,7 +118,10 @@ function holdStatements(part: Part) {
   };
 }
 
-/** In a single database, if `change` does not find all rows, a division by zero fails the whole batch. */
+/**
+ * Makes the whole batch fail, with a division by zero, if `change` does not find all rows. For a shard, this process
+ * counts the rows instead.
+ */
 function checked(part: Part, change: string): string {
   return part.isShard
     ? change
@@ -210,7 +213,7 @@ function otherStatements(part: Part) {
     ),
     insertSnapshots: insertion(part, SNAPSHOT.table, SNAPSHOT.columns, SNAPSHOT.types),
     /**
-     * Inserts snapshots. The given states have no holds, since few batches load all holds; the statement adds the
+     * Inserts snapshots. The given states have no holds, because few batches load all holds. The statement adds the
      * stored holds.
      */
     addSnapshots: insertion(

@@ -19,7 +19,7 @@ import { BatchRows, type Write } from './batch-rows.ts';
  */
 const EVENTS_PER_BATCH_MAX = 1_000;
 
-/** End users that the batch may create, and that have no row to lock yet. */
+/** End users that the batch can create, and that have no row to lock yet. */
 export interface Missing {
   readonly missing: readonly EndUserKey[];
 }
@@ -68,7 +68,7 @@ function canCreate(user: EndUserKey, commands: readonly Command[]): boolean {
 
 /**
  * A renewal, a scheduled change of plan or a lapse cannot be the witness: its id is the same in every process, so
- * another process may have stored it.
+ * another process can have stored it.
  */
 function witnessOf(changes: readonly UserChange[]): Witness | null {
   for (const { user, postings } of changes) {

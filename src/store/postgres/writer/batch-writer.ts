@@ -38,7 +38,7 @@ const TRIES_MS = 6_000;
 /** How long to search for a batch whose COMMIT was not confirmed. */
 const SEARCH_MS = 8_000;
 /**
- * The same limit if a Citus worker cannot be reached. It is short, since the search delays the other batches if this
+ * The same limit if a Citus worker cannot be reached. It is short, because the search delays the other batches if this
  * process writes only one batch at a time.
  */
 const SEARCH_AWAY_MS = 2_000;
@@ -72,7 +72,7 @@ export class BatchWriter {
   }
 
   /**
-   * @param onDecided called when the next batch of the lane may start on the same connection; not called if the next
+   * @param onDecided called when the next batch of the lane can start on the same connection; not called if the next
    * batch must wait for the outcome
    * @throws StoreFault
    */
@@ -100,8 +100,8 @@ export class BatchWriter {
   }
 
   /**
-   * The first failure does not count: the worker may have restarted, and for the second try, the coordinator opens a
-   * new connection to the worker.
+   * Marks the part as unreachable if its worker cannot be reached. The first failure does not count: the worker might
+   * have restarted, and for the second try, the coordinator opens a new connection to the worker.
    *
    * @throws StoreFault if the worker of the part cannot be reached
    */
@@ -154,8 +154,9 @@ export class BatchWriter {
   }
 
   /**
-   * If the wait for a standby was cut short, the batch may exist only on the primary. This lookup's lock comes after
-   * the batch in the log, so a standby that confirms the lookup's COMMIT has the batch.
+   * Looks for the witness of a batch, and waits until a standby has the batch. If the wait for a standby was cut short,
+   * the batch might exist only on the primary. The lookup takes a lock, which comes after the batch in the log, so a
+   * standby that confirms the lookup's COMMIT has the batch.
    */
   async #look({ user, transactionId }: Witness, { lock, find }: BatchStatements): Promise<boolean> {
     const connection = await this.#sessions.connect();

@@ -58,7 +58,7 @@ describe('the connection of a PostgreSQL lane', () => {
     }
   });
 
-  test('after an error, no further batch takes over the connection, which is closed once both of its batches have ended', async () => {
+  test('after an error, no further batch takes over the connection, and the connection is closed as soon as both of its batches have ended', async () => {
     const { sessions, returned } = fakePool();
     const first = runBatch(sessions, LANE);
     const { connection, open } = await first.begun;

@@ -1,4 +1,4 @@
-// Assigns connections to batches. After a batch has sent its COMMIT, the next batch of its lane may use the same
+// Assigns connections to batches. After a batch has sent its COMMIT, the next batch of its lane can use the same
 // connection, which saves a round trip. The next batch sees the writes of the previous batch.
 
 import { StoreFault } from '../../store-fault.ts';
@@ -16,7 +16,7 @@ interface Session {
 
 export class LaneSessions {
   readonly #pool: Pick<ConnectionPool, 'connect'>;
-  /** The session that the next batch of each lane may use. */
+  /** The session that the next batch of each lane can use. */
   readonly #open = new Map<Session['lane'], Session>();
 
   constructor(pool: Pick<ConnectionPool, 'connect'>) {
@@ -26,7 +26,7 @@ export class LaneSessions {
   /**
    * Runs a batch on the open connection of its lane, or on a connection from the pool. An error closes the connection,
    * which rolls back this batch and fails the next batch on the connection. A `StoreFault` does not close the
-   * connection, since it is thrown before any statement of the batch is sent.
+   * connection, because it is thrown before any statement of the batch is sent.
    *
    * @param work runs the batch, and calls `open` when the COMMIT of the batch has been sent
    */
@@ -50,7 +50,7 @@ export class LaneSessions {
     }
   }
 
-  /** If the server cannot be reached, the batch fails at once, and the next batch tries to connect again. */
+  /** If the server cannot be reached, the batch fails without a retry, and the next batch tries to connect again. */
   async connect(): Promise<Connection> {
     try {
       return await this.#pool.connect();
@@ -66,7 +66,8 @@ export class LaneSessions {
 
   /**
    * Offers the connection to the next batch of the lane until the end of this turn of the event loop. The connection
-   * then returns to the pool, so a batch waiting for the pool begins only after the responses to this batch's requests.
+   * then returns to the pool. A batch that waits for the pool therefore begins only after the requests of this batch
+   * have been answered.
    */
   #leave(session: Session): void {
     this.#offer(session);

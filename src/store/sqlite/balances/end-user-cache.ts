@@ -1,5 +1,5 @@
-// The writer's cache of end users. For a pending end user, the balances in the file do not include the latest postings
-// yet. Pending end users are flushed in generations, and then stay in the cache for some time:
+// The writer's cache of end users. An end user is pending if the balances in the file do not include its latest
+// postings yet. Pending end users are flushed in generations, and then stay in the cache for some time:
 //
 //   young: collects pending end users ──full──▶ old: flushed evenly until the next young generation is full
 //
@@ -50,7 +50,7 @@ const CACHED_GENERATIONS = 1.5;
 /** The cache drops an end user that no batch has loaded for this long, even if the cache is not full. */
 const UNUSED_MS = 2 * 60_000;
 
-/** The cache examines this many end users for each batch, and for each new end user, to find some to drop. */
+/** To find end users to drop, the cache examines this many for each batch, and this many more for each new end user. */
 const EXAMINED = { batch: 64, newEndUser: 8 };
 
 /** The cache contains many of these objects, so each field costs memory. */
@@ -86,7 +86,9 @@ export class EndUserCache {
   readonly #balances: BalanceWriter;
   readonly #saveFlushed: Statement;
   readonly #cached = new Map<string, CachedEndUser>();
-  /** The same end users in a circle. The search for end users to drop continues after `#hand` (clock algorithm). */
+  /**
+   * The end users of `#cached` in a circle. The search for end users to drop continues after `#hand` (clock algorithm).
+   */
   readonly #circle: CachedEndUser[] = [];
   #hand = 0;
   #cachedCycles = 0;
@@ -99,7 +101,7 @@ export class EndUserCache {
   /** The end users of the old generation that are not flushed yet. The next one to flush is the last element. */
   #flushing: CachedEndUser[] = [];
   #flushingTotal = 0;
-  /** Postings above this number count towards the limits of the young generation. */
+  /** Postings with a higher number count towards the limits of the young generation. */
   #beganBehind: number;
   #beganAt: Instant;
   #now: Instant;
@@ -163,8 +165,8 @@ export class EndUserCache {
   }
 
   /**
-   * The search for due events reads only the file. If the due instant in the file would mislead the search, this method
-   * flushes the end user at once.
+   * Flushes the end user immediately if the due instant in the file would mislead the search for due events, which
+   * reads only the file.
    */
   flushWhereDue(cached: CachedEndUser): void {
     const dueAt = nextEventAt(cached.state);
@@ -224,7 +226,8 @@ export class EndUserCache {
   }
 
   /**
-   * How full or how old the young generation is, as a fraction of its limits. At 1 or above, it becomes the old one.
+   * How full or how old the young generation is, as a fraction of its limits. At 1 or above, the young generation
+   * becomes the old one.
    */
   get #progress(): number {
     const { endUsersMax, postingsMax, cyclesMax, ageMaxMs } = this.#limits;

@@ -64,7 +64,7 @@ export interface Replayed {
   readonly current: Balances;
 }
 
-/** States with at least this many cycles and holds are cached, since loading 10,000 cycles takes 10 ms. */
+/** States with at least this many cycles and holds are cached, because loading 10,000 cycles takes 10 ms. */
 export const MANY_CYCLES = 256;
 /** Maximum number of cycles and holds in the cache of end users with many cycles. A cycle takes about 150 bytes. */
 const KEPT_CYCLES_MAX = 200_000;
@@ -81,7 +81,7 @@ export class EndUserReader {
     this.#postings = new PostingReader(db);
   }
 
-  /** @param pending the latest posting if the stored balances may not include it; otherwise null */
+  /** @param pending the latest posting if the stored balances might not include it; otherwise null */
   read(user: EndUserKey, pending: number | null, now: Instant): Balances {
     const kept = this.#take(user);
     if (kept !== null) return this.#keep(user, this.#catchUp(user, kept, pending, now));
@@ -95,10 +95,10 @@ export class EndUserReader {
     const latest = this.#balances.latestPosting(user);
     const postings = this.#pendingAfter(latest, pending, user);
     const first = postings[0]?.posting.createdAt;
-    // Pending postings may touch cycles that have ended by now, so the read includes all cycles that were live before
+    // Pending postings can touch cycles that have ended by now, so the read includes all cycles that were live before
     // the first of these postings.
     const stored = this.#balances.read(user, first === undefined ? now : Math.min(now, first - 1));
-    // Some of the postings may have been flushed between the two reads.
+    // Some of the postings can have been flushed between the two reads.
     const missing = postings.filter(({ number }) => number > (stored.latestPosting ?? 0));
     return { stored, current: folded(stored, missing) };
   }
@@ -118,8 +118,8 @@ export class EndUserReader {
   #catchUp(user: EndUserKey, kept: Balances, pending: number | null, now: Instant): Balances {
     const latest = this.latestPosting(user, pending);
     const postings = latest === null ? [] : this.#postings.after(kept.latestPosting ?? 0, latest, user);
-    // The read that cached this state dropped all cycles that had ended. A new posting may be earlier than that read,
-    // and touch such a cycle.
+    // The read that cached this state dropped all cycles that had ended. A new posting can be earlier than that read,
+    // and can touch such a cycle.
     return foldedAt(now, kept, postings);
   }
 
@@ -177,7 +177,7 @@ class BalanceReader {
   readonly #endUser = new UuidParameter();
 
   constructor(db: DatabaseSync) {
-    // Read ids as hexadecimal digits, since each blob would create an array outside the heap.
+    // Read ids as hexadecimal digits, because each blob would create an array outside the heap.
     const columns = `hex(cycle_id), ${OTHER_COLUMNS}, latest_posting, holds`;
     this.#live = prepare(
       db,

@@ -5,9 +5,10 @@ import type { EndUserKey } from '../../../ledger/command.ts';
 import { unflushedEndUsers } from './end-user-reader.ts';
 
 /**
- * The latest posting of each end user whose stored balances may not include all postings yet. Reads follow the links in
- * the journal backwards from this posting. Has two generations, like the writer's cache. When the writer has flushed
- * the old generation, `rotate` drops it, and the young generation becomes the old one.
+ * Contains the latest posting of each end user whose stored balances might not include all postings yet. Reads follow
+ * the links in the journal backwards from this posting. Has two generations, like the writer's cache. When the writer
+ * has flushed its old generation, `rotate` drops the old generation here as well, and the young one becomes the old
+ * one.
  */
 export class PendingPostings {
   #young: PostingsByEndUser = new Map();

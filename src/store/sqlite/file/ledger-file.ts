@@ -80,7 +80,7 @@ export class LedgerInUse extends CannotOpen {
  * Opens the file, and creates or migrates it if needed.
  *
  * @param isLocked whether the caller holds the lock of the file. If not, this function takes the lock for a migration,
- * since no server may use the file during a migration.
+ * so that no server uses the file during the migration.
  * @param testClock true if the ledger must have a test clock, false if it must not have one; null if either is
  * accepted. With `true`, a ledger without postings permanently gets a test clock
  */
@@ -109,7 +109,7 @@ export function openLedgerFile(file: string, isLocked: boolean, testClock: boole
 
 /**
  * Takes the lock and migrates the file. If a server starts first, that server migrates the file and holds the lock
- * until it stops. So this function checks the schema version again while it waits for the lock.
+ * until it stops. While it waits for the lock, this function therefore checks the schema version repeatedly.
  *
  * @throws CannotOpen if the file cannot be migrated because a server of an older version holds the lock
  */
@@ -129,10 +129,10 @@ function migrateAlone(db: DatabaseSync, file: string): void {
 /**
  * Checkpoints the write-ahead log into the file, and truncates the log.
  *
- * After a failed fsync, a kernel may mark pages as clean that are not on disk. A process that starts later may read a
- * commit that exists only in the page cache, and that no later fsync writes to disk. A power failure would lose this
- * commit and all later commits in the log. The checkpoint writes all these pages again. It does not wait for readers
- * such as `scrip verify`. Such a reader can keep the log from being truncated.
+ * After a failed fsync, a kernel can mark pages as clean that are not on disk. A process that starts later can then
+ * read a commit that exists only in the page cache, and that no later fsync writes to disk. A power failure would lose
+ * this commit and all later commits in the log. The checkpoint writes all these pages again. It does not wait for
+ * readers such as `scrip verify`. Such a reader can keep the log from being truncated.
  */
 function truncateLog(db: DatabaseSync): void {
   db.exec('PRAGMA busy_timeout = 0; PRAGMA wal_checkpoint(TRUNCATE)');
@@ -144,7 +144,7 @@ export function connect(file: string): DatabaseSync {
   const db = new DatabaseSync(file, { timeout: BUSY_TIMEOUT_MS });
   // With `synchronous = FULL`, COMMIT returns after the commit is on stable storage; macOS also needs `fullfsync`. With
   // 40 subtractions per commit, 2 KiB pages cost 9% less than 4 KiB pages. Checkpoints after every 4 MiB of log are
-  // short. In total, they cost no more than checkpoints after every 32 MiB, since a batch dirties few pages.
+  // short. In total, they cost no more than checkpoints after every 32 MiB, because a batch dirties few pages.
   db.exec(`
     PRAGMA page_size = 2048;
     PRAGMA cache_size = -16384;
@@ -159,8 +159,8 @@ export function connect(file: string): DatabaseSync {
 }
 
 /**
- * Checks the settings that durability depends on. Call this after the first commit: before it, some builds of
- * SQLite may still change the settings.
+ * Checks the settings that durability depends on. Call this after the first commit: before that commit, some builds of
+ * SQLite can still change the settings.
  */
 export function refuseWithoutDurability(db: DatabaseSync, file: string): void {
   const synchronous = db.prepare('PRAGMA synchronous').get()?.synchronous;
@@ -195,7 +195,7 @@ export function unfinishedCopy(db: DatabaseSync): { source: string; last: EndUse
   return { source: String(row.source), last };
 }
 
-/** @throws CannotOpen if the file is an unfinished copy, since part of the ledger is missing */
+/** @throws CannotOpen if the file is an unfinished copy, because part of the ledger is missing */
 export function refuseUnfinishedCopy(db: DatabaseSync, file: string): void {
   if (unfinishedCopy(db) === null) return;
   throw new CannotOpen(
@@ -207,7 +207,7 @@ export function hasTestClock(db: DatabaseSync): boolean {
   return numberOf(db, 'SELECT count(*) FROM test_clock') === 1;
 }
 
-/** A ledger without postings can still get a test clock, since `scrip key create` may have created the ledger. */
+/** A ledger without postings can still get a test clock, because `scrip key create` might have created the ledger. */
 function settleClock(db: DatabaseSync, file: string, testClock: boolean | null): void {
   if (testClock) db.exec('INSERT OR IGNORE INTO test_clock SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM postings)');
   // Read the table even if `testClock` is null: if its page is damaged, `openLedgerFile` reports the damage.
@@ -221,7 +221,7 @@ function migrate(db: DatabaseSync): void {
   if (schemaOf(db) === 0) db.exec('PRAGMA journal_mode = WAL');
   db.exec('BEGIN EXCLUSIVE');
   try {
-    // Read the version again: another process may have migrated while this one waited for the lock.
+    // Read the version again: another process might have migrated the ledger while this process waited for the lock.
     const current = schemaOf(db);
     MIGRATIONS.slice(current === 0 ? 0 : current - SCHEMA_FIRST + 1).forEach((sql) => void db.exec(sql));
     db.exec(`PRAGMA application_id = ${APPLICATION_ID}; PRAGMA user_version = ${SCHEMA_LATEST}`);
@@ -264,7 +264,7 @@ export function makeFolder(file: string): void {
   const folder = dirname(file);
   if (existsSync(folder)) return;
   try {
-    // Sync the parent of the first new folder, since the parent contains the entry of that folder.
+    // Sync the parent of the first new folder, because the parent contains the entry of that folder.
     syncToDisk(dirname(mkdirSync(folder, { recursive: true }) as string));
   } catch (error) {
     throw new CannotOpen(
@@ -273,7 +273,9 @@ export function makeFolder(file: string): void {
   }
 }
 
-/** A missing folder may be on a disk that is not mounted: a new ledger would look as if all data were lost. */
+/**
+ * Refuses a missing folder, because its disk might not be mounted: a new ledger would look as if all data were lost.
+ */
 function refuseWithoutFolder(file: string): void {
   const folder = dirname(file);
   if (existsSync(folder) && statSync(folder).isDirectory()) return;

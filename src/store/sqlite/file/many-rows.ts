@@ -14,7 +14,7 @@ export class ManyRows {
   readonly #columns: number;
   readonly #statements: readonly { readonly length: number; readonly statement: Statement }[];
   #values: Parameter[] = [];
-  /** Buffers for UUIDs. Each row needs its own buffers, since one statement binds the values of all rows. */
+  /** Buffers for UUIDs. Each row needs its own buffers, because one statement binds the values of all rows. */
   readonly #uuids: UuidParameter[] = [];
   #uuidsUsed = 0;
 

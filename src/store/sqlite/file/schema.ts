@@ -63,10 +63,10 @@ CREATE TABLE postings (
   note TEXT CHECK (length(note) BETWEEN 1 AND 500),
   -- The type and plan, such as 'recurring/100/31d', if the posting opens a cycle or a period, or schedules a plan.
   terms TEXT,
-  -- The hold that is closed, the transaction that is refunded, or the one that scheduled the plan.
+  -- The hold that the posting closes, the transaction that it refunds, or the transaction that scheduled the plan.
   reference BLOB CHECK (length(reference) = 16),
   hold_expires_at INTEGER CHECK (hold_expires_at > created_at),
-  -- One CASE, with the most frequent kind first: comparing texts costs the most here.
+  -- One CASE, with the most frequent kind first, because comparing texts costs the most here.
   CHECK (
     CASE kind
       WHEN 'subtract' THEN amount < 0 AND held = 0
@@ -93,7 +93,7 @@ CREATE TABLE postings (
 
 CREATE INDEX refunds ON postings (account, end_user, reference) WHERE kind = 'refund';
 
--- The balances include all postings up to this one. They may also include later postings: see each end user's
+-- The balances include all postings up to this one. For some end users, they also include later postings; see
 -- latest_posting.
 CREATE TABLE flushed (
   only INTEGER PRIMARY KEY CHECK (only = 1),
@@ -142,7 +142,7 @@ CREATE TABLE idempotency_records (
   recorded_at INTEGER NOT NULL
 ) STRICT;
 
--- The index of the records by a hash of the key. Records after \`idempotency_indexed.record\` may be missing from the
+-- The index of the records by a hash of the key. Records after \`idempotency_indexed.record\` can be missing from the
 -- index; they are indexed in memory.
 CREATE TABLE idempotency_index (
   hash INTEGER NOT NULL,
@@ -174,7 +174,7 @@ CREATE TABLE feed_positions (
   posting INTEGER NOT NULL
 ) STRICT;
 
--- Totals of postings. The credits of many end users together may exceed 64 bits, so they are stored as decimal text.
+-- Totals of postings. The credits of many end users together can exceed 64 bits, so they are stored as decimal text.
 CREATE TABLE daily_totals (
   account INTEGER NOT NULL,
   day INTEGER NOT NULL,
@@ -191,13 +191,13 @@ CREATE TABLE expiry_totals (
   PRIMARY KEY (account, hour)
 ) STRICT, WITHOUT ROWID;
 
--- What the console's lists show for each end user, and the progress of event derivation; see EventState. The row
--- includes all postings up to latest_posting, and all expiries up to derived_to.
+-- The data that the console's lists show about each end user, and the progress of event derivation; see EventState. The
+-- row includes all postings up to latest_posting, and all expiries up to derived_to.
 CREATE TABLE end_user_summaries (
   account INTEGER NOT NULL,
   end_user BLOB NOT NULL CHECK (length(end_user) = 16),
   balance INTEGER NOT NULL CHECK (balance BETWEEN 0 AND 9007199254740991),
-  -- The next instant at which credits expire and will not renew.
+  -- The next instant at which credits expire and are not renewed.
   expires_at INTEGER,
   latest_activity INTEGER NOT NULL,
   latest_posting INTEGER NOT NULL,
@@ -229,7 +229,7 @@ CREATE TABLE events (
   at INTEGER NOT NULL,
   -- JSON.
   data TEXT NOT NULL,
-  -- The machine's time, from which the age of events is counted.
+  -- The machine's time when the event was stored. The age of the event is counted from this time.
   recorded_at INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX events_of_account ON events (account, event);

@@ -36,7 +36,7 @@ function fill(bytes: Uint8Array, uuid: string): Uint8Array {
 
 // `join` returns a flat string. A template would return a rope, a tree of strings, which takes six times the memory.
 
-/** @param hex 32 digits from SQLite's `hex()`, since reading a blob would create an array outside of the heap */
+/** @param hex 32 digits from SQLite's `hex()`, because reading a blob would create an array outside of the heap */
 export function uuidOfHex(hex: string): string {
   const digits = hex.toLowerCase();
   const part = (from: number, to: number) => digits.slice(from, to);

@@ -1,7 +1,7 @@
-// Finds idempotency records by a hash of their key. The latest entries are in memory. When there are enough of them,
-// they form a sorted run, which stays in memory until it has been inserted into the B-tree. Each batch inserts a part
-// of the run in hash order, so that each page of the B-tree is written once for several entries. If many records have
-// been deleted, a run also removes their entries.
+// Finds idempotency records by a hash of their key. The latest entries are in memory. As soon as there are enough of
+// them, they form a sorted run, which stays in memory until it has been inserted into the B-tree. Each batch inserts a
+// part of the run in hash order, so that a page of the B-tree is written only once for several entries. If many records
+// have been deleted, a run also removes their entries.
 //
 //   recent ──full──▶ run ──inserted by the time that recent is full again──▶ B-tree
 
@@ -98,7 +98,7 @@ export class RecordIndex {
     this.#saveIndexed = prepare(db, 'UPDATE idempotency_indexed SET record = ?');
     this.#indexed = Number(db.prepare('SELECT record FROM idempotency_indexed').get()?.record);
     this.#last = this.#indexed;
-    // An estimate is enough.
+    // Count at most a million entries, because an estimate is enough.
     this.#size = Number(
       db.prepare('SELECT count(*) AS count FROM (SELECT 1 FROM idempotency_index LIMIT 1000000)').get()?.count,
     );
@@ -139,8 +139,8 @@ export class RecordIndex {
   }
 
   /**
-   * Call this after expired records with this retention have been deleted: `count` records, with numbers up to
-   * `through`.
+   * Call this after expired records of grants, or of other writes, have been deleted: `count` records, with numbers up
+   * to `through`.
    */
   expire(retention: 'grants' | 'others', through: number, count: number): void {
     this.#expiredThrough[retention] = Math.max(this.#expiredThrough[retention], through);

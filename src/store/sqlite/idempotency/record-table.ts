@@ -1,4 +1,4 @@
-// The idempotency records of a ledger file.
+// Stores, finds and deletes the idempotency records of a ledger file.
 
 import { hash } from 'node:crypto';
 import type { DatabaseSync } from 'node:sqlite';

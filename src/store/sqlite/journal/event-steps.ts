@@ -35,8 +35,9 @@ const DUE_MAX = 64;
 const LOADED_MAX = 2_048;
 
 /**
- * For each transaction of a step, the cycles and holds of the end user are counted. If the sum reaches this limit, the
- * step accepts nothing more: applying its transactions already takes about 2 ms.
+ * Limits the work of applying the transactions of a step. For each transaction, the cycles and holds of the end user
+ * are counted. If the sum reaches this limit, the step accepts nothing more; applying its transactions then takes about
+ * 2 ms.
  */
 const PASSED_MAX = 32_768;
 
@@ -142,7 +143,7 @@ export class EventStep {
   #loaded = 0;
   #passed = 0;
   #through: number;
-  /** Whether postings or due end users may be left for further steps. */
+  /** Whether postings or due end users might be left for further steps. */
   isMore = false;
 
   constructor(after: number, load: (user: EndUserKey) => StepEndUser) {

@@ -128,15 +128,15 @@ export class EventWriter {
 
   /**
    * @param now the machine's time
-   * @returns false if the position or the summary of an end user has changed, because the part has already been stored;
-   * the caller then rolls back
+   * @returns false if the position or the summary of an end user has changed, which means that the part has already
+   * been stored; the caller then rolls back
    */
   save({ after, through, summaries, events }: EventPart, now: Instant): boolean {
     if (this.#position.read() !== after) return false;
     const counts = new CountChanges();
     for (const summary of summaries) if (!this.#changeFrom(summary, counts)) return false;
     for (const { account, endUsers, withCredits } of counts.all()) this.#count.run(account, endUsers, withCredits);
-    // The machine's time may go back, but `recorded_at` must ascend: retention and positions depend on this order.
+    // The machine's time can go back, but `recorded_at` must ascend: retention and positions depend on this order.
     this.#latestRecordedAt = Math.max(this.#latestRecordedAt, now);
     for (const { account, id, type, at, data } of events)
       this.#events.add(account, id, type, at, data, this.#latestRecordedAt);

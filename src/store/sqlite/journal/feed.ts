@@ -8,7 +8,7 @@ import { uuidOfHex } from '../file/uuid.ts';
 import { POSTING_COLUMN_COUNT, postingColumns, postingOf } from './posting-rows.ts';
 
 /**
- * The number of postings that are read at a time. If more were read at once, they would stay in memory longer and slow
+ * The number of postings that are read at a time. If more were read together, they would stay in memory longer and slow
  * down garbage collection.
  */
 const PIECE_MAX = 64;
@@ -52,8 +52,8 @@ export class FeedRows {
   }
 
   /**
-   * Yields the transactions in the next `max` rows. Omits the last transaction if the journal may have more rows, since
-   * these may contain further postings of that transaction.
+   * Yields the transactions in the next `max` rows. If the journal might have more rows, omits the last transaction,
+   * because those rows could contain further postings of it.
    *
    * @param max a multiple of `PIECE_MAX`
    * @param read is updated: the number of rows that were read, and the last posting of the latest transaction

@@ -1,5 +1,6 @@
-// Computes the states of an end user at past instants, from snapshots and the postings after them. Runs in steps, since
-// computing the states at a thousand instants of a long history would block the thread. Each step yields its cost.
+// Computes the states of an end user at past instants, from snapshots and the postings after them. Runs in steps,
+// because computing the states at a thousand instants of a long history would block the thread. Each step yields its
+// cost.
 
 import assert from 'node:assert/strict';
 import { applyAll } from '../../../ledger/apply.ts';

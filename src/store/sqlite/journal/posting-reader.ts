@@ -17,7 +17,7 @@ export interface NumberedPosting {
 const ONE_BY_ONE = 4;
 /**
  * The initial and the maximum number of postings that one statement reads. A posting takes 3.9 µs if it is read alone,
- * 3.3 µs in pieces of 16 and 1.9 µs in pieces of 64, but a larger piece may contain more postings that the caller does
+ * 3.3 µs in pieces of 16 and 1.9 µs in pieces of 64, but a larger piece can contain more postings that the caller does
  * not need.
  */
 const PIECE_MIN = 16;

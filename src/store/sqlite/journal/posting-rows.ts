@@ -25,7 +25,7 @@ export const POSTING_COLUMNS = NAMES.join(', ');
 export const POSTING_COLUMN_COUNT = NAMES.length;
 
 /**
- * The ids that every posting has are read as hexadecimal digits, since each blob would need an array outside of the
+ * The ids that every posting has are read as hexadecimal digits, because each blob would need an array outside of the
  * heap.
  */
 export function postingColumns(table: string): string {

@@ -17,7 +17,7 @@ export interface Snapshot {
 /** Sorts before all ids. */
 const NO_BYTES = new Uint8Array();
 
-/** The transaction ids of an end user ascend in the journal, since the ledger's clock never goes backwards. */
+/** The transaction ids of an end user ascend in the journal, because the ledger's clock never goes backwards. */
 export class SnapshotReader {
   readonly #between: Statement;
   readonly #notBefore: Statement;

@@ -1,4 +1,4 @@
-// Tests in which cases console and webhook transactions wait for the writer or the disk.
+// Tests when a transaction of the console or the webhooks waits for the writer or the disk.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

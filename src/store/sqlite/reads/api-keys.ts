@@ -1,5 +1,5 @@
-// API keys in a ledger file. The command line can change keys while a server runs; the server sees the change at its
-// next lookup of the key.
+// Stores API keys in a ledger file. The command line can change keys while a server runs; the server sees the change at
+// its next lookup of the key.
 
 import type { DatabaseSync } from 'node:sqlite';
 import type { KeyStore } from '../../key-store.ts';
@@ -12,7 +12,7 @@ import type { LedgerClock } from '../writer/ledger-clock.ts';
 /**
  * @param db a connection that nothing else uses during a transaction: any other statement would become part of the
  * transaction
- * @param recordUses stores key uses through the writer, since waiting for the write lock would delay all requests
+ * @param recordUses stores key uses through the writer, because waiting for the write lock would delay all requests
  */
 export function sqliteKeyStore(
   db: DatabaseSync,

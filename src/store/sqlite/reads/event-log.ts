@@ -60,8 +60,8 @@ export class SqliteEventLog implements EventLog {
     let step = this.#steps.next();
     let until: Instant | null = null;
     if (!step.isMore && this.#steps.hasDue(clock.peek())) {
-      // Wait for the batches in flight, and read the journal again, since they may have written postings before
-      // `passed`.
+      // Wait for the batches in flight, and read the journal again, because these batches can have written postings
+      // from before `passed`.
       const passed = await this.#ledger.passedInstant();
       step = this.#steps.next();
       if (!step.isMore) {
@@ -71,7 +71,7 @@ export class SqliteEventLog implements EventLog {
     }
     if (step.isEmpty) return false;
     const isSaved = await this.#ledger.saveEvents(step.derive(derive, until));
-    // By now, events that time alone causes may be due, even for end users of this step.
+    // By now, events that time alone causes can be due, even for end users of this step.
     return step.isMore || !isSaved || this.#steps.hasDue(clock.peek());
   }
 
@@ -88,7 +88,7 @@ export class SqliteEventLog implements EventLog {
     });
   }
 
-  /** Uses a binary search, since `recorded_at` ascends with the event numbers, which may have gaps. */
+  /** Uses a binary search, because `recorded_at` ascends with the event numbers. The numbers can have gaps. */
   async positionBefore(instant: Instant): Promise<EventPosition> {
     return this.#ledger.attempt(() => {
       const oldest = this.#oldest.get()?.[0] ?? null;

@@ -1,5 +1,5 @@
 // Serves a ledger file: sends writes to the writer, and reads through a separate connection. Tracks the batches in
-// flight and the pending postings, which the stored balances may not include yet.
+// flight, and the pending postings, which the stored balances do not include yet.
 
 import assert from 'node:assert/strict';
 import type { DatabaseSync } from 'node:sqlite';
@@ -48,7 +48,7 @@ import { transactionPage } from './transaction-page.ts';
  */
 export const CYCLES_PER_TURN_MAX = 4_096;
 
-/** A batch that the writer has not answered yet, or whose outcome is unknown. Reads may not show its effects yet. */
+/** A batch that the writer has not answered yet, or whose outcome is unknown. Reads might not show its effects yet. */
 interface BatchInFlight {
   readonly commands: readonly Command[];
   /** Resolved at the end of the batch; null unless a reader waits for the batch. */
@@ -172,9 +172,9 @@ export class SqliteLedgerStore implements LedgerStore, ImportGranter {
     });
   }
 
-  /** Waits for the batches in flight, because they may write postings that are earlier than some of `instants`. */
+  /** Waits for the batches in flight, because they can write postings that are earlier than some of `instants`. */
   async statesAt(user: EndUserKey, instants: readonly Instant[]): Promise<StatesAt> {
-    assert(instants.length <= POINTS_MAX, 'at most a thousand instants are asked for');
+    assert(instants.length <= POINTS_MAX, 'at most a thousand instants are requested');
     // Advance the clock: all later batches then have the current instant or a later one.
     this.clock.now();
     for (const batch of this.#writesOf(user)) await answered(batch);
@@ -222,7 +222,7 @@ export class SqliteLedgerStore implements LedgerStore, ImportGranter {
   }
 
   /**
-   * Called with a fault when the writer fails, and with null when the writer works again. The journal may then contain
+   * Called with a fault when the writer fails, and with null when the writer works again. The journal can then contain
    * postings that the writer never reported, so this method reads the pending postings from the journal again.
    */
   onTrouble(trouble: StoreFault | null): void {
@@ -240,7 +240,8 @@ export class SqliteLedgerStore implements LedgerStore, ImportGranter {
   /**
    * Queues a read of one end user. Reads in the same turn of the event loop run together and share a snapshot. Their
    * responses are sent together, which halves the kernel's cost of waking clients. If a read would show a due event,
-   * such as a renewal, it first waits for the writes in flight for the end user, since these may come before the event.
+   * such as a renewal, it first waits for the end user's writes in flight, because those writes can come before the
+   * event.
    *
    * @throws what `read` throws; StoreFault if a due event would be shown while the outcome of a write is unknown
    */

@@ -138,8 +138,8 @@ function refuseNoBackup(from: string): void {
 }
 
 /**
- * Refuses to replace a ledger. An empty file is allowed, since `lockLedgerFile` or a killed restore can leave one. A
- * log without a ledger is refused, since SQLite would replay it into the restored ledger.
+ * Refuses to replace a ledger. An empty file is allowed, because `lockLedgerFile` or a killed restore can leave one. A
+ * log without a ledger is refused, because SQLite would replay it into the restored ledger.
  */
 function refuseLedgerAt(target: string): void {
   const found = [target, `${target}-wal`, `${target}-journal`].find((name) => sizeOf(name) > 0);

@@ -51,8 +51,8 @@ export class CopyWriter {
   }
 
   /**
-   * Marks all postings as flushed and their events as derived, since `end` has written the balances and the summaries of
-   * their end users.
+   * Marks all postings as flushed and their events as derived, because `end` has written the balances and the summaries
+   * of their end users.
    */
   saveFlushed(): void {
     this.#saveFlushed.run(this.#journal.latest);

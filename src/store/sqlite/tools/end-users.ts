@@ -1,5 +1,5 @@
 // Lists all end users of a ledger file in order, and reads their postings oldest first. All reads must be in one read
-// transaction, since a server may be writing to the file.
+// transaction, because a server can be writing to the file.
 
 import type { DatabaseSync } from 'node:sqlite';
 import { type EndUserKey, isSameEndUser } from '../../../ledger/command.ts';

@@ -1,5 +1,5 @@
 // Imports grants into a ledger file. If no server has the file open, the import locks the file and writes to it. If a
-// server has it open, the import queues one batch at a time, and the server grants the batch.
+// server has it open, the import queues one batch at a time, and the server writes the batch.
 
 import type { DatabaseSync } from 'node:sqlite';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -48,8 +48,8 @@ export function openSqliteImport(file: string, wall: WallClock = Date.now): Impo
     refuseUnfinishedCopy(db, file);
     const clock = new LedgerClock(wall, { isTest: hasTestClock(db) });
     if (lock === null) {
-      // A commit without a sync releases the write lock sooner. A power failure may lose a queued batch, but never a
-      // grant.
+      // A commit without a sync releases the write lock sooner. A power failure can lose a queued batch, but never
+      // granted credits.
       db.exec('PRAGMA synchronous = NORMAL');
       return new SqliteImport(db, clock, (part, commands) => queued(db, part, commands), opened);
     }
@@ -151,7 +151,7 @@ async function queued(db: DatabaseSync, part: ImportPart, commands: readonly Add
     if (isLate) withWriteLock(db, () => queue.withdraw(part));
     const outcomes = queue.outcomes(part);
     if (outcomes !== null) return outcomes;
-    if (isLate) throw new StoreFault('StoreUnavailable', 'no server has granted the next rows within 10 seconds');
+    if (isLate) throw new StoreFault('StoreUnavailable', 'no server has imported the next rows within 10 seconds');
     await sleep(POLL_MS);
   }
 }

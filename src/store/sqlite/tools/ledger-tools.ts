@@ -1,4 +1,4 @@
-// Runs an operator's commands, such as `scrip verify`, on a ledger file that a server may be using.
+// Runs an operator's commands, such as `scrip verify`, on a ledger file that a server can use at the same time.
 
 import { existsSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';

@@ -19,7 +19,7 @@ export class SummaryAudit {
   readonly #fault: (sentence: string) => void;
   readonly #summary: Statement;
   readonly #createdAt: Statement;
-  /** Postings after this position may still be missing from the summaries. */
+  /** Postings after this position can still be missing from the summaries. */
   readonly #position: number;
   #read = 0;
 

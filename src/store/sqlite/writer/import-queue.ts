@@ -12,8 +12,8 @@ import { type ImportPart, importedByAnother, moveImport, stepValues } from '../.
 import { named, prepare, type Row, type Statement } from '../file/statements.ts';
 
 /**
- * How long an import waits for a server to grant its batch, for example while the server restarts. If a batch stays in
- * the queue longer, its import was killed, and servers ignore the batch.
+ * How long an import waits for a server to process its batch, for example while the server restarts. If a batch stays
+ * in the queue longer, its import was killed, and servers ignore the batch.
  */
 export const QUEUED_MS_MAX = 10_000;
 
@@ -66,7 +66,7 @@ export class ImportQueue {
   }
 
   /**
-   * Returns null if no server has granted the batch yet.
+   * Returns null if no server has processed the batch yet.
    *
    * @throws CannotOpen if another process has advanced the import
    */
@@ -94,11 +94,11 @@ export class ImportQueue {
  * @throws StoreFault if the grants must be rolled back: too many events are due, or the rows have already been imported
  */
 export function advanceImport(db: DatabaseSync, part: ImportPart, outcomes: readonly (Outcome | null)[]): void {
-  // All due events were stored before this batch, but the clock may have jumped forwards in the meantime.
+  // All due events were stored before this batch, but the clock might have jumped forwards in the meantime.
   if (outcomes.includes(null)) throw new StoreFault('StoreUnavailable', 'too many events became due during the import');
   const granted = outcomes.filter((outcome) => outcome?.refused === null).length;
   const { changes } = db.prepare(MOVE).run(named(stepValues({ ...part, granted })));
-  // A server may try to grant a batch twice if it does not know yet that its first COMMIT succeeded.
+  // A server can process a batch twice if it does not know yet that its first COMMIT succeeded.
   if (changes === 0) throw new StoreFault('StoreUnavailable', 'these rows have already been imported');
   const store = 'UPDATE import_batches SET outcomes = ? WHERE import_id = ? AND from_row = ?';
   db.prepare(store).run(JSON.stringify(outcomes), part.id, part.from);

@@ -37,7 +37,7 @@ export interface WriterEvents {
 
 /** The methods of `Writer`, but asynchronous. If the store fails, the promises reject with a StoreFault. */
 export interface LedgerWriter {
-  /** @param onSent called when the next batch may be sent; batches are written in the order in which they are sent */
+  /** @param onSent called when the next batch can be sent; batches are written in the order in which they are sent */
   write(commands: readonly Command[], onSent: () => void, part?: ImportPart | null): Promise<Written>;
   deleteExpiredRecords(retention: IdempotencyRetention): Promise<boolean>;
   updateTotals(): Promise<boolean>;
@@ -102,7 +102,7 @@ export class WriterInPlace implements LedgerWriter {
     }
   }
 
-  /** Recovers at once, but calls `onTrouble` only after the failed request has been rejected. */
+  /** Recovers immediately, but calls `onTrouble` only after the failed request has been rejected. */
   #recover(): void {
     let trouble: StoreFault | null = null;
     try {
@@ -197,7 +197,7 @@ export class ThreadedWriter implements LedgerWriter {
     else this.#asked.shift()?.reject(storeFaultOf(message));
   }
 
-  /** The writer thread has ended. The writes in flight may or may not be stored. */
+  /** The writer thread has ended. It is unknown whether the writes in flight are stored. */
   #fail(reason: string): void {
     if (!this.#isClosed) this.#events.onTrouble(new StoreFault('Internal', reason));
     this.#isClosed = true;

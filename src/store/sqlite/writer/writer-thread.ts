@@ -89,7 +89,7 @@ function serve(writer: Writer, port: MessagePort): void {
     }
     const reply = attempt(() => ({ reply: handle(writer, message) }));
     send(reply);
-    // Recover at once. If a COMMIT failed, only reopening the file shows whether the transaction is stored.
+    // Recover immediately. If a COMMIT failed, only reopening the file shows whether the transaction is stored.
     if ('fault' in reply) {
       isTroubled = true;
       tick();

@@ -42,7 +42,7 @@ const EVENTS_PER_BATCH_MAX = 1_000;
 
 /**
  * If the writer is idle, a tick flushes the balances of up to this many end users. Flushing so many balances takes
- * about 20 ms, and may delay a new write.
+ * about 20 ms, and can delay a new write.
  */
 const FLUSHED_WHEN_IDLE = 2_000;
 const FLUSHED_AT_CLOSE = 10_000;
@@ -161,7 +161,7 @@ export class Writer {
   /**
    * Adds new postings to the totals.
    *
-   * @returns whether there may be more postings to add
+   * @returns whether there might be more postings to add
    * @throws StoreFault, like the methods below
    */
   updateTotals(): boolean {
@@ -186,7 +186,7 @@ export class Writer {
     });
   }
 
-  /** @returns whether there may be more events to delete */
+  /** @returns whether there might be more events to delete */
   deleteExpiredEvents(retentionMs: number): boolean {
     return this.#transact(({ events }) => {
       const { deleted, isMore } = events.deleteBefore(this.#clock.machineTime(this.#clock.peek()) - retentionMs);

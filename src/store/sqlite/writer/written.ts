@@ -5,7 +5,7 @@ import type { TransactionId } from '../../../ledger/transaction-id.ts';
 
 export interface Written {
   readonly outcomes: readonly (Outcome | null)[];
-  /** For each command: the number of the end user's latest posting if that posting may be pending, and otherwise 0. */
+  /** For each command: the number of the end user's latest posting if that posting might be pending; otherwise 0. */
   readonly latestPostings: readonly number[];
   /** The number of generations of pending balances that have been flushed since the previous result. */
   readonly rotations: number;
