@@ -2,28 +2,37 @@
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { existsSync, readdirSync } from 'node:fs';
+import { copyFileSync, existsSync, readdirSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import { describe, test } from 'node:test';
+import { before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { WriteCommand } from '../../src/ledger/command.ts';
+import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { backUpFile } from '../../src/store/sqlite/tools/backup.ts';
-import { auditBeside, openFor } from '../store/sqlite/sqlite-ledger.ts';
+import { effort } from '../effort.ts';
+import { auditBeside } from '../store/sqlite/sqlite-ledger.ts';
 import { EndUser, problemsOf, temporaryFile, temporaryFolder } from '../store/temporary-ledger.ts';
-import { add, createKey, ledgerAt, Running, scrip, serve } from './scrip-command.ts';
+import { add, ledgerAt, Running, scrip } from './scrip-command.ts';
+import { createKeyHere, serveHere } from './served-here.ts';
 
 const options = { timeout: 240_000 };
 
 const WRITERS = 12;
-const WARM_UP_MS = 1_000;
+const WARM_UP_MS = 300;
+const END_USERS = 500;
+/** Enough that a backup has several steps, so that it reports its progress and can be interrupted. */
+const POSTINGS_EACH = effort(40, 101);
 
-/** Makes 50,000 postings, so that a backup takes long enough to be interrupted. */
-async function makeLarge(t: Parameters<typeof openFor>[0], file: string): Promise<void> {
-  const ledger = await openFor(t, file);
-  const users = Array.from({ length: 500 }, (_, index) => new EndUser(1, index));
-  await ledger.write(users.map((user) => user.add(1_000)));
-  for (let round = 0; round < 100; round++) await ledger.write(users.map((user) => user.subtract(1)));
+let large: string;
+before(async () => {
+  large = temporaryFile();
+  const { ledger } = await openSqliteStore(large);
+  const users = Array.from({ length: END_USERS }, (_, index) => new EndUser(1, index));
+  const write = (commands: readonly WriteCommand[]) => ledger.write(commands, () => {});
+  await write(users.map((user) => user.add(1_000)));
+  for (let round = 1; round < POSTINGS_EACH; round++) await write(users.map((user) => user.subtract(1)));
   await ledger.close();
-}
+});
 
 function siblingsOf(file: string): string[] {
   return readdirSync(dirname(file)).filter((name) => name.startsWith(basename(file)) && name !== basename(file));
@@ -61,9 +70,9 @@ class Writer {
 describe('backup commands', options, () => {
   test('a backup under load contains every write acknowledged before the backup began, and a server can use the restored ledger', async (t) => {
     const file = temporaryFile();
-    await makeLarge(t, file);
-    const secret = await createKey(file);
-    const { url } = await serve(t, file);
+    copyFileSync(large, file);
+    const secret = await createKeyHere(ledgerAt(file));
+    const { url } = await serveHere(t, ledgerAt(file));
     const writers = Array.from({ length: WRITERS }, () => new Writer(url, secret));
     await sleep(WARM_UP_MS);
     const before = writers.map(({ acknowledged }) => acknowledged);
@@ -84,7 +93,7 @@ describe('backup commands', options, () => {
     const restored = join(temporaryFolder(), 'scrip.db');
     const ended = await scrip(['restore', backup], ledgerAt(restored));
     assert.deepEqual([ended.code, /^Restore complete and verified: 51\d end users/.test(ended.stdout)], [0, true]);
-    const second = await serve(t, restored);
+    const second = await serveHere(t, ledgerAt(restored));
     for (const [index, { endUser }] of writers.entries()) {
       const response = await fetch(`${second.url}/get-active-balance?end_user_id=${endUser}`, {
         headers: { Authorization: `Bearer ${secret}` },
@@ -96,13 +105,11 @@ describe('backup commands', options, () => {
     assert.deepEqual(problemsOf(await auditBeside(restored)), []);
   });
 
-  test('if scrip backup is killed, the backup file does not exist, and a second scrip backup to the same file succeeds', async (t) => {
-    const file = temporaryFile();
-    await makeLarge(t, file);
+  test('if scrip backup is killed, the backup file does not exist, and a second scrip backup to the same file succeeds', async () => {
     const folder = temporaryFolder();
     for (const delayMs of [0, 10, 40]) {
       const backup = join(folder, `backup-${delayMs}.db`);
-      const running = new Running(['backup', backup], ledgerAt(file));
+      const running = new Running(['backup', backup], ledgerAt(large));
       while (siblingsOf(backup).length === 0) await sleep(1);
       await sleep(delayMs);
       running.kill('SIGKILL');
@@ -111,15 +118,13 @@ describe('backup commands', options, () => {
       assert(!existsSync(backup));
     }
     const backup = join(folder, 'backup-0.db');
-    await backUpFile(file, backup, () => {});
+    await backUpFile(large, backup, () => {});
     assert(existsSync(backup));
   });
 
-  test('if a SIGTERM stops scrip backup, it leaves no files', async (t) => {
-    const file = temporaryFile();
-    await makeLarge(t, file);
+  test('if a SIGTERM stops scrip backup, it leaves no files', async () => {
     const backup = join(temporaryFolder(), 'backup.db');
-    const running = new Running(['backup', backup], ledgerAt(file));
+    const running = new Running(['backup', backup], ledgerAt(large));
     while (siblingsOf(backup).length === 0) await sleep(1);
     running.kill('SIGTERM');
     const { code } = await running.ended;

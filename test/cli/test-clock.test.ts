@@ -3,25 +3,29 @@
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { once } from 'node:events';
 import { readFile, writeFile } from 'node:fs/promises';
-import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { after, before, type TestContext, test } from 'node:test';
 import { promisify } from 'node:util';
 import { DAY_MS } from '../../src/ledger/instant.ts';
+import type { Service } from '../../src/service.ts';
 import { examplesIn, REPOSITORY } from '../docs/documents.ts';
-import { PostgresServer } from '../store/postgres/postgres-server.ts';
-import { temporaryFile } from '../store/temporary-ledger.ts';
-import { assertOneLine, SECRET, type Server, scrip, serve } from './scrip-command.ts';
+import { effort } from '../effort.ts';
+import { eventually } from '../http/running-service.ts';
+import { freePort, PostgresServer } from '../store/postgres/postgres-server.ts';
+import { problemsOf, temporaryFile } from '../store/temporary-ledger.ts';
+import { auditAt } from '../store/tools/copied-ledger.ts';
+import { assertOneLine, type Server, scrip, serve } from './scrip-command.ts';
+import { createKeyHere, serveHere } from './served-here.ts';
 
 const USER = '5f2b1c9e-3a70-4d2e-9b61-0c8f4e7a1d23';
 const NO_CLOCK = /created without a test clock.* omit --test-clock\.$/;
 const HAS_CLOCK = /created with a test clock.* add --test-clock/;
+const KILLS = effort(1, 7);
 
 let server: PostgresServer;
 before(async () => {
-  server = await PostgresServer.start();
+  server = await PostgresServer.start({ fsync: 'off' });
 });
 after(() => server.remove());
 
@@ -44,12 +48,17 @@ function serveTests(t: TestContext, url: string, ...args: readonly string[]): Pr
   return serve(t, '', ['--test-clock', ...args], environmentAt(url));
 }
 
-async function newKey(url: string): Promise<string> {
-  const [secret] = (await run(url, 'key', 'create', '--account', 'Acme')).match(SECRET) ?? [];
-  return secret as string;
+function serveTestsHere(t: TestContext, url: string): Promise<Service> {
+  return serveHere(t, environmentAt(url), { testClock: true });
 }
 
-async function call(at: Server, key: string, path: string, body?: object): Promise<Record<string, unknown>> {
+function newKey(url: string): Promise<string> {
+  return createKeyHere(environmentAt(url));
+}
+
+type Served = Pick<Server, 'url'>;
+
+async function call(at: Served, key: string, path: string, body?: object): Promise<Record<string, unknown>> {
   const response = await fetch(at.url + path, {
     method: body === undefined ? 'GET' : 'POST',
     headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
@@ -61,74 +70,62 @@ async function call(at: Server, key: string, path: string, body?: object): Promi
 }
 
 async function grantInRealTime(t: TestContext, url: string, key: string): Promise<void> {
-  const granting = await serve(t, '', [], environmentAt(url));
+  const granting = await serveHere(t, environmentAt(url));
   await call(granting, key, '/add', { end_user_id: USER, amount: 1 });
-  await stopped(granting);
+  await granting.stop();
 }
 
-async function now(at: Server, key: string): Promise<number> {
+async function now(at: Served, key: string): Promise<number> {
   return Date.parse((await call(at, key, '/test-clock')).now as string);
 }
 
-async function stopped(at: Server, signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
-  at.kill(signal);
+async function killed(at: Server, url: string): Promise<void> {
+  at.kill('SIGKILL');
   await at.ended;
+  if (url.startsWith('file:')) return;
+  // PostgreSQL may still be committing for a connection of the killed server.
+  const connections = `SELECT FROM pg_stat_activity WHERE datname = '${new URL(url).pathname.slice(1)}'`;
+  await eventually(async () => (await server.query(connections)).rowCount === 0, 'no connection is left');
 }
 
 for (const [store, place] of PLACES) {
-  test(`without --test-clock, scrip serve refuses a ledger that was created with a test clock, and the error names the option (${store})`, async (t) => {
+  test(`without a test clock, a server refuses a ledger that was created with one, and the error names the option (${store})`, async (t) => {
     const url = await place();
-    await stopped(await serveTests(t, url));
-    await assertOneLine(['serve'], environmentAt(url), HAS_CLOCK);
-    await stopped(await serveTests(t, url));
+    await (await serveTestsHere(t, url)).stop();
+    await assert.rejects(serveHere(t, environmentAt(url)), { name: 'CannotOpen', message: HAS_CLOCK });
+    await (await serveTestsHere(t, url)).stop();
   });
 
-  test(`scrip serve --test-clock gives a test clock to a ledger that contains only API keys (${store})`, async (t) => {
+  test(`a ledger that contains only API keys can get a test clock (${store})`, async (t) => {
     const url = await place();
     const key = await newKey(url);
-    const running = await serveTests(t, url);
+    const running = await serveTestsHere(t, url);
     assert(Math.abs((await now(running, key)) - Date.now()) < 60_000, "the clock starts at the machine's time");
-    await stopped(running);
-    await assertOneLine(['serve'], environmentAt(url), HAS_CLOCK);
+    await running.stop();
+    await assert.rejects(serveHere(t, environmentAt(url)), { name: 'CannotOpen', message: HAS_CLOCK });
   });
 
-  test(`scrip serve --test-clock refuses a ledger that has credits and no test clock; without the option, scrip serve accepts this ledger (${store})`, async (t) => {
+  test(`a ledger that has credits and no test clock cannot get one, and is served without a test clock (${store})`, async (t) => {
     const url = await place();
     const key = await newKey(url);
     await grantInRealTime(t, url, key);
-    await assertOneLine(['serve', '--test-clock'], { ...environmentAt(url), PORT: '0' }, NO_CLOCK);
-    const real = await serve(t, '', [], environmentAt(url));
+    await assert.rejects(serveTestsHere(t, url), { name: 'CannotOpen', message: NO_CLOCK });
+    const real = await serveHere(t, environmentAt(url));
     const response = await fetch(`${real.url}/test-clock`, { headers: { authorization: `Bearer ${key}` } });
     const { error, detail } = (await response.json()) as Record<string, unknown>;
     assert.deepEqual([response.status, error], [404, 'NotFound']);
     assert.match(String(detail), /--test-clock on a new ledger/);
   });
 
-  test(`a move of the test clock survives a kill -9 right after the response (${store})`, async (t) => {
+  test(`after a kill -9 of the server, every move of the test clock that was answered is stored, a move in flight is stored completely or not at all, and the clock never goes back (${store})`, async (t) => {
     const url = await place();
-    let running = await serveTests(t, url);
     const key = await newKey(url);
-    await call(running, key, '/start-cycle', { end_user_id: USER, amount: 10, validity_days: 1 });
-    const began = await now(running, key);
-    for (let days = 1; days <= 3; days++) {
-      const moved = await call(running, key, '/test-clock', { advance_days: 1 });
-      await stopped(running, 'SIGKILL');
-      running = await serveTests(t, url);
-      assert.equal(await now(running, key), began + days * DAY_MS);
-      assert.equal(Date.parse(moved.now as string), began + days * DAY_MS);
-    }
-    const { transactions } = await call(running, key, `/get-all-user-transactions?end_user_id=${USER}`);
-    assert.equal((transactions as unknown[]).length, 4);
-    await stopped(running);
-    assert.match(await run(url, 'verify'), /^Verification passed\./);
-  });
-
-  test(`if the server is killed during a move of the test clock, the move is stored completely or not at all, and the clock never goes back (${store})`, async (t) => {
-    const url = await place();
-    let running = await serveTests(t, url);
-    const key = await newKey(url);
-    let answered = await now(running, key);
-    for (let round = 0; round < 4; round++) {
+    const starting = await serveTestsHere(t, url);
+    await call(starting, key, '/start-cycle', { end_user_id: USER, amount: 10, validity_days: 1 });
+    let answered = await now(starting, key);
+    await starting.stop();
+    for (let round = 0; round < KILLS; round++) {
+      const running = await serveTests(t, url);
       const reads: number[] = [];
       let isOver = false;
       const moving = (async () => {
@@ -138,29 +135,41 @@ for (const [store, place] of PLACES) {
         while (!isOver) reads.push(await now(running, key));
       })().catch(() => {});
       await new Promise((resolve) => setTimeout(resolve, 40 + 15 * round));
-      await stopped(running, 'SIGKILL');
+      await killed(running, url);
       isOver = true;
       await Promise.all([moving, reading]);
-      running = await serveTests(t, url);
-      const after = await now(running, key);
+      const restarted = await serveTestsHere(t, url);
+      const after = await now(restarted, key);
       assert(after === answered || after === answered + DAY_MS, `${new Date(after).toISOString()}`);
       assert(after >= Math.max(0, ...reads), 'no reader has seen a later time');
+      const balance = await call(restarted, key, `/get-active-balance?end_user_id=${USER}`);
+      const [cycle] = balance.active_balance_by_cycle as readonly { cycle_start: string }[];
+      assert.deepEqual([balance.active_balance, Date.parse(cycle?.cycle_start ?? '')], [10, after]);
+      await restarted.stop();
       answered = after;
     }
+    assert.deepEqual(problemsOf(await auditAt(url)), []);
   });
 }
 
+test('scrip serve prints in one line that a ledger has a test clock or cannot get one', async (t) => {
+  const [withClock, real] = [`file:${temporaryFile()}`, `file:${temporaryFile()}`];
+  await (await serveTestsHere(t, withClock)).stop();
+  await assertOneLine(['serve'], environmentAt(withClock), HAS_CLOCK);
+  await grantInRealTime(t, real, await newKey(real));
+  await assertOneLine(['serve', '--test-clock'], { ...environmentAt(real), PORT: '0' }, NO_CLOCK);
+});
+
 test('after a move of the test clock, every Scrip process on the same database uses the new time for its next request', async (t) => {
   const url = await server.createDatabase();
-  const first = await serveTests(t, url);
-  const second = await serveTests(t, url);
-  const third = await serveTests(t, url, '--processes', '2');
   const key = await newKey(url);
-  await call(first, key, '/start-cycle', { end_user_id: USER, amount: 10, validity_days: 30 });
-  await call(first, key, '/subtract', { end_user_id: USER, amount: 4 });
-  const all = [first, second, third, third];
+  const one = await serveTestsHere(t, url);
+  const two = await serveTests(t, url, '--processes', '2');
+  await call(one, key, '/start-cycle', { end_user_id: USER, amount: 10, validity_days: 30 });
+  await call(one, key, '/subtract', { end_user_id: USER, amount: 4 });
+  const all = [one, two, two];
   for (let round = 0; round < 12; round++) {
-    const mover = all[round % all.length] as Server;
+    const mover = all[round % all.length] as Served;
     const moved = await call(mover, key, '/test-clock', { advance_days: 30 });
     for (const one of all) {
       assert.equal((await call(one, key, '/test-clock')).now, moved.now);
@@ -168,31 +177,32 @@ test('after a move of the test clock, every Scrip process on the same database u
       const [cycle] = balance.active_balance_by_cycle as readonly { cycle_start: string }[];
       assert.deepEqual([balance.active_balance, cycle?.cycle_start], [10, moved.now]);
     }
-    const spender = all[(round + 1) % all.length] as Server;
+    const spender = all[(round + 1) % all.length] as Served;
     await call(spender, key, '/subtract', { end_user_id: USER, amount: 4 });
   }
-  for (const one of [first, second, third]) await stopped(one);
-  assert.match(await run(url, 'verify'), /^Verification passed\./);
+  two.kill('SIGTERM');
+  await Promise.all([one.stop(), two.ended]);
+  assert.deepEqual(problemsOf(await auditAt(url)), []);
 });
 
 test('if scrip copy copies a ledger from SQLite to PostgreSQL, or back, the copy has the same test clock', async (t) => {
   const [file, database, back] = [`file:${temporaryFile()}`, await server.createDatabase(), `file:${temporaryFile()}`];
-  const original = await serveTests(t, file);
   const key = await newKey(file);
+  const original = await serveTestsHere(t, file);
   await call(original, key, '/start-cycle', { end_user_id: USER, amount: 10, validity_days: 30 });
   const { now: moved } = await call(original, key, '/test-clock', { advance_days: 400 });
-  await stopped(original);
+  await original.stop();
   for (const [from, to] of [
     [file, database],
     [database, back],
   ] as const) {
     assert.match(await run(from, 'copy', '--from', from, '--to', to), /^Copy complete/);
-    await assertOneLine(['serve'], environmentAt(to), HAS_CLOCK);
-    assert.match(await run(to, 'verify'), /^Verification passed\./);
-    const copy = await serveTests(t, to);
+    await assert.rejects(serveHere(t, environmentAt(to)), { message: HAS_CLOCK });
+    assert.deepEqual(problemsOf(await auditAt(to)), []);
+    const copy = await serveTestsHere(t, to);
     assert.equal((await call(copy, key, '/test-clock')).now, moved);
     assert.equal((await call(copy, key, `/get-active-balance?end_user_id=${USER}`)).active_balance, 10);
-    await stopped(copy);
+    await copy.stop();
   }
   const real = `file:${temporaryFile()}`;
   await grantInRealTime(t, real, await newKey(real));
@@ -202,38 +212,29 @@ test('if scrip copy copies a ledger from SQLite to PostgreSQL, or back, the copy
 test('commands such as import, export, backup and restore work on a ledger with a test clock', async (t) => {
   const file = temporaryFile();
   const url = `file:${file}`;
-  await stopped(await serveTests(t, url));
+  await (await serveTestsHere(t, url)).stop();
   assert.match(await run(url, 'demo'), /Created the account/);
   const key = await newKey(url);
-  assert.match(await run(url, 'key', 'list'), /Acme/);
   const csv = `${file}.csv`;
   await writeFile(csv, `end_user_id,amount,validity_days\n${USER},25,90\n`);
-  assert.match(await run(url, 'import', csv, '--account', 'Acme'), /1 of 1 row granted/);
-  const running = await serveTests(t, url);
+  assert.match(await run(url, 'import', csv, '--account', 'Lovelace Ltd'), /1 of 1 row imported/);
+  const running = await serveTestsHere(t, url);
   const other = `${file}.other.csv`;
   await writeFile(other, `end_user_id,amount,validity_days\n${USER},5,90\n`);
-  assert.match(await run(url, 'import', other, '--account', 'Acme', '--another'), /1 of 1 row granted/);
+  assert.match(await run(url, 'import', other, '--account', 'Lovelace Ltd', '--another'), /1 of 1 row imported/);
   assert.equal((await call(running, key, `/get-active-balance?end_user_id=${USER}`)).active_balance, 30);
   await call(running, key, '/test-clock', { advance_days: 90 });
   assert.equal((await call(running, key, `/get-active-balance?end_user_id=${USER}`)).active_balance, 0);
-  assert.match(await run(url, 'export', '--account', 'Acme', '--format', 'csv'), /add/);
+  assert.match(await run(url, 'export', '--account', 'Lovelace Ltd', '--format', 'csv'), /add/);
   assert.match(await run(url, 'backup', `${file}.backup`), /^Backup complete/);
   assert.match(await run(url, 'verify'), /^Verification passed\./);
-  await stopped(running);
+  await running.stop();
   const restored = `file:${file}.restored`;
   await run(url, 'restore', `${file}.backup`, '--to', restored);
-  await assertOneLine(['serve'], environmentAt(restored), HAS_CLOCK);
-  const again = await serveTests(t, restored);
+  await assert.rejects(serveHere(t, environmentAt(restored)), { message: HAS_CLOCK });
+  const again = await serveTestsHere(t, restored);
   assert.equal((await call(again, key, `/get-active-balance?end_user_id=${USER}`)).active_balance, 0);
 });
-
-async function freePort(): Promise<number> {
-  const listener = createServer().listen(0, '127.0.0.1');
-  await once(listener, 'listening');
-  const { port } = listener.address() as AddressInfo;
-  listener.close();
-  return port;
-}
 
 test('the commands in docs/testing-subscriptions.md start a server with a test clock, and read and move the clock', async () => {
   const commands = examplesIn('docs/testing-subscriptions.md').map(({ command }) => command);

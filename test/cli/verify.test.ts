@@ -7,11 +7,12 @@ import { copyFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { before, describe, test } from 'node:test';
+import { effort } from '../effort.ts';
 import { startingEnvironment } from '../run-folder.ts';
 import { byHand } from '../store/outside.ts';
 import { openFor, openInPlace } from '../store/sqlite/sqlite-ledger.ts';
-import { makeHistory, NOON, PEOPLE, temporaryFile, temporaryFolder } from '../store/temporary-ledger.ts';
-import { makeMany } from '../store/tools/copied-ledger.ts';
+import { makeHistory, NOON, PEOPLE, problemsOf, temporaryFile, temporaryFolder } from '../store/temporary-ledger.ts';
+import { auditAt, makeMany } from '../store/tools/copied-ledger.ts';
 import { ledgerAt, scrip } from './scrip-command.ts';
 
 let file = '';
@@ -61,6 +62,7 @@ const NAMED: readonly (readonly [what: string, sql: string, says: RegExp])[] = [
       'm',
     ),
   ],
+  ['wrong totals', 'DELETE FROM daily_totals', /^store: the totals of account 1 .*`scrip migrate --totals` rebuilds/m],
   [
     'a missing posting',
     `DELETE FROM postings WHERE kind = 'subtract' AND amount < -1000`,
@@ -72,10 +74,9 @@ const NAMED: readonly (readonly [what: string, sql: string, says: RegExp])[] = [
     `UPDATE postings SET actor = '' WHERE kind = 'stop-cycle'`,
     /^invariant 4, .* has no actor$/m,
   ],
-  ['wrong totals', 'DELETE FROM daily_totals', /^store: the totals of account 1 .*`scrip migrate --totals` rebuilds/m],
 ];
 
-for (const [what, sql, says] of NAMED) {
+for (const [what, sql, says] of NAMED.slice(0, effort(2, NAMED.length))) {
   test(`\`scrip verify\` reports ${what} and exits with code 1`, async () => {
     const { code, stdout, stderr } = await scrip(['verify'], ledgerAt(changed(sql)));
     assert.match(stdout, says);
@@ -90,7 +91,7 @@ for (const [what, sql, says] of NAMED) {
 test('`scrip migrate --totals` rebuilds wrong totals', async () => {
   const wrong = changed('DELETE FROM daily_totals');
   assert.equal((await scrip(['migrate', '--totals'], ledgerAt(wrong))).code, 0);
-  assert.equal((await scrip(['verify'], ledgerAt(wrong))).code, 0);
+  assert.deepEqual(problemsOf(await auditAt(`file:${wrong}`)), []);
 });
 
 async function digestOf(ledger: string): Promise<string> {
@@ -122,10 +123,10 @@ test('`scrip verify --digest` detects postings that were changed or removed afte
     'postings of the second digest are missing',
   );
   const tampered = changed(`UPDATE postings SET note = 'x' WHERE note IS NOT NULL`);
-  assert.equal((await scrip(['verify'], ledgerAt(tampered))).code, 0, 'only the digest detects a changed note');
+  assert.deepEqual(problemsOf(await auditAt(`file:${tampered}`)), [], 'only the digest detects a changed note');
   const { code, stdout } = await scrip(['verify', '--digest', digestFile(early)], ledgerAt(tampered));
   assert.equal(code, 1);
-  assert.match(stdout, /^digest of 2026-02-21T12:00:00\.000Z: postings up to then have changed/m);
+  assert.match(stdout, /^digest of 2026-02-21T12:00:00\.000Z: postings up to this instant have changed/m);
 });
 
 test('`scrip verify --digest` fails on a file without digests', async () => {
@@ -143,7 +144,7 @@ test('`scrip digest` fails if postings violate the rules of the ledger', async (
 
 describe('long output', () => {
   /** Each end user has a problem, so the output is much longer than a pipe's buffer. */
-  const END_USERS = 3_000;
+  const END_USERS = effort(1_000, 3_000);
   let broken = '';
   before(async () => {
     broken = temporaryFile();
@@ -162,21 +163,15 @@ describe('long output', () => {
     return { code: await ended, lines: stdout.trimEnd().split('\n'), stderr };
   }
 
-  test('`scrip verify` prints its whole output to a reader that starts reading after two seconds', async () => {
+  test('`scrip verify` prints its whole output, with a summary at the end, to a reader that starts reading after two seconds', async () => {
     const { code, lines, stderr } = await shell('$SCRIP verify | { sleep 2; cat; }');
     assert.deepEqual([code, stderr], [1, '']);
-    const [, problems] = /^Verification failed: (\d+) problems found\. 3000 end users/.exec(lines.at(-1) ?? '') ?? [];
+    const summary = new RegExp(
+      `^Verification failed: (\\d+) problems found\\. ${END_USERS} end users and ${2 * END_USERS} postings checked\\.$`,
+    );
+    const [, problems] = summary.exec(lines.at(-1) ?? '') ?? [];
     assert.equal(Number(problems), lines.length - 1);
     assert(lines.length > END_USERS);
-  });
-
-  test('the last line of `scrip verify` is its summary', async () => {
-    const { code, lines, stderr } = await shell('$SCRIP verify | tail -n 1');
-    assert.deepEqual([code, stderr], [1, '']);
-    assert.match(
-      lines.join('\n'),
-      /^Verification failed: \d+ problems found\. 3000 end users and 6000 postings checked\.$/,
-    );
   });
 
   test('`scrip verify` stops silently with exit code 1 when its reader closes the pipe after the first problem', async () => {

@@ -1,13 +1,19 @@
-// Tests `scrip webhook`, `scrip threshold` and `scrip expiring-notice` on SQLite and PostgreSQL.
+// Tests `scrip webhook`, `scrip threshold` and `scrip expiring-notice`. In the short form, the tests on both stores run
+// only on PostgreSQL, because test/webhooks/endpoints.test.ts tests the same operations on SQLite.
 
 import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, statSync } from 'node:fs';
 import { after, describe, test } from 'node:test';
-import { EVENT_TYPES } from '../../src/store/event-log.ts';
+import { databaseOf } from '../../src/config.ts';
+import { Thresholds } from '../../src/events/thresholds.ts';
+import { openAccountDatabase } from '../../src/open-store.ts';
+import { EVENT_TYPES, THRESHOLDS_MAX } from '../../src/store/event-log.ts';
+import { effort } from '../effort.ts';
 import { eventually } from '../http/running-service.ts';
 import { PostgresServer } from '../store/postgres/postgres-server.ts';
 import { temporaryFile } from '../store/temporary-ledger.ts';
-import { assertOneLine, COMMANDS_AT_ONCE, type Environment, ledgerAt, scrip, serve } from './scrip-command.ts';
+import { assertOneLine, COMMANDS_AT_ONCE, type Environment, ledgerAt, scrip } from './scrip-command.ts';
+import { createKeyHere, serveHere } from './served-here.ts';
 
 const SECRET = /^whsec_[A-Za-z0-9+/]{32}$/;
 const URL = 'https://receiver.example/hooks';
@@ -20,7 +26,7 @@ after(async () => {
 
 async function postgresLedger(): Promise<Environment> {
   server ??= PostgresServer.start({ fsync: 'off' });
-  return { DATABASE_URL: await (await server).createDatabase(), WEBHOOK_KEY: KEY };
+  return { DATABASE_URL: await (await server).createDatabase(), DATABASE_ACCEPT_UNSAFE: 'yes', WEBHOOK_KEY: KEY };
 }
 
 async function run(environment: Environment, ...args: string[]): Promise<string> {
@@ -30,18 +36,18 @@ async function run(environment: Environment, ...args: string[]): Promise<string>
 }
 
 async function withAccount(environment: Environment): Promise<Environment> {
-  await run(environment, 'key', 'create', '--account', 'acme');
+  await createKeyHere(environment, 'acme');
   return environment;
 }
 
 const ADD = ['webhook', 'add', '--account', 'acme', '--url', URL];
 
 const STORES: readonly (readonly [name: string, ledger: () => Promise<Environment>])[] = [
-  ['SQLite', async () => ledgerAt(temporaryFile())],
   ['PostgreSQL', postgresLedger],
+  ['SQLite', async () => ledgerAt(temporaryFile())],
 ];
 
-for (const [name, ledger] of STORES) {
+for (const [name, ledger] of STORES.slice(0, effort(1, 2))) {
   describe(`webhooks on the command line (${name})`, { concurrency: COMMANDS_AT_ONCE }, () => {
     test('scrip webhook add, list, rotate, pause, resume, test and remove manage an endpoint', async () => {
       const environment = await withAccount(await ledger());
@@ -60,18 +66,17 @@ for (const [name, ledger] of STORES) {
       assert.notEqual(rotated, secret);
       assert.equal(
         await run(environment, 'webhook', 'pause', '1'),
-        'Webhook endpoint 1 paused; its events wait until you resume the endpoint.',
+        'Webhook endpoint 1 paused; its events stay pending until you resume the endpoint.',
       );
       assert.equal(await run(environment, 'webhook', 'test', '1'), 'Test event queued; the server will send it.');
       assert.match(await list(), new RegExp(`${listed} +1 +${day} The endpoint was paused`));
       assert.equal(await run(environment, 'webhook', 'resume', '1'), 'Webhook endpoint 1 resumed.');
-      assert.match(await list(), new RegExp(`${listed} +1$`));
       const all = await run(environment, 'webhook', 'list');
+      assert.match(all.split('\n')[1] ?? '', new RegExp(`${listed} +1$`));
       for (const one of [secret ?? '', rotated]) assert(!all.includes(one));
       assert.equal(await run(environment, 'webhook', 'remove', '1'), 'Webhook endpoint 1 removed.');
-      assert.equal(await list(), '');
       const unknown = /^Webhook endpoint 1 does not exist; see `scrip webhook list`\.$/;
-      for (const command of ['rotate', 'pause', 'resume', 'test', 'remove'])
+      for (const command of effort(['rotate', 'remove'], ['rotate', 'pause', 'resume', 'test', 'remove']))
         await assertOneLine(['webhook', command, '1'], environment, unknown);
       await assertOneLine(['webhook', 'resend', '1', '--event', 'evt_1'], environment, unknown);
     });
@@ -107,12 +112,11 @@ for (const [name, ledger] of STORES) {
 
 describe('webhooks on the command line', { concurrency: COMMANDS_AT_ONCE }, () => {
   test('while a server is running, scrip webhook resend queues the events of a time span', async (t) => {
-    const file = temporaryFile();
-    const environment = ledgerAt(file);
-    const key = (await run(environment, 'key', 'create', '--account', 'acme')).split('\n').at(-1);
+    const environment = ledgerAt(temporaryFile());
+    const key = await createKeyHere(environment, 'acme');
     await run(environment, ...ADD);
     await run(environment, 'webhook', 'pause', '1');
-    const { url } = await serve(t, file);
+    const { url } = await serveHere(t, environment);
     const reply = await fetch(`${url}/add`, {
       method: 'POST',
       headers: { Authorization: `Bearer ${key}`, 'Content-Type': 'application/json' },
@@ -122,16 +126,19 @@ describe('webhooks on the command line', { concurrency: COMMANDS_AT_ONCE }, () =
     const from = new Date(Date.now() - 600_000).toISOString();
     const to = new Date(Date.now() + 600_000).toISOString();
     const resend = ['webhook', 'resend', '1', '--from', from];
-    const isResent = async () =>
-      (await run(environment, ...resend, '--to', to)) === '1 event queued; the server will send it.';
-    await eventually(isResent, 'the event happened and was queued again');
+    const happened = async () => {
+      const response = await fetch(`${url}/get-events`, { headers: { Authorization: `Bearer ${key}` } });
+      return ((await response.json()) as { events: unknown[] }).events.length === 1;
+    };
+    await eventually(happened, 'the event happened');
+    assert.equal(await run(environment, ...resend, '--to', to), '1 event queued; the server will send it.');
     assert.match(
       (await run(environment, 'webhook', 'list')).split('\n')[1] ?? '',
       / 1 +\S+ \S+ The endpoint was paused/,
     );
     await assertOneLine([...resend, '--to', from], environment, /^--to must be after --from\.$/);
     const either = /^Pass either --event, or both --from and --to\.$/;
-    for (const args of [resend, ['webhook', 'resend', '1'], [...resend, '--to', to, '--event', 'evt_1']])
+    for (const args of [resend, [...resend, '--to', to, '--event', 'evt_1']])
       await assertOneLine(args, environment, either);
     await assertOneLine(
       ['webhook', 'resend', '1', '--event', 'evt_1'],
@@ -168,16 +175,11 @@ describe('webhooks on the command line', { concurrency: COMMANDS_AT_ONCE }, () =
     const threshold = (...args: string[]) => ['threshold', 'add', ...args];
     const cases: readonly (readonly [args: readonly string[], message: RegExp])[] = [
       [
-        add('--url', 'http://receiver.example'),
-        /^--url: The URL must begin with https:\/\/ \(or http:\/\/ for a loopback address\)\.$/,
-      ],
-      [
         add('--url', 'receiver.example'),
         /^--url: The URL must begin with https:\/\/ \(or http:\/\/ for a loopback address\) and have at most 2048 /,
       ],
       [add('--url', URL, '--types', 'balance.high'), new RegExp(`'--types <types>'.*${EVENT_TYPES.join(', ')}\\.$`)],
       [['webhook', 'add', '--account', 'Unknown', '--url', URL], /^Account Unknown does not exist\. Check the name/],
-      [['webhook', 'list', '--account', 'Unknown'], /^Account Unknown does not exist\. Check the name/],
       [['webhook', 'rotate', '0'], /Must be an ID from `scrip webhook list`\.$/],
       [['webhook', 'resend', '1', '--from', 'yesterday'], /'--from <instant>'.*Must be a date and time such as/],
       [
@@ -192,13 +194,13 @@ describe('webhooks on the command line', { concurrency: COMMANDS_AT_ONCE }, () =
     assert.match(await run(environment, ...local), /whsec_/, 'loopback addresses are for development');
     const inProduction = { ...environment, PUBLIC_URL: 'https://scrip.example' };
     await assertOneLine(local, inProduction, /^--url: The URL must begin with https:\/\/\.$/);
-    for (let below = 1; below <= 10; below++)
-      await run(environment, ...threshold('--account', 'acme', '--below', String(below)));
+    await using database = await openAccountDatabase(databaseOf(environment));
+    const thresholds = new Thresholds(database, Date.now);
+    for (let credits = 1; credits <= THRESHOLDS_MAX; credits++) await thresholds.add(1, { credits });
     await assertOneLine(
       threshold('--account', 'acme', '--below', '11'),
       environment,
       /^Account acme already has 10 thresholds; remove one with `scrip threshold remove`\.$/,
     );
-    await assertOneLine(['webhook', 'list'], ledgerAt(temporaryFile()), /./);
   });
 });

@@ -1,9 +1,11 @@
-// Tests on both stores that the stories in docs/subscriptions.md print the lines that the document shows.
+// Tests on both stores that the stories in docs/subscriptions.md print the lines that the document shows. The short form
+// tests only PostgreSQL, because test/docs/code-blocks.test.ts runs the same stories on SQLite.
 
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
+import { effort } from '../effort.ts';
 import { type Scrip, startScrip } from '../http/running-service.ts';
 import { PostgresServer } from '../store/postgres/postgres-server.ts';
 import { newDatabaseOn } from '../store/postgres/scrip-on-postgres.ts';
@@ -11,14 +13,18 @@ import { CLIENT, REPOSITORY, runNode } from './client-package.ts';
 
 const STORIES = ['monthly-rollover', 'plan-changes', 'trial-to-plan'] as const;
 
+const STORES = effort(['PostgreSQL'], ['PostgreSQL', 'SQLite']);
+
 const DOCUMENT = readFileSync(join(REPOSITORY, 'docs/subscriptions.md'), 'utf8');
 
 let server: PostgresServer;
 const services = new Map<string, Scrip>();
 before(async () => {
   server = await PostgresServer.start({ fsync: 'off' });
-  services.set('SQLite', await startScrip({ testClock: true }));
-  services.set('PostgreSQL', await startScrip({ testClock: true, database: await newDatabaseOn(server) }));
+  for (const store of STORES) {
+    const on = store === 'PostgreSQL' ? { database: await newDatabaseOn(server) } : {};
+    services.set(store, await startScrip({ testClock: true, ...on }));
+  }
 });
 after(async () => {
   for (const scrip of services.values()) {
@@ -30,7 +36,7 @@ after(async () => {
 
 for (const story of STORIES) {
   const program = join(CLIENT, 'examples', `${story}.ts`);
-  for (const store of ['SQLite', 'PostgreSQL']) {
+  for (const store of STORES) {
     test(`the story ${story}.ts prints what docs/subscriptions.md shows (${store})`, async (t) => {
       const shown = `\`\`\`ts\n${readFileSync(program, 'utf8')}\`\`\`\n\`\`\`\n`;
       const start = DOCUMENT.indexOf(shown);

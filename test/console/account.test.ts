@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { browserOf } from '../../src/console/identity/sessions.ts';
-import { assertGoesTo, decode, newMember, newOwner, onBothStores, Visitor } from './visitor.ts';
+import { assertGoesTo, decode, newMember, newOwner, onBothStores, onOneStore, Visitor } from './visitor.ts';
 
 const PATH = '/console/account';
 const PHONE = {
@@ -71,7 +71,9 @@ onBothStores('The account', (start) => {
     assert(!(await laptop.isSignedIn()));
     assert((await owner.isSignedIn()) && (await member.isSignedIn()));
   });
+});
 
+onOneStore('The account', (start) => {
   test('the color theme that a user chooses applies to every page, even after signing out', async () => {
     const { scrip } = await start();
     const owner = await newOwner(scrip);

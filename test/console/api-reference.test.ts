@@ -4,9 +4,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { apiReferencePage, type OpenApiDocument } from '../../src/console/pages/api-reference.ts';
-import { decode, newOwner, onBothStores, Visitor } from './visitor.ts';
+import { decode, newOwner, onOneStore, Visitor } from './visitor.ts';
 
-onBothStores('The API reference', (start) => {
+onOneStore('The API reference', (start) => {
   test('the API reference contains every operation, field and error of the OpenAPI document', async () => {
     const { scrip } = await start();
     const { status, headers, text } = await new Visitor(scrip).get('/docs');

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import type { IncomingHttpHeaders } from 'node:http';
 import { test } from 'node:test';
 import { isCrossOrigin } from '../../src/console/cross-origin.ts';
-import { assertGoesTo, newOwner, onBothStores } from './visitor.ts';
+import { assertGoesTo, newOwner, onOneStore } from './visitor.ts';
 
 const HOST = 'scrip.internal:8080';
 const PUBLIC = 'https://scrip.example';
@@ -69,7 +69,7 @@ test('without PUBLIC_URL, the console compares Origin only with the Host header'
   assert(isCrossOrigin('POST', { origin: `http://${HOST}` }, null), 'a request without a Host header');
 });
 
-onBothStores('Cross-origin forms', (start) => {
+onOneStore('Cross-origin forms', (start) => {
   test('a form sent by another website is refused and changes nothing', async () => {
     const { scrip, sql } = await start();
     const owner = await newOwner(scrip);

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { eventually, type Reply } from '../http/running-service.ts';
-import { decode, newMember, newOwner, onBothStores, type Started, type Visitor } from './visitor.ts';
+import { decode, newMember, newOwner, onBothStores, onOneStore, type Started, type Visitor } from './visitor.ts';
 
 const CREDITS = 4_242;
 const TRANSACTIONS = 60;
@@ -159,7 +159,9 @@ onBothStores('Isolation of accounts', (start) => {
       'the same UUID in another account is another end user',
     );
   });
+});
 
+onOneStore('Isolation of accounts', (start) => {
   test('two accounts can use the same idempotency key in a form, and both forms take effect', async () => {
     const { owner, eve, endUser } = await twoAccounts(await start());
     const form = { amount: '5', validity: '31', idempotency_key: 'guessed' };

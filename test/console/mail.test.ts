@@ -13,6 +13,7 @@ import {
   invite,
   OTHER_PASSWORD,
   onBothStores,
+  onOneStore,
   PASSWORD,
   type Start,
   someEmail,
@@ -59,54 +60,42 @@ function linkIn(mail: Mail | undefined, page: string): string {
   return link;
 }
 
-onBothStores('Console with a mail server', (start) => {
-  const startWithMail: Start = (settings) => {
+const withMail =
+  (start: Start): Start =>
+  (settings) => {
     const { port } = server.server.address() as AddressInfo;
     const mail = { smtpUrl: `smtp://127.0.0.1:${port}`, from: 'Scrip <scrip@example.com>' };
     return start({ publicUrl: PUBLIC_URL, mail, ...settings });
   };
 
-  test('a new user can sign in only after confirming the address with the mailed link and the password', async () => {
-    const { scrip } = await startWithMail();
+onBothStores('Console with a mail server', (start) => {
+  test('a mailed link can reset the password only once, and the reset ends all sessions of the user', async () => {
+    const { scrip } = await withMail(start)();
     const [email, visitor] = [someEmail(), new Visitor(scrip)];
-    assertGoesTo(await visitor.signUp({ email }), CHECK_INBOX);
-    const [mail] = await mailsTo(email, 1);
-    assert.match(mail?.text as string, /^From: Scrip <scrip@example\.com>/m);
-    const link = linkIn(mail, 'verify');
-    const refused = await visitor.signIn(email);
-    assert.deepEqual([refused.status, visitor.cookies.size], [200, 0]);
-    const page = await visitor.get(link);
-    assert.match(page.text, /Enter the password you chose/);
-    const wrong = await visitor.post(link, { password: OTHER_PASSWORD });
-    assert.deepEqual(
-      [wrong.status, visitor.cookies.size],
-      [200, 0],
-      'the link does not confirm the address without the password',
-    );
-    assertGoesTo(await visitor.post(link, { password: PASSWORD }), '/console/overview');
+    await visitor.signUp({ email });
+    await visitor.post(linkIn((await mailsTo(email, 1))[0], 'verify'), { password: PASSWORD });
+    const stranger = new Visitor(scrip);
+    for (const entered of [email, someEmail()])
+      assertGoesTo(
+        await stranger.post('/console/forgot-password', { email: entered }),
+        '/console/sign-in?notice=reset-sent',
+      );
+    const link = linkIn((await mailsTo(email, 2))[1], 'reset-password');
+    assert.equal((await stranger.get(link)).status, 200);
+    const common = await stranger.post(link, { password: 'passwordpassword' });
+    assert.match(common.text, /id="password-error">This password is too common/);
     assert(await visitor.isSignedIn());
-    assert.equal((await visitor.get(link)).status, 404, 'a link works only once');
-    assertGoesTo(await new Visitor(scrip).signIn(email), '/console/overview');
+    assertGoesTo(await stranger.post(link, { password: OTHER_PASSWORD }), '/console/sign-in?notice=password-set');
+    assert(!(await visitor.isSignedIn()));
+    assert.equal((await stranger.post(link, { password: PASSWORD })).status, 404);
+    assert.equal((await stranger.signIn(email)).status, 200);
+    assertGoesTo(await stranger.signIn(email, OTHER_PASSWORD), '/console/overview');
   });
+});
 
-  test('sign-in shows the same page for a wrong password, an unknown address and an unconfirmed address', async () => {
-    const { scrip } = await startWithMail();
-    const email = someEmail();
-    await new Visitor(scrip).signUp({ email });
-    await mailsTo(email, 1);
-    const visitor = new Visitor(scrip);
-    const unknown = someEmail();
-    const replies = [
-      [email, await visitor.signIn(email)],
-      [email, await visitor.signIn(email, OTHER_PASSWORD)],
-      [unknown, await visitor.signIn(unknown)],
-    ] as const;
-    const pages = new Set(replies.map(([entered, { status, text }]) => `${status} ${text.replace(entered, '')}`));
-    assert.equal(pages.size, 1);
-  });
-
+onOneStore('Console with a mail server', (start) => {
   test('a person who has not confirmed an address can sign up with it again, even with another password', async () => {
-    const { scrip, sql } = await startWithMail({ signUp: 'first', publicUrl: null });
+    const { scrip, sql } = await withMail(start)({ signUp: 'first', publicUrl: null });
     const email = someEmail();
     for (const password of [OTHER_PASSWORD, PASSWORD])
       assertGoesTo(await new Visitor(scrip).signUp({ email, password }), CHECK_INBOX);
@@ -129,8 +118,47 @@ onBothStores('Console with a mail server', (start) => {
     );
   });
 
+  test('a new user can sign in only after confirming the address with the mailed link and the password', async () => {
+    const { scrip } = await withMail(start)();
+    const [email, visitor] = [someEmail(), new Visitor(scrip)];
+    assertGoesTo(await visitor.signUp({ email }), CHECK_INBOX);
+    const [mail] = await mailsTo(email, 1);
+    assert.match(mail?.text as string, /^From: Scrip <scrip@example\.com>/m);
+    const link = linkIn(mail, 'verify');
+    const refused = await visitor.signIn(email);
+    assert.deepEqual([refused.status, visitor.cookies.size], [200, 0]);
+    const page = await visitor.get(link);
+    assert.match(page.text, /Enter the password you chose/);
+    const wrong = await visitor.post(link, { password: OTHER_PASSWORD });
+    assert.deepEqual(
+      [wrong.status, visitor.cookies.size],
+      [200, 0],
+      'the link does not confirm the address without the password',
+    );
+    assertGoesTo(await visitor.post(link, { password: PASSWORD }), '/console/overview');
+    assert(await visitor.isSignedIn());
+    assert.equal((await visitor.get(link)).status, 404, 'a link works only once');
+    assertGoesTo(await new Visitor(scrip).signIn(email), '/console/overview');
+  });
+
+  test('sign-in shows the same page for a wrong password, an unknown address and an unconfirmed address', async () => {
+    const { scrip } = await withMail(start)();
+    const email = someEmail();
+    await new Visitor(scrip).signUp({ email });
+    await mailsTo(email, 1);
+    const visitor = new Visitor(scrip);
+    const unknown = someEmail();
+    const replies = [
+      [email, await visitor.signIn(email)],
+      [email, await visitor.signIn(email, OTHER_PASSWORD)],
+      [unknown, await visitor.signIn(unknown)],
+    ] as const;
+    const pages = new Set(replies.map(([entered, { status, text }]) => `${status} ${text.replace(entered, '')}`));
+    assert.equal(pages.size, 1);
+  });
+
   test('several people can sign up with one invitation, and only the first to confirm an address joins', async () => {
-    const { scrip } = await startWithMail();
+    const { scrip } = await withMail(start)();
     const [owner, ownerEmail] = [new Visitor(scrip), someEmail()];
     await owner.signUp({ email: ownerEmail });
     await owner.post(linkIn((await mailsTo(ownerEmail, 1))[0], 'verify'), { password: PASSWORD });
@@ -148,7 +176,7 @@ onBothStores('Console with a mail server', (start) => {
   });
 
   test('signing up with the address of another user returns the usual response and emails that user', async () => {
-    const { scrip } = await startWithMail();
+    const { scrip } = await withMail(start)();
     const [email, visitor] = [someEmail(), new Visitor(scrip)];
     await visitor.signUp({ email });
     await visitor.post(linkIn((await mailsTo(email, 1))[0], 'verify'), { password: PASSWORD });
@@ -157,31 +185,8 @@ onBothStores('Console with a mail server', (start) => {
     assert.equal((await new Visitor(scrip).signIn(email, OTHER_PASSWORD)).status, 200);
   });
 
-  test('a mailed link can reset the password only once, and the reset ends all sessions of the user', async () => {
-    const { scrip } = await startWithMail();
-    const [email, visitor] = [someEmail(), new Visitor(scrip)];
-    await visitor.signUp({ email });
-    await visitor.post(linkIn((await mailsTo(email, 1))[0], 'verify'), { password: PASSWORD });
-    const stranger = new Visitor(scrip);
-    for (const entered of [email, someEmail()])
-      assertGoesTo(
-        await stranger.post('/console/forgot-password', { email: entered }),
-        '/console/sign-in?notice=reset-sent',
-      );
-    const link = linkIn((await mailsTo(email, 2))[1], 'reset-password');
-    assert.equal((await stranger.get(link)).status, 200);
-    const common = await stranger.post(link, { password: 'passwordpassword' });
-    assert.match(common.text, /id="password-error">This password is too common/);
-    assert(await visitor.isSignedIn());
-    assertGoesTo(await stranger.post(link, { password: OTHER_PASSWORD }), '/console/sign-in?notice=password-set');
-    assert(!(await visitor.isSignedIn()));
-    assert.equal((await stranger.post(link, { password: PASSWORD })).status, 404);
-    assert.equal((await stranger.signIn(email)).status, 200);
-    assertGoesTo(await stranger.signIn(email, OTHER_PASSWORD), '/console/overview');
-  });
-
   test("a sign-up with someone else's address does not prevent the owner of the address from signing up", async () => {
-    const { scrip } = await startWithMail();
+    const { scrip } = await withMail(start)();
     const email = someEmail();
     await new Visitor(scrip).signUp({ email, password: OTHER_PASSWORD });
     const foreign = linkIn((await mailsTo(email, 1))[0], 'verify');
@@ -196,7 +201,7 @@ onBothStores('Console with a mail server', (start) => {
   });
 
   test('the token of a confirmation link cannot reset a password, and the database stores only the hash of the token', async () => {
-    const { scrip, sql } = await startWithMail();
+    const { scrip, sql } = await withMail(start)();
     const [email, visitor] = [someEmail(), new Visitor(scrip)];
     await visitor.signUp({ email });
     const secret = linkIn((await mailsTo(email, 1))[0], 'verify')
@@ -208,7 +213,7 @@ onBothStores('Console with a mail server', (start) => {
   });
 
   test('a link to confirm an address works for 24 hours, and a link to reset a password for one hour', async () => {
-    const { scrip, clock } = await startWithMail();
+    const { scrip, clock } = await withMail(start)();
     const [email, pending, visitor] = [someEmail(), someEmail(), new Visitor(scrip)];
     await visitor.signUp({ email });
     await visitor.post(linkIn((await mailsTo(email, 1))[0], 'verify'), { password: PASSWORD });
@@ -230,7 +235,7 @@ onBothStores('Console with a mail server', (start) => {
   });
 
   test('a password reset invalidates all password reset links that were mailed before', async () => {
-    const { scrip } = await startWithMail();
+    const { scrip } = await withMail(start)();
     const [email, visitor] = [someEmail(), new Visitor(scrip)];
     await visitor.signUp({ email });
     await visitor.post(linkIn((await mailsTo(email, 1))[0], 'verify'), { password: PASSWORD });
@@ -244,7 +249,7 @@ onBothStores('Console with a mail server', (start) => {
   });
 
   test('requests for password resets are rate-limited, whether or not the address has an account', async () => {
-    const { scrip } = await startWithMail();
+    const { scrip } = await withMail(start)();
     for (const email of [someEmail(), someEmail()]) {
       const ask = () => new Visitor(scrip).post('/console/forgot-password', { email });
       for (let index = 0; index < 10; index++) assert.equal((await ask()).status, 303);
@@ -253,7 +258,7 @@ onBothStores('Console with a mail server', (start) => {
   });
 });
 
-onBothStores('Console with an unreachable mail server', (start) => {
+onOneStore('Console with an unreachable mail server', (start) => {
   test('if the mail server is unreachable, responses stay the same and the log does not contain the password of the mail server', async () => {
     const { scrip } = await start({
       publicUrl: PUBLIC_URL,
@@ -265,7 +270,7 @@ onBothStores('Console with an unreachable mail server', (start) => {
   });
 });
 
-onBothStores('Console without a mail server', (start) => {
+onOneStore('Console without a mail server', (start) => {
   test('without a mail server, there are no pages for mailed links, and the sign-in page tells users to ask their administrator to reset a password', async () => {
     const { scrip } = await start();
     const visitor = new Visitor(scrip);

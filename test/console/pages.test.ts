@@ -88,7 +88,7 @@ test('a subtraction beyond the balance is refused with an error that names the b
 });
 
 const NO_ROOM =
-  /^There is no room for more credits within this end user(?:'|&#39;)s maximum balance, either now or at the next renewal\. Nothing was changed\.$/;
+  /^More credits would exceed this end user(?:'|&#39;)s maximum balance, either now or at the next renewal\. Nothing was changed\.$/;
 
 test('errors about the balance are grammatical for no credits and for one credit', async () => {
   const console = await MemoryConsole.start();

@@ -5,7 +5,7 @@ import { hash, randomUUID } from 'node:crypto';
 import { test } from 'node:test';
 import { PERMISSIONS } from '../../src/console/permissions.ts';
 import { eventually, type Reply } from '../http/running-service.ts';
-import { assertGoesTo, invite, onBothStores, PASSWORD, type Started, someEmail, Visitor } from './visitor.ts';
+import { assertGoesTo, invite, onOneStore, PASSWORD, type Started, someEmail, Visitor } from './visitor.ts';
 
 const WRITES = [
   ...['add', 'subtract', 'start-cycle', 'stop-cycle', 'hold', 'capture', 'release', 'refund', 'test-clock'],
@@ -78,7 +78,42 @@ async function newMember(started: Started, owner: Visitor): Promise<Visitor> {
   return signedIn(started, (visitor, email) => visitor.post(link, { email, password: PASSWORD }));
 }
 
-onBothStores('Permissions', (start) => {
+onOneStore('Permissions', (start) => {
+  test('every route of the console is open only to users with the permission that the route requires', async () => {
+    const started = await start(WITH_MAIL);
+    const owner = await newOwner(started);
+    const visitors = {
+      signedOut: new Visitor(started.scrip),
+      apiKey: new Visitor(started.scrip, { authorization: `Bearer ${started.scrip.writeKey}` }),
+      member: await newMember(started, owner),
+      owner,
+    };
+    const signInRedirect = /^303 \/console\/sign-in$/;
+    const ownersOnly = (name: string) => (name.startsWith('HEAD') ? /^403 $/ : /^403 .*only owners/i);
+    const respond = async (who: keyof typeof visitors, name: string) => {
+      const { status, headers, text } = await request(visitors[who], name);
+      return `${status} ${headers.location ?? text.replaceAll(/\s+/g, ' ')}`;
+    };
+    for (const name of consoleRows('signed-in', 'member', 'owner')) {
+      for (const who of ['signedOut', 'apiKey'] as const)
+        assert.match(await respond(who, name), signInRedirect, `${who}: ${name}`);
+      const reply = await respond('owner', name);
+      assert.doesNotMatch(reply, signInRedirect, `owner: ${name}`);
+      assert.doesNotMatch(reply, /^(403|5)/, `owner: ${name}`);
+      const ofMember = await respond('member', name);
+      if (TABLE.get(name) === 'owner') assert.match(ofMember, ownersOnly(name), `member: ${name}`);
+      else assert.doesNotMatch(ofMember, /^(403|5)|^303 \/console\/sign-in$/, `member: ${name}`);
+    }
+    for (const name of consoleRows('anyone')) {
+      if (name.endsWith(' /console')) continue;
+      for (const who of ['signedOut', 'apiKey', 'member'] as const) {
+        const reply = await respond(who, name);
+        assert.doesNotMatch(reply, signInRedirect, `${who}: ${name}`);
+        assert.doesNotMatch(reply, /^(403|5)/, `${who}: ${name}`);
+      }
+    }
+  });
+
   test('every route of the server has a row in the table of permissions, and every row has a route', async () => {
     const { scrip } = await start(WITH_MAIL);
     const { routes } = scrip.service;
@@ -93,44 +128,6 @@ onBothStores('Permissions', (start) => {
       [],
       'a row without a route',
     );
-  });
-
-  test('every route of the console is open only to users with the permission that the route requires', async () => {
-    const started = await start(WITH_MAIL);
-    const owner = await newOwner(started);
-    const visitors = {
-      signedOut: new Visitor(started.scrip),
-      apiKey: new Visitor(started.scrip, { authorization: `Bearer ${started.scrip.writeKey}` }),
-      member: await newMember(started, owner),
-      owner,
-      otherOwner: await newOwner(started),
-    };
-    const signInRedirect = /^303 \/console\/sign-in$/;
-    const ownersOnly = (name: string) => (name.startsWith('HEAD') ? /^403 $/ : /^403 .*only owners/i);
-    const respond = async (who: keyof typeof visitors, name: string) => {
-      const { status, headers, text } = await request(visitors[who], name);
-      return `${status} ${headers.location ?? text.replaceAll(/\s+/g, ' ')}`;
-    };
-    for (const name of consoleRows('signed-in', 'member', 'owner')) {
-      for (const who of ['signedOut', 'apiKey'] as const)
-        assert.match(await respond(who, name), signInRedirect, `${who}: ${name}`);
-      for (const who of ['owner', 'otherOwner'] as const) {
-        const reply = await respond(who, name);
-        assert.doesNotMatch(reply, signInRedirect, `${who}: ${name}`);
-        assert.doesNotMatch(reply, /^(403|5)/, `${who}: ${name}`);
-      }
-      const reply = await respond('member', name);
-      if (TABLE.get(name) === 'owner') assert.match(reply, ownersOnly(name), `member: ${name}`);
-      else assert.doesNotMatch(reply, /^(403|5)|^303 \/console\/sign-in$/, `member: ${name}`);
-    }
-    for (const name of consoleRows('anyone')) {
-      if (name.endsWith(' /console')) continue;
-      for (const who of ['signedOut', 'apiKey', 'member'] as const) {
-        const reply = await respond(who, name);
-        assert.doesNotMatch(reply, signInRedirect, `${who}: ${name}`);
-        assert.doesNotMatch(reply, /^(403|5)/, `${who}: ${name}`);
-      }
-    }
   });
 
   test('a console session gives no access to the API, and an API key gives only the access of its scope', async () => {

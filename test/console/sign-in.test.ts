@@ -9,6 +9,7 @@ import {
   newOwner,
   OTHER_PASSWORD,
   onBothStores,
+  onOneStore,
   PASSWORD,
   someEmail,
   Visitor,
@@ -18,6 +19,28 @@ const HOUR_MS = 3_600_000;
 const MINUTE_MS = 60_000;
 
 onBothStores('Sign-in', (start) => {
+  test('after ten failed sign-ins with an address, the client cannot sign in with the address for 15 minutes, whether or not the address has an account', async () => {
+    const { scrip, clock } = await start();
+    const { email } = await newOwner(scrip);
+    for (const entered of [email, someEmail()]) {
+      const failures = await Promise.all(
+        Array.from({ length: 12 }, () => new Visitor(scrip).signIn(entered, OTHER_PASSWORD)),
+      );
+      assert.deepEqual(failures.map(({ status }) => status).sort(), [...Array(10).fill(200), 429, 429]);
+      const refused = await new Visitor(scrip).signIn(entered.toUpperCase());
+      assert.equal(refused.status, 429, 'the right password is refused too');
+      assert.equal(refused.headers['retry-after'], '900');
+      assert.match(refused.text, /Too many attempts[\s\S]*Try again in 15 minutes/);
+    }
+    assertGoesTo(await new Visitor(scrip).signIn((await newOwner(scrip)).email), '/console/overview');
+    clock.advance(15 * MINUTE_MS - 1);
+    assert.equal((await new Visitor(scrip).signIn(email)).status, 429);
+    clock.advance(1);
+    assertGoesTo(await new Visitor(scrip).signIn(email), '/console/overview');
+  });
+});
+
+onOneStore('Sign-in', (start) => {
   test('signing in sets an HttpOnly cookie, and the database stores only the hash of its token', async () => {
     const { scrip, sql } = await start();
     const { email } = await newOwner(scrip);
@@ -65,26 +88,6 @@ onBothStores('Sign-in', (start) => {
     const failures = await Promise.all(Array.from({ length: 11 }, () => guesser.signIn(email, OTHER_PASSWORD)));
     assert.deepEqual(failures.map(({ status }) => status).sort(), [...Array(10).fill(200), 429]);
     assertGoesTo(await new Visitor(scrip, { 'x-forwarded-for': '192.0.2.7' }).signIn(email), '/console/overview');
-  });
-
-  test('after ten failed sign-ins with an address, the client cannot sign in with the address for 15 minutes, whether or not the address has an account', async () => {
-    const { scrip, clock } = await start();
-    const { email } = await newOwner(scrip);
-    for (const entered of [email, someEmail()]) {
-      const failures = await Promise.all(
-        Array.from({ length: 12 }, () => new Visitor(scrip).signIn(entered, OTHER_PASSWORD)),
-      );
-      assert.deepEqual(failures.map(({ status }) => status).sort(), [...Array(10).fill(200), 429, 429]);
-      const refused = await new Visitor(scrip).signIn(entered.toUpperCase());
-      assert.equal(refused.status, 429, 'the right password is refused too');
-      assert.equal(refused.headers['retry-after'], '900');
-      assert.match(refused.text, /Too many attempts[\s\S]*Try again in 15 minutes/);
-    }
-    assertGoesTo(await new Visitor(scrip).signIn((await newOwner(scrip)).email), '/console/overview');
-    clock.advance(15 * MINUTE_MS - 1);
-    assert.equal((await new Visitor(scrip).signIn(email)).status, 429);
-    clock.advance(1);
-    assertGoesTo(await new Visitor(scrip).signIn(email), '/console/overview');
   });
 
   test('a successful sign-in resets the count of failed sign-ins with the same address', async () => {
@@ -136,6 +139,43 @@ onBothStores('Sign-in', (start) => {
 });
 
 onBothStores('Sessions', (start) => {
+  test('the expiry of a session in use is extended at most once every five minutes', async () => {
+    const { scrip, clock, sql } = await start();
+    const owner = await newOwner(scrip);
+    const expiry = async () => String((await sql('SELECT expires_at FROM console_sessions'))[0]?.expires_at);
+    const before = await expiry();
+    clock.advance(5 * MINUTE_MS);
+    await owner.isSignedIn();
+    assert.equal(await expiry(), before);
+    clock.advance(1_000);
+    await owner.isSignedIn();
+    assert.notEqual(await expiry(), before);
+  });
+
+  test('changing the password ends all other sessions of the user', async () => {
+    const { scrip } = await start();
+    const owner = await newOwner(scrip);
+    const elsewhere = new Visitor(scrip);
+    await elsewhere.signIn(owner.email);
+    const old = owner.cookies.get('scrip_session');
+    const wrong = await owner.post('/console/account/password', { current: OTHER_PASSWORD, password: OTHER_PASSWORD });
+    assert.equal(wrong.status, 200);
+    assert.match(wrong.text, /id="current-error">Wrong password/);
+    const common = await owner.post('/console/account/password', { current: PASSWORD, password: '123456789012345' });
+    assert.match(common.text, /id="password-error">This password/);
+    assert(await elsewhere.isSignedIn());
+    const changed = await owner.post('/console/account/password', { current: PASSWORD, password: OTHER_PASSWORD });
+    assertGoesTo(changed, '/console/account?notice=password');
+    assert(await owner.isSignedIn());
+    assert.notEqual(owner.cookies.get('scrip_session'), old);
+    assert(!(await elsewhere.isSignedIn()));
+    assert(!(await new Visitor(scrip, { cookie: `scrip_session=${old}` }).isSignedIn()));
+    assert.equal((await new Visitor(scrip).signIn(owner.email)).status, 200);
+    assertGoesTo(await new Visitor(scrip).signIn(owner.email, OTHER_PASSWORD), '/console/overview');
+  });
+});
+
+onOneStore('Sessions', (start) => {
   test('a session ends exactly twelve hours after its expiry was last extended', async () => {
     const { scrip, clock, sql } = await start();
     const owner = await newOwner(scrip);
@@ -165,19 +205,6 @@ onBothStores('Sessions', (start) => {
     assert(!(await owner.isSignedIn()));
   });
 
-  test('the expiry of a session in use is extended at most once every five minutes', async () => {
-    const { scrip, clock, sql } = await start();
-    const owner = await newOwner(scrip);
-    const expiry = async () => String((await sql('SELECT expires_at FROM console_sessions'))[0]?.expires_at);
-    const before = await expiry();
-    clock.advance(5 * MINUTE_MS);
-    await owner.isSignedIn();
-    assert.equal(await expiry(), before);
-    clock.advance(1_000);
-    await owner.isSignedIn();
-    assert.notEqual(await expiry(), before);
-  });
-
   test('signing out deletes the session on the server', async () => {
     const { scrip, sql } = await start();
     const owner = await newOwner(scrip);
@@ -188,28 +215,6 @@ onBothStores('Sessions', (start) => {
     assert(!(await thief.isSignedIn()));
     assert.deepEqual(await sql('SELECT * FROM console_sessions'), []);
     assertGoesTo(await owner.post('/console/sign-out'), '/console/sign-in?notice=signed-out');
-  });
-
-  test('changing the password ends all other sessions of the user', async () => {
-    const { scrip } = await start();
-    const owner = await newOwner(scrip);
-    const elsewhere = new Visitor(scrip);
-    await elsewhere.signIn(owner.email);
-    const old = owner.cookies.get('scrip_session');
-    const wrong = await owner.post('/console/account/password', { current: OTHER_PASSWORD, password: OTHER_PASSWORD });
-    assert.equal(wrong.status, 200);
-    assert.match(wrong.text, /id="current-error">Wrong password/);
-    const common = await owner.post('/console/account/password', { current: PASSWORD, password: '123456789012345' });
-    assert.match(common.text, /id="password-error">This password/);
-    assert(await elsewhere.isSignedIn());
-    const changed = await owner.post('/console/account/password', { current: PASSWORD, password: OTHER_PASSWORD });
-    assertGoesTo(changed, '/console/account?notice=password');
-    assert(await owner.isSignedIn());
-    assert.notEqual(owner.cookies.get('scrip_session'), old);
-    assert(!(await elsewhere.isSignedIn()));
-    assert(!(await new Visitor(scrip, { cookie: `scrip_session=${old}` }).isSignedIn()));
-    assert.equal((await new Visitor(scrip).signIn(owner.email)).status, 200);
-    assertGoesTo(await new Visitor(scrip).signIn(owner.email, OTHER_PASSWORD), '/console/overview');
   });
 
   test('after ten wrong entries of the current password, changing the password is refused', async () => {
@@ -233,7 +238,7 @@ onBothStores('Sessions', (start) => {
   });
 });
 
-onBothStores('Session cookie', (start) => {
+onOneStore('Session cookie', (start) => {
   test('over HTTPS, the session cookie is Secure and has the prefix __Host-', async () => {
     const { scrip } = await start({ publicUrl: 'https://scrip.example' });
     const visitor = new Visitor(scrip, { host: 'scrip.example' });

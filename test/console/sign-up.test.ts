@@ -9,6 +9,7 @@ import {
   newMember,
   newOwner,
   onBothStores,
+  onOneStore,
   PASSWORD,
   someEmail,
   Visitor,
@@ -43,6 +44,40 @@ onBothStores('Sign-up', (start) => {
     assertGoesTo(await new Visitor(scrip).signIn(email), OVERVIEW);
   });
 
+  test('if a new user chooses an account name that already exists, random digits are appended to the name', async () => {
+    const { scrip, sql } = await start();
+    await newOwner(scrip, 'Acme');
+    await Promise.all([newOwner(scrip, 'Acme'), newOwner(scrip, 'Acme'), newOwner(scrip, 'Acme')]);
+    const rows = await sql('SELECT account, name FROM accounts ORDER BY account');
+    assert.deepEqual(
+      rows.map(({ account }) => account),
+      [1, 2, 3, 4],
+    );
+    assert.equal(rows[0]?.name, 'Acme', 'the existing account keeps its name');
+    for (const { name } of rows.slice(1)) assert.match(String(name), /^Acme [0-9a-f]{6}$/);
+  });
+
+  test('concurrent sign-ups with the same address create one user', async () => {
+    const { scrip, sql } = await start();
+    const email = someEmail();
+    const replies = await Promise.all([1, 2, 3].map(() => new Visitor(scrip).signUp({ email })));
+    assert.deepEqual(replies.map(({ status }) => status).sort(), [200, 200, 303]);
+    assert.equal((await sql('SELECT * FROM console_users')).length, 1);
+    assert.equal((await sql('SELECT * FROM console_members')).length, 1);
+    assert.equal((await sql('SELECT * FROM accounts')).length, 1);
+  });
+
+  test('with SIGN_UP=first, only one user can sign up, even if several try at the same time', async () => {
+    const { scrip, sql } = await start({ signUp: 'first' });
+    const replies = await Promise.all([1, 2, 3].map(() => new Visitor(scrip).signUp({ email: someEmail() })));
+    assert.deepEqual(replies.map(({ status }) => status).sort(), [303, 403, 403]);
+    assert.equal((await sql('SELECT * FROM console_users')).length, 1);
+    assert.equal((await new Visitor(scrip).get('/console/sign-up')).status, 403);
+    assert(!(await new Visitor(scrip).get('/console/sign-in')).text.includes('/console/sign-up'));
+  });
+});
+
+onOneStore('Sign-up', (start) => {
   test('with SIGN_UP=first, sign-up is refused if the request comes through a proxy or PUBLIC_URL is set', async () => {
     for (const [settings, headers] of [
       [{ signUp: 'first' }, BY_PROXY],
@@ -95,19 +130,6 @@ onBothStores('Sign-up', (start) => {
     assert.equal((await sql('SELECT * FROM console_users')).length, 1);
   });
 
-  test('if a new user chooses an account name that already exists, random digits are appended to the name', async () => {
-    const { scrip, sql } = await start();
-    await newOwner(scrip, 'Acme');
-    await Promise.all([newOwner(scrip, 'Acme'), newOwner(scrip, 'Acme'), newOwner(scrip, 'Acme')]);
-    const rows = await sql('SELECT account, name FROM accounts ORDER BY account');
-    assert.deepEqual(
-      rows.map(({ account }) => account),
-      [1, 2, 3, 4],
-    );
-    assert.equal(rows[0]?.name, 'Acme', 'the existing account keeps its name');
-    for (const { name } of rows.slice(1)) assert.match(String(name), /^Acme [0-9a-f]{6}$/);
-  });
-
   test('signing up with an address that has an account is refused and changes nothing', async () => {
     const { scrip, sql } = await start();
     const owner = await newOwner(scrip);
@@ -120,16 +142,6 @@ onBothStores('Sign-up', (start) => {
     assert.deepEqual(await tables(), before);
     assert.equal((await stranger.signIn(owner.email, 'nine white swans by a lake')).status, 200);
     assertGoesTo(await stranger.signIn(owner.email), OVERVIEW);
-  });
-
-  test('concurrent sign-ups with the same address create one user', async () => {
-    const { scrip, sql } = await start();
-    const email = someEmail();
-    const replies = await Promise.all([1, 2, 3].map(() => new Visitor(scrip).signUp({ email })));
-    assert.deepEqual(replies.map(({ status }) => status).sort(), [200, 200, 303]);
-    assert.equal((await sql('SELECT * FROM console_users')).length, 1);
-    assert.equal((await sql('SELECT * FROM console_members')).length, 1);
-    assert.equal((await sql('SELECT * FROM accounts')).length, 1);
   });
 
   const refused: readonly (readonly [input: string, fields: Record<string, string>, error: RegExp])[] = [
@@ -160,15 +172,6 @@ onBothStores('Sign-up', (start) => {
     assert.equal((await sql('SELECT * FROM console_users')).length, 0);
   });
 
-  test('with SIGN_UP=first, only one user can sign up, even if several try at the same time', async () => {
-    const { scrip, sql } = await start({ signUp: 'first' });
-    const replies = await Promise.all([1, 2, 3].map(() => new Visitor(scrip).signUp({ email: someEmail() })));
-    assert.deepEqual(replies.map(({ status }) => status).sort(), [303, 403, 403]);
-    assert.equal((await sql('SELECT * FROM console_users')).length, 1);
-    assert.equal((await new Visitor(scrip).get('/console/sign-up')).status, 403);
-    assert(!(await new Visitor(scrip).get('/console/sign-in')).text.includes('/console/sign-up'));
-  });
-
   test('with SIGN_UP=closed, every sign-up is refused', async () => {
     const { scrip, sql } = await start({ signUp: 'closed' });
     const visitor = new Visitor(scrip);
@@ -179,6 +182,46 @@ onBothStores('Sign-up', (start) => {
 });
 
 onBothStores('Joining an account', (start) => {
+  test('an invitation link lets one person join, even if several requests use the link at the same time', async () => {
+    const { scrip, sql } = await start();
+    const link = await invite(await newOwner(scrip), 'owner');
+    const replies = await Promise.all(
+      [1, 2, 3].map(() => new Visitor(scrip).post(link, { email: someEmail(), password: PASSWORD })),
+    );
+    assert.deepEqual(replies.map(({ status }) => status).sort(), [303, 404, 404]);
+    assert.equal((await sql('SELECT * FROM console_members')).length, 2);
+  });
+
+  test('withdrawing an invitation leaves other invitations valid, and an owner of another account cannot withdraw an invitation', async () => {
+    const { scrip } = await start();
+    const [owner, other] = [await newOwner(scrip, 'One'), await newOwner(scrip, 'Other')];
+    const links = [await invite(owner, 'member'), await invite(owner, 'owner')] as const;
+    const { text } = await owner.get('/console/members');
+    const [, ofMember] = /id="invitation-\d">member<[\s\S]*?name="invitation" value="([0-9a-f]{64})"/.exec(text) ?? [];
+    assert(ofMember);
+    const withdraw = (visitor: Visitor) =>
+      visitor.post('/console/members/withdraw-invitations', { invitation: ofMember });
+    const statuses = async () => [
+      (await new Visitor(scrip).get(links[0])).status,
+      (await new Visitor(scrip).get(links[1])).status,
+    ];
+    await withdraw(other);
+    assert.deepEqual(await statuses(), [200, 200]);
+    assertGoesTo(await withdraw(owner), '/console/members?notice=withdrawn');
+    assert.deepEqual(await statuses(), [404, 200]);
+  });
+
+  test('withdrawing all invitations invalidates them', async () => {
+    const { scrip } = await start();
+    const owner = await newOwner(scrip);
+    const link = await invite(owner, 'member');
+    assert.match((await owner.get('/console/members')).text, /Pending invitations/);
+    assertGoesTo(await owner.post('/console/members/withdraw-invitations'), '/console/members?notice=all-withdrawn');
+    assert.equal((await new Visitor(scrip).get(link)).status, 404);
+  });
+});
+
+onOneStore('Joining an account', (start) => {
   test('an invitation link lets one person join the account', async () => {
     const { scrip, sql } = await start();
     const owner = await newOwner(scrip, 'Hopper Inc');
@@ -198,16 +241,6 @@ onBothStores('Joining an account', (start) => {
     assert.equal((await sql('SELECT * FROM console_members')).length, 2);
     const stored = JSON.stringify(await sql('SELECT * FROM console_invitations'));
     assert(!stored.includes(link.split('/').at(-1) as string), 'the database stores only the hash of the token');
-  });
-
-  test('an invitation link lets one person join, even if several requests use the link at the same time', async () => {
-    const { scrip, sql } = await start();
-    const link = await invite(await newOwner(scrip), 'owner');
-    const replies = await Promise.all(
-      [1, 2, 3].map(() => new Visitor(scrip).post(link, { email: someEmail(), password: PASSWORD })),
-    );
-    assert.deepEqual(replies.map(({ status }) => status).sort(), [303, 404, 404]);
-    assert.equal((await sql('SELECT * FROM console_members')).length, 2);
   });
 
   test('an invitation works even if sign-up is closed, and expires after exactly seven days', async () => {
@@ -239,34 +272,6 @@ onBothStores('Joining an account', (start) => {
     assert.deepEqual(await sql('SELECT * FROM console_members ORDER BY account'), before);
     await other.post('/console/sign-out');
     assertGoesTo(await other.post(link, { email: someEmail(), password: PASSWORD }), OVERVIEW);
-    assert.equal((await new Visitor(scrip).get(link)).status, 404);
-  });
-
-  test('withdrawing an invitation leaves other invitations valid, and an owner of another account cannot withdraw an invitation', async () => {
-    const { scrip } = await start();
-    const [owner, other] = [await newOwner(scrip, 'One'), await newOwner(scrip, 'Other')];
-    const links = [await invite(owner, 'member'), await invite(owner, 'owner')] as const;
-    const { text } = await owner.get('/console/members');
-    const [, ofMember] = /id="invitation-\d">member<[\s\S]*?name="invitation" value="([0-9a-f]{64})"/.exec(text) ?? [];
-    assert(ofMember);
-    const withdraw = (visitor: Visitor) =>
-      visitor.post('/console/members/withdraw-invitations', { invitation: ofMember });
-    const statuses = async () => [
-      (await new Visitor(scrip).get(links[0])).status,
-      (await new Visitor(scrip).get(links[1])).status,
-    ];
-    await withdraw(other);
-    assert.deepEqual(await statuses(), [200, 200]);
-    assertGoesTo(await withdraw(owner), '/console/members?notice=withdrawn');
-    assert.deepEqual(await statuses(), [404, 200]);
-  });
-
-  test('withdrawing all invitations invalidates them', async () => {
-    const { scrip } = await start();
-    const owner = await newOwner(scrip);
-    const link = await invite(owner, 'member');
-    assert.match((await owner.get('/console/members')).text, /Pending invitations/);
-    assertGoesTo(await owner.post('/console/members/withdraw-invitations'), '/console/members?notice=all-withdrawn');
     assert.equal((await new Visitor(scrip).get(link)).status, 404);
   });
 });

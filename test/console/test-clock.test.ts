@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { PERMISSIONS } from '../../src/console/permissions.ts';
 import { DAY_MS } from '../../src/ledger/instant.ts';
+import { effort } from '../effort.ts';
 import { type Reply, type Scrip, someone, startScrip } from '../http/running-service.ts';
 import { PostgresServer } from '../store/postgres/postgres-server.ts';
 import { newDatabaseOn } from '../store/postgres/scrip-on-postgres.ts';
@@ -12,13 +13,11 @@ import { assertGoesTo, decode, newMember, newOwner, Visitor } from './visitor.ts
 
 makeHashesCheap();
 
-let server: PostgresServer;
-before(async () => {
-  server = await PostgresServer.start({ fsync: 'off' });
-});
-after(() => server.remove());
+let server: PostgresServer | null = null;
+after(() => server?.remove());
 
 async function startOnPostgres(): Promise<Scrip> {
+  server = await PostgresServer.start({ fsync: 'off' });
   return startScrip({ testClock: true, database: await newDatabaseOn(server) });
 }
 
@@ -32,10 +31,13 @@ async function now(scrip: Scrip): Promise<number> {
 
 const iso = (instant: number) => new Date(instant).toISOString();
 
-for (const [store, start] of [
+const STORES = [
   ['SQLite', () => startScrip({ testClock: true })],
-  ['PostgreSQL', startOnPostgres],
-] as const) {
+  // test/service/test-clock.test.ts tests the clock on both stores.
+  ...effort([], [['PostgreSQL', startOnPostgres] as const]),
+] as const;
+
+for (const [store, start] of STORES) {
   describe(`the console and the test clock (${store})`, () => {
     let scrip: Scrip;
     let visitor: Visitor;

@@ -5,9 +5,10 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, afterEach, before, describe } from 'node:test';
 import type { ConsoleSettings } from '../../src/console/console-context.ts';
+import { effort } from '../effort.ts';
 import { MovableClock, type Reply, type Scrip, startScrip } from '../http/running-service.ts';
 import { PostgresServer } from '../store/postgres/postgres-server.ts';
-import { newDatabaseOn } from '../store/postgres/scrip-on-postgres.ts';
+import { databaseAt } from '../store/postgres/scrip-on-postgres.ts';
 import { makeHashesCheap } from './argon2-wrapper.ts';
 
 export const PASSWORD = 'seven green bottles on a wall';
@@ -132,12 +133,28 @@ after(async () => {
   await (await server)?.remove();
 });
 
-export function onBothStores(name: string, define: (start: Start) => void): void {
+async function stopAll(started: Scrip[]): Promise<void> {
+  await Promise.all(started.splice(0).map((scrip) => scrip.stop()));
+}
+
+type DefineTests = (start: Start) => void;
+
+export function onBothStores(name: string, define: DefineTests): void {
+  onSqlite(name, define);
+  onPostgres(name, define);
+}
+
+/**
+ * The console executes the same queries on both stores. The short form runs tests only on SQLite if other tests execute
+ * their queries on PostgreSQL.
+ */
+export const onOneStore = effort(onSqlite, onBothStores);
+
+function onSqlite(name: string, define: DefineTests): void {
   makeHashesCheap();
   const started: Scrip[] = [];
-  const stopAll = async () => void (await Promise.all(started.splice(0).map((scrip) => scrip.stop())));
   describe(`${name} (SQLite)`, () => {
-    afterEach(stopAll);
+    afterEach(() => stopAll(started));
     define(async (settings = {}) => {
       const { temporaryFile } = await import('../store/temporary-ledger.ts');
       const { DatabaseSync } = await import('node:sqlite');
@@ -159,18 +176,29 @@ export function onBothStores(name: string, define: (start: Start) => void): void
       return { scrip, clock, sql };
     });
   });
+}
+
+function onPostgres(name: string, define: DefineTests): void {
+  makeHashesCheap();
+  const started: Scrip[] = [];
   describe(`${name} (PostgreSQL)`, () => {
+    const used: string[] = [];
     before(postgres);
-    afterEach(stopAll);
+    afterEach(async () => {
+      await stopAll(started);
+      const server = await postgres();
+      await Promise.all(used.splice(0).map((url) => server.emptyLedger(url)));
+    });
     define(async (settings = {}) => {
       const server = await postgres();
       const clock = new MovableClock(new Date().toISOString());
-      const database = await newDatabaseOn(server);
-      const scrip = await startScrip({ clock, database, console: settings });
+      const url = await server.createLedger();
+      used.push(url);
+      const scrip = await startScrip({ clock, database: databaseAt(url), console: settings });
       started.push(scrip);
       const sql: Started['sql'] = async (text) => {
         const qualified = text.replaceAll(/(?<!\bTO )\b(console_\w+|webhook_\w+|accounts)\b/g, 'scrip.$1');
-        return (await server.query(qualified, new URL(database.url).pathname.slice(1))).rows;
+        return (await server.query(qualified, new URL(url).pathname.slice(1))).rows;
       };
       return { scrip, clock, sql };
     });

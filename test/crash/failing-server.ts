@@ -25,6 +25,8 @@ export interface Failure {
   readonly breakDisk: BreakDisk;
   readonly lastsMs: number;
   readonly mustFail: boolean;
+  /** How long to wait for writes to work again. */
+  readonly patienceMs?: number;
 }
 
 export interface Seen {
@@ -85,7 +87,8 @@ export class FailingServer {
     await mend();
     const mended = performance.now();
     const before = this.#requests.all.length;
-    await until(() => this.#requests.all.slice(before).some(isAcknowledged), 'writes work again');
+    const { patienceMs = PATIENCE_MS } = failure;
+    await until(() => this.#requests.all.slice(before).some(isAcknowledged), 'writes work again', patienceMs);
     const backMs = performance.now() - mended;
     isStopped = true;
     await Promise.all(clients);
@@ -151,10 +154,10 @@ function answersOf(sent: readonly Sent[]): Map<string, number> {
   return answers;
 }
 
-async function until(holds: () => boolean | Promise<boolean>, what: string): Promise<void> {
-  const deadline = performance.now() + PATIENCE_MS;
+async function until(holds: () => boolean | Promise<boolean>, what: string, patienceMs = PATIENCE_MS): Promise<void> {
+  const deadline = performance.now() + patienceMs;
   while (!(await holds())) {
-    if (performance.now() > deadline) throw new Error(`${what}: not within ${PATIENCE_MS} ms`);
+    if (performance.now() > deadline) throw new Error(`${what}: not within ${patienceMs} ms`);
     await sleep(5);
   }
 }

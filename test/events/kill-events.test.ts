@@ -1,15 +1,19 @@
-// A short version of `npm run kill-events`: 4 kills instead of 100, and a server that is broken on purpose as the
+// A short version of `npm run kill-events`: a few kills instead of 100, and a server that is broken on purpose as the
 // control.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { randomFrom } from '../crash/randomness.ts';
+import { effort } from '../effort.ts';
 import { type KillOptions, killEvents, summaryOf } from './killing-events.ts';
 
 const SEED = Number(process.env.SEED ?? Date.now() % 1_000_000);
 
+/** Even, so that servers and receivers are killed equally often. */
+const KILLS = effort(2, 4);
+
 const OPTIONS: KillOptions = {
-  kills: 4,
+  kills: KILLS,
   // Scrip looks for new postings every half second, so it derives events at least once before each kill.
   loadMsMin: 600,
   loadMsMax: 1_000,
@@ -25,7 +29,7 @@ test('if servers and receivers are killed, every event in the log is delivered, 
   const found = await killEvents(OPTIONS, randomFrom(SEED));
   t.diagnostic(`SEED=${SEED}: ${summaryOf(found)}`);
   assert.deepEqual(found.problems, []);
-  assert(found.events > 100, 'there were events to lose');
+  assert(found.events > 25 * KILLS, 'there were events to lose');
 });
 
 test('control: the kill test catches a server that stores the position of the derivation before it stores the events', async (t) => {

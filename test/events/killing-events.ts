@@ -20,7 +20,10 @@ const SETTINGS: EventSettings = {
 };
 const SHARE_OF_STARTS_KILLED = 0.1;
 const START_MS = 800;
+/** Even on a busy machine, there are events to lose. */
+const WRITES_A_KILL_MIN = 30;
 const RESPONSE_MS_MAX = 8;
+const LOAD_LOOK_MS = 10;
 const LOOK_MS = 500;
 /**
  * The test accepts the log once this many checks in a row find it complete and unchanged. These checks take longer than
@@ -114,7 +117,9 @@ class KilledEvents {
     // In each pair of kills, a server and the receiver are killed once each, in random order.
     let isSender = false;
     for (let kill = 0; kill < kills; kill++) {
+      const enough = load.acknowledged + WRITES_A_KILL_MIN;
       await sleep(loadMsMin + this.#random() * (loadMsMax - loadMsMin));
+      while (load.acknowledged < enough) await sleep(LOAD_LOOK_MS);
       isSender = kill % 2 === 0 ? this.#random() < 0.5 : !isSender;
       if (isSender) await this.#killSender();
       else await this.#killReceiver();

@@ -1,27 +1,34 @@
 // A short run of the fuzzer, and servers with faults that the fuzzer must find.
 
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
-import { startScrip } from '../http/running-service.ts';
+import { after, before, test } from 'node:test';
+import { effort } from '../effort.ts';
+import { type Scrip, startScrip } from '../http/running-service.ts';
 import { ACCOUNT, targetAt } from './fuzz-target.ts';
-import { fuzz } from './fuzzing.ts';
+import { type Fault as Finding, fuzz, type Target } from './fuzzing.ts';
 import { type Fault, loosenedFront } from './loosened-front.ts';
 
 const SEED = Number(process.env.SEED ?? Date.now() % 1_000_000);
 const TEST_MS_MAX = 120_000;
+const REQUESTS = effort(1_000, 2_000);
 
-test(`2,000 hostile requests get correct responses, and only accepted requests move credits (npm run fuzz -- --seed ${SEED} --requests 2000)`, {
+let scrip: Scrip;
+let target: Target;
+before(async () => {
+  scrip = await startScrip();
+  target = await targetAt(scrip.url, () => scrip.createKey(ACCOUNT, 'write'));
+});
+after(() => scrip.stop());
+
+test(`hostile requests get correct responses, and only accepted requests move credits (npm run fuzz -- --seed ${SEED} --requests ${REQUESTS})`, {
   timeout: TEST_MS_MAX,
-}, async (t) => {
-  const scrip = await startScrip();
-  t.after(() => scrip.stop());
-  const target = await targetAt(scrip.url, () => scrip.createKey(ACCOUNT, 'write'));
-  const { faults, requests, statuses } = await fuzz(target, SEED, 2_000);
+}, async () => {
+  const { faults, requests, statuses } = await fuzz(target, SEED, REQUESTS);
   assert.deepEqual(
     faults.map(({ what, bytes }) => `${what}: ${JSON.stringify(bytes.toString('latin1'))}`),
     [],
   );
-  assert(requests >= 2_000);
+  assert(requests >= REQUESTS);
   // Only one in four hundred requests gets a 402, so this run may have none.
   for (const status of [200, 303, 400, 401, 404, 405, 415, 422])
     assert((statuses.get(status) ?? 0) > 0, `no response had the status ${status}`);
@@ -38,15 +45,10 @@ const CAUGHT: readonly (readonly [fault: Fault, description: string, finding: Re
 
 for (const [fault, description, finding] of CAUGHT) {
   test(`control: the fuzzer catches a server that ${description}`, { timeout: TEST_MS_MAX }, async (t) => {
-    const scrip = await startScrip();
-    t.after(() => scrip.stop());
-    const target = await targetAt(scrip.url, () => scrip.createKey(ACCOUNT, 'write'));
     const front = await loosenedFront(scrip, fault);
     t.after(() => front.close());
-    const { faults } = await fuzz({ ...target, port: front.port }, SEED, 400);
-    assert(
-      faults.some(({ what }) => finding.test(what)),
-      faults.map((found) => found.what).join('\n'),
-    );
+    const isCaught = (faults: readonly Finding[]) => faults.some(({ what }) => finding.test(what));
+    const { faults } = await fuzz({ ...target, port: front.port }, SEED, 400, isCaught);
+    assert(isCaught(faults), faults.map((found) => found.what).join('\n'));
   });
 }

@@ -37,7 +37,12 @@ const CREDITS = 1_000;
 const FAULTS_MAX = 20;
 const BEFORE = 1;
 
-export async function fuzz(target: Target, seed: number, requests: number): Promise<Fuzzed> {
+export async function fuzz(
+  target: Target,
+  seed: number,
+  requests: number,
+  isEnough: (faults: readonly Fault[]) => boolean = ({ length }) => length >= FAULTS_MAX,
+): Promise<Fuzzed> {
   const statuses = new Map<number, number>();
   const faults: Fault[] = [];
   let sent = 0;
@@ -45,7 +50,7 @@ export async function fuzz(target: Target, seed: number, requests: number): Prom
     const random = new Random(seed * LINES + index);
     const bodies = new HostileBodies(random, target.schemas);
     const hostile = new HostileRequests(random, bodies, target);
-    for (let own = 0; own < requests / LINES && faults.length < FAULTS_MAX; ) {
+    for (let own = 0; own < requests / LINES && !isEnough(faults); ) {
       const subject = new Subject(target, random.uuid(), statuses, faults);
       await subject.begin();
       bodies.know(subject.known);

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { POSTING_KINDS } from '../../src/ledger/posting.ts';
+import { effort } from '../effort.ts';
 import type { Draft } from './drafts.ts';
 import { DAY, monthsAfter, nextDay } from './model-calendar.ts';
 import type { ModelUser } from './model-types.ts';
@@ -27,8 +28,11 @@ import { saw } from './sights.ts';
 const COMMANDS_MAX = 200;
 
 const SECOND = 1_000;
-/** The limit for jumps to a boundary or a date. Without it, a daily cycle could have millions of renewals. */
-const END = BEGIN + 100 * 365 * DAY;
+/**
+ * The limit for jumps to a boundary or a date. Without it, a daily cycle could have millions of renewals. In ten years,
+ * it has more of them than one batch can store.
+ */
+const END = BEGIN + effort(10, 100) * 365 * DAY;
 const who = fc.nat({ max: USERS.length - 1 });
 /** Small, so that some keys are reused by chance. */
 const KEYS = 60;

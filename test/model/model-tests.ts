@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import fc from 'fast-check';
+import { IS_LONG } from '../effort.ts';
 import { type History, histories } from './histories.ts';
 import type { ModelUser } from './model-types.ts';
 import { BEGIN, type ComparedStore, SideBySide, USERS } from './side-by-side.ts';
@@ -139,7 +140,7 @@ async function runHistories(t: TestContext, store: ModelledStore): Promise<void>
   const started = performance.now();
   const interruptAfterTimeLimit = SHRINK_MS_MAX + store.runMsMax * runs;
   const details = await fc.check(history, { seed: SEED, numRuns: runs, interruptAfterTimeLimit });
-  const repeat = `SEED=${SEED} RUNS=${runs} npx node --test ${store.file}`;
+  const repeat = `${IS_LONG ? 'TESTS=long ' : ''}SEED=${SEED} RUNS=${runs} npx node --test ${store.file}`;
   if (details.failed) {
     const report = fc.defaultReportMessage(details);
     throw new Error(`repeat it with: ${repeat}\n${report}`, { cause: details.errorInstance });

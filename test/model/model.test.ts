@@ -1,10 +1,11 @@
 // Runs random histories on SQLite and the reference model, and compares every outcome. The ledger files are in memory
-// if possible, because 15,000 fsyncs to a disk would take most of the time.
+// if possible, because thousands of fsyncs to a disk would take most of the time.
 
 import { accessSync, constants, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { WriterOptions } from '../../src/store/sqlite/writer/writer.ts';
+import { effort } from '../effort.ts';
 import { crashed, pluggedFile, SMALL } from '../store/sqlite/sqlite-ledger.ts';
 import type { NewLedger } from '../store/test-ledger.ts';
 import { modelTests, RUNS_JUDGED } from './model-tests.ts';
@@ -39,5 +40,5 @@ const file = 'test/model/model.test.ts';
 const runMsMax = 2_000;
 
 const sqlite = { file, runMsMax, isDueFoundLate: true };
-modelTests('SQLite with small limits', { ...sqlite, runs: RUNS_JUDGED, newLedger: newLedger(SMALL) });
-modelTests('SQLite', { ...sqlite, runs: 50, newLedger: newLedger({}) });
+modelTests('SQLite with small limits', { ...sqlite, runs: effort(30, RUNS_JUDGED), newLedger: newLedger(SMALL) });
+modelTests('SQLite', { ...sqlite, runs: effort(10, 50), newLedger: newLedger({}) });

@@ -77,7 +77,7 @@ export class Generator {
     };
     this.#onIdle = next;
     for (const line of this.#idle.splice(0, connections)) next(line);
-    while (performance.now() < end || this.#busy > 0) await turn();
+    while (performance.now() < end || this.#busy > 0) await sleep(1);
     this.#onIdle = null;
     return this.#outcome(started, sent, 0);
   }
@@ -106,7 +106,7 @@ export class Generator {
       await turn();
     }
     const deadline = performance.now() + REST_MS_MAX;
-    while (this.#busy + this.#opening > 0 && performance.now() < deadline) await turn();
+    while (this.#busy + this.#opening > 0 && performance.now() < deadline) await sleep(1);
     return this.#outcome(started, sent, unsent);
   }
 

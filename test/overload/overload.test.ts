@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
-import { test } from 'node:test';
+import { after, before, describe, test } from 'node:test';
 import { SERVER_LIMITS } from '../../src/http/limits.ts';
 import { auditProblems, newKey, ServerProcess } from '../load/server-process.ts';
 import { temporaryFile } from '../store/temporary-ledger.ts';
@@ -11,16 +11,18 @@ import { Crowd, faultsOf, fund, type Loaded, othersWait, overload, readOf, sendA
 const TEST_MS_MAX = 120_000;
 /** One account may use only half of the limit, even if no other account sends requests. */
 const AT_ONCE_MAX = SERVER_LIMITS.inFlightMax / 2;
-const STORM = { times: 10, seconds: 2, connections: 1_024, connectionsMax: 2_000 };
+const STORM = { times: 10, seconds: 2, connections: 512, connectionsMax: 2_000 };
 const MAX_CONNECTIONS = '3000';
 
 const scriptOf = (name: string) => join(import.meta.dirname, name);
 
-async function loaded(t: test.TestContext, script: string | null): Promise<Loaded & { readonly url: string }> {
+async function loaded(
+  environment: Readonly<Record<string, string>>,
+  script: string | null,
+): Promise<Loaded & { readonly url: string }> {
   const url = `file:${temporaryFile()}`;
   const key = await newKey(url);
-  const server = await ServerProcess.start(url, { MAX_CONNECTIONS }, script);
-  t.after(() => server.end('SIGKILL'));
+  const server = await ServerProcess.start(url, { MAX_CONNECTIONS, ...environment }, script);
   return { ...(await fund(server, key)), url };
 }
 
@@ -37,9 +39,10 @@ async function taken({ server, key, endUsers }: Loaded): Promise<number> {
 test('at ten times its peak throughput, a server processes some requests and refuses the others with 503, and the ledger matches the responses', {
   timeout: TEST_MS_MAX,
 }, async (t) => {
-  const under = await loaded(t, scriptOf('slow-server.ts'));
+  const under = await loaded({}, scriptOf('slow-server.ts'));
+  t.after(() => under.server.end('SIGKILL'));
   const before = await taken(under);
-  const found = await overload(under, { ...STORM, connections: 512 });
+  const found = await overload(under, STORM);
   t.diagnostic(JSON.stringify(found));
   assert.deepEqual(faultsOf(found, AT_ONCE_MAX), []);
   assert.equal((await taken(under)) - before, found.done200, 'exactly the requests with a 200 took effect, once each');
@@ -51,41 +54,47 @@ test('control: the overload test catches a server that accepts every request', {
   const server = await ServerProcess.start('', {}, scriptOf('unbounded-server.ts'));
   t.after(() => server.end('SIGKILL'));
   const under = await fund(server, '');
-  const found = await overload(under, { ...STORM, connections: 512 });
+  const found = await overload(under, STORM);
   assert.notDeepEqual(faultsOf(found, AT_ONCE_MAX), []);
   t.diagnostic(faultsOf(found, AT_ONCE_MAX).join('; '));
 });
 
-test('a server processes requests while 2,000 connections are idle and 500 never finish sending their headers', {
-  timeout: TEST_MS_MAX,
-}, async (t) => {
-  const under = await loaded(t, null);
-  const idle = await Crowd.of(under.server, 2_000);
-  const slow = await Crowd.of(under.server, 500);
-  t.after(() => [idle, slow].map((crowd) => crowd.leave()));
-  // The server closes connections that never send a request.
-  for (const socket of idle.sockets)
-    socket.write(readOf(under.key, '/get-active-balance', under.endUsers[0] as string));
-  slow.every(1_000, (socket) => socket.write('X'));
-  for (const socket of slow.sockets) socket.write('POST /add HTTP/1.1\r\nHost: scrip\r\nX-Slow: ');
-  for (let tries = 0; tries < 80 && slow.closed < 500; tries++) await othersWait(under, 5).then(() => pause(500));
-  assert.equal(slow.closed, 500, 'connections that never finish their headers are closed');
-  assert.equal(idle.closed, 0);
-});
+describe('A server with clients that do nothing', () => {
+  let under: Loaded;
+  before(async () => {
+    under = await loaded({ NODE_OPTIONS: `--import=${scriptOf('short-timeouts.ts')}` }, null);
+  });
+  after(() => under.server.end('SIGKILL'));
 
-test('a server processes other requests while 500 clients request lists and do not read the responses', {
-  timeout: TEST_MS_MAX,
-}, async (t) => {
-  const under = await loaded(t, null);
-  const crowd = await Crowd.of(under.server, 500);
-  t.after(() => crowd.leave());
-  for (const socket of crowd.sockets)
-    socket.pause().write(readOf(under.key, '/get-all-user-transactions', under.endUsers[0] as string).repeat(5));
-  await othersWait(under, 20);
-  const { answers } = await sendAll(under.server, [
-    readOf(under.key, '/get-active-balance', under.endUsers[1] as string),
-  ]);
-  assert.deepEqual([...answers], [[200, 1]]);
+  test('a server processes requests while 2,000 connections are idle and 500 never finish sending their headers', {
+    timeout: TEST_MS_MAX,
+  }, async (t) => {
+    const idle = await Crowd.of(under.server, 2_000);
+    // The server closes connections that never send a request.
+    for (const socket of idle.sockets)
+      socket.write(readOf(under.key, '/get-active-balance', under.endUsers[0] as string));
+    const slow = await Crowd.of(under.server, 500);
+    t.after(() => [idle, slow].map((crowd) => crowd.leave()));
+    slow.every(1_000, (socket) => socket.write('X'));
+    for (const socket of slow.sockets) socket.write('POST /add HTTP/1.1\r\nHost: scrip\r\nX-Slow: ');
+    for (let tries = 0; tries < 80 && slow.closed < 500; tries++) await othersWait(under, 5).then(() => pause(500));
+    assert.equal(slow.closed, 500, 'connections that never finish their headers are closed');
+    assert.equal(idle.closed, 0);
+  });
+
+  test('a server processes other requests while 500 clients request lists and do not read the responses', {
+    timeout: TEST_MS_MAX,
+  }, async (t) => {
+    const crowd = await Crowd.of(under.server, 500);
+    t.after(() => crowd.leave());
+    for (const socket of crowd.sockets)
+      socket.pause().write(readOf(under.key, '/get-all-user-transactions', under.endUsers[0] as string).repeat(5));
+    await othersWait(under, 20);
+    const { answers } = await sendAll(under.server, [
+      readOf(under.key, '/get-active-balance', under.endUsers[1] as string),
+    ]);
+    assert.deepEqual([...answers], [[200, 1]]);
+  });
 });
 
 function pause(milliseconds: number): Promise<void> {

@@ -1,12 +1,15 @@
 // Builds a Dockerfile in a folder, without a container engine. Absolute paths in commands must be literal, because the
-// build replaces text: it puts the path of the stage's folder in front of each absolute path.
+// build replaces text: it puts the path of the stage's folder in front of each absolute path. In the short form, `npm ci`
+// only checks what it would install, and the build copies packages from the repository.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { copyFileSync, cpSync, existsSync, mkdirSync, readFileSync, statSync } from 'node:fs';
-import { basename, join, normalize } from 'node:path';
+import { copyFileSync, cpSync, existsSync, linkSync, mkdirSync, readFileSync, renameSync, statSync } from 'node:fs';
+import { basename, dirname, join, normalize } from 'node:path';
 import { promisify } from 'node:util';
+import { IS_LONG } from '../effort.ts';
 import { npmNetwork } from './npm-network.ts';
+import { omitTypeCheck } from './unchecked-build.ts';
 
 export interface Image {
   readonly root: string;
@@ -60,7 +63,7 @@ export async function buildDockerfile(context: string, folder: string): Promise<
     else if (name === 'ENV') Object.assign(stage.environment, variablesOf(text));
     else if (name === 'USER') stage.user = userOf(text);
     else if (name === 'COPY') copy(stage, text, { context, stages });
-    else if (name === 'RUN') await runIn(stage, text);
+    else if (name === 'RUN') await runIn(stage, text, context);
     else if (SETTINGS.has(name)) stage.settings.set(name, text);
     else assert.fail(`unknown instruction ${name}`);
   }
@@ -71,9 +74,18 @@ function begin(text: string, root: string): Stage {
   const [, name = ''] = /^node:\S+(?: AS (\w+))?$/.exec(text) ?? assert.fail(`not a Node.js image: ${text}`);
   const commands = join(root, 'usr/local/bin');
   mkdirSync(commands, { recursive: true });
-  copyFileSync(process.execPath, join(commands, 'node'));
+  linkOrCopy(process.execPath, join(commands, 'node'));
   const settings = new Map<string, string>();
   return { name, root, workingFolder: root, user: null, environment: {}, settings };
+}
+
+/** A hard link, because the user of the image may not be permitted to read the folder of the original. */
+function linkOrCopy(from: string, to: string): void {
+  try {
+    linkSync(from, to);
+  } catch {
+    copyFileSync(from, to);
+  }
 }
 
 function enter(stage: Stage, path: string): void {
@@ -116,10 +128,10 @@ function copy(
     assert(existsSync(path), `COPY ${source}: no such file`);
     // COPY copies the contents of a folder, not the folder itself.
     const isFile = statSync(path).isFile();
-    cpSync(path, isFile && target.endsWith('/') ? join(at, basename(path)) : at, {
-      recursive: true,
-      verbatimSymlinks: true,
-    });
+    const copied = isFile && target.endsWith('/') ? join(at, basename(path)) : at;
+    // Moving thousands of files out of an earlier stage takes less time than copying them.
+    if (origin !== null && !existsSync(copied)) renameSync(path, copied);
+    else cpSync(path, copied, { recursive: true, verbatimSymlinks: true });
   }
 }
 
@@ -129,7 +141,30 @@ function isIncluded(context: string, source: string): boolean {
   return names.includes(`!${normalize(source)}`);
 }
 
-async function runIn({ root, workingFolder, environment }: Stage, text: string): Promise<void> {
+async function runIn(stage: Stage, text: string, context: string): Promise<void> {
+  const isShort = text.startsWith('npm ci') && !IS_LONG;
+  await execute(stage, isShort ? `${text} --dry-run` : text);
+  if (!isShort) return;
+  copyPackages(context, stage.workingFolder);
+  omitTypeCheck(stage.workingFolder);
+}
+
+const COMPILER = /^node_modules\/(?:typescript|@typescript\/.+|@types\/node|undici-types)$/;
+const NOT_NEEDED_TO_RUN = /\.(?:d\.[cm]?ts|map|md)$/;
+
+/** Copies the packages that the build and the built program need. */
+function copyPackages(from: string, to: string): void {
+  const { packages } = JSON.parse(readFileSync(join(to, 'package-lock.json'), 'utf8'));
+  for (const path of Object.keys(packages)) {
+    const isCompiler = COMPILER.test(path);
+    if (path === '' || !existsSync(join(from, path)) || (packages[path].dev && !isCompiler)) continue;
+    mkdirSync(dirname(join(to, path)), { recursive: true });
+    const filter = (file: string) => isCompiler || !NOT_NEEDED_TO_RUN.test(file);
+    cpSync(join(from, path), join(to, path), { recursive: true, verbatimSymlinks: true, filter });
+  }
+}
+
+async function execute({ root, workingFolder, environment }: Stage, text: string): Promise<void> {
   assert(!text.startsWith('--'), `${text.split(' ')[0]} needs BuildKit`);
   // Only root may change the owner of a file.
   const isRoot = process.getuid?.() === 0;

@@ -57,7 +57,13 @@ describe('the Docker image', { timeout: BUILD_MS_MAX }, () => {
     t.after(() => scrip.kill('SIGKILL'));
     const [node = '', ...check] = commandOf('HEALTHCHECK');
     const isHealthy = async () => (await exitCodeOf(spawn(node, check, running))) === 0;
-    await eventually(isHealthy, 'the health check passes', 60_000);
+    const isReady = () =>
+      fetch(`http://127.0.0.1:${running.env.PORT}/readyz`).then(
+        ({ ok }) => ok,
+        () => false,
+      );
+    await eventually(isReady, 'the server is ready');
+    assert(await isHealthy(), 'the health check passes');
     const created = await promisify(execFile)('scrip', ['key', 'create', '--account', 'acme'], running);
     assert.match(created.stdout, /scrip_write_\w+/);
     assert(existsSync(join(image.root, 'data/scrip.db')), 'the ledger is in the volume');

@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { effort } from '../effort.ts';
 import { Random } from '../load/random.ts';
 import { balanceText, CREDITS, type CreditsInput, type CreditsOutput } from './credits-specification.ts';
 import { checkLinearizable, type Operation, type Specification } from './linearizability.ts';
@@ -173,6 +174,8 @@ test('the linearizability checker returns the operation whose output does not fi
   assert.equal(verdict.stuckAt, history[1]);
 });
 
+const RANDOM_HISTORIES = effort(60, 300);
+
 /** Each call takes effect at a random time between its start and its return. */
 function soundHistory(random: Random, count: number): Operation<CreditsInput, CreditsOutput>[] {
   const calls = Array.from({ length: count }, (_, number) => {
@@ -247,8 +250,8 @@ function someInput(random: Random, number: number): CreditsInput {
   }
 }
 
-test('the linearizability checker accepts 300 random histories of a correct ledger', () => {
-  for (let seed = 0; seed < 300; seed++) {
+test('the linearizability checker accepts random histories of a correct ledger', () => {
+  for (let seed = 0; seed < RANDOM_HISTORIES; seed++) {
     const history = soundHistory(new Random(seed), 60);
     assert(checkLinearizable(CREDITS, history).isLinearizable, `seed ${seed}`);
   }
@@ -256,7 +259,7 @@ test('the linearizability checker accepts 300 random histories of a correct ledg
 
 test('control: the linearizability checker rejects random histories with one wrong balance', () => {
   let spoilt = 0;
-  for (let seed = 0; seed < 300; seed++) {
+  for (let seed = 0; seed < RANDOM_HISTORIES; seed++) {
     const history = soundHistory(new Random(seed), 60);
     const index = history.findLastIndex(({ output }) => output?.answer === 'insufficient');
     const { output } = history[index] ?? {};
@@ -266,5 +269,5 @@ test('control: the linearizability checker rejects random histories with one wro
     spoilt += 1;
     assert(!checkLinearizable(CREDITS, history).isLinearizable, `seed ${seed}`);
   }
-  assert(spoilt > 100, `${spoilt} histories got a wrong balance`);
+  assert(spoilt > RANDOM_HISTORIES / 3, `${spoilt} histories got a wrong balance`);
 });

@@ -9,6 +9,7 @@ import { Random } from '../load/random.ts';
 import { auditProblems, newKey, ServerProcess } from '../load/server-process.ts';
 import type { PostgresServer } from '../store/postgres/postgres-server.ts';
 import { RecordedClients } from './recorded-clients.ts';
+import { startServers } from './servers.ts';
 
 export interface Size {
   readonly endUsers: number;
@@ -54,7 +55,10 @@ export async function recordOnSqlite(seed: number, rounds: number, size: Size = 
 const PROCESSES = 3;
 const ENVIRONMENT = { DATABASE_ACCEPT_UNSAFE: 'yes' };
 const FAULT_PAUSE_MS_MAX = 120;
-/** One in this many faults kills a process; the others kill a connection. A process takes half a second to restart. */
+/**
+ * The first fault and then one in this many kill a process; the others kill a connection. A process takes half a second
+ * to restart.
+ */
 const PROCESS_KILLED_ONE_IN = 4;
 
 export async function recordOnPostgres(
@@ -65,7 +69,7 @@ export async function recordOnPostgres(
 ): Promise<Findings> {
   const url = await postgres.createDatabase();
   const key = await newKey(url);
-  const servers = await Promise.all(Array.from({ length: PROCESSES }, () => ServerProcess.start(url, ENVIRONMENT)));
+  const servers = await startServers(PROCESSES, url, ENVIRONMENT);
   const faults = new Faults(postgres, url, servers, new Random(seed));
   try {
     faults.begin();
@@ -77,8 +81,7 @@ export async function recordOnPostgres(
     const { processesKilled, connectionsKilled } = faults;
     return { ...found, faults: [...found.faults, ...(await auditProblems(url))], processesKilled, connectionsKilled };
   } finally {
-    await faults.end();
-    await Promise.all(servers.map((server) => server.end('SIGKILL')));
+    await faults.end().finally(() => Promise.all(servers.map((server) => server.end('SIGKILL'))));
   }
 }
 
@@ -138,9 +141,9 @@ class Faults {
   }
 
   async #work(): Promise<void> {
-    while (!this.#isOver) {
+    for (let fault = 0; !this.#isOver; fault++) {
       await sleep(this.#random.below(FAULT_PAUSE_MS_MAX));
-      if (this.#random.below(PROCESS_KILLED_ONE_IN) === 0) await this.#killProcess();
+      if (fault % PROCESS_KILLED_ONE_IN === 0) await this.#killProcess();
       else await this.#killConnection();
     }
   }

@@ -5,13 +5,14 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { createKey, serve } from '../cli/scrip-command.ts';
+import { effort } from '../effort.ts';
 import { Random } from '../load/random.ts';
 import { setClock } from '../soak/movable-clock.ts';
 import { temporaryFile } from '../store/temporary-ledger.ts';
 import { changed, type Lists, listAcrossRenewals } from './lists-across-renewals.ts';
 
 const SEED = Number(process.env.SEED ?? Date.now() % 1_000_000);
-const JUMPS = Number(process.env.JUMPS ?? 80);
+const JUMPS = Number(process.env.JUMPS ?? effort(30, 80));
 const JUMPS_TO_CATCH = 1_000;
 const TEST_MS_MAX = 120_000;
 

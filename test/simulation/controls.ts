@@ -25,7 +25,7 @@ import {
   KeepsTheFirstSchedule,
   RollsHeldCreditsOver,
 } from './broken-plans.ts';
-import type { Lock } from './disk.ts';
+import type { Lock, UserRows } from './disk.ts';
 import { LetsTimePassTooEarly, type SimulatedEvents, StoresEventsLast } from './simulated-events.ts';
 import { SimulatedStore, type Staged, type WitnessedRead } from './simulated-store.ts';
 
@@ -42,7 +42,8 @@ class AcknowledgesBeforeCommit extends SimulatedStore {
 /** Behaves like a disk that did not flush its cache. */
 class LosesTheLastCommitInACrash extends SimulatedStore {
   protected override async commit(staged: Staged, lock: Lock): Promise<Outcomes | null> {
-    const before = new Map([...this.disk.users].map(([name, rows]) => [name, structuredClone(rows)]));
+    const names = staged.decided.changes.map(({ user }) => endUserText(user));
+    const before = new Map(names.map((name) => [name, copyOf(this.disk.users.get(name))]));
     const outcomes = await super.commit(staged, lock);
     const { time } = this.options;
     const { owner } = this;
@@ -50,9 +51,7 @@ class LosesTheLastCommitInACrash extends SimulatedStore {
       20,
       () => {
         if (owner.isAlive) return;
-        for (const { user } of staged.decided.changes) {
-          const name = endUserText(user);
-          const rows = before.get(name);
+        for (const [name, rows] of before) {
           if (rows === undefined) this.disk.users.delete(name);
           else this.disk.users.set(name, rows);
         }
@@ -61,6 +60,12 @@ class LosesTheLastCommitInACrash extends SimulatedStore {
     );
     return outcomes;
   }
+}
+
+/** The disk never changes a cycle or a posting in place, so the copy can share them. */
+function copyOf(rows: UserRows | undefined): UserRows | undefined {
+  if (rows === undefined) return undefined;
+  return { ...rows, cycles: rows.cycles.slice(), live: rows.live.slice(), postings: rows.postings.slice() };
 }
 
 class AppliesTwiceOnALostReply extends SimulatedStore {

@@ -37,10 +37,14 @@ export function transactionPageOf(postings: Postings, loaded: LoadedEndUser, req
 
 export function historyPageOf(postings: Postings, loaded: LoadedEndUser, request: HistoryRequest): HistoryPage {
   const found: HistoryTransaction[] = [];
+  const refunds = Map.groupBy(
+    postings.filter(({ kind }) => kind === 'refund'),
+    ({ reference }) => reference,
+  );
   for (const whole of wholeTransactions(backwards(postings, request), ({ transactionId }) => transactionId)) {
     const [{ transactionId }] = whole;
     const oldestFirst = whole.toReversed() as typeof whole;
-    const transaction = historyTransactionOf(oldestFirst, refundsOf(postings, transactionId));
+    const transaction = historyTransactionOf(oldestFirst, refunds.get(transactionId));
     if (passes(transaction, request) && found.push(transaction) > request.limit) break;
   }
   const page = pageOf(found, request.limit);
@@ -70,11 +74,8 @@ function termsOf(postings: Postings, cycles: readonly TransactionId[]): Map<Tran
 
 export function referencedOf(postings: Postings, id: TransactionId): Referenced | null {
   const own = postings.filter(({ transactionId }) => transactionId === id);
-  return own.length === 0 ? null : { postings: own, refunds: refundsOf(postings, id) };
-}
-
-function refundsOf(postings: Postings, id: TransactionId): readonly Posting[] {
-  return postings.filter(({ kind, reference }) => kind === 'refund' && reference === id);
+  const refunds = postings.filter(({ kind, reference }) => kind === 'refund' && reference === id);
+  return own.length === 0 ? null : { postings: own, refunds };
 }
 
 /** @param instants in ascending order */

@@ -3,6 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { effort } from '../effort.ts';
 import { judged, sayings } from './judged-soak.ts';
 import { canMeasure } from './readings.ts';
 import { plotOf } from './soak-plot.ts';
@@ -12,12 +13,12 @@ const SEED = Number(process.env.SEED ?? Date.now() % 1_000_000);
 
 const PLAN: SoakPlan = {
   seed: SEED,
-  seconds: 10,
+  seconds: effort(6, 10),
   rate: 150,
   kills: 1,
-  readEverySeconds: 0.25,
-  jumpEverySeconds: 1,
-  backupEverySeconds: 4,
+  readEverySeconds: effort(0.2, 0.25),
+  jumpEverySeconds: effort(0.5, 1),
+  backupEverySeconds: effort(2.5, 4),
   isLeaking: false,
 };
 
@@ -47,7 +48,7 @@ test(
 );
 
 test('control: the soak test detects a server that leaks memory and file descriptors', options, async (t) => {
-  const run = await soak({ ...PLAN, kills: 0, isLeaking: true });
+  const run = await soak({ ...PLAN, kills: 0, backupEverySeconds: Number.POSITIVE_INFINITY, isLeaking: true });
   const verdict = judged(run);
   for (const line of [`SEED=${SEED}`, ...sayings(run, verdict)]) t.diagnostic(line);
   assert.equal(verdict.series.memory.isFlat, false);

@@ -101,6 +101,7 @@ class Soaked {
   #port = 0;
   #life = -1;
   #started = 0;
+  #downSeconds = 0;
   #aheadMs = 0;
   #forwardMs = 0;
   #jumps = 0;
@@ -175,9 +176,10 @@ class Soaked {
       return place * seconds * KILLING;
     });
     const next = { read: readEverySeconds, jump: jumpEverySeconds, backup: backupEverySeconds };
-    while (this.#seconds() < seconds) {
+    // A slow restart must not shorten the rest of the test.
+    while (this.#seconds() < seconds + this.#downSeconds) {
       const now = this.#seconds();
-      if (killAt[0] !== undefined && now >= killAt[0]) {
+      if (killAt[0] !== undefined && now >= killAt[0] && this.#isMeasured()) {
         killAt.shift();
         await this.#kill();
       }
@@ -208,6 +210,11 @@ class Soaked {
     read(at, this.#clients.takeLatencies(), this.#readings);
   }
 
+  /** Whether the running process has been measured, so that it is part of each series. */
+  #isMeasured(): boolean {
+    return this.#readings.median.at(-1)?.life === this.#life;
+  }
+
   #jump(): void {
     this.#jumps += 1;
     const isBack = this.#jumps % BACK_EVERY === 0;
@@ -225,7 +232,9 @@ class Soaked {
     this.#clients.setServer(null);
     await this.#start();
     this.#clients.takeLatencies();
-    this.#events.push({ seconds, kind: 'kill', ms: performance.now() - begun });
+    const ms = performance.now() - begun;
+    this.#downSeconds += ms / 1_000;
+    this.#events.push({ seconds, kind: 'kill', ms });
   }
 
   async #start(): Promise<void> {

@@ -1,4 +1,5 @@
-// The tests that every store must pass. Each test audits its ledger before and after the totals are brought up to date.
+// The tests that every store must pass. Each test ends with an audit after the totals are brought up to date; some tests
+// audit their ledger before that, too.
 
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
@@ -41,6 +42,9 @@ export interface Contract {
 
 const TEST_MS_MAX = 60_000;
 
+/** One in this many tests also audits its ledger before the totals are brought up to date. */
+const AUDITED_EARLY_EVERY = effort(4, 1);
+
 export interface ContractOptions {
   /** `real` skips the tests that move the clock; `movable` skips the tests that let real time pass. */
   readonly clock: 'movable' | 'real';
@@ -48,22 +52,28 @@ export interface ContractOptions {
   readonly concurrency?: number;
   /**
    * For a variant of a store whose other variant runs all tests: in the short form, only one in this many of the tests
-   * that do not depend on the clock runs. 1 if absent.
+   * that do not depend on the clock runs, besides the tests in `always`. 1 if absent.
    */
   readonly oneIn?: number;
+  readonly always?: readonly string[];
 }
 
 export function storeContract(
   name: string,
   make: NewLedger,
-  { clock, concurrency = 1, oneIn = 1 }: ContractOptions,
+  { clock, concurrency = 1, oneIn = 1, always = [] }: ContractOptions,
 ): void {
-  const run: Contract['it'] = (sentence, work) =>
-    void test(sentence, { timeout: TEST_MS_MAX }, (t) => withLedger(t, make, work));
+  let started = 0;
+  const run: Contract['it'] = (sentence, work) => {
+    const isAuditedEarly = started++ % AUDITED_EARLY_EVERY === 0;
+    test(sentence, { timeout: TEST_MS_MAX }, (t) => withLedger(t, make, work, isAuditedEarly));
+  };
   const every = effort(oneIn, 1);
+  const missing = new Set(always);
   let tests = 0;
   const it: Contract['it'] = (sentence, work) => {
-    if (tests++ % every === 0) run(sentence, work);
+    const isWanted = missing.delete(sentence);
+    if (isWanted || tests++ % every === 0) run(sentence, work);
   };
   const leftOut = () => {};
   const isReal = clock === 'real';
@@ -92,6 +102,7 @@ export function storeContract(
     describe('overview', () => overviewContract(contract));
     describe('digests', () => digestContract(contract));
     describe('API keys', () => apiKeyContract(contract));
+    assert.deepEqual([...missing], [], 'each test in `always` exists');
   });
 }
 
@@ -99,6 +110,7 @@ async function withLedger(
   t: TestContext,
   make: NewLedger,
   work: (ledger: ContractLedger) => Promise<void>,
+  isAuditedEarly: boolean,
 ): Promise<void> {
   const opened = await TestLedger.open(make);
   t.after(async () => {
@@ -108,7 +120,8 @@ async function withLedger(
   const accounts = { account: await accountNamed('first', opened), other: await accountNamed('second', opened) };
   const ledger: ContractLedger = Object.assign(opened, accounts);
   await work(ledger);
-  assert.deepEqual(problemsOf(await ledger.audit()), [], 'the audit finds nothing wrong after the test');
+  if (isAuditedEarly)
+    assert.deepEqual(problemsOf(await ledger.audit()), [], 'the audit finds nothing wrong after the test');
   await ledger.consumeFeed();
   assert.deepEqual(
     problemsOf(await ledger.audit()),

@@ -83,31 +83,45 @@ export async function visit(browser: Browser, options: BrowserContextOptions = {
 
 export const PHONE: BrowserContextOptions = { viewport: { width: 360, height: 740 }, isMobile: true, hasTouch: true };
 
-export type Rules = 'all' | 'colors';
+/** The structure is everything except colors. */
+export type Rules = 'all' | 'colors' | 'structure';
+
+const COLOR_RULES = ['color-contrast', 'link-in-text-block'];
+
+const RULES: Readonly<Record<Rules, object>> = {
+  all: {},
+  colors: { runOnly: COLOR_RULES },
+  structure: { rules: Object.fromEntries(COLOR_RULES.map((rule) => [rule, { enabled: false }])) },
+};
 
 export async function axeViolations(page: Page, rules: Rules = 'all'): Promise<string[]> {
   // The Content-Security-Policy would block a script element.
-  await page.evaluate(AXE);
-  return page.evaluate(async (rules) => {
-    const { axe } = globalThis as unknown as {
-      axe: {
-        run(options: object): Promise<{
-          violations: { id: string; help: string; nodes: { html: string; failureSummary: string }[] }[];
-        }>;
+  if (!(await page.evaluate("'axe' in globalThis"))) await page.evaluate(AXE);
+  return page.evaluate(
+    async (options) => {
+      const { axe } = globalThis as unknown as {
+        axe: {
+          run(options: object): Promise<{
+            violations: { id: string; help: string; nodes: { html: string; failureSummary: string }[] }[];
+          }>;
+        };
       };
-    };
-    const { violations } = await axe.run(
-      rules === 'colors' ? { runOnly: ['color-contrast', 'link-in-text-block'] } : {},
-    );
-    return violations.map(
-      ({ id, help, nodes }) =>
-        `${id}: ${help}\n  ${nodes.map(({ html, failureSummary }) => `${html}\n  ${failureSummary}`).join('\n  ')}`,
-    );
-  }, rules);
+      const { violations } = await axe.run(options);
+      return violations.map(
+        ({ id, help, nodes }) =>
+          `${id}: ${help}\n  ${nodes.map(({ html, failureSummary }) => `${html}\n  ${failureSummary}`).join('\n  ')}`,
+      );
+    },
+    { ...RULES[rules], resultTypes: ['violations'] },
+  );
 }
 
-export async function assertSound({ page, errors }: Visit, name: string, rules: Rules = 'all'): Promise<void> {
-  assert.deepEqual(await axeViolations(page, rules), [], `axe on ${name}`);
+export async function assertSound(visited: Visit, name: string, rules: Rules = 'all'): Promise<void> {
+  assert.deepEqual(await axeViolations(visited.page, rules), [], `axe on ${name}`);
+  await assertFits(visited, name);
+}
+
+export async function assertFits({ page, errors }: Visit, name: string): Promise<void> {
   assert.deepEqual(errors, [], `errors on ${name}`);
   assert.deepEqual(await overflow(page), null, `${name} is wider than the screen`);
 }

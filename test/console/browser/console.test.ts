@@ -1,38 +1,41 @@
-// Tests the console in a real browser: everyday tasks on each store, and on SQLite also the appearance of pages, the
-// keyboard, and the console without JavaScript.
+// Tests the console in a real browser: everyday tasks, the appearance of pages, the keyboard, and the console without
+// JavaScript.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
 import type { Browser } from 'playwright-core';
 import type { Database } from '../../../src/config.ts';
+import { effort } from '../../effort.ts';
 import { eventually, type Scrip, startScrip } from '../../http/running-service.ts';
 import { PostgresServer } from '../../store/postgres/postgres-server.ts';
 import { newDatabaseOn } from '../../store/postgres/scrip-on-postgres.ts';
-import { assertSound, launchBrowser, PHONE } from './browser.ts';
+import { makeHashesCheap } from '../argon2-wrapper.ts';
+import { assertSound, launchBrowser, PHONE, type Rules } from './browser.ts';
 import { ConsoleVisitor, callApi, type Person } from './console-visitor.ts';
 
-const REVOKED_WITHIN_MS = 1_000;
+makeHashesCheap();
 
 interface StoreUnderTest {
+  readonly name: string;
   open(): Promise<Database | undefined>;
   close(): Promise<void>;
 }
 
 let server: PostgresServer | null = null;
 
-const STORES = {
-  SQLite: { open: async () => undefined, close: async () => {} },
-  PostgreSQL: {
-    async open() {
-      server = await PostgresServer.start({ fsync: 'off' });
-      return newDatabaseOn(server, { lanes: 2, citus: false });
-    },
-    async close() {
-      await server?.remove();
-    },
+const SQLITE: StoreUnderTest = { name: 'SQLite', open: async () => undefined, close: async () => {} };
+
+const POSTGRES: StoreUnderTest = {
+  name: 'PostgreSQL',
+  async open() {
+    server = await PostgresServer.start({ fsync: 'off' });
+    return newDatabaseOn(server, { lanes: 2, citus: false });
   },
-} satisfies Record<string, StoreUnderTest>;
+  async close() {
+    await server?.remove();
+  },
+};
 
 let browser: Browser;
 before(async () => {
@@ -40,9 +43,19 @@ before(async () => {
 });
 after(() => browser?.close());
 
-for (const [name, store] of Object.entries(STORES)) {
-  describe(`Console in a browser (${name})`, () => {
+// What the browser does with a page does not depend on the store.
+for (const store of effort([SQLITE], [SQLITE, POSTGRES])) {
+  describe(`Console in a browser (${store.name})`, () => {
     const { arrive, url } = consoleOn(store);
+    const person = newPerson();
+    let visitor: ConsoleVisitor;
+    let secret: string;
+    before(async () => {
+      visitor = await arrive();
+      await visitor.signUp(person);
+      secret = await visitor.createKey('Backend');
+    });
+    after(() => visitor.leave());
 
     test('a user signs up, creates an API key, finds credits that were added with the key, adjusts them, revokes the key and signs out', async () => {
       const visitor = await arrive();
@@ -55,6 +68,8 @@ for (const [name, store] of Object.entries(STORES)) {
 
       await visitor.follow('Overview');
       await eventually(async () => {
+        // The overview lags by about a second.
+        await visitor.page.waitForTimeout(300);
         await visitor.page.reload();
         const text = await visitor.text();
         return text.includes('1,234') && text.includes(endUser);
@@ -82,13 +97,11 @@ for (const [name, store] of Object.entries(STORES)) {
       assert(!(await visitor.page.content()).includes(secret), 'the secret is shown only once');
       await visitor.follow('Revoke');
       await visitor.press('Revoke key');
-      const revoked = performance.now();
       await visitor.page.getByText('Key revoked').waitFor();
       await eventually(
         async () => (await callApi(url(), secret, '/add', { end_user_id: endUser, amount: 1 })) === 401,
         'the revoked key is refused',
       );
-      assert(performance.now() - revoked < REVOKED_WITHIN_MS, 'the revoked key is refused within a second');
 
       await visitor.signOut();
       await visitor.open('/console/overview');
@@ -97,10 +110,6 @@ for (const [name, store] of Object.entries(STORES)) {
     });
 
     test('a user releases a hold and refunds a part of a subtraction, both with a note', async () => {
-      const visitor = await arrive();
-      const person = newPerson();
-      await visitor.signUp(person);
-      const secret = await visitor.createKey('Backend');
       const endUser = randomUUID();
       for (const [path, fields] of [
         ['/add', { amount: 100 }],
@@ -113,7 +122,6 @@ for (const [name, store] of Object.entries(STORES)) {
       assert.match(await visitor.text(), held);
 
       await followInHistory(visitor, 'Release');
-      await assertSound(visitor.visited, 'the page of an open hold');
       await visitor.fill('Note', 'Canceled by the user');
       await visitor.press('Release hold');
       const released = await visitor.text();
@@ -122,7 +130,6 @@ for (const [name, store] of Object.entries(STORES)) {
       assert.doesNotMatch(released, /more held/);
 
       await followInHistory(visitor, 'Refund');
-      await assertSound(visitor.visited, 'the page of a subtraction');
       await visitor.fill('Amount', '31');
       await visitor.press('Refund');
       assert.match(
@@ -141,13 +148,9 @@ for (const [name, store] of Object.entries(STORES)) {
       const filtered = await visitor.text();
       assert.match(filtered, /Render 8812[\s\S]*Render 8790/);
       assert.doesNotMatch(filtered, /Ticket 4711/);
-      await visitor.leave();
     });
 
     test('a user previews and schedules a change of plan, and then cancels the change by stopping the cycle', async () => {
-      const visitor = await arrive();
-      await visitor.signUp(newPerson());
-      const secret = await visitor.createKey('Backend');
       const endUser = randomUUID();
       const cycle = { end_user_id: endUser, amount: 1_000, validity_months: 1, rollover_max: 500 };
       assert.equal(await callApi(url(), secret, '/start-cycle', cycle), 200);
@@ -164,7 +167,6 @@ for (const [name, store] of Object.entries(STORES)) {
       await visitor.page.getByLabel('Starts').selectOption('When the period ends');
       await visitor.fill('Note', 'Ticket 4733');
       await visitor.press('Preview change');
-      await assertSound(visitor.visited, 'the preview of a change of plan');
       const preview = await visitor.text();
       assert.match(preview, /New plan\s+200 credits every 2 months\s+Starts[\s\S]*Balance after you confirm\s+1,000/);
       assert.match(preview, /Balance when the plan starts\s+200 credits[\s\S]*Expires unused\s+1,000 credits/);
@@ -183,95 +185,64 @@ for (const [name, store] of Object.entries(STORES)) {
       const stopped = await visitor.text();
       assert.match(stopped, /Recurring, stopped/);
       assert.doesNotMatch(stopped, /Changes to 200/);
-      await visitor.leave();
-    });
-
-    test('a user of one account sees no end users or API keys of another account', async () => {
-      const [first, second] = [await arrive(), await arrive()];
-      const [ada, bob] = [newPerson(), newPerson()];
-      for (const [visitor, person] of [
-        [first, ada],
-        [second, bob],
-      ] as const) {
-        await visitor.signUp(person);
-      }
-      const secret = await first.createKey('First key');
-      const endUser = randomUUID();
-      assert.equal(await callApi(url(), secret, '/add', { end_user_id: endUser, amount: 4_242 }), 200);
-      await first.open(`/console/end-users/${endUser}`);
-      assert.match(await first.text(), /4,242/);
-      for (const path of [
-        '/console/overview',
-        '/console/end-users',
-        `/console/end-users/${endUser}`,
-        '/console/api-keys',
-      ]) {
-        await second.open(path);
-        assert.doesNotMatch(await second.page.content(), /4,242|First key/, path);
-      }
-      await first.leave();
-      await second.leave();
     });
 
     test('a double click on the button that creates an API key creates one key and shows its secret', async () => {
-      const visitor = await arrive();
-      const person = newPerson();
-      await visitor.signUp(person);
       await visitor.follow('API keys');
       await visitor.fill('Name', 'Clicked twice');
       await visitor.page.getByRole('button', { name: 'Create key', exact: true }).dblclick();
       assert.match(await visitor.page.locator('#secret').innerText(), /^scrip_write_/);
       await visitor.follow('API keys');
       assert.equal(await visitor.page.locator('.strong', { hasText: 'Clicked twice' }).count(), 1);
-      await visitor.leave();
     });
 
     test('an owner invites a member with a link, and removes the member after a confirmation', async () => {
-      const [owner, guest] = [await arrive(PHONE), await arrive(PHONE)];
-      const [ada, bob] = [newPerson(), newPerson()];
-      await owner.signUp(ada);
-      await owner.follow('Members');
-      await owner.press('Create invitation link');
-      const link = await owner.page.locator('#invitation').innerText();
-      await assertSound(owner.visited, 'the invitation');
+      const guest = await arrive(PHONE);
+      const bob = newPerson();
+      await visitor.follow('Members');
+      await visitor.press('Create invitation link');
+      const link = await visitor.page.locator('#invitation').innerText();
       await guest.page.goto(link);
       await guest.fill('Email', bob.email);
       await guest.fill('Password', 'seven green bottles on a wall');
       await guest.press('Join');
       await guest.page.waitForURL(/\/console\/overview/);
-      await owner.follow('Members');
-      await owner.page.getByRole('row', { name: bob.email }).getByRole('link', { name: 'Remove', exact: true }).click();
-      assert.match(await owner.text(), new RegExp(`Remove ${bob.email}\\?`));
-      await assertSound(owner.visited, 'the confirmation before a member is removed');
-      await owner.press('Remove member');
-      assert.match(await owner.text(), /Member removed/);
+      await visitor.follow('Members');
+      await visitor.page
+        .getByRole('row', { name: bob.email })
+        .getByRole('link', { name: 'Remove', exact: true })
+        .click();
+      assert.match(await visitor.text(), new RegExp(`Remove ${bob.email}\\?`));
+      await visitor.press('Remove member');
+      assert.match(await visitor.text(), /Member removed/);
       await guest.open('/console/overview');
       assert.match(guest.page.url(), /\/console\/sign-in/);
-      await owner.leave();
       await guest.leave();
     });
   });
 }
 
-// What the browser does with a page does not depend on the store, so these tests run on only one store.
 describe('Pages of the console in a browser', () => {
-  const { arrive, url } = consoleOn(STORES.SQLite);
+  const { arrive, url } = consoleOn(SQLITE);
 
+  // test/console/look.test.ts checks the same pages with sample data on a wide screen, and their colors.
   for (const [display, options] of [
-    ['in light mode', { colorScheme: 'light' }],
-    ['on a phone', PHONE],
-  ] as const) {
+    ...effort([], [['on a wide screen', {}] as const]),
+    ['on a phone', PHONE] as const,
+  ]) {
     test(`${display}, every page of a new account is accessible and fits the screen`, async () => {
       const visitor = await arrive(options);
+      const check = (what: string, rules = effort<Rules>('structure', 'all')) =>
+        assertSound(visitor.visited, `${what} ${display}`, rules);
       const person = newPerson();
-      for (const path of ['/console/sign-in', '/console/sign-up', '/docs']) {
+      for (const path of ['/console/sign-in', '/console/sign-up']) {
         await visitor.open(path);
-        await assertSound(visitor.visited, `${path} ${display}`);
+        await check(path);
       }
       await visitor.signUp(person);
-      await assertSound(visitor.visited, `the empty overview ${display}`);
+      await check('the empty overview');
       const secret = await visitor.createKey('Backend');
-      await assertSound(visitor.visited, `the new key ${display}`);
+      await check('the new key');
       const endUser = randomUUID();
       await callApi(url(), secret, '/start-cycle', { end_user_id: endUser, amount: 1_000 });
       await callApi(url(), secret, '/subtract', { end_user_id: endUser, amount: 17 });
@@ -284,19 +255,20 @@ describe('Pages of the console in a browser', () => {
         '/console/webhooks',
         '/console/members',
         '/console/account',
-        '/docs',
       ]) {
         await visitor.open(path);
-        await assertSound(visitor.visited, `${path} ${display}`);
+        await check(path);
       }
+      await visitor.open('/docs');
+      await check('/docs', 'all');
       for (const button of ['Release', 'Refund']) {
         await visitor.open(`/console/end-users/${endUser}`);
         await followInHistory(visitor, button);
-        await assertSound(visitor.visited, `the page with the form ${button} ${display}`);
+        await check(`the page with the form ${button}`);
       }
       await visitor.open('/console/api-keys');
       await visitor.follow('Revoke');
-      await assertSound(visitor.visited, `the confirmation before a key is revoked ${display}`);
+      await check('the confirmation before a key is revoked');
       await visitor.leave();
     });
   }

@@ -5,6 +5,7 @@ import { randomUUID } from 'node:crypto';
 import { after, before, test } from 'node:test';
 import type { Browser, BrowserContextOptions } from 'playwright-core';
 import { DAY_MS } from '../../../src/ledger/instant.ts';
+import { effort } from '../../effort.ts';
 import { type Scrip, startScrip } from '../../http/running-service.ts';
 import { makeHashesCheap } from '../argon2-wrapper.ts';
 import { assertSound, launchBrowser, PHONE } from './browser.ts';
@@ -25,10 +26,10 @@ after(async () => {
 
 const now = async () => Date.parse((await scrip.get('/test-clock')).body.now);
 
+/** Without reduced motion, colors would change slowly after a change of the color scheme. */
 const SCREENS: readonly (readonly [name: string, options: BrowserContextOptions])[] = [
-  ['on a wide screen', {}],
-  ['on a phone', PHONE],
-  ['in dark mode', { colorScheme: 'dark' }],
+  ...effort([], [['on a wide screen', { reducedMotion: 'reduce' }] as const]),
+  ['on a phone', { ...PHONE, reducedMotion: 'reduce' }],
   ['without JavaScript', { javaScriptEnabled: false }],
 ];
 
@@ -37,7 +38,11 @@ for (const [name, options] of SCREENS) {
     const visitor = await ConsoleVisitor.arrive(browser, scrip.url, options);
     const { page, visited } = { page: visitor.page, visited: visitor.visited };
     const isSound = async (what: string) => {
-      if (options.javaScriptEnabled !== false) await assertSound(visited, `${what} ${name}`);
+      if (options.javaScriptEnabled === false) return;
+      await assertSound(visited, `${what} ${name}`);
+      await page.emulateMedia({ colorScheme: 'dark' });
+      await assertSound(visited, `${what} ${name} in dark mode`, 'colors');
+      await page.emulateMedia({ colorScheme: 'light' });
     };
     await visitor.open('/console/sign-up');
     await isSound('sign-up with the banner');

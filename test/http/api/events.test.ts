@@ -137,7 +137,7 @@ test('a cursor is refused with advice if it was modified, belongs to another acc
   for (const after of [changed, `${cursor}=`, 'x', String(list.body.next_cursor), ...beyond]) {
     const reply = await scrip.get(PATH, { after }, { key });
     assertFieldRefused(reply, '/after');
-    assert.match(reply.body.detail, /to read from the oldest event, leave it out/);
+    assert.match(reply.body.detail, /to read from the oldest event, omit `after`/);
   }
   assertFieldRefused(await scrip.get(PATH, { after: cursor }), '/after');
   assert.equal((await scrip.get(PATH, { after: cursor }, { key })).status, 200);

@@ -6,6 +6,7 @@ import { deriveEvents } from '../../../src/events/derive.ts';
 import { DAY_MS, HOUR_MS, INSTANT_MAX, VALIDITY_DAYS_MAX } from '../../../src/ledger/instant.ts';
 import type { EndUserList, ListedEndUser } from '../../../src/store/end-user-lists.ts';
 import { InvalidCursor } from '../../../src/store/store-fault.ts';
+import { effort } from '../../effort.ts';
 import { Random } from '../../load/random.ts';
 import type { Contract, ContractLedger } from '../store-contract.ts';
 import { balanceOf, EndUser, NOON, problemsOf } from '../temporary-ledger.ts';
@@ -81,7 +82,7 @@ function lists({ it, itInTime }: Contract): void {
   it('A list of end users shows the balance and the latest activity of each end user', async (ledger) => {
     const { account } = ledger;
     const random = new Random(21);
-    const people = Array.from({ length: 40 }, (_, number) => new EndUser(account, number));
+    const people = Array.from({ length: 25 }, (_, number) => new EndUser(account, number));
     for (let round = 0; round < 6; round++) {
       await ledger.write(
         people.flatMap((user) => [
@@ -223,7 +224,7 @@ function lag({ it, itInTime }: Contract): void {
         await ledger.events.deriveNext(deriveEvents);
       }
     })();
-    for (let round = 0; round < 60; round++)
+    for (let round = 0; round < effort(20, 60); round++)
       await ledger.write(
         Array.from({ length: 20 }, () => random.pick(people)).flatMap((user) => [
           user.add(3),

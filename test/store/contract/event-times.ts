@@ -88,7 +88,7 @@ function time({ itInTime }: Contract): void {
   });
 
   itInTime('If credits of many end users expire at once, each end user gets an event', async (ledger) => {
-    const people = Array.from({ length: 300 }, (_, index) => new EndUser(ledger.account, index));
+    const people = Array.from({ length: 150 }, (_, index) => new EndUser(ledger.account, index));
     await ledger.write(people.map((user) => user.add(10, 1)));
     await ledger.deriveEvents();
     ledger.wall += DAY_MS;

@@ -4,9 +4,12 @@
 import assert from 'node:assert/strict';
 import { setImmediate as turn } from 'node:timers/promises';
 import { DAY_MS } from '../../../src/ledger/instant.ts';
+import { NAMED_CYCLES_MAX } from '../../../src/store/transaction-history.ts';
+import { effort } from '../../effort.ts';
 import { Random } from '../../load/random.ts';
 import type { Contract, ContractLedger } from '../store-contract.ts';
 import { EndUser, problemsOf } from '../temporary-ledger.ts';
+import { textsOf } from './events.ts';
 import { totalOf } from './overview.ts';
 import { nameOf, RecordedFeed } from './recorded-feed.ts';
 
@@ -54,6 +57,8 @@ async function totalOfAccount({ console, account }: ContractLedger): Promise<Ret
   return totalOf((await console.overview(account, { days: 3 })).days);
 }
 
+const REBUILDS = effort(3, 10);
+
 export function feedContract(contract: Contract): void {
   order(contract);
   failures(contract);
@@ -65,7 +70,7 @@ function order({ it }: Contract): void {
     const people = peopleOf(ledger);
     const random = new Random(11);
     const feed = new RecordedFeed();
-    for (let round = 0; round < 40; round++) {
+    for (let round = 0; round < effort(20, 40); round++) {
       await writeSome(ledger, people, random);
       ledger.wall += random.below(DAY_MS);
       if (round % 7 === 3) await ledger.deriveEvents(feed.derive);
@@ -85,7 +90,7 @@ function order({ it }: Contract): void {
     const consuming = (async () => {
       for (; !isOver; await turn()) await ledger.events.deriveNext(feed.derive);
     })();
-    for (let round = 0; round < 30; round++) {
+    for (let round = 0; round < effort(12, 30); round++) {
       await Promise.all([writeSome(ledger, people, random), writeSome(ledger, people, random)]);
       ledger.wall += random.below(DAY_MS);
     }
@@ -96,13 +101,25 @@ function order({ it }: Contract): void {
       assert.deepEqual(inTransactions(feed.of(user).map(nameOf)), inTransactions(await postingsOf(ledger, user)));
   });
 
-  it('A transaction with more postings than fit in one part of the feed is counted once in the totals', async (ledger) => {
+  it('A transaction with more postings than fit in one part of the feed is counted once in the totals, causes one event, and a history includes the terms of only the first few of its cycles', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
-    await ledger.consumeFeed();
     for (let batch = 0; batch < 3; batch++) await ledger.write(Array.from({ length: 500 }, () => ada.add(2)));
+    await ledger.consumeFeed();
     await ledger.write([ada.subtract(2_999), ada.subtract(1)]);
+    const { next } = await ledger.history(ada.key, { limit: 1 });
+    const { transactions, terms } = await ledger.history(ada.key, { from: next, limit: 1 });
+    assert.equal(transactions[0]?.postings.length, 1_500);
+    const first = transactions[0]?.postings.slice(0, NAMED_CYCLES_MAX).map(({ cycleId }) => cycleId);
+    assert.deepEqual([...terms.keys()], first);
     await ledger.consumeFeed();
     assert.equal((await totalOfAccount(ledger)).transactions, 1_500 + 2);
+    const texts = await textsOf(ledger);
+    assert.equal(texts.length, 1_500 + 3);
+    assert.deepEqual(texts.slice(-3), [
+      'credits.subtracted 2999 of 1',
+      'credits.subtracted 1 of 0',
+      'balance.exhausted of 0',
+    ]);
   });
 }
 
@@ -189,7 +206,7 @@ function positions({ it }: Contract): void {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.add(100), ada.subtract(1)]);
     await ledger.consumeFeed();
-    for (let round = 0; round < 10; round++) {
+    for (let round = 1; round <= REBUILDS; round++) {
       await ledger.write([ada.add(1), ada.subtract(1)]);
       const consuming = ledger.store.totals.catchUp().catch(() => false);
       await Promise.all([consuming, ledger.withTools((tools) => tools.rebuildTotals())]);
@@ -197,6 +214,6 @@ function positions({ it }: Contract): void {
     }
     await ledger.consumeFeed();
     const { added, spent } = await totalOfAccount(ledger);
-    assert.deepEqual([added, spent], [110n, 11n]);
+    assert.deepEqual([added, spent], [100n + BigInt(REBUILDS), 1n + BigInt(REBUILDS)]);
   });
 }

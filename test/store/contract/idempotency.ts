@@ -81,7 +81,7 @@ function replays({ it }: Contract): void {
 
   it('Hundreds of idempotency keys of several end users are found, in one batch and one by one', async (ledger) => {
     const users = [ledger.account, ledger.other].flatMap((one) => [1, 2, 3].map((index) => new EndUser(one, index)));
-    const commands = Array.from({ length: 600 }, (_, index) => {
+    const commands = Array.from({ length: 300 }, (_, index) => {
       const user = users[index % users.length] as EndUser;
       return keyed(index % 7 === 0 ? user.subtract(100_000) : user.add(1 + index), `key ${index}`, `${index}`);
     });
@@ -92,7 +92,7 @@ function replays({ it }: Contract): void {
     assert.deepEqual(await ledger.write(commands), expected, 'with the same transactions');
     await ledger.reopen();
     assert.deepEqual(await ledger.write(commands.toReversed()), expected.toReversed());
-    for (const index of [0, 36, 37, 299, 599])
+    for (const index of [0, 36, 37, 150, 299])
       assert.deepEqual(await ledger.write([commands[index] as WriteCommand]), [expected[index]]);
   });
 }

@@ -8,11 +8,12 @@ import { DAY_MS } from '../../../src/ledger/instant.ts';
 import type { Transaction } from '../../../src/ledger/posting.ts';
 import { dueCount, dueTransactions } from '../../../src/ledger/settle.ts';
 import { type IdRange, idsBetween, instantOf } from '../../../src/ledger/transaction-id.ts';
+import { effort } from '../../effort.ts';
 import type { Contract, ContractLedger } from '../store-contract.ts';
 import { EndUser, EVERYTHING } from '../temporary-ledger.ts';
 
 export const SEED = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 31));
-export const RUNS = Number(process.env.RUNS ?? 12);
+export const RUNS = Number(process.env.RUNS ?? effort(5, 12));
 
 export interface Step {
   readonly ms: number;

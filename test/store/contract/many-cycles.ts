@@ -1,15 +1,17 @@
 // Contract tests for end users with many open cycles. On SQLite, many-cycles.test.ts repeats them with 10,000 cycles.
 
 import assert from 'node:assert/strict';
+import { effort } from '../../effort.ts';
 import type { Contract } from '../store-contract.ts';
 import { ACCEPTED, balanceOf, EndUser } from '../temporary-ledger.ts';
 import type { TestLedger } from '../test-ledger.ts';
 
+const CYCLES = effort(1_000, 2_000);
 const ADDED_AT_ONCE = 500;
 
 export function manyCyclesContract({ it }: Contract): void {
-  it('An end user with 2,000 open cycles spends the oldest cycle first, and the pages of its transactions are correct', (ledger) =>
-    assertManyCyclesRight(ledger, 2_000));
+  it(`An end user with ${CYCLES} open cycles spends the oldest cycle first, and the pages of its transactions are correct`, (ledger) =>
+    assertManyCyclesRight(ledger, CYCLES));
 }
 
 export async function assertManyCyclesRight(ledger: TestLedger, count: number): Promise<void> {

@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict';
 import type { Outcome, RefundResult, WriteCommand } from '../../../src/ledger/command.ts';
 import { DAY_MS } from '../../../src/ledger/instant.ts';
+import { effort } from '../../effort.ts';
 import type { Contract, ContractLedger } from '../store-contract.ts';
 import {
   balanceOf,
@@ -270,7 +271,7 @@ function lookUps({ it }: Contract): void {
   it('Each subtraction in a long history can be looked up and refunded', async (ledger) => {
     const [ada, beside] = [new EndUser(ledger.account, 1), new EndUser(ledger.other, 1)];
     await ledger.write([ada.add(100_000)]);
-    for (let batch = 0; batch < 20; batch++)
+    for (let batch = 0; batch < effort(8, 20); batch++)
       await ledger.write(Array.from({ length: 60 }, (_, index) => (index % 3 ? ada.subtract(2) : beside.add(1))));
     const ids = (await transactionsOf(ledger, ada)).map(({ id }) => id);
     for (const [index, id] of ids.entries()) {

@@ -7,9 +7,13 @@ import { deriveEvents } from '../../../src/events/derive.ts';
 import type { Command } from '../../../src/ledger/command.ts';
 import { type BalancePoint, balanceAt, POINTS_MAX } from '../../../src/ledger/history.ts';
 import { DAY_MS, HOUR_MS, INSTANT_MAX, type Instant } from '../../../src/ledger/instant.ts';
+import { effort } from '../../effort.ts';
 import { Random } from '../../load/random.ts';
 import type { Contract, ContractLedger } from '../store-contract.ts';
 import { EndUser, idsOf, problemsOf } from '../temporary-ledger.ts';
+
+/** Of a random history. */
+const STEPS = effort(150, 500);
 
 export function statesAtContract(contract: Contract): void {
   instants(contract);
@@ -188,7 +192,7 @@ function random({ itInTime }: Contract): void {
       const users = [new EndUser(ledger.account, 1), new EndUser(ledger.other, 1)];
       const shown = users.map((): BalancePoint[] => []);
       const ids = users.map(() => ({ holds: [] as string[], spent: [] as string[] }));
-      for (let step = 0; step < 500; step++) {
+      for (let step = 0; step < STEPS; step++) {
         const index = random.below(users.length);
         const [user, own] = [users[index] as EndUser, ids[index] as (typeof ids)[0]];
         const commands = Array.from({ length: 1 + random.below(4) }, () => commandOf(user, random, own));
@@ -211,7 +215,7 @@ function random({ itInTime }: Contract): void {
         ledger.wall += 1;
         if (random.chance(0.3)) await ledger.events.deriveNext(deriveEvents);
         if (step % 20 === 19) assert.deepEqual(problemsOf(await ledger.audit()), []);
-        if (step % 100 === 99) await (step % 200 === 99 ? ledger.reopen() : ledger.crash());
+        if (step % 50 === 49) await (step % 100 === 49 ? ledger.reopen() : ledger.crash());
       }
       for (const [place, user] of users.entries()) {
         const all = shown[place] as BalancePoint[];
@@ -242,7 +246,7 @@ function concurrent({ it }: Contract): void {
       }
     });
     const asked: BalancePoint[] = [];
-    for (let round = 0; round < 20; round++) {
+    for (let round = 0; round < effort(8, 20); round++) {
       const { now } = await ledger.load(ada.key);
       ledger.wall += 1;
       while ((await ledger.load(ada.key)).now === now) await sleep(1);

@@ -5,11 +5,14 @@ import { cyclesAt } from '../../../src/ledger/balance.ts';
 import { DAY_MS, VALIDITY_DAYS_MAX } from '../../../src/ledger/instant.ts';
 import type { Transaction } from '../../../src/ledger/posting.ts';
 import { dueTransactions } from '../../../src/ledger/settle.ts';
+import { effort } from '../../effort.ts';
 import type { Contract, ContractLedger } from '../store-contract.ts';
 import { ACCEPTED, balanceOf, EndUser, historyOf, type Result, transactionsOf } from '../temporary-ledger.ts';
 
-/** Too many missed daily renewals for one batch. */
-const TEN_YEARS_DAYS = 3_653;
+/** Too many missed daily renewals for two batches. */
+const MISSED_DAYS = effort(2_100, 3_653);
+/** Too many missed daily renewals of ten end users for one batch. */
+const MISSED_TOGETHER_DAYS = effort(250, 400);
 const ROUNDS_MAX = 100;
 
 export function timeContract(contract: Contract): void {
@@ -171,7 +174,7 @@ function shownRenewals({ itInTime }: Contract): void {
       const ada = new EndUser(ledger.account, 1);
       await ledger.write([ada.startCycle(100, 1)]);
       const shown: (readonly Transaction[])[] = [];
-      for (let round = 0; round < 20; round++) {
+      for (let round = 0; round < effort(12, 20); round++) {
         ledger.wall += DAY_MS - 1;
         const reads: Promise<unknown>[] = [];
         const read = () => reads.push(shownOf(ledger, ada).then((list) => shown.push(list)));
@@ -230,13 +233,13 @@ function shownRenewals({ itInTime }: Contract): void {
 
 function catchingUp({ itInTime }: Contract): void {
   itInTime(
-    'Ten years of missed renewals are stored in several batches, and do not delay other end users',
+    'Years of missed renewals are stored in several batches, and do not delay other end users',
     async (ledger) => {
       const { account, other } = ledger;
       const [slow, quick, fresh] = [new EndUser(account, 1), new EndUser(account, 2), new EndUser(other, 1)];
       const start = ledger.wall;
-      await ledger.write([slow.startCycle(5, 1), quick.add(7, TEN_YEARS_DAYS * 2)]);
-      ledger.wall = start + TEN_YEARS_DAYS * DAY_MS + 1;
+      await ledger.write([slow.startCycle(5, 1), quick.add(7, MISSED_DAYS * 2)]);
+      ledger.wall = start + MISSED_DAYS * DAY_MS + 1;
       const slowly = [slow.subtract(2), slow.settle(), slow.subtract(5)] as const;
       const batch = [slowly[0], quick.subtract(3), slowly[1], fresh.add(9), slowly[2], fresh.subtract(9)];
       assert.deepEqual(await ledger.results(batch), [null, ACCEPTED, null, ACCEPTED, null, ACCEPTED]);
@@ -248,7 +251,7 @@ function catchingUp({ itInTime }: Contract): void {
       assert.equal(subtraction?.amount, -2);
       assert.deepEqual(
         rest.map(({ createdAt }) => (createdAt - start) / DAY_MS),
-        Array.from({ length: TEN_YEARS_DAYS + 1 }, (_, day) => TEN_YEARS_DAYS - day),
+        Array.from({ length: MISSED_DAYS + 1 }, (_, day) => MISSED_DAYS - day),
       );
       assert.equal(await balanceOf(ledger, slow), 3);
       assert.equal(await balanceOf(ledger, quick), 4);
@@ -263,7 +266,7 @@ function catchingUp({ itInTime }: Contract): void {
       await ledger.write(users.map((user) => user.startCycle(5, 1)));
       await twoMinutes(ledger);
       const before = (await ledger.audit()).postings;
-      ledger.wall += 400 * DAY_MS;
+      ledger.wall += MISSED_TOGETHER_DAYS * DAY_MS;
       let entered = before;
       for (let round = 0; (await ledger.due()).length > 0; round++) {
         assert(round < ROUNDS_MAX, 'each batch stores some renewals');
@@ -273,7 +276,7 @@ function catchingUp({ itInTime }: Contract): void {
         assert(postings > entered || outcomes.every((outcome) => outcome !== null));
         entered = postings;
       }
-      assert.equal(entered - before, users.length * 400);
+      assert.equal(entered - before, users.length * MISSED_TOGETHER_DAYS);
     },
   );
 
@@ -282,12 +285,12 @@ function catchingUp({ itInTime }: Contract): void {
     async (ledger) => {
       const slow = new EndUser(ledger.account, 1);
       await ledger.write([slow.startCycle(5, 1)]);
-      ledger.wall += TEN_YEARS_DAYS * DAY_MS;
+      ledger.wall += MISSED_DAYS * DAY_MS;
       assert.deepEqual(await ledger.results([slow.settle()]), [null]);
       await ledger.reopen();
       assert.deepEqual(await ledger.due(), [slow.key]);
       await askUntilDecided(ledger, slow);
-      assert.equal((await transactionsOf(ledger, slow)).length, TEN_YEARS_DAYS + 2);
+      assert.equal((await transactionsOf(ledger, slow)).length, MISSED_DAYS + 2);
     },
   );
 }

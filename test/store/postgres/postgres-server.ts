@@ -36,6 +36,7 @@ export class PostgresServer {
   readonly #bin: string;
   readonly #settings: Readonly<Record<string, string>>;
   readonly #emptyLedgers: string[] = [];
+  readonly #emptiers = new Map<string, () => Promise<unknown>>();
   #process: ChildProcess | null = null;
 
   static async start(settings: Readonly<Record<string, string>> = {}): Promise<PostgresServer> {
@@ -96,23 +97,11 @@ export class PostgresServer {
     return this.#emptyLedgers.pop() ?? (await this.createDatabase());
   }
 
-  /**
-   * The ledger must have no open connections. Deleting its rows takes 10 ms; dropping and creating its tables would
-   * take 190 ms.
-   */
+  /** The ledger must have no open connections except the connection that empties it. */
   async emptyLedger(url: string): Promise<void> {
-    const database = new URL(url).pathname.slice(1);
-    const { rows } = await this.query(
-      "SELECT tablename FROM pg_tables WHERE schemaname = 'scrip' AND tablename NOT IN ('migrations', 'feed_consumers')",
-      database,
-    );
-    const emptied = rows.map(({ tablename }) => `DELETE FROM scrip.${tablename};`).join(' ');
-    // `replica` turns off foreign-key checks, so that the order of the tables does not matter.
-    await this.query(
-      `SET lock_timeout = '10s'; SET session_replication_role = replica; ${emptied}
-       INSERT INTO scrip.clock VALUES (true, 0); UPDATE scrip.feed_consumers SET latest_event = 0`,
-      database,
-    );
+    const empty = this.#emptiers.get(url) ?? (await emptierOf(url));
+    this.#emptiers.set(url, empty);
+    await empty();
     this.#emptyLedgers.push(url);
   }
 
@@ -172,6 +161,24 @@ export class PostgresServer {
     await this.down('immediate');
     rmSync(this.folder, { recursive: true, force: true });
   }
+}
+
+/**
+ * Returns a function that deletes the rows of a ledger. It keeps its connection, since deleting takes 2 ms of processor
+ * time, but 25 ms on a new connection; dropping and creating the tables would take 190 ms.
+ */
+async function emptierOf(url: string): Promise<() => Promise<unknown>> {
+  const client = new pg.Client({ connectionString: url });
+  client.on('error', () => {});
+  await client.connect();
+  const { rows } = await client.query(
+    "SELECT tablename FROM pg_tables WHERE schemaname = 'scrip' AND tablename NOT IN ('migrations', 'feed_consumers')",
+  );
+  const emptied = rows.map(({ tablename }) => `DELETE FROM scrip.${tablename};`).join(' ');
+  // `replica` turns off foreign-key checks, so that the order of the tables does not matter.
+  const sql = `SET lock_timeout = '10s'; SET session_replication_role = replica; ${emptied}
+     INSERT INTO scrip.clock VALUES (true, 0); UPDATE scrip.feed_consumers SET latest_event = 0`;
+  return () => client.query(sql);
 }
 
 /** If only root may read the programs, returns a copy that all users may read. */

@@ -7,4 +7,4 @@ import { inPlace, inThread, SMALL } from './sqlite-ledger.ts';
 const AT_ONCE = 4;
 
 storeContract('SQLite with the writer in the same thread and small limits', inPlace(SMALL), { clock: 'movable' });
-storeContract('SQLite with a writer thread', inThread(), { clock: 'real', concurrency: AT_ONCE, oneIn: 4 });
+storeContract('SQLite with a writer thread', inThread(), { clock: 'real', concurrency: AT_ONCE, oneIn: 6 });

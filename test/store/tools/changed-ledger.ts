@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { copyFileSync, rmSync } from 'node:fs';
 import { DatabaseSync, type SQLOutputValue } from 'node:sqlite';
 import { uuidOf } from '../../../src/store/sqlite/file/uuid.ts';
+import { effort } from '../../effort.ts';
 import { byHand } from '../outside.ts';
 import { auditBeside } from '../sqlite/sqlite-ledger.ts';
 import { makeHistory, problemsOf, temporaryFile } from '../temporary-ledger.ts';
@@ -34,6 +35,13 @@ export class ChangedLedger {
     for (const table of Object.keys(KEYS) as Table[]) ledger.rows[table] = db.prepare(`SELECT * FROM ${table}`).all();
     db.close();
     return ledger;
+  }
+
+  /** In the short form, the first, a middle and the last row of each kind. */
+  sample(table: Table): readonly Row[] {
+    const byKind = Map.groupBy(this.rows[table], ({ type, status, kind }) => `${type} ${status} ${kind}`);
+    const sampled = [...byKind.values()].flatMap((alike) => [alike[0], alike[alike.length >> 1], alike.at(-1)]);
+    return effort([...new Set(sampled)] as Row[], this.rows[table]);
   }
 
   row(table: Table, columns: Row): Row {

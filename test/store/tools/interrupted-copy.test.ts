@@ -1,6 +1,7 @@
 // Tests interrupted copies: no server starts on them, and a changed copy or a copy of a changed source cannot continue.
 
 import assert from 'node:assert/strict';
+import { copyFileSync } from 'node:fs';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { openStores } from '../../../src/open-store.ts';
@@ -23,9 +24,12 @@ before(async () => {
 after(() => server.remove());
 
 /** End users in the source. */
-const INTERRUPTED_OF = 4_000;
+const INTERRUPTED_OF = 2_500;
 /** In postings. By then, the copy has committed once, after 5,000 rows. */
-const INTERRUPTED_AFTER = 6_000;
+const INTERRUPTED_AFTER = 4_000;
+const KILLED_OF = 6_000;
+
+const ANOTHER_LEDGER = /part of a copy of another ledger, or of the same ledger before it changed/;
 
 class Interrupted extends Error {}
 
@@ -59,59 +63,60 @@ function changed(postings: string, key: string): string {
 }
 
 describe('interrupted copies', options, () => {
-  for (const [what, makeDestination, change] of DESTINATIONS) {
-    test(`No server starts on an interrupted copy ${what}, and the copy continues after the last end user that was copied completely`, async () => {
-      const [file, url] = [temporaryFile(), await makeDestination()];
-      await makeMany(file, INTERRUPTED_OF);
-      await interrupt(file, url);
-      await assert.rejects(openStores(at(url)), { name: 'CannotOpen', message: /contains an unfinished copy/ });
-      await assertRefused(url, fileAt(temporaryFile()), /contains an unfinished copy/);
-      const { resumedAfter, postings } = await copyDatabase(at(fileAt(file)), at(url), quietly);
-      assert(resumedAfter > 1_000 && resumedAfter < INTERRUPTED_OF, `${resumedAfter} end users were there`);
-      assert.equal(postings, 2 * INTERRUPTED_OF);
-      assert.equal(await sha256Of(url), await sha256Of(fileAt(file)));
-      assert.deepEqual(problemsOf(await auditAt(url)), []);
-      await assertRefused(fileAt(file), url, /holds a ledger/);
-    });
+  let file: string;
+  before(async () => {
+    file = await sourceOf(INTERRUPTED_OF);
+  });
 
-    test(`An interrupted copy ${what} cannot be continued if its source was written to after the interruption`, async () => {
-      const [file, url] = [temporaryFile(), await makeDestination()];
-      await makeMany(file, INTERRUPTED_OF);
-      await interrupt(file, url);
-      const { ledger } = await openSqliteStore(file);
-      await ledger.write([new EndUser(1, 1).subtract(1)], () => {});
-      await ledger.close();
-      const says = /part of a copy of another ledger, or of the same ledger before it changed/;
-      await assertRefused(fileAt(file), url, says);
-    });
+  for (const [what, makeDestination, change] of DESTINATIONS)
+    describe(what, () => {
+      let url: string;
+      before(async () => {
+        url = await makeDestination();
+        await interrupt(file, url);
+      });
 
-    test(`An interrupted copy ${what} cannot be continued if another API key was created in its source`, async () => {
-      const [file, url] = [temporaryFile(), await makeDestination()];
-      await makeMany(file, INTERRUPTED_OF);
-      await interrupt(file, url);
-      const { tools, keys } = await openTools(at(fileAt(file)));
-      await createApiKey(keys, { accountName: 'Another', scope: 'read' });
-      await tools.close();
-      await assertRefused(
-        fileAt(file),
-        url,
-        /part of a copy of another ledger, or of the same ledger before it changed/,
-      );
-    });
+      test(`No server starts on an interrupted copy ${what}, and the copy cannot be copied`, async () => {
+        await assert.rejects(openStores(at(url)), { name: 'CannotOpen', message: /contains an unfinished copy/ });
+        await assertRefused(url, fileAt(temporaryFile()), /contains an unfinished copy/);
+      });
 
-    test(`An interrupted copy ${what} cannot be completed if a copied row was changed by hand`, async () => {
-      const [file, url] = [temporaryFile(), await makeDestination()];
-      await makeMany(file, INTERRUPTED_OF);
-      await interrupt(file, url);
-      await change(url);
-      for (const _ of ['once', 'again'])
-        await assertRefused(fileAt(file), url, /differs from .*Another program may have changed the copy\./);
+      test(`An interrupted copy ${what} cannot be continued if its source was written to after the interruption`, async () => {
+        const written = copyOf(file);
+        const { ledger } = await openSqliteStore(written);
+        await ledger.write([new EndUser(1, 1).subtract(1)], () => {});
+        await ledger.close();
+        await assertRefused(fileAt(written), url, ANOTHER_LEDGER);
+      });
+
+      test(`An interrupted copy ${what} cannot be continued if another API key was created in its source`, async () => {
+        const changed = copyOf(file);
+        const { tools, keys } = await openTools(at(fileAt(changed)));
+        await createApiKey(keys, { accountName: 'Another', scope: 'read' });
+        await tools.close();
+        await assertRefused(fileAt(changed), url, ANOTHER_LEDGER);
+      });
+
+      test(`An interrupted copy ${what} continues after the last end user that was copied completely`, async () => {
+        const { resumedAfter, postings } = await copyDatabase(at(fileAt(file)), at(url), quietly);
+        assert(resumedAfter > 1_000 && resumedAfter < INTERRUPTED_OF, `${resumedAfter} end users were there`);
+        assert.equal(postings, 2 * INTERRUPTED_OF);
+        assert.equal(await sha256Of(url), await sha256Of(fileAt(file)));
+        assert.deepEqual(problemsOf(await auditAt(url)), []);
+        await assertRefused(fileAt(file), url, /holds a ledger/);
+      });
+
+      test(`An interrupted copy ${what} cannot be completed if a copied row was changed by hand`, async () => {
+        const damaged = await makeDestination();
+        await interrupt(file, damaged);
+        await change(damaged);
+        for (const _ of ['once', 'again'])
+          await assertRefused(fileAt(file), damaged, /differs from .*Another program might have changed the copy\./);
+      });
     });
-  }
 
   test('A copy that was killed with kill -9 continues when the command is run again', async () => {
-    const [file, url] = [temporaryFile(), await server.createDatabase()];
-    await makeMany(file, 10_000);
+    const [file, url] = [await sourceOf(KILLED_OF), await server.createDatabase()];
     const running = new Running(['copy', '--from', fileAt(file), '--to', url], {});
     let copied = 0;
     for (let tries = 0; copied === 0; tries++) {
@@ -124,9 +129,22 @@ describe('interrupted copies', options, () => {
     const { code, stdout, stderr } = await copying(fileAt(file), url);
     assert.equal(code, 0, stderr);
     const [, resumed] = /^Resumed: (\d+) end users copied by an earlier run/.exec(stdout) ?? assert.fail(stdout);
-    assert(Number(resumed) >= copied && Number(resumed) < 10_000, `${resumed} of 10000 were there`);
+    assert(Number(resumed) >= copied && Number(resumed) < KILLED_OF, `${resumed} of ${KILLED_OF} were there`);
   });
 });
+
+async function sourceOf(endUsers: number): Promise<string> {
+  const file = temporaryFile();
+  await makeMany(file, endUsers);
+  return file;
+}
+
+/** @param file a ledger that is not in use */
+function copyOf(file: string): string {
+  const copy = temporaryFile();
+  copyFileSync(file, copy);
+  return copy;
+}
 
 async function interrupt(file: string, url: string): Promise<void> {
   await assert.rejects(copyDatabase(at(fileAt(file)), at(url), failingAfter(INTERRUPTED_AFTER)), Interrupted);

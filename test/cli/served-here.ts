@@ -1,0 +1,32 @@
+// Serves ledgers and creates API keys in the process of the tests, which takes much less time than starting a `scrip`
+// command.
+
+import type { TestContext } from 'node:test';
+import { databaseOf, readConfig } from '../../src/config.ts';
+import { openTools } from '../../src/open-tools.ts';
+import { type Service, startService } from '../../src/service.ts';
+import { createApiKey } from '../../src/store/key-store.ts';
+import type { Environment } from './scrip-command.ts';
+
+/** Without WEBHOOK_KEY, a service on PostgreSQL would create a key file in the working directory. */
+const SETTINGS: Environment = { PORT: '0', LOG_LEVEL: 'silent', WEBHOOK_KEY: '0'.repeat(64) };
+
+export async function serveHere(
+  t: TestContext,
+  environment: Environment,
+  options: { readonly testClock?: boolean } = {},
+): Promise<Service> {
+  const service = await startService({ ...readConfig({ ...SETTINGS, ...environment }), ...options });
+  t.after(() => service.stop());
+  return service;
+}
+
+/** Creates the ledger if it does not exist. */
+export async function createKeyHere(environment: Environment, accountName = 'Lovelace Ltd'): Promise<string> {
+  const { keys, tools } = await openTools(databaseOf(environment));
+  try {
+    return await createApiKey(keys, { accountName, scope: 'write' });
+  } finally {
+    await tools.close();
+  }
+}

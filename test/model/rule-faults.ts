@@ -1,0 +1,13 @@
+// Stores that break the rules of the ledger on purpose, as opposed to those that mishandle crashes or concurrent requests.
+
+import type { Control } from '../simulation/controls.ts';
+
+export const RULE_FAULTS = [
+  'lets more credits roll over than the maximum',
+  'lets no credits roll over',
+  'lets held credits roll over',
+  'renews a cycle although another plan is scheduled',
+  'keeps a scheduled plan when another one replaces it',
+  'counts a month as 30 days',
+  'shows monthly periods that drift after a shorter month',
+] as const satisfies readonly Control[];
