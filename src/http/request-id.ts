@@ -4,7 +4,16 @@
 export function requestIds(): () => string {
   const ofProcess = `-${process.pid.toString(36)}-`;
   let count = 0;
-  return () => Date.now().toString(36) + ofProcess + (count++).toString(36);
+  let latest = 0;
+  let prefix = '';
+  return () => {
+    const now = Date.now();
+    if (now !== latest) {
+      latest = now;
+      prefix = now.toString(36) + ofProcess;
+    }
+    return prefix + (count++).toString(36);
+  };
 }
 
 /** When the request with this id arrived, in milliseconds since 1970. */

@@ -48,6 +48,11 @@ export function cycleChanges({ cycles: before }: EndUserState, { cycles: after }
       changed.push({ before: inPlace, after: cycle });
       continue;
     }
+    // The usual case, such as a new cycle at the end, needs no map.
+    if (inPlace === undefined && moved === null) {
+      opened.push(cycle);
+      continue;
+    }
     moved ??= new Map(before.map((each) => [each.id, each]));
     const earlier = moved.get(cycle.id);
     if (earlier === undefined) opened.push(cycle);

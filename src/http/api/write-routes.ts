@@ -25,12 +25,12 @@ export function writeRoutes(app: FastifyInstance, options: WriteRoutesOptions): 
   app.post<{ Body: credits.AddRequest }>('/add', route(credits.add), (request, reply) => {
     const { amount } = request.body;
     const validity = validityOf(request.body);
-    submit(commit, request, reply, { kind: 'add', ...issuedBy(request), amount, ...validity }, movedText);
+    submit(commit, request, reply, { ...issuedBy(request), kind: 'add', amount, ...validity }, movedText);
   });
 
   app.post<{ Body: credits.SubtractRequest }>('/subtract', route(credits.subtract), (request, reply) => {
     const { amount } = request.body;
-    submit(commit, request, reply, { kind: 'subtract', ...issuedBy(request), amount }, movedText);
+    submit(commit, request, reply, { ...issuedBy(request), kind: 'subtract', amount }, movedText);
   });
 
   app.post<{ Body: credits.RefundRequest }>('/refund', route(credits.refund), (request, reply) => {

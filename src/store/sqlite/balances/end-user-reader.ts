@@ -172,16 +172,19 @@ function folded(from: Balances, postings: readonly NumberedPosting[]): Balances 
 }
 
 class BalanceReader {
-  readonly #live: Statement;
+  readonly #current: Statement;
+  readonly #withDue: Statement;
   readonly #latest: Statement;
   readonly #endUser = new UuidParameter();
 
   constructor(db: DatabaseSync) {
     // Read ids as hexadecimal digits, because each blob would create an array outside the heap.
-    const columns = `hex(cycle_id), ${OTHER_COLUMNS}, latest_posting, holds`;
-    this.#live = prepare(
+    const columns = `hex(cycle_id), ${OTHER_COLUMNS}, latest_posting, holds, due_at`;
+    const current = `SELECT ${columns} FROM balances WHERE account = ?1 AND end_user = ?2 AND ends_at > ?3`;
+    this.#current = prepare(db, `${current} ORDER BY ends_at`);
+    this.#withDue = prepare(
       db,
-      `SELECT ${columns} FROM balances WHERE account = ?1 AND end_user = ?2 AND ends_at > ?3
+      `${current}
        UNION ALL
        SELECT ${columns} FROM balances
        WHERE account = ?1 AND end_user = ?2 AND type = 'recurring' AND status = 'active' AND ends_at <= ?3`,
@@ -193,28 +196,37 @@ class BalanceReader {
   }
 
   read({ account, endUser }: EndUserKey, now: Instant): Balances {
-    let latestPosting: number | null = null;
-    let holds: readonly Hold[] = EMPTY_STATE.holds;
-    const cycles: Cycle[] = [];
-    for (const row of this.#live.all(account, this.#endUser.of(endUser), now)) {
-      const latest = row.at(-2);
-      if (latest === null) {
-        const cycle = cycleOf(row);
-        assertReadable(cycle);
-        cycles.push(cycle);
-      } else {
-        assert(latestPosting === null, "an end user has at most one row of type 'end-user'");
-        latestPosting = latest as number;
-        holds = holdsOfText(row.at(-1) as string | null);
-      }
-    }
-    // A copy takes less memory: an array that has grown by `push` has room for 17 elements.
-    return { state: { cycles: inBurnOrder(cycles).slice(), holds }, latestPosting };
+    const id = this.#endUser.of(endUser);
+    const rows = this.#current.all(account, id, now);
+    // Only an end user with a due event can have an ended cycle that is still to be renewed. One statement then reads
+    // all rows, because the writer can flush between two statements. The row of the type 'end-user' is the last.
+    const dueAt = rows.at(-1)?.at(-1) ?? null;
+    return balancesOf(dueAt === null || (dueAt as number) > now ? rows : this.#withDue.all(account, id, now));
   }
 
   latestPosting({ account, endUser }: EndUserKey): number | null {
     return (this.#latest.all(account, this.#endUser.of(endUser))[0]?.[0] as number | undefined) ?? null;
   }
+}
+
+function balancesOf(rows: readonly Row[]): Balances {
+  let latestPosting: number | null = null;
+  let holds: readonly Hold[] = EMPTY_STATE.holds;
+  const cycles: Cycle[] = [];
+  for (const row of rows) {
+    const latest = row.at(-3);
+    if (latest === null) {
+      const cycle = cycleOf(row);
+      assertReadable(cycle);
+      cycles.push(cycle);
+    } else {
+      assert(latestPosting === null, "an end user has at most one row of type 'end-user'");
+      latestPosting = latest as number;
+      holds = holdsOfText(row.at(-2) as string | null);
+    }
+  }
+  // A copy takes less memory: an array that has grown by `push` has room for 17 elements.
+  return { state: { cycles: inBurnOrder(cycles).slice(), holds }, latestPosting };
 }
 
 /**

@@ -6,22 +6,22 @@ import { type Posting, termsText } from '../../../ledger/posting.ts';
 import type { EndUserState } from '../../../ledger/state.ts';
 import { isSnapshotDue, isWaypointDue, stateText } from '../../state-text.ts';
 import { ManyRows } from '../file/many-rows.ts';
-import { type Parameter, prepare, type Statement } from '../file/statements.ts';
-import { POSTING_COLUMN_COUNT, POSTING_COLUMNS } from './posting-rows.ts';
+import { prepare, type Statement } from '../file/statements.ts';
+import { bytesOf } from '../file/uuid.ts';
+import { OTHER_NAMES, PLAIN_NAMES } from './posting-rows.ts';
 
 const OWN_COLUMNS = ['posting', 'previous', 'account', 'end_user'];
 
 export class JournalWriter {
-  readonly #postings: ManyRows;
+  /** Inserts postings whose other columns have their default values, as those of most postings have. */
+  readonly #plain: ManyRows;
+  readonly #others: ManyRows;
   readonly #insertSnapshot: Statement;
   #latest: number;
 
   constructor(db: DatabaseSync) {
-    this.#postings = new ManyRows(
-      db,
-      OWN_COLUMNS.length + POSTING_COLUMN_COUNT,
-      (rows) => `INSERT INTO postings (${OWN_COLUMNS}, ${POSTING_COLUMNS}) VALUES ${rows}`,
-    );
+    this.#plain = insertion(db, [...OWN_COLUMNS, ...PLAIN_NAMES]);
+    this.#others = insertion(db, [...OWN_COLUMNS, ...PLAIN_NAMES, ...OTHER_NAMES]);
     this.#insertSnapshot = prepare(
       db,
       'INSERT INTO snapshots (account, end_user, transaction_id, posting, state) VALUES (?, ?, ?, ?, ?)',
@@ -47,42 +47,56 @@ export class JournalWriter {
     previous: number | null,
     after: EndUserState,
   ): number {
-    const uuid = (text: string) => this.#postings.uuid(text);
     let latest = previous;
     for (const posting of postings) {
       const number = ++this.#latest;
-      this.#postings.add(number, latest, account, uuid(endUser), ...postingValues(posting, uuid));
+      this.#add(number, latest, account, endUser, posting);
       latest = number;
     }
     if (isWaypointDue(postings)) {
       const { transactionId, createdAt } = postings.at(-1) as Posting;
       const state = isSnapshotDue(postings, after) ? stateText(after, createdAt) : null;
-      this.#insertSnapshot.run(account, uuid(endUser), uuid(transactionId), latest, state);
+      this.#insertSnapshot.run(account, bytesOf(endUser), bytesOf(transactionId), latest, state);
     }
     return latest as number;
   }
 
   flush(): void {
-    this.#postings.flush();
+    this.#plain.flush();
+    this.#others.flush();
+  }
+
+  #add(number: number, previous: number | null, account: number, endUser: string, posting: Posting): void {
+    const { transactionId, cycleId, period, kind, amount, createdAt, expiresAt, actor } = posting;
+    const { held, note, terms, reference, holdExpiresAt } = posting;
+    const isPlain = held === 0 && note === null && terms === null && reference === null && holdExpiresAt === null;
+    const rows = isPlain ? this.#plain : this.#others;
+    const user = rows.uuid(endUser);
+    const transaction = rows.uuid(transactionId);
+    const cycle = rows.uuid(cycleId);
+    if (isPlain) {
+      rows.add(number, previous, account, user, transaction, cycle, period, kind, amount, createdAt, expiresAt, actor);
+      return;
+    }
+    const plain = [
+      number,
+      previous,
+      account,
+      user,
+      transaction,
+      cycle,
+      period,
+      kind,
+      amount,
+      createdAt,
+      expiresAt,
+      actor,
+    ];
+    const referenced = reference === null ? null : rows.uuid(reference);
+    rows.add(...plain, held, note, terms === null ? null : termsText(terms), referenced, holdExpiresAt);
   }
 }
 
-function postingValues(posting: Posting, uuid: (text: string) => Uint8Array): Parameter[] {
-  const { transactionId, cycleId, period, kind, amount, held, createdAt, expiresAt, actor, note } = posting;
-  const { terms, reference, holdExpiresAt } = posting;
-  const ids = [uuid(transactionId), uuid(cycleId)];
-  return [
-    ...ids,
-    period,
-    kind,
-    amount,
-    held,
-    createdAt,
-    expiresAt,
-    actor,
-    note,
-    terms === null ? null : termsText(terms),
-    reference === null ? null : uuid(reference),
-    holdExpiresAt,
-  ];
+function insertion(db: DatabaseSync, columns: readonly string[]): ManyRows {
+  return new ManyRows(db, columns.length, (rows) => `INSERT INTO postings (${columns}) VALUES ${rows}`);
 }

@@ -5,23 +5,21 @@ import { type Posting, type PostingKind, termsOfText } from '../../../ledger/pos
 import type { Row } from '../file/statements.ts';
 import { uuidOf, uuidOfHex } from '../file/uuid.ts';
 
-const NAMES = [
+/** The columns in which all postings differ. */
+export const PLAIN_NAMES = [
   'transaction_id',
   'cycle_id',
   'period',
   'kind',
   'amount',
-  'held',
   'created_at',
   'expires_at',
   'actor',
-  'note',
-  'terms',
-  'reference',
-  'hold_expires_at',
 ];
+/** The columns that have their default values in most postings. */
+export const OTHER_NAMES = ['held', 'note', 'terms', 'reference', 'hold_expires_at'];
 
-export const POSTING_COLUMNS = NAMES.join(', ');
+const NAMES = [...PLAIN_NAMES, ...OTHER_NAMES];
 export const POSTING_COLUMN_COUNT = NAMES.length;
 
 /**
@@ -32,7 +30,7 @@ export function postingColumns(table: string): string {
   return NAMES.map((name) => (name.endsWith('_id') ? `hex(${table}.${name})` : `${table}.${name}`)).join(', ');
 }
 
-/** @param row begins with the columns of `POSTING_COLUMNS` or `postingColumns` */
+/** @param row begins with the columns of `postingColumns`, or with the same columns with ids as blobs */
 export function postingOf(row: Row): Posting {
   const [
     transactionId,
@@ -40,10 +38,10 @@ export function postingOf(row: Row): Posting {
     period,
     kind,
     amount,
-    held,
     createdAt,
     expiresAt,
     actor,
+    held,
     note,
     terms,
     reference,
