@@ -20,7 +20,7 @@ export interface Answered {
   readonly p50: number;
   readonly p99: number;
   readonly p999: number;
-  /** Requests that got no response with status 200. */
+  /** Requests that did not get a 200 response. */
   readonly failures: number;
 }
 

@@ -4,9 +4,9 @@ import { readFileSync } from 'node:fs';
 
 export interface Frame {
   readonly name: string;
-  /** Such as `ledger/draw.ts:10`; empty for code that is not JavaScript. */
+  /** For example `ledger/draw.ts:10`; empty for code that is not JavaScript. */
   readonly place: string;
-  /** Microseconds, without callees; `total` includes callees. */
+  /** The time in microseconds without callees; `total` includes callees. */
   self: number;
   total: number;
   readonly children: Frame[];

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Figure, median } from './results.ts';
 
-/** About as much as a batch of 50 subtractions adds to the log. */
+/** A batch of 50 subtractions adds about as many bytes to the log. */
 const BYTES = 100_000;
 const WRITES = 100;
 

@@ -31,7 +31,7 @@ export function printGuard(result: PartResult, { keep }: { keep: boolean }): voi
   const since = kept === null ? 'there is no baseline' : `baseline from ${kept.commit}`;
   print(asText({ title: `Ratios within this run; ${since}`, head: ['ratio', 'now', 'baseline', 'change', ''], lines }));
   const failures = result.rows.reduce((sum, row) => sum + row.failures, 0);
-  if (failures > 0) print(`\n!!!!!!!!  ${failures} requests got no response with status 200.`);
+  if (failures > 0) print(`\n!!!!!!!!  ${failures} requests did not get a 200 response.`);
   const worse = lines.filter(([, , , , verdict]) => verdict !== '').length;
   if (worse > 0) print(`\n!!!!!!!!  ${worse} of ${lines.length} ratios are worse by more than ${WORSE_BY * 100}%.`);
   if (!keep) return;

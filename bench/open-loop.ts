@@ -1,4 +1,4 @@
-// Generates load in an open loop: requests are due at a fixed rate, and their latency counts from the due time. A
+// Generates load in an open loop: requests are due at a fixed rate, and their latency is measured from the due time. A
 // closed loop would hide delays (coordinated omission).
 
 import { once } from 'node:events';
@@ -42,7 +42,7 @@ class OpenLoopGenerator {
   readonly #source: Source;
   readonly #sockets: Socket[] = [];
   readonly #idle: Connection[] = [];
-  /** Due times, oldest first. The first `#taken` requests have been sent. */
+  /** The due times of requests that found no idle connection, oldest first. The first `#taken` have been sent since. */
   readonly #waiting: number[] = [];
   #taken = 0;
   readonly #latencies: Float64Array;

@@ -1,5 +1,4 @@
-// Measures the CPU time of other processes. On a shared machine, this time shows whether the results of a part are
-// reliable.
+// Measures the CPU time of other processes. If they were busy during a benchmark, its results are unreliable.
 
 import { readFileSync } from 'node:fs';
 
@@ -19,7 +18,7 @@ export interface OtherLoad {
 
 const TICKS_PER_SECOND = 100;
 
-/** Call the returned function after the child processes have ended, so that they count. */
+/** Call the returned function after the child processes have ended: their CPU time counts as `own` only then. */
 export function watchOthers(): () => OtherLoad {
   const before = ticks();
   return () => {

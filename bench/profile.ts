@@ -1,5 +1,5 @@
-// Uses V8's profiler to profile every thread of a server under load. Prints where each thread spends its time, and
-// writes flame graphs to bench/results.
+// Runs V8's profiler in every thread of a server under load. Prints where each thread spends its time, and writes flame
+// graphs to bench/results.
 //
 //   npm run profile -- [--on sqlite|postgres|echo] [--load subtract|add|balance|mix|keyed]
 //                      [--connections C] [--seconds S]

@@ -16,7 +16,7 @@ export interface Row {
   readonly connections: number;
   /** The number of rounds that were not dropped. */
   readonly rounds: number;
-  /** Rounds in which the echo was unusually slow or fast. */
+  /** The number of rounds that were dropped because the echo was unusually slow or fast. */
   readonly dropped: number;
   /** Responses per second; in an open loop, the requested rate. */
   readonly rate: number;
@@ -42,7 +42,7 @@ export interface PartResult {
   readonly measuredAt: string;
   readonly commit: string;
   readonly tookSeconds: number;
-  /** An average; absent if it was not measured. */
+  /** The average number of cores that other processes used; absent if it was not measured. */
   readonly othersCores?: number;
   readonly stolenCores?: number;
   readonly rows: readonly Row[];
@@ -110,7 +110,7 @@ export function median(values: readonly number[]): number {
   return ((sorted[middle - 1] ?? 0) + (sorted[middle] ?? 0)) / 2;
 }
 
-/** Divides within each round, because other load on the machine then affects `a` and `b` alike. */
+/** Compares `a` and `b` round by round, because other load on the machine affects both alike within a round. */
 export function ratioOf(a: Row, b: Row, of: 'rate' | 'cpuMicros' | 'p99'): number {
   return median(a.eachRound.map((round, index) => round[of] / (b.eachRound[index]?.[of] ?? Number.NaN)));
 }

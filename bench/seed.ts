@@ -56,7 +56,7 @@ export async function seedLedger(
   let last: EndUserKey | null = null;
   for (const created of inBatches(rowsOf(groups, now, dueAt))) {
     const rows = events.follow(created);
-    // A commit must not contain only some of an end user's rows.
+    // A commit must contain either all rows of an end user or none.
     const complete = rows.findLastIndex(({ kind }) => kind === 'end-user') + 1;
     await destination.load(rows.slice(0, complete));
     last = rows[complete - 1]?.user ?? last;

@@ -20,7 +20,7 @@ const SUBTRACT = workloads.SUBTRACT_MEDIUM.name;
 const ADD = workloads.ADD_MEDIUM.name;
 const BALANCE = workloads.BALANCE_MEDIUM.name;
 
-/** The throughput of TigerBeetle behind a Fastify route, as a share of the echo's, by number of connections. */
+/** By number of connections: the throughput of TigerBeetle behind a Fastify route, divided by the echo's throughput. */
 const TIGERBEETLE = { 64: 0.59, 256: 0.83 };
 
 const atLeast = (what: string, wanted: number, measured: Target['measured'], unit = ''): Target => ({
@@ -151,7 +151,7 @@ function ofEcho(workload: string, of: 'rate' | 'cpuMicros', connections: number)
   };
 }
 
-/** The first seconds and the warm process are measured in different rounds, so this divides medians. */
+/** The first seconds and the warm process are measured in different rounds, so the target compares medians. */
 function ofFirstSeconds(workload: string, connections: number): Target['measured'] {
   return ({ parts }) => {
     const first = find(parts['first-seconds']?.rows ?? [], workload, SQLITE, connections);

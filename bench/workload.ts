@@ -5,7 +5,7 @@ export type Call = 'add' | 'subtract' | 'balance' | 'first-page';
 export interface Group {
   readonly first: number;
   readonly users: number;
-  /** Open one-time cycles of each end user; `renewing` means one recurring cycle that is due to renew. */
+  /** The number of open one-time cycles per end user; `renewing` means one recurring cycle that is due to renew. */
   readonly cycles: number | 'renewing';
   /** Includes the transactions that opened the cycles. */
   readonly transactions: number;

@@ -51,7 +51,7 @@ export interface Finding {
   readonly hint: string;
 }
 
-/** Matches the gap between two words of a phrase: spaces, or a line break with a comment or quote marker after it. */
+/** Matches the gap between two words of a phrase: spaces, or a line break and the marker of a comment or a quote. */
 const GAP = '(?:[ \\t]+|[ \\t]*\\r?\\n[ \\t]*(?://|\\*|#|>|--)?[ \\t]*)';
 
 const PATTERNS = BANNED.map(([words, hint]) => ({
@@ -59,7 +59,7 @@ const PATTERNS = BANNED.map(([words, hint]) => ({
   hint,
 }));
 
-/** @returns findings in the order of their lines, except those allowed by EXCEPTIONS */
+/** @returns in the order of their lines, all findings that EXCEPTIONS does not allow */
 export function bannedWordsIn(path: string, text: string): Finding[] {
   const lines = text.split('\n');
   const findings = PATTERNS.flatMap(({ pattern, hint }) =>

@@ -1,5 +1,5 @@
-// Runs all tests (`npm test`), the slowest files first, so that no core is idle at the end. `npm test -- FILE...` runs
-// only these files.
+// Runs all tests (`npm test`). The slowest files start first, so that no core is idle at the end. `npm test -- FILE...`
+// runs only these files.
 
 import assert from 'node:assert/strict';
 import { chmodSync, existsSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';

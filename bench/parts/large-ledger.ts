@@ -94,7 +94,7 @@ async function bytesOfOperations(
   const written = costsOf(subject.pids).writtenBytes;
   const { requests } = await closedLoop(subject, workload, { connections: CONNECTIONS, seconds: 2 * seconds });
   const writtenBytes = costsOf(subject.pids).writtenBytes - written;
-  // When the server stops, it writes the log back to the file.
+  // When the server stops, it copies the log into the ledger file.
   await subjects.end(subject);
   return [
     { name: `SQLite, ${what}, kept`, value: (stored() - before) / requests, unit: 'bytes' },

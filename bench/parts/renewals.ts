@@ -95,8 +95,8 @@ function latencies(when: string, { p50, p99, p999, failures }: Answered): Figure
 }
 
 /**
- * Reads the balances of the end users with the last IDs. Their renewals are stored last: Scrip stores renewals that are
- * due at the same instant in the order of end user IDs.
+ * Reads the balances of the end users with the last IDs. Their renewals are stored last: all renewals are due at the
+ * same instant, and Scrip stores such renewals in the order of the end user IDs.
  */
 async function watchStorm(subject: Subject, dueAt: number) {
   const last = lastEndUsers();

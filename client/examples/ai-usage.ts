@@ -12,7 +12,7 @@ const scrip = new Scrip({ baseUrl: SCRIP_URL, apiKey: SCRIP_KEY });
 const CREDITS_PER_TOKEN = 2;
 const TOKENS_MAX = 50;
 const CREDITS_MAX = TOKENS_MAX * CREDITS_PER_TOKEN;
-/** Longer than an answer plus a restart, so that the process can still capture the hold after the restart. */
+/** Longer than an answer plus a restart, so that the next process can still capture the hold. */
 const HOLD_SECONDS = 3600;
 
 /** Your own database stores the holds of unfinished answers, and how many tokens of each answer were delivered. */
@@ -67,7 +67,7 @@ async function recover(): Promise<void> {
       else await scrip.release({ end_user_id, hold_id });
       console.log(`An interrupted answer of ${tokens} tokens cost ${amount} credits.`);
     } catch (error) {
-      // The hold was captured right before the process was killed, or has lapsed. A hold is never captured twice.
+      // The hold was captured or released before the process ended, or it has lapsed. No hold is captured twice.
       if (!(error instanceof HoldNotFound)) throw error;
     }
     end.run(hold_id);

@@ -39,9 +39,9 @@ test('a sweep of idempotency records runs at most ten deletions, and the next sw
 
 test('stopping a sweep of idempotency records waits for the running deletion and starts no other deletion', async () => {
   const { calls, sweep } = begin(...Array<boolean>(15).fill(true));
-  const round = sweep.tick();
+  const run = sweep.tick();
   await sweep.stop();
-  await round;
+  await run;
   assert.equal(calls.length, 1);
 });
 

@@ -19,7 +19,7 @@ function importOf(batches: number, gapMs: number) {
   return one;
 }
 
-test('a round of the import job imports all rows of a running import, and ends immediately if no import is running', async () => {
+test('a run of the import job imports all rows of a running import, and ends immediately if no import is running', async () => {
   const running = importOf(5, 20);
   await importJob(running, assert.ifError).tick();
   assert.equal(running.granted, 5);
@@ -28,13 +28,13 @@ test('a round of the import job imports all rows of a running import, and ends i
   assert(performance.now() - began < 500);
 });
 
-test('stopping the import job ends its round between two batches', async () => {
+test('stopping the import job ends its run between two batches', async () => {
   const running = importOf(Number.POSITIVE_INFINITY, 1);
   const job = importJob(running, assert.ifError);
-  const round = job.tick();
+  const run = job.tick();
   await sleep(50);
   await job.stop();
-  await round;
+  await run;
   const { granted } = running;
   assert(granted > 0);
   await sleep(20);

@@ -1,4 +1,4 @@
-// Runs background work at an interval, one round at a time. After a failed round, the next tick tries again.
+// Runs background work at an interval, one run at a time. After a failed run, the next tick tries again.
 
 import type { QuietPauses } from './quiet-pauses.ts';
 
@@ -10,14 +10,14 @@ export class IntervalJob {
   readonly #tickMs: number;
   readonly #stopping = new AbortController();
   #timer: NodeJS.Timeout | undefined;
-  /** When the latest round began, from `performance.now`. */
+  /** When the latest run began, from `performance.now`. */
   #latestMs = Number.NEGATIVE_INFINITY;
-  #round: Promise<void> | null = null;
+  #running: Promise<void> | null = null;
   #hasTrouble = false;
 
   /**
-   * @param work runs one round; it must end early when `stopping` is aborted
-   * @param onTrouble called when a round fails, unless the previous round failed too
+   * @param work performs one run; it must end early when `stopping` is aborted
+   * @param onTrouble called when a run fails, unless the previous run failed too
    */
   constructor(work: (stopping: AbortSignal) => Promise<void>, onTrouble: (error: unknown) => void, tickMs = TICK_MS) {
     this.#work = work;
@@ -25,7 +25,7 @@ export class IntervalJob {
     this.#tickMs = tickMs;
   }
 
-  /** @param pauses decides which ticks run a round; null to run a round at every tick */
+  /** @param pauses decides which ticks start a run; null to start a run at every tick */
   start(pauses: QuietPauses | null = null): void {
     this.#timer = setInterval(() => {
       if (pauses === null || pauses.isDue(this.#latestMs)) void this.tick();
@@ -35,12 +35,12 @@ export class IntervalJob {
   async stop(): Promise<void> {
     clearInterval(this.#timer);
     this.#stopping.abort();
-    await this.#round;
+    await this.#running;
   }
 
   tick(): Promise<void> {
-    if (this.#round === null) this.#latestMs = performance.now();
-    this.#round ??= this.#work(this.#stopping.signal)
+    if (this.#running === null) this.#latestMs = performance.now();
+    this.#running ??= this.#work(this.#stopping.signal)
       .then(
         () => {
           this.#hasTrouble = false;
@@ -51,8 +51,8 @@ export class IntervalJob {
         },
       )
       .finally(() => {
-        this.#round = null;
+        this.#running = null;
       });
-    return this.#round;
+    return this.#running;
   }
 }

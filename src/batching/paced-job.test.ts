@@ -23,7 +23,7 @@ const IDLE = { isBusy: () => false };
 
 const unexpected = (error: unknown) => assert.fail(String(error));
 
-test('a paced job takes all its steps in one round, and each pause between two steps is several times as long as a step', async () => {
+test('a paced job takes all its steps in one run, and each pause between two steps is several times as long as a step', async () => {
   const work = workOf(4);
   const began = performance.now();
   await new PacedJob(work.step, unexpected, IDLE).tick();
@@ -34,10 +34,10 @@ test('a paced job takes all its steps in one round, and each pause between two s
 test('a paced job that is stopped during a pause ends immediately', async () => {
   const work = workOf(Number.POSITIVE_INFINITY);
   const job = new PacedJob(work.step, unexpected, IDLE);
-  const round = job.tick();
+  const run = job.tick();
   await sleep(2 * STEP_MS);
   await job.stop();
-  await round;
+  await run;
   const { taken } = work;
   await sleep(10 * STEP_MS);
   assert.equal(work.taken, taken);
@@ -57,11 +57,11 @@ test('a paced job takes its next step soon after the process is no longer busy',
   let isBusy = true;
   const job = new PacedJob(work.step, unexpected, { isBusy: () => isBusy });
   const began = performance.now();
-  const round = job.tick();
+  const run = job.tick();
   await sleep(5 * STEP_MS);
   assert.equal(work.taken, 1, 'the pause lasts 99 times as long as the step');
   isBusy = false;
-  await round;
+  await run;
   assert.equal(work.taken, 2);
   assert(performance.now() - began < 99 * STEP_MS);
 });

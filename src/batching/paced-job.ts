@@ -42,7 +42,7 @@ export class PacedJob extends IntervalJob {
 
   /**
    * @param step does some of the work, and returns whether there might be more work
-   * @param onTrouble called when a round fails, unless the previous round failed too
+   * @param onTrouble called when a run fails, unless the previous run failed too
    * @param load replaced in tests
    */
   constructor(

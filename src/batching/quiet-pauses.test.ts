@@ -35,21 +35,21 @@ test('without a pause, jobs always look for work at their usual interval', (t) =
   assert(new QuietPauses(0, () => 0).isDue(world.now));
 });
 
-test('a job runs a round only at the ticks at which it is due', async (t) => {
+test('a job runs only at the ticks at which it is due', async (t) => {
   t.mock.timers.enable({ apis: ['setInterval'] });
-  let rounds = 0;
+  let runs = 0;
   const world = { isDue: false };
   const job = new IntervalJob(
     async () => {
-      rounds += 1;
+      runs += 1;
     },
     (error) => assert.fail(String(error)),
   );
   job.start({ isDue: () => world.isDue } as unknown as QuietPauses);
   t.mock.timers.tick(1_000);
-  assert.equal(rounds, 0);
+  assert.equal(runs, 0);
   world.isDue = true;
   t.mock.timers.tick(1_000);
-  assert.equal(rounds, 1);
+  assert.equal(runs, 1);
   await job.stop();
 });

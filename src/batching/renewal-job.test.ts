@@ -80,13 +80,13 @@ test('while one batch is being written, the renewal job looks up the next end us
   const { job, commit } = begin(store);
   const release = Promise.withResolvers<void>();
   store.beforeWrite = () => release.promise;
-  const round = job.tick();
+  const run = job.tick();
   for (let turn = 0; turn < 10; turn++) await nextTurn();
   const [limit = 0] = store.limits;
   assert.deepEqual(store.limits, [limit, 2 * limit]);
   assert(commit.queued <= 2 * limit, `${commit.queued} are queued`);
   release.resolve();
-  await round;
+  await run;
   assert.equal(new Set(store.settled).size, 1_700);
   assert.equal(store.settled.length, 1_700, 'each end user is settled exactly once');
 });
@@ -112,17 +112,17 @@ test('the renewal job looks for due end users every second after it has been sta
   await job.stop();
 });
 
-test('a tick of the renewal job during a round starts no second round', async () => {
+test('a tick of the renewal job during a run starts no second run', async () => {
   const store = new DueStore(1);
   const { job } = begin(store);
   const release = Promise.withResolvers<void>();
   store.beforeWrite = () => release.promise;
-  const round = job.tick();
-  assert.equal(job.tick(), round);
+  const run = job.tick();
+  assert.equal(job.tick(), run);
   await nextTurn();
   assert.equal(store.limits.length, 1);
   release.resolve();
-  await round;
+  await run;
   assert.deepEqual(store.settled, ['user 0']);
 });
 
@@ -159,7 +159,7 @@ for (const code of ['StoreUnavailable', 'OutcomeUnknown', 'Internal'] as const) 
   });
 }
 
-test('if the queue is full, the round of the renewal job ends, the error is reported only once, and the next round tries again', async () => {
+test('if the queue is full, the run of the renewal job ends, the error is reported only once, and the next run tries again', async () => {
   const { job, commit, troubles } = begin(new DueStore(3), { commandsMax: 0, bytesMax: 0 });
   await job.tick();
   assert.deepEqual(

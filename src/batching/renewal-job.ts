@@ -28,12 +28,12 @@ export class RenewalJob {
    * Runs at an interval. A timer for the next renewal would not notice when the clock jumps, and would fire immediately
    * if the renewal were more than 2^31 ms away.
    */
-  readonly #rounds: IntervalJob;
+  readonly #job: IntervalJob;
 
   constructor(store: LedgerStore, commit: GroupCommit, onTrouble: (error: unknown) => void) {
     this.#store = store;
     this.#commit = commit;
-    this.#rounds = new IntervalJob((stopping) => this.#settleAll(stopping), onTrouble);
+    this.#job = new IntervalJob((stopping) => this.#settleAll(stopping), onTrouble);
   }
 
   /** Milliseconds since a lookup last found nothing due. */
@@ -42,15 +42,15 @@ export class RenewalJob {
   }
 
   start(pauses: QuietPauses | null = null): void {
-    this.#rounds.start(pauses);
+    this.#job.start(pauses);
   }
 
   stop(): Promise<void> {
-    return this.#rounds.stop();
+    return this.#job.stop();
   }
 
   tick(): Promise<void> {
-    return this.#rounds.tick();
+    return this.#job.tick();
   }
 
   async #settleAll(stopping: AbortSignal): Promise<void> {

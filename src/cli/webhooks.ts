@@ -148,7 +148,7 @@ async function resend(id: number, { event, from, to }: ResendArguments): Promise
       : Number(await endpoints.resend(null, id, event ?? ''));
     if (count === 0 && !isRange)
       throw new CannotOpen(
-        `The latest deliveries of webhook endpoint ${id} do not include event ${event}; use --from and --to.`,
+        `Event ${event} is not among the latest deliveries of webhook endpoint ${id}. Select it by time, with --from and --to.`,
       );
     process.stdout.write(`${counted(count, 'event')} queued; the server will send ${count === 1 ? 'it' : 'them'}.\n`);
   });

@@ -23,6 +23,6 @@ test('for the rate limits of the console, all addresses of an IPv6 /64 network a
   assert.notEqual(clientNetwork('2001:db8:0:1::1'), network);
 });
 
-test('for the rate limits of the console, text that is not an address is used unchanged', () => {
+test('if the address of a client is not a valid IP address, the rate limits of the console use its text unchanged', () => {
   for (const text of ['', 'unknown', '_hidden', '300.1.1.1', ':::']) assert.equal(clientNetwork(text), text);
 });

@@ -1,4 +1,4 @@
-// Tests `scrip backup` on a running server and after kills and interrupts, and tests `scrip restore`.
+// Tests `scrip backup` while a server is running and after kills and interrupts, and tests `scrip restore`.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -20,7 +20,7 @@ const options = { timeout: 240_000 };
 const WRITERS = 12;
 const WARM_UP_MS = 300;
 const END_USERS = 500;
-/** Enough that a backup has several steps, so that it reports its progress and can be interrupted. */
+/** With so many postings, a backup has several steps, so it reports its progress and can be interrupted. */
 const POSTINGS_EACH = effort(40, 101);
 
 let large: string;
@@ -122,7 +122,7 @@ describe('backup commands', options, () => {
     assert(existsSync(backup));
   });
 
-  test('if a SIGTERM stops scrip backup, it leaves no files', async () => {
+  test('if a SIGTERM stops scrip backup, the command leaves no files', async () => {
     const backup = join(temporaryFolder(), 'backup.db');
     const running = new Running(['backup', backup], ledgerAt(large));
     while (siblingsOf(backup).length === 0) await sleep(1);

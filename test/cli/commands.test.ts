@@ -102,7 +102,7 @@ const ERRORS: readonly (readonly [what: string, args: readonly string[], message
 
 describe('command-line errors', { concurrency: COMMANDS_AT_ONCE }, () => {
   for (const [what, args, message] of ERRORS) {
-    test(`${what}: scrip prints one line on standard error and exits with code 1`, () =>
+    test(`for ${what}, scrip prints one line on standard error and exits with code 1`, () =>
       assertOneLine(args, ledgerAt(temporaryFile()), message));
   }
 

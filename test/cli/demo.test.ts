@@ -88,7 +88,7 @@ describe('scrip demo', options, () => {
     ['a new database', () => server.createDatabase()],
     ['a new file', async () => `file:${temporaryFile()}`],
   ] as const;
-  // In the short form, test-clock.test.ts runs the command on a ledger file.
+  // The short form omits the ledger file, because test-clock.test.ts runs the command on one.
   for (const [what, newUrl] of places.slice(0, effort(1, 2))) {
     test(`scrip demo creates a ledger in ${what}, prints a working API key and console link, and refuses to run again`, async (t) => {
       const environment: Environment = { DATABASE_URL: await newUrl(), DATABASE_ACCEPT_UNSAFE: 'yes' };
@@ -108,7 +108,7 @@ describe('scrip demo', options, () => {
     });
   }
 
-  test('scrip demo fails if the ledger has an API key, its folder is missing, or the seed is invalid', async () => {
+  test('scrip demo fails if the ledger has an API key, the folder of the ledger is missing, or the seed is invalid', async () => {
     const file = temporaryFile();
     await createKeyHere(ledgerAt(file));
     await assertOneLine(['demo'], ledgerAt(file), /already holds a ledger/);

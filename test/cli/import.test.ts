@@ -23,7 +23,7 @@ import { createKeyHere, serveHere } from './served-here.ts';
 
 const options = { timeout: 240_000 };
 const IMPORT = ['import', '--account', 'Lovelace Ltd'];
-/** So many rows that each import can be interrupted several times. */
+/** There are so many rows that each import can be interrupted several times. */
 const [ROWS, SERVED_ROWS, POSTGRES_ROWS] = effort([8_000, 3_000, 6_000], [40_000, 10_000, 10_000]);
 
 let server: PostgresServer;
@@ -51,7 +51,7 @@ async function balanceOf(url: string, secret: string, index: number): Promise<nu
 }
 
 describe('scrip import', { ...options, concurrency: COMMANDS_AT_ONCE }, () => {
-  // While this import waits for 10 seconds, other tests run.
+  // This test is the first, so that other tests run while its import waits for 10 seconds.
   test('if the server stops during an import, the import fails with a message, and a second run grants the remaining rows', async (t) => {
     const file = temporaryFile();
     const secret = await createKeyHere(ledgerAt(file));
@@ -124,7 +124,7 @@ describe('scrip import', { ...options, concurrency: COMMANDS_AT_ONCE }, () => {
       assert.equal((await auditAt(`file:${file}`)).postings, 0);
     });
 
-  test('with the column expires_at, scrip import prints that credits expire up to 24 hours later', async () => {
+  test('for a file with the column expires_at, scrip import prints that credits can stay valid for up to 24 hours longer', async () => {
     const file = temporaryFile();
     await createKeyHere(ledgerAt(file));
     const path = join(temporaryFolder(), 'balances.csv');

@@ -1,5 +1,5 @@
-// Tests `scrip key` and `scrip serve --first-key`: Scrip prints a secret and the link to join as the owner only once,
-// and a running server applies changes of API keys.
+// Tests `scrip key` and `scrip serve --first-key`: Scrip prints a secret only once, and prints a link to join as the
+// owner until there is an owner. A running server applies changes of API keys.
 
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
@@ -80,7 +80,7 @@ describe('API keys on the command line', { concurrency: COMMANDS_AT_ONCE }, () =
     await assertOneLine(args, ledgerAt(file), /Must be at most 100 characters\.$/);
   });
 
-  test('when a server stops, it stores when each API key was last used', async (t) => {
+  test('before a server stops, it stores the time at which each API key was last used', async (t) => {
     const file = temporaryFile();
     const secret = await createKeyHere(ledgerAt(file));
     const server = await serveHere(t, ledgerAt(file));

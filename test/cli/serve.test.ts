@@ -84,7 +84,7 @@ describe('scrip serve', { concurrency: COMMANDS_AT_ONCE }, () => {
     });
   }
 
-  test('if scrip serve gets a SIGTERM or SIGINT right after it prints that it is listening, it exits with code 0', async (t) => {
+  test('if a SIGTERM or SIGINT arrives right after scrip serve prints that it is listening, the command exits with code 0', async (t) => {
     const ends = [
       { args: ['serve'], signal: 'SIGINT' },
       { args: ['serve', '--first-key'], signal: 'SIGTERM' },

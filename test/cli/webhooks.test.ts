@@ -143,7 +143,7 @@ describe('webhooks on the command line', { concurrency: COMMANDS_AT_ONCE }, () =
     await assertOneLine(
       ['webhook', 'resend', '1', '--event', 'evt_1'],
       environment,
-      /^The latest deliveries of webhook endpoint 1 do not include event evt_1; use --from and --to\.$/,
+      /^Event evt_1 is not among the latest deliveries of webhook endpoint 1\. Select it by time, with --from and --to\.$/,
     );
   });
 

@@ -93,7 +93,7 @@ test('the transactions iterator throws if a page has no next_cursor, repeats a c
   }
 });
 
-test('if its signal is aborted, the transactions iterator throws after the current page', async () => {
+test('the transactions iterator throws after the current page if its signal is aborted', async () => {
   hostile.behave(...ALL_PAGES);
   const controller = new AbortController();
   const seen: string[] = [];

@@ -1,5 +1,5 @@
-// Tests the packed client: it has no dependencies, uses only features that every JavaScript runtime has, works in worker
-// threads, and can be used as ES modules and as CommonJS with each module resolution.
+// Tests the packed client: it has no dependencies, uses only features that every JavaScript runtime has, works in
+// worker threads, and can be used as ES modules and as CommonJS with each module resolution.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -138,14 +138,14 @@ test('the client has no dependencies, and its sources import only each other', a
   }
 });
 
-describe('the client passes the checks that every runtime must pass', () => {
+describe('the checks that the client must pass in every runtime', () => {
   let runtimeRun: RuntimeRun;
   before(async () => {
     runtimeRun = await RuntimeRun.prepare();
   });
   after(() => runtimeRun.stop());
 
-  test('in a worker thread', async () => {
+  test('the client passes the checks for every runtime in a worker thread', async () => {
     const worker = new Worker(await runtimeRun.writeProgram(user), { stdout: true, env: {} });
     const output = text(worker.stdout);
     // `once` rejects if the worker fails.
@@ -153,7 +153,7 @@ describe('the client passes the checks that every runtime must pass', () => {
     await runtimeRun.assertPassed(await output);
   });
 
-  test('in a Node process', async () => {
+  test('the client passes the checks for every runtime in a Node process', async () => {
     await runtimeRun.assertPassed(await runNode(user, await runtimeRun.writeProgram(user)));
   });
 });
@@ -173,10 +173,10 @@ async function output(node: string, cwd: string): Promise<string> {
   return (await promisify(execFile)(node, ['program.js'], { cwd, env, timeout: 60_000 })).stdout;
 }
 
-describe("a program that uses the client compiles, and runs on the machine's own Node and on the Node that runs the tests", () => {
+describe('programs that use the client', () => {
   // The short form omits the module resolutions of TypeScript 5 that TypeScript 7 still has.
   for (const [name, mode] of MODES.slice(0, effort(5, MODES.length)))
-    test(name, async () => {
+    test(`a program that uses the client compiles (${name}), and runs on the machine's own Node and on the Node that runs the tests`, async () => {
       const program = await compile(name, mode);
       const [older = '', newest = ''] = [await output('node', program), await output(process.execPath, program)];
       assert.match(older, /^[\d.]+ 100 true 107\n$/);

@@ -141,13 +141,13 @@ test('a refused call throws an error of the class for that refusal, with the mem
   assert.equal((await errorFrom(scrip.stopCycle({ end_user_id: someone() }), CycleNotFound)).status, 404);
 });
 
-test('a call with invalid fields throws InvalidField with their paths, a call with a very long field throws PayloadTooLarge, and a call to an unknown path throws NotFound', async () => {
+test('a call with invalid fields throws InvalidField with the paths of the fields, a call with a very long field throws PayloadTooLarge, and a call to an unknown path throws NotFound', async () => {
   const end_user_id = someone();
   const wrong = await errorFrom(scrip.add({ end_user_id: 'not-a-uuid', amount: 0 }), InvalidField);
   assert.deepEqual(wrong.errors.map(({ path }) => path).sort(), ['/amount', '/end_user_id']);
   await errorFrom(scrip.getActiveBalance({ end_user_id: 'not-a-uuid' }), InvalidField);
-  const misspelt = { end_user_id, amount: 1, validity_day: 3 };
-  assert.equal((await errorFrom(scrip.add(misspelt), InvalidField)).errors[0]?.path, '/validity_day');
+  const misspelled = { end_user_id, amount: 1, validity_day: 3 };
+  assert.equal((await errorFrom(scrip.add(misspelled), InvalidField)).errors[0]?.path, '/validity_day');
   await errorFrom(scrip.add({ end_user_id: 'x'.repeat(70_000), amount: 1 }), PayloadTooLarge);
   const elsewhere = new Scrip({ apiKey: service.writeKey, baseUrl: `${service.url}/elsewhere` });
   await errorFrom(elsewhere.add({ end_user_id, amount: 1 }), NotFound);
@@ -169,7 +169,7 @@ test('a call with an unknown API key throws Unauthorized, and a write with a rea
   assert.equal((await reader.getActiveBalance({ end_user_id })).active_balance, 0);
 });
 
-test('if the store fails, a call throws the error class of the fault, and the error contains the idempotency key', async () => {
+test('if the store fails, a call throws an error of the class for the fault, and the error contains the idempotency key', async () => {
   const faults = { StoreUnavailable, OutcomeUnknown, Internal } satisfies Record<FaultCode, unknown>;
   for (const [code, Class] of Object.entries(faults)) {
     mock.method(service.service.stores.ledger, 'write', () =>
@@ -193,7 +193,7 @@ test('the client retries a call until a temporary fault is over', async () => {
   assert.equal((await scrip.getActiveBalance({ end_user_id })).active_balance, 7);
 });
 
-test('if a problem document has an unknown error name, or lacks members of a known error, a call throws a ScripError with the name', async () => {
+test('if a problem document has an unknown error name, or lacks members of a known error, a call throws a ScripError with that name', async () => {
   const hostile = await HostileScrip.start();
   try {
     const client = new Scrip({ apiKey: 'scrip_write_canary', baseUrl: hostile.url });
@@ -208,7 +208,7 @@ test('if a problem document has an unknown error name, or lacks members of a kno
   }
 });
 
-test('the API key appears neither in errors nor in the output of printing a client', async () => {
+test('neither an error nor a printed client contains the API key', async () => {
   const secret = 'CANARYCANARYCANARY';
   const apiKey = `scrip_write_${secret}`;
   const shown: unknown[] = [];

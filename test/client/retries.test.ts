@@ -87,10 +87,10 @@ const PERMANENT_FAILURES: readonly (readonly [
   ['a success status that Scrip does not use', sends(204, ''), UnexpectedAnswer],
 ];
 
-// Most of the time, the client waits before a retry.
+// The tests run concurrently, because they spend most of their time waiting before retries.
 describe('retries', { concurrency: 8 }, () => {
   for (const [failure, behaviors] of Object.entries(TEMPORARY_FAILURES)) {
-    test(`despite ${failure}, the client adds the credits once, because it retries with the same key`, async (t) => {
+    test(`despite ${failure}, the client adds the credits once, because it retries with the same idempotency key`, async (t) => {
       const hostile = await startHostile(t);
       hostile.behave(...behaviors, responds);
       assert.deepEqual(await client(hostile).add(ADDITION), ADDED);

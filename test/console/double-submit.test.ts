@@ -1,4 +1,5 @@
-// Tests that a form that is sent twice takes effect once, even after a restart or on another process.
+// Tests that a form that is sent twice takes effect once, even if the second request is sent after a restart or to
+// another process.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';

@@ -27,8 +27,8 @@ const DESKTOP = { viewport: { width: 1280, height: 900 } };
 const NARROW = { width: 360, height: 740 };
 
 /**
- * Opens all sections, because axe checks only sections that are open, and returns the kinds of elements on the page. The
- * rows of a table that repeats a chart are alike, so some of them are enough.
+ * Opens all sections, because axe checks only sections that are open, and returns the kinds of elements on the page.
+ * The rows of a table with the data of a chart are alike, so some of them are enough.
  */
 const PREPARE = `(() => {
   for (const one of document.querySelectorAll('details')) {
@@ -49,7 +49,7 @@ describe('Pages with sample data', () => {
   after(() => visited?.close());
   const seen = new Set<string>();
 
-  // The longest pages have the most kinds of elements.
+  // The longest pages come first, because they have the most kinds of elements.
   const pages = Object.entries(SAMPLE_PAGES).toSorted(([, a], [, b]) => b.length - a.length);
   for (const [name] of pages) {
     test(`the page ${name} fits a narrow screen, and its elements are accessible on narrow and wide screens, in light and dark mode`, async () => {
@@ -187,7 +187,7 @@ test('a button copies the secret of a new API key, and the button is hidden with
   await plain.close();
 });
 
-test('times are shown in the time zone of the browser, with UTC as a tooltip', async () => {
+test('times are shown in the time zone of the browser, with the UTC time in a tooltip', async () => {
   const visited = await visit(browser, { ...DESKTOP, timezoneId: 'Asia/Tokyo', locale: 'de-DE' });
   await open(visited, 'end-user');
   const now = visited.page.getByLabel('Current balance').locator('time');

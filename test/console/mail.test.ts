@@ -94,7 +94,7 @@ onBothStores('Console with a mail server', (start) => {
 });
 
 onOneStore('Console with a mail server', (start) => {
-  test('a person who has not confirmed an address can sign up with it again, even with another password', async () => {
+  test('a person who has not confirmed an address can sign up with that address again, even with another password', async () => {
     const { scrip, sql } = await withMail(start)({ signUp: 'first', publicUrl: null });
     const email = someEmail();
     for (const password of [OTHER_PASSWORD, PASSWORD])
@@ -175,7 +175,7 @@ onOneStore('Console with a mail server', (start) => {
     assertGoesTo(await new Visitor(scrip).signUp({ email: first }), CHECK_INBOX);
   });
 
-  test('signing up with the address of another user returns the usual response and emails that user', async () => {
+  test('signing up with the address of another user returns the usual response and sends an email to that user', async () => {
     const { scrip } = await withMail(start)();
     const [email, visitor] = [someEmail(), new Visitor(scrip)];
     await visitor.signUp({ email });

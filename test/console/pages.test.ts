@@ -68,7 +68,7 @@ test('a form with invalid input changes nothing and is shown again with the inpu
     note: 'Why "not"',
     idempotency_key: 'a',
   });
-  // The browser would log an error status in its console.
+  // With an error status, the browser would log an error in its developer tools.
   assert.equal(status, 200);
   assert.match(text, /value="1,000"[^>]*aria-invalid="true"/);
   assert.match(text, /id="add-amount-error">Enter digits only, without separators: 1000\.</);

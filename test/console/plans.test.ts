@@ -137,7 +137,7 @@ test('a change of plan at the end of the period is previewed, scheduled after a 
   assert.match(begun, /Renews to 200 plus up to 50 unused credits on 20 Jan 2027/);
 });
 
-test('the page lists the start of a scheduled plan even before it is stored, and links to the transaction that scheduled the plan', async () => {
+test('the page lists the start of a scheduled plan even before the start is stored, and links to the transaction that scheduled the plan', async () => {
   const console = await MemoryConsole.start();
   start(console, 1_000);
   const id = schedule(console, 200);

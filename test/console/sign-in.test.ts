@@ -113,7 +113,7 @@ onOneStore('Sign-in', (start) => {
     assert.equal((await other.signIn(someEmail())).status, 200, 'another client is not affected');
   });
 
-  test('failed sign-ins from one IPv6 /64 network count together, however the addresses are abbreviated', async () => {
+  test('failed sign-ins from one IPv6 /64 network count together, no matter how the addresses are abbreviated', async () => {
     const { scrip } = await start({ publicUrl: 'https://scrip.example' });
     const { email } = await newOwner(scrip);
     const from = (address: string) => new Visitor(scrip, { 'x-forwarded-for': address }).signIn(email, OTHER_PASSWORD);

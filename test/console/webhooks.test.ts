@@ -155,7 +155,7 @@ onBothStores('Webhooks', (start) => {
     assert.doesNotMatch(last, /rel="next"/);
   });
 
-  test('by default, credits.expiring occurs 7 days before credits expire, and a form changes the number of days', async () => {
+  test('by default, credits.expiring happens 7 days before credits expire, and a form changes the number of days', async () => {
     const { scrip } = await start();
     const owner = await newOwner(scrip);
     const page = '/console/thresholds';

@@ -1,4 +1,4 @@
-// Reads over HTTP which of the clients' writes a ledger contains. The note of a transaction is the number of its write.
+// Finds out over HTTP which of the clients' writes are stored. The note of a transaction is the number of its write.
 
 import type { Kind, Sent } from './requests.ts';
 

@@ -18,7 +18,7 @@ test('opening a ledger copies the log of a killed process into the ledger file a
   await writing.kill();
   const left = statSync(`${file}-wal`).size;
   await openFor(t, file);
-  assert(statSync(`${file}-wal`).size < left / 2, 'the log contains only what opening the ledger wrote');
+  assert(statSync(`${file}-wal`).size < left / 2, 'the log contains only what Scrip wrote when it opened the ledger');
   const alone = temporaryFile();
   copyFileSync(file, alone);
   assert(!existsSync(`${alone}-wal`));

@@ -1,4 +1,4 @@
-// Tests a server under load whose disk is temporarily full. The test that mounts a small file system needs root; the
+// Tests a server that is under load while its disk is full. The test that mounts a small file system needs root; the
 // other tests limit the size of files.
 
 import assert from 'node:assert/strict';
@@ -16,8 +16,8 @@ const ROOM_BYTES = 2 ** 16;
 const DISK_BYTES = 2 ** 24;
 const LASTS_MS = effort(500, 1_500);
 /**
- * The control acknowledges all writes, so the test cannot see when the first one fails. Then the control may find a
- * posting missing and stop writing.
+ * The control acknowledges even failed writes, so the test cannot wait for the first failure. The control may also find
+ * a posting missing and stop writing.
  */
 const CONTROL = { lastsMs: 1_500, patienceMs: 5_000, mustFail: false };
 

@@ -19,10 +19,10 @@ const STOPPED_STATUS = 500;
 const CLIENTS = 8;
 const END_USERS = 16;
 const LOAD_MS_MAX = 150;
-/** The test also kills the server during the first restart, and during this share of the others. */
+/** The test also kills the server during the first restart on each ledger, and during this share of the others. */
 const STARTS_KILLED = 0.1;
 const START_MS = 600;
-/** Each audit reads the whole ledger, so a ledger must stay small. */
+/** Each audit reads the whole ledger, so the ledgers must stay small. */
 const KILLS_A_LEDGER = 20;
 
 export interface Kills {

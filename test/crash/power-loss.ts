@@ -1,5 +1,5 @@
 // `npm run power-loss -- --images 2000 --seed 1` records all writes and fsyncs of a process, simulates power losses,
-// and opens the ledger on the files that the disk might contain. The controls are weakened on purpose and must lose
+// and opens the ledger from the files that the disk might contain. The controls are weakened on purpose and must lose
 // writes. Needs Linux and strace (Debian: `apt-get install strace`).
 
 import { spawnSync } from 'node:child_process';
@@ -97,7 +97,7 @@ const RECORDINGS: readonly Recording[] = [
 const EXAMINED = RECORDINGS.filter(({ isControl }) => !isControl).length;
 const IMAGES_A_RECORDING = 250;
 const CONTROL_IMAGES = 100;
-/** A control's fault may happen to do no harm in one recording, so the test makes more recordings. */
+/** In a single recording, the fault of a control may do no harm, so the test makes more recordings. */
 const CONTROL_RECORDINGS_MAX = 10;
 
 if (spawnSync('strace', ['--version']).status !== 0) {

@@ -111,7 +111,7 @@ function headerOf(table: string): string | undefined {
   return table.split('\n')[0]?.replaceAll(/ +/g, ' ');
 }
 
-/** A command prints more progress lines the longer it takes, so it may print fewer than the document shows. */
+/** A faster run prints fewer progress lines, so a command may print fewer of them than the document shows. */
 function assertPrintsAsShown(
   { document, command, shown }: Example,
   { stdout, stderr }: Record<'stdout' | 'stderr', string>,

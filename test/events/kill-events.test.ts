@@ -1,5 +1,5 @@
-// A short version of `npm run kill-events`: a few kills instead of 100, and a server that is broken on purpose as the
-// control.
+// A short version of `npm run kill-events`, with a few kills instead of 100. The control is a server that is broken on
+// purpose.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

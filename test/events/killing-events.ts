@@ -20,7 +20,7 @@ const SETTINGS: EventSettings = {
 };
 const SHARE_OF_STARTS_KILLED = 0.1;
 const START_MS = 800;
-/** Even on a busy machine, there are events to lose. */
+/** Before each kill, the test waits for this many writes, so that even on a busy machine there are events to lose. */
 const WRITES_A_KILL_MIN = 30;
 const RESPONSE_MS_MAX = 8;
 const LOAD_LOOK_MS = 10;

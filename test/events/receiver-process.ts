@@ -1,5 +1,5 @@
 // A webhook receiver in its own process: `node receiver-process.ts PORT FILE`. It appends each request to FILE before
-// it responds, so that FILE has all requests that the sender counts as delivered.
+// it responds, so that FILE contains all requests that the sender counts as delivered.
 
 import { openSync, writeSync } from 'node:fs';
 import { createServer } from 'node:http';

@@ -20,7 +20,7 @@ before(async () => {
 });
 after(() => scrip.stop());
 
-test(`hostile requests get correct responses, and only accepted requests move credits (npm run fuzz -- --seed ${SEED} --requests ${REQUESTS})`, {
+test(`hostile requests get correct responses, and only accepted requests change credits (npm run fuzz -- --seed ${SEED} --requests ${REQUESTS})`, {
   timeout: TEST_MS_MAX,
 }, async () => {
   const { faults, requests, statuses } = await fuzz(target, SEED, REQUESTS);

@@ -1,5 +1,5 @@
-// Builds cycles, postings, commands and an in-memory ledger for tests. Cycles, states and postings are frozen, so a
-// rule that modifies its arguments fails its test.
+// Builds cycles, postings, commands and an in-memory ledger for tests. Cycles, states and postings are frozen, so tests
+// find rules that modify their arguments.
 
 import assert from 'node:assert/strict';
 import { audit, type Finding } from '../../src/ledger/audit.ts';
@@ -250,7 +250,7 @@ export class MemoryLedger {
 
   accept(command: Command): Accepted {
     const outcome = this.run(command);
-    assert(outcome.refused === null, `accepted, not ${JSON.stringify(outcome)}`);
+    assert(outcome.refused === null, `the command is accepted, not ${JSON.stringify(outcome)}`);
     return outcome;
   }
 

@@ -29,8 +29,8 @@ const COMMANDS_MAX = 200;
 
 const SECOND = 1_000;
 /**
- * The limit for jumps to a boundary or a date. Without it, a daily cycle could have millions of renewals. In ten years,
- * it has more of them than one batch can store.
+ * The limit for jumps to a boundary or a date. Without it, a daily cycle could have millions of renewals. Ten years are
+ * enough for more renewals than one batch can store.
  */
 const END = BEGIN + effort(10, 100) * 365 * DAY;
 const who = fc.nat({ max: USERS.length - 1 });

@@ -88,7 +88,7 @@ function startCycle(user: EndUser, command: Of<'start-cycle'>, moment: Moment): 
   if (active && onActive === 'at_period_end' && active.end < LAST_INSTANT)
     return schedule(user, active, plan, command, moment);
   if (active && onActive !== 'replace') return { refused: 'CycleAlreadyActive', cycle: cycleOf(user, active) };
-  // The next renewal of a replaced cycle does not count towards the maximum.
+  // A replaced cycle does not renew, so its next renewal does not count towards the maximum.
   const rooms = [MOST - user.total(now)];
   if (rolloverMax > 0) rooms.push(user.roomWithoutCycle(now, endOf(plan, now, now, 0)) - rolloverMax);
   const available = Math.max(Math.min(...rooms), 0);
@@ -112,7 +112,7 @@ function schedule(user: EndUser, active: Grant, plan: ModelPlan, command: ModelC
   return { refused: null, transactionId: id, cycle: cycleOf(user, active) };
 }
 
-/** A second stop returns the cycle that the first stop canceled, unless a cycle was started in between. */
+/** A second stop returns the cycle that the first stop canceled, unless another cycle was started in between. */
 function stopCycle(user: EndUser, command: Of<'stop-cycle'>, moment: Moment): ModelOutcome {
   const { now, id } = moment;
   const active = user.active(now);

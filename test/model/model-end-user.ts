@@ -62,7 +62,7 @@ export interface Turned {
 }
 
 export interface Happened {
-  /** Null for the stop of a replaced cycle, because no response contains its id. */
+  /** Null for the stop of a replaced cycle, because no response contains the id of this transaction. */
   readonly id: string | null;
   readonly kind: string;
   readonly amount: number;
@@ -130,7 +130,7 @@ export class EndUser {
     return undefined;
   }
 
-  /** Holds that expire at the same instant lapse in the order of their last id digits. */
+  /** Holds that expire at the same instant lapse in the order of the last 12 digits of their ids. */
   nextToLapse(): OpenHold | undefined {
     let next: OpenHold | undefined;
     for (const hold of this.holds) {
@@ -185,7 +185,7 @@ export class EndUser {
     });
   }
 
-  /** In spending order: by start, then by creation. */
+  /** In burn order: by start, then by creation. */
   valid(now: number): Grant[] {
     const valid = this.grants.filter((grant) => grant.start <= now && now < grant.end);
     // Sorting is slow, and the grants are usually in order already.
@@ -197,7 +197,7 @@ export class EndUser {
     let sum = 0;
     for (const grant of this.valid(now)) {
       sum += grant.left;
-      // Check inside the loop, because a much larger sum would be rounded.
+      // Check each partial sum: a sum far above the maximum would be rounded.
       if (sum > MOST) throw new Error(`the model has a balance of ${sum}`);
     }
     return sum;
@@ -278,7 +278,7 @@ export class EndUser {
     return spent === undefined ? null : spent.reduce((sum, { amount, refunded }) => sum + amount - refunded, 0);
   }
 
-  /** How many more credits that expire at `end` fit within the maximum balance, even at the next renewal. */
+  /** How many credits that expire at `end` can be added without exceeding the maximum now or at the next renewal. */
   room(now: number, end: number): number {
     const room = MOST - this.total(now);
     const active = this.active(now);
@@ -286,7 +286,7 @@ export class EndUser {
     return Math.min(room, this.roomAt(active.end));
   }
 
-  /** `then` is the end of the current period. Assumes that as many credits as possible roll over. */
+  /** The room at `then`, the end of the current period, if as many credits as possible roll over. */
   roomAt(then: number): number {
     const user = this.copy({ withHistory: false });
     user.passTime(then);

@@ -1,4 +1,4 @@
-// Stores that break the rules of the ledger on purpose, as opposed to those that mishandle crashes or concurrent requests.
+// Stores that break the rules of the ledger on purpose. Other broken stores mishandle crashes or concurrent requests.
 
 import type { Control } from '../simulation/controls.ts';
 

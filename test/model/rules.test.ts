@@ -1,5 +1,5 @@
-// Runs random histories on the reference model and on the ledger rules, which use a fast in-memory store, and compares
-// every outcome.
+// Runs random histories on the reference model and on the ledger's rules, and compares every outcome. The rules use a
+// fast in-memory store.
 
 import { BROKEN_STORES } from '../simulation/controls.ts';
 import { newMemoryLedger } from './memory-ledger.ts';

@@ -123,7 +123,7 @@ export class Stack {
     instants: readonly Instant[],
   ): Promise<{ now: Instant; balances: readonly ModelBalance[] }> {
     const { now, states } = await this.ledger.store.statesAt(user, instants);
-    assert.equal(states.length, instants.length, 'a state for each instant');
+    assert.equal(states.length, instants.length, 'there is a state for each instant');
     return { now, balances: states.map((state, index) => balanceOf(state, instants[index] as Instant)) };
   }
 
@@ -217,7 +217,7 @@ function cycleOf(cycle: Cycle): ModelCycle {
   return { type, status: shown, ...credits, createdAt: instantIn(id), start, end, validityMonths, rolloverMax, next };
 }
 
-/** Transactions of these kinds change no credits, so `expiresAt` has no meaning. */
+/** Transactions of these kinds neither add nor spend credits, so their `expiresAt` has no meaning. */
 const WITHOUT_END = ['schedule-plan', 'hold', 'release', 'lapse', 'stop-cycle'];
 
 function historyEntryOf(transaction: HistoryTransaction): ModelHistoryEntry {

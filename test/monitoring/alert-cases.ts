@@ -114,7 +114,7 @@ export const ALERT_CASES: readonly AlertCase[] = [
   },
 ];
 
-/** Returns JSON, because JSON is valid YAML. */
+/** Returns JSON, which `promtool` can read because JSON is valid YAML. */
 export function alertTests(rulesFile: string): string {
   const tests = ALERT_CASES.map(({ alert, series, quietAt, firingAt }) => {
     const isUpGiven = Object.keys(series).some((name) => name.startsWith('up{'));

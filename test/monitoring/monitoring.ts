@@ -1,4 +1,4 @@
-// `npm run monitoring`: tests the monitoring documents with a real Prometheus, in about three minutes. It needs
+// `npm run monitoring`: tests the files in docs/operating with a real Prometheus, in about three minutes. It needs
 // `prometheus` and `promtool` on the PATH, so it is not part of `npm test`.
 //
 //   check the scrape configuration and the rules ─▶ each alert fires in its history, and not before
@@ -98,7 +98,9 @@ function assertInstalled(): void {
   const folders = (process.env.PATH ?? '').split(delimiter);
   for (const program of ['prometheus', 'promtool']) {
     if (folders.some((path) => existsSync(join(path, program)))) continue;
-    print(`This needs ${program} on the PATH: \`apt-get install prometheus\` (Debian), \`brew install prometheus\`.`);
+    print(
+      `This test needs ${program} on the PATH: \`apt-get install prometheus\` (Debian), \`brew install prometheus\`.`,
+    );
     process.exit(1);
   }
 }

@@ -16,7 +16,7 @@ export interface Outcome {
   /** The generator had no free connection for these requests. */
   readonly unsent: number;
   readonly doneInTime: number;
-  /** By status; 0 is a connection that ended without a response. */
+  /** By status; the status 0 stands for a connection that ended without a response. */
   readonly answers: ReadonlyMap<number, number>;
   /** By status: milliseconds from the scheduled time, in ascending order. */
   readonly latencies: ReadonlyMap<number, readonly number[]>;

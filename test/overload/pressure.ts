@@ -97,9 +97,7 @@ export function watchMemory(server: ServerProcess): () => { most: number; bySeco
 }
 
 export interface UnderOverload {
-  /**
-   * Subtractions per second before, during and after the overload. Before and after it, the load is a closed loop.
-   */
+  /** Subtractions per second before, during and after the overload; before and after it, the load is a closed loop. */
   readonly peak: number;
   readonly goodput: number;
   readonly afterwards: number;

@@ -1,5 +1,5 @@
 // Clients that request lists and read the responses slowly, at full speed or not at all. They run in a worker thread,
-// so that they do not slow the measurement.
+// so that they do not slow down the measurement.
 
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';

@@ -1,5 +1,5 @@
-// Shortens the time that clients have to send their headers, so that a test need not wait for 15 seconds. Load this module
-// before the server: `NODE_OPTIONS=--import=…`.
+// Shortens the time that clients have to send their headers, so that a test need not wait up to 15 seconds. Load this
+// module before the server: `NODE_OPTIONS=--import=…`.
 
 import { SERVER_LIMITS } from '../../src/http/limits.ts';
 

@@ -1,6 +1,6 @@
 // Builds a Dockerfile in a folder, without a container engine. Absolute paths in commands must be literal, because the
-// build replaces text: it puts the path of the stage's folder in front of each absolute path. In the short form, `npm ci`
-// only checks what it would install, and the build copies packages from the repository.
+// build replaces text: it puts the path of the stage's folder in front of each absolute path. In the short form,
+// `npm ci` only checks what it would install, and the build copies packages from the repository.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -79,7 +79,7 @@ function begin(text: string, root: string): Stage {
   return { name, root, workingFolder: root, user: null, environment: {}, settings };
 }
 
-/** A hard link, because the user of the image may not be permitted to read the folder of the original. */
+/** A hard link, because the user of the image may lack permission to read the folder of the original file. */
 function linkOrCopy(from: string, to: string): void {
   try {
     linkSync(from, to);

@@ -1,4 +1,4 @@
-// Makes the builds of copies of the project faster.
+// Speeds up builds of copies of the project.
 
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -27,15 +27,14 @@ export interface HeldCycle {
 }
 
 interface Part {
-  /** The index of the cycle. */
-  readonly place: number;
+  readonly cycleIndex: number;
   readonly amount: number;
 }
 
 interface State {
   readonly cycles: readonly HeldCycle[];
   readonly holds: ReadonlyMap<string, readonly Part[]>;
-  /** Credits that are not refunded yet, by transaction id. */
+  /** Spent credits that are not refunded yet, by the id of the transaction that spent them. */
   readonly spent: ReadonlyMap<string, readonly Part[]>;
 }
 
@@ -54,7 +53,7 @@ function nameOf(state: State): string {
 
 function partsText(all: State['holds']): string {
   return [...all]
-    .map(([id, parts]) => `${id}: ${parts.map(({ place, amount }) => `${amount} of ${place}`).join('+')}`)
+    .map(([id, parts]) => `${id}: ${parts.map(({ cycleIndex, amount }) => `${amount} of ${cycleIndex}`).join('+')}`)
     .sort()
     .join(', ');
 }
@@ -133,11 +132,11 @@ function capture(state: State, { hold, amount, id }: Of<'capture'>): Step {
   let left = amount;
   const kept: Part[] = [];
   const returned: Part[] = [];
-  for (const { place, amount: of } of parts) {
+  for (const { cycleIndex, amount: of } of parts) {
     const captured = Math.min(left, of);
     left -= captured;
-    if (captured > 0) kept.push({ place, amount: captured });
-    if (of > captured) returned.push({ place, amount: of - captured });
+    if (captured > 0) kept.push({ cycleIndex, amount: captured });
+    if (of > captured) returned.push({ cycleIndex, amount: of - captured });
   }
   const further = left > 0 ? draw(state, left) : [];
   const after = taken(taken(closed(state, hold), returned, -1), further);
@@ -156,14 +155,14 @@ function refund(state: State, { of, amount }: Of<'refund'>): Step {
   const refundable = sumOf(parts);
   if (amount > refundable) return [state, { answer: 'too large', refundable }];
   let left = amount;
-  const given = parts.toReversed().map(({ place, amount: of }) => {
+  const given = parts.toReversed().map(({ cycleIndex, amount: of }) => {
     const back = Math.min(left, of);
     left -= back;
-    return { place, amount: back };
+    return { cycleIndex, amount: back };
   });
-  const rest = parts.map(({ place, amount: of }, index) => {
+  const rest = parts.map(({ cycleIndex, amount: of }, index) => {
     const back = given[parts.length - 1 - index]?.amount ?? 0;
-    return { place, amount: of - back };
+    return { cycleIndex, amount: of - back };
   });
   return [{ ...taken(state, given, -1), spent: new Map(state.spent).set(of, rest) }, { answer: 'done' }];
 }
@@ -171,19 +170,19 @@ function refund(state: State, { of, amount }: Of<'refund'>): Step {
 /** The balance must cover the amount. */
 function draw({ cycles }: State, amount: number): Part[] {
   let wanted = amount;
-  return cycles.flatMap(({ left }, place) => {
+  return cycles.flatMap(({ left }, cycleIndex) => {
     const drawn = Math.min(wanted, left);
     wanted -= drawn;
-    return drawn > 0 ? { place, amount: drawn } : [];
+    return drawn > 0 ? { cycleIndex, amount: drawn } : [];
   });
 }
 
 /** @param sign -1 returns the credits to their cycles */
 function taken(state: State, parts: readonly Part[], sign: 1 | -1 = 1): State {
   const cycles = state.cycles.slice();
-  for (const { place, amount } of parts) {
-    const cycle = cycles[place] as HeldCycle;
-    cycles[place] = { ...cycle, left: cycle.left - sign * amount };
+  for (const { cycleIndex, amount } of parts) {
+    const cycle = cycles[cycleIndex] as HeldCycle;
+    cycles[cycleIndex] = { ...cycle, left: cycle.left - sign * amount };
   }
   return { ...state, cycles };
 }
@@ -196,8 +195,8 @@ function closed(state: State, hold: string): State {
 
 function spent(state: State, id: string, drawn: readonly Part[]): State {
   const amounts = new Map<number, number>();
-  for (const { place, amount } of drawn) amounts.set(place, (amounts.get(place) ?? 0) + amount);
-  const parts = [...amounts].map(([place, amount]) => ({ place, amount }));
+  for (const { cycleIndex, amount } of drawn) amounts.set(cycleIndex, (amounts.get(cycleIndex) ?? 0) + amount);
+  const parts = [...amounts].map(([cycleIndex, amount]) => ({ cycleIndex, amount }));
   return { ...state, spent: new Map(state.spent).set(id, parts) };
 }
 

@@ -176,7 +176,10 @@ test('the linearizability checker returns the operation whose output does not fi
 
 const RANDOM_HISTORIES = effort(60, 300);
 
-/** Each call takes effect at a random time between its start and its return. */
+/**
+ * Each call takes effect at a random time between its start and its return. However, half of the calls with an unknown
+ * outcome have no effect.
+ */
 function soundHistory(random: Random, count: number): Operation<CreditsInput, CreditsOutput>[] {
   const calls = Array.from({ length: count }, (_, number) => {
     const at = random.next() * count;

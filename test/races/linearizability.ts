@@ -26,7 +26,7 @@ export type Verdict<Input, Output> =
 interface End<Input, Output> {
   readonly operation: Operation<Input, Output>;
   readonly bit: bigint;
-  /** The return of a call; null if the outcome is unknown. */
+  /** The return that belongs to a call; null for a call with an unknown outcome, and for a return. */
   readonly matching: End<Input, Output> | null;
   readonly isCall: boolean;
   before: End<Input, Output> | null;

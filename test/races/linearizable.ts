@@ -56,8 +56,8 @@ const PROCESSES = 3;
 const ENVIRONMENT = { DATABASE_ACCEPT_UNSAFE: 'yes' };
 const FAULT_PAUSE_MS_MAX = 120;
 /**
- * The first fault and then one in this many kill a process; the others kill a connection. A process takes half a second
- * to restart.
+ * In each series of this many faults, the first fault kills a process, and the others kill connections. A process takes
+ * half a second to restart.
  */
 const PROCESS_KILLED_ONE_IN = 4;
 

@@ -20,7 +20,7 @@ import { startServers } from './servers.ts';
 const TEST_MS_MAX = 120_000;
 /** Few clients, because the search tries every order if a history is not linearizable. */
 const CONTROL_SIZE: Size = { endUsers: 4, clients: 5, calls: 100 };
-/** In a single round, a control's bug might happen to change no response. */
+/** In a single round, the bug of a control might change no response. */
 const HISTORY_ROUNDS = 8;
 const SEED = Number(process.env.SEED ?? Date.now() % 1_000_000);
 
@@ -132,9 +132,9 @@ function bound(store: LedgerStore): Pick<LedgerStore, 'load' | 'write'> {
   return { load: store.load.bind(store), write: store.write.bind(store) };
 }
 
-/** In a single round, no two requests might overlap. */
+/** In a single round, it could happen that no requests overlap. */
 const CONTROL_ROUNDS_MAX = 3;
-/** On few sockets, pipelined requests reach a server one after another, so many sockets overlap more. */
+/** Pipelined requests on one socket reach a server one after another, so requests on many sockets overlap more. */
 const SOCKETS = effort([MANY_SOCKETS], [FEW_SOCKETS, MANY_SOCKETS]);
 
 async function spendersAt(
@@ -159,7 +159,7 @@ async function started(
 }
 
 describe('1,000 concurrent requests', () => {
-  test('on SQLite, 1,000 concurrent requests, pipelined on few sockets or each on its own, spend, hold or return exactly the available credits', {
+  test('on SQLite, 1,000 concurrent requests spend, hold or return exactly the available credits, whether they use four sockets or 1,000', {
     timeout: TEST_MS_MAX,
   }, async (t) => {
     const url = `file:${temporaryFile()}`;

@@ -1,6 +1,6 @@
 // Clients that send concurrent calls for a few end users, and record the time and the response of each call. Half of
-// the clients retry writes with idempotency keys. The others look up unknown outcomes in the list of transactions,
-// where every amount is unique.
+// the clients send idempotency keys and retry their writes. At the end, the unknown outcomes of the other clients are
+// looked up in the list of transactions, in which every amount is unique.
 
 import assert from 'node:assert/strict';
 import { Agent, request } from 'node:http';

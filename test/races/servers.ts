@@ -2,7 +2,7 @@
 
 import { ServerProcess } from '../load/server-process.ts';
 
-/** If a server does not start, the others are killed: they would keep the process of the test running. */
+/** If a server does not start, kills the others: otherwise they would keep the test process running. */
 export async function startServers(
   count: number,
   ...how: Parameters<typeof ServerProcess.start>

@@ -21,7 +21,7 @@ const ROUND_TRIPS = 2;
  * remove the timeout and commit.
  */
 const STATEMENTS = 2 + 3 + 1 + 2;
-/** On average, one in 128 transactions causes a snapshot. */
+/** One statement stores all snapshots of a batch. On average, one in 128 transactions causes a snapshot. */
 const SNAPSHOT_STATEMENTS = 1;
 /** For one subtraction. `full_page_writes` is off, so that the time of the last checkpoint does not matter. */
 const LOG_BYTES_MAX = 670;
@@ -41,7 +41,7 @@ function messageTypesIn(bytes: Buffer): number[] {
   return types;
 }
 
-describe('what a batch costs on PostgreSQL', () => {
+describe('The cost of a batch on PostgreSQL', () => {
   test('on PostgreSQL, a batch of subtractions takes two round trips, eight statements and a bounded number of log bytes', async (t) => {
     const direct = await server.createDatabase();
     const proxy = await TcpProxy.to(server.port);
@@ -114,7 +114,7 @@ function stopCounting(proxy: TcpProxy, counted: Counted): Counted {
 
 const OPEN_HOLDS = 1_000;
 
-describe('what holds cost on PostgreSQL', () => {
+describe('The cost of holds on PostgreSQL', () => {
   test('on PostgreSQL, a subtraction does not load the 1,000 open holds of the end user, and a hold, a release or a refund takes two round trips', async (t) => {
     const direct = await server.createDatabase();
     const proxy = await TcpProxy.to(server.port);
@@ -155,7 +155,7 @@ describe('what holds cost on PostgreSQL', () => {
   });
 });
 
-describe('a database that was never analyzed', () => {
+describe('A PostgreSQL database that was never analyzed', () => {
   test('in a PostgreSQL database that was never analyzed, a batch finds its end users by index, without a sequential scan', async () => {
     const url = await server.createDatabase();
     const options = { url, lanes: 1, prepared: true, citus: false, shards: 16, acceptUnsafe: true };

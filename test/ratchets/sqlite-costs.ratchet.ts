@@ -20,7 +20,7 @@ const BATCH = 64;
 const BATCHES = 16;
 const USER_BATCH = 500;
 
-/** Small enough that Scrip flushes end users as often as in a large ledger. */
+/** Small enough that Scrip flushes balances as often as in a large ledger. */
 const CACHE = { ...CACHE_LIMITS, endUsersMax: USERS / 2, postingsMax: USERS };
 /** After this many batches, the number of pending balances no longer grows. */
 const BATCHES_BEFORE = (4 * USERS) / BATCH;

@@ -145,7 +145,7 @@ for (const [store, start] of [
       assert.deepEqual(
         [points.length, points.at(-1)?.active_balance],
         [11, 50],
-        'the history ends at the time of the clock',
+        'the history ends at the time of the test clock',
       );
     });
 

@@ -204,7 +204,7 @@ describe('tracing', { timeout: 60_000 }, () => {
     }
   });
 
-  test('a collector that is down or rejects spans causes one log line and does not delay requests', async (t) => {
+  test('if the collector is down or rejects spans, requests still succeed, and Scrip logs one line', async (t) => {
     const collector = await Collector.start(t);
     collector.status = 503;
     for (const url of ['http://127.0.0.1:1', collector.url]) {
@@ -294,7 +294,7 @@ test('an unknown trace sampler is rejected with an error that quotes it and list
   });
 });
 
-test('an empty setting has the same effect as a setting that is not set', () => {
+test('an empty setting has the same effect as an unset setting', () => {
   const empty = Object.fromEntries(SETTING_NAMES.map((name) => [name, '']));
   const traced = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4318', OTEL_TRACES_SAMPLER: 'traceidratio' };
   for (const set of [{}, traced]) assert.deepEqual(readConfig({ ...empty, ...set }), readConfig(set));

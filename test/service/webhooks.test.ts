@@ -1,5 +1,5 @@
-// Tests that the client verifies the webhooks of a running service, and that their bodies match the OpenAPI document
-// and the list of events.
+// Tests that the client verifies the webhooks of a running service, and that the bodies of the webhooks match the
+// OpenAPI document and the list of events.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';

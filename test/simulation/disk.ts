@@ -33,7 +33,7 @@ export interface Lock {
   readonly names: readonly string[];
   readonly owner: Owner;
   readonly granted: (lock: Lock) => void;
-  /** After COMMIT, the server completes the commit before it releases the lock, even if the client disconnects. */
+  /** True after COMMIT: the server completes the commit before it releases the lock, even if the client disconnects. */
   isCommitting: boolean;
 }
 
@@ -48,7 +48,7 @@ export class Disk {
   readonly events: StoredEvents;
   readonly wall: () => number;
   #latest: Instant = 0;
-  /** No record was made earlier, so a sweep need not scan all records every second. */
+  /** No stored record is older than this instant, so a sweep need not scan all records every second. */
   #recordedFrom: Instant = 0;
   readonly #held = new Map<string, Lock>();
   #waiting: Lock[] = [];
@@ -201,7 +201,7 @@ export class Disk {
     this.#grant();
   }
 
-  /** A database server releases these locks when it notices that a client has disconnected. */
+  /** A database server releases the locks of a client when it notices that the client has disconnected. */
   unlockAllOf(owner: Owner): void {
     this.#waiting = this.#waiting.filter((lock) => lock.owner !== owner);
     for (const lock of new Set(this.#held.values())) if (lock.owner === owner && !lock.isCommitting) this.unlock(lock);

@@ -1,4 +1,4 @@
-// Checks that a simulation, with all its faults, stored the events that a single derivation from all postings gives.
+// Checks that, despite all faults, a simulation stored the same events as a single derivation from all postings.
 
 import { deriveEvents } from '../../src/events/derive.ts';
 import { endUserText } from '../../src/ledger/command.ts';
@@ -26,7 +26,7 @@ export function* faultsOfEvents({ users, events }: Disk): Generator<string> {
   }
 }
 
-/** A call may return only some of the events after the last posting. In that case, `dueAt` is not after `until`. */
+/** `deriveEvents` may return only some of the events after the last posting. Then `dueAt` is not after `until`. */
 function derivedUntil(until: Instant, input: Omit<DerivationInput, 'until'>): Derivation {
   const derived = deriveEvents({ ...input, until });
   const { events, next, dueAt } = derived;

@@ -51,7 +51,7 @@ export function* faultsOfHolds({ postings, holds }: UserRows, now: number): Gene
 
 const BY_TIME = ['renew', 'change-plan', 'lapse'];
 
-/** The job that stores lapses runs about once a second, but the clock may stop. */
+/** Much longer than a second, the interval of the job that stores lapses. */
 const LATE_MS_MAX = 60_000;
 
 function spentOf(spent: Map<string, Map<string, number>>, id: string): Map<string, number> {

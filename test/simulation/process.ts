@@ -75,7 +75,7 @@ export class Process implements Owner {
     this.authenticator.start();
   }
 
-  /** Stops the parts in the same order as a service that `startService` started. */
+  /** Stops the parts in the same order as the `stop` function in `src/service.ts`. */
   async stop(): Promise<void> {
     await Promise.all(this.jobs.map((job) => job.stop()));
     await this.commit.drained();

@@ -154,7 +154,7 @@ export class StoresEventsLast extends SimulatedEvents {
   }
 }
 
-/** A running write may still be stored with an earlier instant. */
+/** Does not wait for running writes, which may still be stored with an earlier instant. */
 export class LetsTimePassTooEarly extends SimulatedEvents {
   protected override async lockRows(): Promise<Lock> {
     return { names: [], owner: this.owner, granted: () => {}, isCommitting: false };

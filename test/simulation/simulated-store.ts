@@ -319,7 +319,7 @@ export class SimulatedStore implements LedgerStore {
     return names.length === EXPIRED_MAX;
   }
 
-  /** Only one process at a time: the real stores lock the row of the consumer. */
+  /** Only one process at a time may count, because the real stores lock the row of the consumer. */
   async #countSome(): Promise<boolean> {
     await this.pause(0.3);
     this.#mayFail('the feed cannot be read', 'StoreUnavailable');

@@ -23,7 +23,7 @@ export interface Event {
 const TURN_MS = 0.05;
 
 export class VirtualTime {
-  /** Milliseconds since the beginning of the simulation; unlike the wall clock, never jumps. */
+  /** Milliseconds since the beginning of the simulation; unlike the wall clock, it never jumps. */
   now = 0;
   /** The owner of the running event; events that it schedules get the same owner by default. */
   owner: Owner | null = null;
@@ -147,7 +147,7 @@ interface InPlace {
   readonly share: () => number;
 }
 
-/** The replacement functions must not capture a seed: minor garbage collections could not free its memory. */
+/** If the replacement functions captured this object, minor garbage collections could not free the memory of a seed. */
 let inPlace: InPlace | null = null;
 
 function current(): InPlace {

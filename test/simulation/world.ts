@@ -144,7 +144,7 @@ export class World {
     const isOver = () => this.violation !== null;
     this.#time.after(LIFE_MS_MAX, () => this.#auditor.fail(`clients make no progress: ${this.#unfinished()}`));
     await this.#time.passUntil(() => isOver() || this.#faults.isOver);
-    // No client sends requests after the jump, so the background jobs must store all due events.
+    // After the jump, clients begin no new operations, so the background jobs must store the due events.
     this.#clock.jump(this.#disk, this.#disk.peek() + this.#chance.pick(ABSENCES_MS));
     const restBy = this.#time.now + REST_MS_MAX;
     let isAtRest = false;

@@ -32,7 +32,7 @@ export interface Flatness {
   readonly judgedSeconds: number;
 }
 
-/** The first half of each life is ignored, because caches are still filling. */
+/** The test ignores the first half of the measurements of each process, because caches are still filling. */
 const BEGINNING = 0.5;
 const BLOCKS_MAX = 30;
 const BLOCKS_MIN = 6;

@@ -1,4 +1,4 @@
-// Makes a server leak memory and file descriptors and get slower, for the controls of the soak test. Must be loaded
+// Makes a server leak memory and file descriptors, and slows it down, for the controls of the soak test. Must be loaded
 // before all other modules (`NODE_OPTIONS=--import=…`).
 
 import { subscribe } from 'node:diagnostics_channel';

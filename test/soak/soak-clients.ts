@@ -81,7 +81,7 @@ export class SoakClients {
     this.#ticking = setInterval(() => this.#tick(), TICK_MS);
   }
 
-  /** Requests that become due while no server is running (null) are never sent. */
+  /** @param address null if no server is running; requests that become due in the meantime are never sent */
   setServer(address: { readonly port: number; readonly secret: string } | null): void {
     this.#address = address;
     this.#waiting.length = 0;

@@ -30,7 +30,7 @@ export function plotOf(run: Soak, verdicts: Readonly<Record<SeriesName, Flatness
   );
   const panels = names.map((name, index) => panel(run, name, verdicts[name], x, TOP + index * PANEL));
   return `<svg xmlns="http://www.w3.org/2000/svg" width="${WIDTH}" height="${height}" viewBox="0 0 ${WIDTH} ${height}" font-family="system-ui, sans-serif" font-size="12" fill="#2c3e50">
-<title>Soak of Scrip, ${timeText(run.seconds)}</title>
+<title>Soak test of Scrip, ${timeText(run.seconds)}</title>
 <rect width="${WIDTH}" height="${height}" fill="#ffffff"/>
 ${text(LEFT, 20, `${timeText(run.seconds)} at ${run.plan.rate} requests a second: ${run.counts.requests.toLocaleString('en')} requests, clock moved forward ${Math.round(run.days)} days`, 'start', 15)}
 ${legend()}

@@ -1,6 +1,6 @@
 // Runs the real server under constant load, with kills, clock jumps and backups, and measures it every few seconds. At
-// the end, the ledger must contain every acknowledged write, and the last backup every write acknowledged before it
-// began.
+// the end, the ledger must contain every acknowledged write. The last backup must contain every write that was
+// acknowledged before the backup began.
 
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -61,7 +61,7 @@ export function readByHand(file: string, sql: string) {
   }
 }
 
-/** Makes a ledger file, and a copy for each page, in which 64 bytes of that page are inverted, from `offset` on. */
+/** Makes a ledger file, and a copy for each page. In the copy, 64 bytes of this page are inverted, from `offset` on. */
 export async function damaged(whole: string, offset: number) {
   await makeHistory(whole);
   const bytes = readFileSync(whole);

@@ -1,5 +1,5 @@
-// The tests that every store must pass. Each test ends with an audit after the totals are brought up to date; some tests
-// audit their ledger before that, too.
+// The tests that every store must pass. At the end of each test, the totals are brought up to date and the ledger is
+// audited. Some tests also audit the ledger before the totals are brought up to date.
 
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
@@ -42,17 +42,17 @@ export interface Contract {
 
 const TEST_MS_MAX = 60_000;
 
-/** One in this many tests also audits its ledger before the totals are brought up to date. */
+/** One in this many tests also audits the ledger before the totals are brought up to date. */
 const AUDITED_EARLY_EVERY = effort(4, 1);
 
 export interface ContractOptions {
-  /** `real` skips the tests that move the clock; `movable` skips the tests that let real time pass. */
+  /** `real` skips the tests that move the clock; `movable` skips the tests that need a real clock. */
   readonly clock: 'movable' | 'real';
   /** How many tests run at once; 1 if absent. */
   readonly concurrency?: number;
   /**
-   * For a variant of a store whose other variant runs all tests: in the short form, only one in this many of the tests
-   * that do not depend on the clock runs, besides the tests in `always`. 1 if absent.
+   * For a variant of a store, if another variant runs all tests. In the short form, only one in this many tests runs.
+   * The limit does not apply to the tests in `always` and to the tests that depend on the clock. 1 if absent.
    */
   readonly oneIn?: number;
   readonly always?: readonly string[];
@@ -126,7 +126,7 @@ async function withLedger(
   assert.deepEqual(
     problemsOf(await ledger.audit()),
     [],
-    'the audit finds nothing wrong when the totals have caught up',
+    'the audit finds nothing wrong after the totals have caught up',
   );
 }
 

@@ -149,7 +149,7 @@ export class TestLedger {
     this.#stores = await this.#plugged.open();
   }
 
-  /** @param end stops the old process, whose later writes are lost */
+  /** @param end stops the process that had the ledger open; its writes after the crash are lost */
   async crash(end: () => Promise<void> = async () => {}): Promise<void> {
     this.#plugged.crash?.();
     await end();

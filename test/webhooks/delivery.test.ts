@@ -1,4 +1,4 @@
-// Tests how one process delivers events to endpoints: their order, the stored positions, and what is never logged.
+// Tests how one process delivers events to endpoints: in which order, what it stores, and what it never logs.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -52,7 +52,7 @@ test('an endpoint receives only events of its types', async (t) => {
   assert.deepEqual(receiver.ids, wanted);
 });
 
-test('up to ten requests are sent at once, but one at a time and in order for each end user', async (t) => {
+test('up to ten webhooks are sent to an endpoint at once, but those of one end user are sent in order and one at a time', async (t) => {
   await using receiver = await Receiver.start();
   const setting = await webhookSetting(t);
   const users = Array.from({ length: 20 }, (_, index) => `u${index}`);
@@ -80,7 +80,7 @@ test('up to ten requests are sent at once, but one at a time and in order for ea
   assert.equal(openMax, 10);
 });
 
-test('a failed event and later events of its end user wait, and events of other end users are delivered', async (t) => {
+test('a failed event and later events of the same end user stay pending, and events of other end users are delivered', async (t) => {
   await using receiver = await Receiver.start();
   const setting = await webhookSetting(t);
   const [first, ...others] = setting.events.add('u1', 4);
@@ -147,7 +147,7 @@ test('an endpoint that does not respond does not delay other endpoints', async (
   assert.equal(hanging.received.length, 10);
 });
 
-test('requests without a response do not delay events of other end users', async (t) => {
+test('webhooks that get no response do not delay events of other end users', async (t) => {
   await using receiver = await Receiver.start();
   receiver.answer = ({ body }, response) => void (body.includes('"stuck"') || response.end());
   const setting = await webhookSetting(t);

@@ -154,7 +154,7 @@ test('an endpoint that receives only some types of events can receive a test eve
   assert.equal((await setting.endpoints.summary(ACCOUNT, id)).pending, 0);
 });
 
-test('a paused endpoint receives nothing, and when it is resumed, it receives all events of the pause', async (t) => {
+test('a paused endpoint receives nothing, and when it is resumed, it receives all events that happened during the pause', async (t) => {
   await using receiver = await Receiver.start();
   const setting = await webhookSetting(t);
   const { id } = await addEndpoint(setting, receiver.url());

@@ -1,4 +1,4 @@
-// Tests webhooks on PostgreSQL. Several processes share the endpoints, and the clock of the database ends their leases.
+// Tests webhooks on PostgreSQL. Several processes share the endpoints, and leases expire by the clock of the database.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -32,7 +32,7 @@ describe('webhooks on PostgreSQL', { timeout: 120_000 }, () => {
     return { ...(await settingOn(t, openPostgresAccountDatabase(url))), url };
   }
 
-  test('failed events wait in order and are retried, and every attempt is recorded', async (t) => {
+  test('a failed event and later events of the same end user stay pending until the failed event is resent, and every attempt is recorded', async (t) => {
     await using receiver = await Receiver.start();
     const setting = await postgresSetting(t);
     const { endpoints } = setting;

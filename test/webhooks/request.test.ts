@@ -278,7 +278,7 @@ test('a webhook is sent to the address that was checked, and each new connection
   const url = `http://hooks.localhost:${receiver.port}/`;
   assert.equal((await post(sender, url)).kind, 'delivered');
   assert.equal(lookups, 1);
-  // A new connection causes the second lookup.
+  // Without an open connection, the next request looks up the host name again.
   sender.close();
   assert.equal((await post(sender, url)).error, 'Scrip sends webhooks without TLS only to loopback addresses.');
   assert.equal(receiver.received.length, 1);

@@ -84,7 +84,7 @@ test('a process that has lost the lease of an endpoint stores nothing more for t
   assert.deepEqual(await setting.database.queries.selectFrom('webhook_deliveries').selectAll().execute(), []);
 });
 
-test('a process that serves a ledger alone takes over all endpoints at its start', async (t) => {
+test('a process that serves a ledger alone takes over all endpoints when it starts', async (t) => {
   await using receiver = await Receiver.start();
   const setting = await webhookSetting(t);
   for (let endpoint = 0; endpoint < 8; endpoint++) await addEndpoint(setting, receiver.url(`/${endpoint}`));

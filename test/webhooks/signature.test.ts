@@ -1,4 +1,4 @@
-// Tests the secrets of webhooks, and verifies their signatures with the Standard Webhooks library.
+// Tests the secrets of webhooks, and verifies signatures with the Standard Webhooks library.
 
 import assert from 'node:assert/strict';
 import { readFileSync, statSync, writeFileSync } from 'node:fs';
@@ -58,7 +58,7 @@ test('an encrypted secret can be decrypted only with the same key, and only if i
   assert.throws(() => box.open(''), UnusableSecret);
 });
 
-test('without a configured key, Scrip creates a key file that only its owner can read, and always uses this file', () => {
+test('without a configured key, Scrip creates a key file that only its owner can read, and then reads the key from this file', () => {
   const file = join(temporaryFolder(), 'data', 'scrip.key');
   const sealed = openSecretBox({ key: null, file }).seal('text');
   assert.equal(statSync(file).mode & 0o777, 0o600);

@@ -18,7 +18,7 @@ export interface LeaseTerms {
 /** The lease durations for a ledger that several processes can serve. */
 export const SHARED_LEASES: LeaseTerms = { leaseMs: 10_000, renewMs: 3_000, safeMs: 8_000 };
 
-/** The state of an endpoint at the beginning of a round of webhook-job.ts. */
+/** The state of an endpoint at the beginning of a run of webhook-job.ts. */
 export interface SeenEndpoint {
   readonly id: number;
   readonly revision: number;

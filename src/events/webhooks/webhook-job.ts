@@ -1,4 +1,4 @@
-// Delivers events to webhook endpoints. Every second, a round reads the endpoints, creates a sender for each endpoint
+// Delivers events to webhook endpoints. Every second, the job reads the endpoints, creates a sender for each endpoint
 // that is leased to this process, and stores the results of the senders.
 
 import { randomUUID } from 'node:crypto';
@@ -41,7 +41,7 @@ export interface WebhookOptions {
   readonly retryDelay?: (failures: number) => number | null;
 }
 
-/** Maximum number of steps per round that delete old deliveries. */
+/** Maximum number of steps per run that delete old deliveries. */
 const CLEANING_STEPS = 10;
 /** The minimum time between two log lines about failures. */
 const TROUBLE_MS = 60_000;
@@ -78,7 +78,7 @@ export class WebhookJob {
     this.#leases = new Leases(database, process, leases);
     this.#store = new DeliveryStore(database, process);
     this.#requests = new WebhookRequests({ rules, userAgent });
-    this.#job = new IntervalJob((stopping) => this.#round(stopping), this.#onTrouble);
+    this.#job = new IntervalJob((stopping) => this.#run(stopping), this.#onTrouble);
   }
 
   start(): void {
@@ -98,7 +98,7 @@ export class WebhookJob {
     this.#requests.close();
   }
 
-  /** Runs a round now, without waiting for the next second. */
+  /** Starts a run now, without waiting for the next second. */
   tick(): Promise<void> {
     return this.#job.tick();
   }
@@ -128,7 +128,7 @@ export class WebhookJob {
     this.#options.logger.warn({ err: error }, 'the delivery of webhooks failed; retrying every second');
   };
 
-  async #round(stopping: AbortSignal): Promise<void> {
+  async #run(stopping: AbortSignal): Promise<void> {
     const seen = await this.#leases.look();
     this.pausedEndpoints = seen.filter(({ isPaused }) => isPaused).length;
     this.#endChanged(seen);

@@ -83,7 +83,7 @@ export async function visit(browser: Browser, options: BrowserContextOptions = {
 
 export const PHONE: BrowserContextOptions = { viewport: { width: 360, height: 740 }, isMobile: true, hasTouch: true };
 
-/** The structure is everything except colors. */
+/** `structure` means all rules except those about colors. */
 export type Rules = 'all' | 'colors' | 'structure';
 
 const COLOR_RULES = ['color-contrast', 'link-in-text-block'];

@@ -225,7 +225,7 @@ for (const store of effort([SQLITE], [SQLITE, POSTGRES])) {
 describe('Pages of the console in a browser', () => {
   const { arrive, url } = consoleOn(SQLITE);
 
-  // test/console/look.test.ts checks the same pages with sample data on a wide screen, and their colors.
+  // test/console/look.test.ts checks the same pages with sample data, also on a wide screen, and checks their colors.
   for (const [display, options] of [
     ...effort([], [['on a wide screen', {}] as const]),
     ['on a phone', PHONE] as const,

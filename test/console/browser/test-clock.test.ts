@@ -34,7 +34,7 @@ const SCREENS: readonly (readonly [name: string, options: BrowserContextOptions]
 ];
 
 for (const [name, options] of SCREENS) {
-  test(`the test clock can be moved by days and to an instant, ${name}`, async () => {
+  test(`users of the console can move the test clock by days and to an instant, ${name}`, async () => {
     const visitor = await ConsoleVisitor.arrive(browser, scrip.url, options);
     const { page, visited } = { page: visitor.page, visited: visitor.visited };
     const isSound = async (what: string) => {

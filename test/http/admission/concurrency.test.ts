@@ -1,4 +1,4 @@
-// Tests concurrent requests: no credit is spent twice or lost, and concurrent starts create exactly one cycle.
+// Tests concurrent requests: no credit is spent twice or lost, and concurrent starts leave exactly one cycle active.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -96,7 +96,7 @@ test('exactly one of 100 concurrent starts creates a cycle, and the responses to
   assert.equal(active_balance_by_cycle.length, 1);
 });
 
-test('50 concurrent starts that replace the active cycle each grant credits once, and exactly one cycle is active afterwards', async () => {
+test('each of 50 concurrent starts that replace the active cycle grants its credits once, and exactly one cycle is active afterwards', async () => {
   const user = someone();
   const replies = await Promise.all(
     times(50, () => scrip.post('/start-cycle', { end_user_id: user, amount: 10, on_active: 'replace' })),

@@ -1,4 +1,4 @@
-// Tests the limits of connections: how many may be open, how many headers a request may have, and how long requests,
+// Tests the limits on connections: how many may be open, how many headers a request may have, and how long requests,
 // unread responses and the shutdown may take.
 
 import assert from 'node:assert/strict';
@@ -100,7 +100,7 @@ test('a request whose body does not arrive in time gets RequestTimeout and chang
   assert.equal((await scrip.balance(user)).active_balance, 5);
 });
 
-test('an idle connection is closed after the idle timeout, not before', async (t) => {
+test('an idle connection is closed after the idle timeout, and not before', async (t) => {
   const scrip = await start(t, { keepAliveMs: 500 });
   const connection = await RawConnection.open(scrip);
   const started = performance.now();
@@ -200,7 +200,7 @@ test('a client that waits for its response is not disconnected, even if the stor
   assert.equal((await connection.answer())?.status, 200);
 });
 
-test('if invalid bytes arrive in many pieces after a request, the request gets its response, the bytes get one 400, and no listeners accumulate', async (t) => {
+test('if invalid bytes arrive in many pieces after a request, the request gets its response, the bytes get one 400, and no event listeners accumulate', async (t) => {
   const scrip = await start(t);
   const warnings: Error[] = [];
   const onWarning = (warning: Error) => warnings.push(warning);

@@ -56,7 +56,7 @@ test('while an account has its full share of requests in flight, further request
   assert.equal((await balance(scrip)).status, 200);
 });
 
-test('while one account uses half of the limit of requests in flight, a second account may use a quarter of the limit, and a third account is served', async (t) => {
+test('while one account uses half of the limit on requests in flight, a second account may use a quarter of the limit, and a third account is served', async (t) => {
   const scrip = await start(t);
   const [secondKey, thirdKey] = [await scrip.createKey('Second', 'write'), await scrip.createKey('Third', 'write')];
   const { resume, waiting } = stallWrites(t, scrip);
@@ -109,7 +109,7 @@ const REFUSED: readonly (readonly [name: string, change: (request: string) => st
   ['with a path that cannot be decoded', (request) => request.replace('/subtract', '/%zz'), 400],
 ];
 
-test('refused requests do not count as in flight', async (t) => {
+test('a request no longer counts as in flight after it was refused', async (t) => {
   const scrip = await start(t);
   for (const [name, change, status] of REFUSED) {
     assert.equal((await sendRaw(scrip, change(subtraction(scrip)))).status, status, name);

@@ -1,5 +1,5 @@
-// Tests how long other requests wait while many clients read long lists. The tests count the pages that the server
-// reads in the meantime, not milliseconds.
+// Tests how long other requests wait while many clients read long lists. The tests measure the wait in pages that the
+// server reads before it responds, not in milliseconds.
 
 import assert from 'node:assert/strict';
 import { after, before, type TestContext, test } from 'node:test';
@@ -16,7 +16,7 @@ import { eventually, type Scrip, someone, startScrip } from '../running-service.
 const PAGES = 5;
 const TRANSACTIONS = (1 + PAGES) * READ_TRANSACTIONS;
 const READERS = 40;
-/** Batches are small, because each read of an end user replays the postings that are not flushed yet. */
+/** Batches are small, because each read of an end user replays the pending postings. */
 const PER_BATCH = 50;
 
 let scrip: Scrip;

@@ -78,7 +78,7 @@ test('pipelined requests of different sizes get responses in order, and invalid 
   assert.equal(await connection.answer(), null);
 });
 
-test('while 20 connections pipeline 2,000 requests, another account waits no longer than if each connection sent one request at a time', async () => {
+test('while 2,000 requests are pipelined on 20 connections, another account waits no longer than if each connection sent one request at a time', async () => {
   const quietKey = await scrip.createKey('Quiet', 'write');
   const quiet = async () =>
     (await scrip.get('/get-active-balance', { end_user_id: someone() }, { key: quietKey })).status;
@@ -98,7 +98,7 @@ test('while 20 connections pipeline 2,000 requests, another account waits no lon
   assert(between > 20, `only ${between} responses while 2,000 requests were processed`);
 });
 
-test('while each of 300 new connections pipelines hundreds of requests, another client still gets responses', async () => {
+test('while hundreds of requests are pipelined on each of 300 new connections, another client still gets responses', async () => {
   assert.equal((await scrip.get('/get-active-balance', { end_user_id: someone() })).status, 200);
   const loud = await Promise.all(Array.from({ length: 300 }, () => RawConnection.open(scrip)));
   const requests = 'GET /nothing HTTP/1.1\r\nHost: scrip\r\n\r\n'.repeat(300);

@@ -61,7 +61,7 @@ test('when the service stops, requests in flight get responses with Connection: 
   assert.equal(await balanceAfterRestart(user), 100);
 });
 
-test('a stopping service accepts no connections', async (t) => {
+test('a stopping service accepts no new connections', async (t) => {
   const stalled = stallWrites(t, scrip);
   const waiting = await RawConnection.open(scrip);
   waiting.send(postText(scrip, '/add', { end_user_id: someone(), amount: 5 }));
@@ -75,7 +75,7 @@ test('a stopping service accepts no connections', async (t) => {
   await stopping;
 });
 
-test('connections that are idle or have never sent a request do not delay a stop', async () => {
+test('idle connections do not delay the shutdown, even if no request was ever sent on them', async () => {
   await scrip.post('/add', { end_user_id: someone(), amount: 5 });
   const silent = await Promise.all(Array.from({ length: 10 }, () => RawConnection.open(scrip)));
   const idle = await Promise.all(Array.from({ length: 10 }, () => RawConnection.open(scrip)));
@@ -89,7 +89,7 @@ test('connections that are idle or have never sent a request do not delay a stop
     assert.equal(await connection.answer(), null, 'the connection is closed');
 });
 
-test('connections that clients have closed do not delay a stop', async (t) => {
+test('connections that clients have closed do not delay the shutdown', async (t) => {
   const stalled = stallWrites(t, scrip);
   for (let left = 0; left < 10; left++) {
     const connection = await RawConnection.open(scrip);
@@ -104,7 +104,7 @@ test('connections that clients have closed do not delay a stop', async (t) => {
   assert(took < SOON_MS, `${took} ms`);
 });
 
-test('if a request has only partly arrived when the service stops, the request gets a response after the rest arrives', async () => {
+test('if a request has only partly arrived when the shutdown begins, the request gets a response after the rest arrives', async () => {
   const user = someone();
   const connection = await RawConnection.open(scrip);
   const addition = postText(scrip, '/add', { end_user_id: user, amount: 5 });
@@ -134,7 +134,7 @@ test('a stopping service returns 200 for /healthz and 503 for /readyz', async ()
   await stopping;
 });
 
-test('requests that were pipelined before a stop all get responses', async (t) => {
+test('requests that were pipelined before the shutdown all get responses', async (t) => {
   const user = someone();
   const stalled = stallWrites(t, scrip);
   const connection = await RawConnection.open(scrip);

@@ -1,4 +1,4 @@
-// Tests balances at past and future instants, exact to the millisecond.
+// Tests balances at past and future instants, to the millisecond.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';

@@ -60,7 +60,7 @@ test('a balance contains the end user, each cycle and the sum, with timestamps i
   });
 });
 
-test('the list of transactions has positive amounts for additions and negative amounts for subtractions, newest first', async () => {
+test('transactions are listed newest first, with positive amounts for grants and negative amounts for subtractions', async () => {
   const user = someone();
   clock.set('2026-11-22T08:00:00.123Z');
   await scrip.post('/add', { end_user_id: user, amount: 100, validity_days: 7 });
@@ -124,7 +124,7 @@ for (const [name, days] of [
   });
 }
 
-test('with the largest validity_days for which credits expire before the year 10000, they expire after exactly this many days', async () => {
+test('with the largest validity_days for which credits expire before the year 10000, the credits expire after exactly that many days', async () => {
   const user = someone();
   const days = Math.floor((Date.parse(LAST_INSTANT) - clock.now) / DAY_MS);
   await scrip.post('/add', { end_user_id: user, amount: 5, validity_days: days });
@@ -132,7 +132,7 @@ test('with the largest validity_days for which credits expire before the year 10
   assert.equal(entry?.cycle_end, timestamp(clock.now + days * DAY_MS));
 });
 
-test('all endpoints also work under /v1, on the same ledger', async () => {
+test('all routes of the API also work under /v1, on the same ledger', async () => {
   const user = someone();
   const fields = { end_user_id: user };
   assert.equal((await scrip.post('/v1/add', { ...fields, amount: 10 })).status, 200);
@@ -197,7 +197,7 @@ test('an unknown end user has no credits and no transactions, and requests about
   assert.equal((await scrip.audit()).endUsers, known);
 });
 
-test('the oldest credits are spent first, even if newer credits end sooner', async () => {
+test('the oldest credits are spent first, even if newer credits expire sooner', async () => {
   const user = someone();
   await scrip.post('/add', { end_user_id: user, amount: 10, validity_days: 90 });
   later(1);

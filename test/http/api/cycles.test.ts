@@ -65,7 +65,7 @@ test('a cycle with a validity of 10^30 days ends at the last instant that a time
   assert.equal((await stop(user)).body.status, 'canceled');
 });
 
-test('a balance shows an active cycle as recurring and active', async () => {
+test('a balance shows the start, end, amounts, status and type of an active cycle', async () => {
   const user = someone();
   const { body } = await start(user, 50);
   assert.deepEqual((await scrip.balance(user)).active_balance_by_cycle, [
@@ -91,7 +91,7 @@ test('a start while a cycle is active is refused, grants no credits, and returns
   assert.equal((await scrip.transactions(user)).length, 1);
 });
 
-test('a stop returns the current cycle as canceled, and the credits of the cycle stay usable until its end', async () => {
+test('a stop returns the current cycle as canceled, and the credits of the cycle stay usable until the cycle ends', async () => {
   const user = someone();
   const started = await start(user, 50, { validity_days: 1 });
   clock.advance(1_000);
@@ -109,7 +109,7 @@ test('a stop returns the current cycle as canceled, and the credits of the cycle
   assert.equal((await scrip.transactions(user)).length, 3);
 });
 
-test('a stop moves no credits and is not listed as a transaction', async () => {
+test('a stop moves no credits, and the unfiltered list of transactions does not contain the stop', async () => {
   const user = someone();
   await start(user, 50);
   const before = await scrip.transactions(user);
@@ -130,7 +130,7 @@ test('stopping a cycle again returns the same response until the cycle ends', as
   assertProblem(await stop(user), 'CycleNotFound', 404);
 });
 
-test('credits from /add cannot be stopped, because they do not renew', async () => {
+test('a cycle from /add cannot be stopped, because it does not renew', async () => {
   const user = someone();
   await scrip.post('/add', { end_user_id: user, amount: 10 });
   assertProblem(await stop(user), 'CycleNotFound', 404);

@@ -114,7 +114,7 @@ test('a DELETE request to a route for operators gets 405 MethodNotAllowed', asyn
 
 for (const path of WRITES) {
   const fields = Object.keys(fieldsOf(path, ''));
-  test(`${path} without its fields gets 422 InvalidField, which names each missing field`, async () => {
+  test(`${path} without its required fields gets 422 InvalidField, which names each missing field`, async () => {
     const reply = await scrip.post(path, {});
     for (const field of fields) assertFieldRefused(reply, `/${field}`);
     assert.equal(reply.body.errors.length, fields.length);
@@ -166,7 +166,7 @@ const OTHER_TYPES = [
 ];
 
 for (const path of WRITES) {
-  test(`${path} with a content type other than application/json, or with two, gets 415 UnsupportedMediaType`, async () => {
+  test(`${path} without a content type, with two, or with one that is not application/json gets 415 UnsupportedMediaType`, async () => {
     const user = someone();
     const body = JSON.stringify(fieldsOf(path, user));
     for (const type of OTHER_TYPES) {
@@ -334,7 +334,7 @@ test('a read gets 503 StoreUnavailable if the store fails, or if looking up the 
   assert.equal((await scrip.get(READS[0] as string, { end_user_id: someone() }, { key: newKey })).status, 200);
 });
 
-test('an unexpected error returns Internal, and its message appears only in the log', async () => {
+test('a request that causes an unexpected error gets Internal, and the message of the error appears only in the log', async () => {
   const broken = mock.method(scrip.service.stores.ledger, 'load', () =>
     Promise.reject(new TypeError('x is not a function')),
   );

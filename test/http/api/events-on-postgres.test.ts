@@ -39,7 +39,7 @@ function idsOf(events: readonly EventBody[]): string[] {
   return events.map(({ id }) => id);
 }
 
-test('on PostgreSQL, pages of any size return each event once, the events of an end user are in order, and the last cursor returns later events', async () => {
+test('on PostgreSQL, pages of any size return each event once, the events of an end user are in order, and a request with the last cursor returns the later events', async () => {
   await spend();
   const all = await eventsOf(scrip, 3 * USERS);
   assert.equal(new Set(idsOf(all)).size, 3 * USERS);

@@ -71,7 +71,7 @@ test('pages of events have a cursor for the next page, and has_more is false on 
   assert.deepEqual(again, second);
 });
 
-test('the cursor of a response without events returns the events that happen later', async () => {
+test('a request with the cursor of a response without events returns the events that happened after that response', async () => {
   const key = await scrip.createKey('polling', 'write');
   const empty = listOf(await scrip.get(PATH, {}, { key }));
   assert.deepEqual([empty.events, empty.has_more, typeof empty.next_cursor], [[], false, 'string']);
@@ -117,7 +117,7 @@ test('an API key reads only the events of its own account', async () => {
   }
 });
 
-test('an unknown event type is refused with a list of all types', async () => {
+test('an unknown event type is refused with a list of all types, and an invalid limit or an unknown field is refused', async () => {
   for (const types of ['balance.lower', 'credits.added,webhook.test', 'credits.added,', 'credits.added, balance.low']) {
     const reply = await scrip.get(PATH, { types });
     assertFieldRefused(reply, '/types');
@@ -127,7 +127,7 @@ test('an unknown event type is refused with a list of all types', async () => {
   assertFieldRefused(await scrip.get(PATH, { end_user_id: someone() }), '/end_user_id');
 });
 
-test('a cursor is refused with advice if it was modified, belongs to another account or to a list of transactions, or is after the last event', async () => {
+test('a cursor that was modified, belongs to another account or to a list of transactions, or is after the last event is refused, and the response says how to continue', async () => {
   const { key, user } = await newAccount('cursors');
   const { next_cursor: cursor } = listOf(await scrip.get(PATH, {}, { key }));
   const list = await scrip.get('/get-all-user-transactions', { end_user_id: user, limit: '1' }, { key });

@@ -196,7 +196,7 @@ test('open holds are listed oldest first, regardless of when they lapse', async 
   assert.deepEqual(await openHolds(someone()), []);
 });
 
-test('an end user may have 1,000 open holds, and one more gets 409 TooManyHolds', async () => {
+test('an end user may have 1,000 open holds, and a request for one more gets 409 TooManyHolds', async () => {
   const user = await userWith(2 * OPEN_HOLDS_MAX);
   const replies = await Promise.all(Array.from({ length: OPEN_HOLDS_MAX }, () => hold(user, 1)));
   const refused = await scrip.post('/hold', { end_user_id: user, amount: 1 });

@@ -98,13 +98,13 @@ test('reusing an idempotency key for a different request is refused and changes 
     ['/add', { amount: 10, note: 'another' }],
   ] as const)
     assertProblem(await send(path, 'k', { end_user_id: user, ...fields }), 'IdempotencyKeyReused', 422);
-  // The default validity is 31 days, so these requests equal the first one.
+  // The default validity is 31 days, so these requests are the same as the first.
   assertReplayed(await send('/add', 'k', { end_user_id: user, amount: 10, validity_days: 31 }), first);
   assertReplayed(await send('/add', 'k', { end_user_id: user, amount: 10, validity_days: null }), first);
   assert.equal((await scrip.transactions(user)).length, 1);
 });
 
-test('an idempotency key belongs to one account and one end user', async () => {
+test('requests with the same idempotency key for different end users, or from different accounts, are different writes', async () => {
   const [user, other] = [someone(), someone()];
   const key = await scrip.createKey('Another', 'write');
   for (const [endUser, apiKey] of [
@@ -122,7 +122,7 @@ test('an idempotency key belongs to one account and one end user', async () => {
   }
 });
 
-test('an invalid or failed request stores no idempotency record, so its key can be used again', async () => {
+test('an invalid or failed request stores no idempotency record, so the idempotency key can be used again', async () => {
   const user = someone();
   assertFieldRefused(await send('/add', 'k', { end_user_id: user, amount: 0 }), '/amount');
   assertProblem(await scrip.post('/add', '{', { headers: { 'idempotency-key': 'k' } }), 'InvalidJson', 400);

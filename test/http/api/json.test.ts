@@ -69,7 +69,7 @@ for (const amount of ['1', '2', '999999999999999', '1000000000000000', '90071992
 const NOT_DAYS = ['"31"', 'true', '1.5', '1e-1', '0', '-0', '-1', `-1${'0'.repeat(30)}`, '[]', '{}', '[31]'];
 
 for (const path of ['/add', '/start-cycle']) {
-  test(`${path} accepts only null and whole numbers from 1 as validity_days`, async () => {
+  test(`${path} accepts only null and whole numbers of at least 1 as validity_days`, async () => {
     const user = someone();
     for (const days of NOT_DAYS) {
       const body = `{"end_user_id":"${user}","amount":5,"validity_days":${days}}`;
@@ -254,7 +254,7 @@ test('an unpaired surrogate in a field name is refused with a response that is v
   assert.equal(reply.body.errors[0]?.path, '/\ud800');
 });
 
-test('a refused body changes nothing', async () => {
+test('after requests with invalid bodies, a valid request is still accepted', async () => {
   const someUser = someone();
   assert.equal((await scrip.post('/add', { end_user_id: someUser, amount: 5 })).status, 200);
   assert.equal((await scrip.balance(someUser)).active_balance, 5);

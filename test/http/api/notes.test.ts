@@ -38,7 +38,7 @@ const listOf = async (user: string, query: Record<string, string>) =>
 
 const kindOf = (path: string) => path.slice(1);
 
-test('every write accepts a note and records it with its transaction', async () => {
+test('every write accepts a note and stores the note with the transaction', async () => {
   const { user, fieldsOf } = await prepared();
   for (const path of WRITES) {
     const note = `why ${path}: "ünï\\cøde" \u{1f4a9}\n`;

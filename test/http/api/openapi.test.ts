@@ -1,4 +1,4 @@
-// Tests that the service has every route in the OpenAPI document, and that its responses match the schemas.
+// Tests that the service has every route in the OpenAPI document, and that responses match the schemas in the document.
 
 import assert from 'node:assert/strict';
 import { after, before, mock, test } from 'node:test';
@@ -104,7 +104,7 @@ function* refsIn(value: unknown): Generator<string> {
   }
 }
 
-test('the OpenAPI document has version 3.1 and describes one method for each path, and two methods for the test clock', () => {
+test('the OpenAPI document has version 3.1, and describes one method for each path except the test clock, which has two', () => {
   assert.match(document.openapi, /^3\.1\.\d+$/);
   assert.equal(document.info.title, 'Scrip');
   assert.match(document.info.version, /^\d+\.\d+\.\d+/);
@@ -227,7 +227,7 @@ test('responses about holds, refunds and past balances match their schemas in th
   assertAsDescribed('/capture', await scrip.post('/capture', { ...fields, hold_id: third.body.hold_id, amount: 999 }));
 });
 
-test('problems match their schemas in the OpenAPI document', async () => {
+test('problem documents match their schemas in the OpenAPI document', async () => {
   const fields = { end_user_id: someone() };
   const most = Number.MAX_SAFE_INTEGER;
   await scrip.post('/start-cycle', { ...fields, amount: most });
@@ -341,7 +341,7 @@ test('the OpenAPI document describes the fields of the reads as query parameters
   }
 });
 
-test('the OpenAPI document has examples of the list of transactions with and without pages, and responses match its schema', async () => {
+test('the OpenAPI document has examples of the list of transactions with and without pages, and responses match the schema of the list', async () => {
   const { examples } = operation('/get-all-user-transactions').responses[200]?.content['application/json'] ?? {};
   assert.deepEqual(Object.keys(examples ?? {}), ['page', 'all', 'details']);
   const validate = ajv.compile({ $ref: 'openapi#/components/schemas/TransactionList' });

@@ -133,7 +133,7 @@ describe('cursor', () => {
     for (const { status, body } of replies) assert.deepEqual([status, body.transactions], [200, all.slice(4)]);
   });
 
-  test('transactions that are written between two pages do not shift the second page', async () => {
+  test('transactions that are stored between the requests for two pages do not shift the second page', async () => {
     const busy = someone();
     for (let amount = 1; amount <= 4; amount++) await scrip.post('/add', { end_user_id: busy, amount });
     const { body } = await scrip.get(PATH, { end_user_id: busy, limit: '2' });

@@ -44,7 +44,7 @@ test('a monthly cycle that starts on 31 January renews on the last day of Februa
   assert.deepEqual([entry?.cycle_start, entry?.cycle_end], ['2027-04-30T10:00:00.000Z', '2027-05-31T10:00:00.000Z']);
 });
 
-test('credits that are added for a number of months expire on the same day of a later month, or on its last day if that month is shorter', async () => {
+test('credits that are added for a number of months expire on the same day of a later month, or on the last day of that month if it is shorter', async () => {
   const user = someone();
   clock.set('2027-11-30T10:00:00.000Z');
   await post('/add', user, { amount: 5, validity_months: 3 });

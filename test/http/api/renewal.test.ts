@@ -59,7 +59,7 @@ test('without a rollover, unused credits expire at the end of a period, and the 
   assertProblem(await subtract(user, 1), 'InsufficientFunds', 402);
 });
 
-test('a renewal is listed as a positive transaction, created at the start of the new period even if the renewal is stored much later', async () => {
+test('a renewal is listed with a positive amount, and its creation time is the start of the new period, even if the renewal is stored much later', async () => {
   const user = someone();
   const start = clock.now;
   await startCycle(user, 100, 1);
@@ -133,7 +133,7 @@ test('credits that are older than the current period are spent before the credit
   ]);
 });
 
-test('after ten years without requests, every daily renewal is listed with the time at which it was due, before and after it is stored', async () => {
+test('after ten years without requests, every daily renewal is listed with the time at which it was due, both before and after it is stored', async () => {
   const [asked, left] = [someone(), someone()];
   const start = clock.now;
   for (const user of [asked, left]) await startCycle(user, 10, 1);
@@ -169,12 +169,12 @@ test('an end user with fifty years of due daily renewals does not delay other en
   const folder = await mkdtemp(join(tmpdir(), 'scrip-behind-'));
   t.after(() => rm(folder, { recursive: true }));
   const file = join(folder, 'ledger.db');
-  const [behind, neighbour] = [someone(), someone()];
+  const [behind, neighbor] = [someone(), someone()];
   const longAgo = new MovableClock('1971-01-01T12:34:56.789Z');
   const first = await startScrip({ clock: longAgo, file });
   t.after(() => first.stop());
   await first.post('/start-cycle', { end_user_id: behind, amount: 10, validity_days: 1 });
-  await first.post('/add', { end_user_id: neighbour, amount: 10, validity_days: 100_000 });
+  await first.post('/add', { end_user_id: neighbor, amount: 10, validity_days: 100_000 });
   await first.stop();
 
   // The writer runs in its own thread only if the test does not replace the system clock.
@@ -185,8 +185,8 @@ test('an end user with fifty years of due daily renewals does not delay other en
     const { status } = await second.post('/subtract', { end_user_id: user, amount: 4 });
     order.push(`${name} ${status}`);
   };
-  await Promise.all([spend('behind', behind), spend('neighbour', neighbour)]);
-  assert.deepEqual(order, ['neighbour 200', 'behind 200']);
+  await Promise.all([spend('behind', behind), spend('neighbor', neighbor)]);
+  assert.deepEqual(order, ['neighbor 200', 'behind 200']);
   assert.equal((await second.balance(behind)).active_balance, 6);
   const days = Math.floor((Date.now() - longAgo.now) / DAY_MS);
   assert.equal((await second.transactions(behind)).length, days + 2);
@@ -233,7 +233,7 @@ test('after the clock jumps back, expired credits stay expired, nothing is renew
   clock.set(start + DAY_MS);
   await subtract(user, 3);
   const before = await scrip.balance(user);
-  assert.equal(before.active_balance, 7, 'the addition has expired and the cycle renewed');
+  assert.equal(before.active_balance, 7, 'the added credits have expired, and the cycle has been renewed');
 
   for (const instant of [start + DAY_MS - 1, start, start - 10 * DAY_MS]) {
     clock.set(instant);

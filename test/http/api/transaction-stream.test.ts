@@ -1,5 +1,5 @@
 // Tests a list of 100,000 transactions: the response is complete, memory use stays bounded, and if the client stops
-// reading, so does the server.
+// reading the response, the server stops reading transactions.
 
 import assert from 'node:assert/strict';
 import { after, before, mock, type TestContext, test } from 'node:test';
@@ -27,7 +27,7 @@ const READ_AHEAD_MAX = 650_000;
 let scrip: Scrip;
 const user = someone();
 
-/** Measured: 0, and 148 if the server builds the whole list before it sends the first byte. */
+/** Measured: 0 MiB, and 148 MiB if the server builds the whole list before it sends the first byte. */
 const MEMORY_GROWTH_MIB_MAX = 48;
 
 setFlagsFromString('--expose-gc');
@@ -125,7 +125,7 @@ test('a request for a list counts as in flight until the client has read the lis
   for (const writer of writers) assert.equal((await writer.answer())?.status, 402);
 });
 
-test('the unread bytes of long lists are limited: beyond the limit, another list gets Overloaded, but a short response is still sent', async () => {
+test('the unread bytes of long lists are limited: beyond the limit, a request for another list gets Overloaded, but a short response is still sent', async () => {
   const readers = await Promise.all(Array.from({ length: SLOW_READERS }, slowReader));
   assertProblem(await scrip.get('/get-all-user-transactions', { end_user_id: user }), 'Overloaded', 503);
   assert.equal((await look()).status, 200);
@@ -136,7 +136,7 @@ test('the unread bytes of long lists are limited: beyond the limit, another list
   );
 });
 
-test('a list does not contain transactions that are made while the client reads the list', async () => {
+test('a list does not contain transactions that are stored while the client reads the list', async () => {
   const connection = await slowReader();
   const other = someone();
   await scrip.post('/subtract', { end_user_id: user, amount: 1 });

@@ -48,7 +48,7 @@ async function unauthorized(): Promise<[name: string, headers: string][]> {
   ];
 }
 
-test('every invalid API key gets the same response, so that an attacker does not learn why the key is invalid', async () => {
+test('a request with any invalid API key gets the same response, so that an attacker does not learn why the key is invalid', async () => {
   const user = someone();
   const bodies = new Set<string>();
   const body = JSON.stringify({ end_user_id: user, amount: 5 });
@@ -68,7 +68,7 @@ test('every invalid API key gets the same response, so that an attacker does not
   assert.equal((await scrip.transactions(user)).length, 0);
 });
 
-test('every endpoint of the API requires an API key, with and without /v1', async () => {
+test('every route of the API requires an API key, with and without /v1', async () => {
   for (const prefix of ['', '/v1']) {
     for (const path of WRITES)
       assertProblem(await scrip.post(prefix + path, fieldsOf(path, someone()), { key: null }), 'Unauthorized', 401);
@@ -77,7 +77,7 @@ test('every endpoint of the API requires an API key, with and without /v1', asyn
   }
 });
 
-test('a request without an API key gets Unauthorized, even if it has other errors', async () => {
+test('a request without an API key gets Unauthorized, even if the request has other errors', async () => {
   for (const [body, type] of [
     ['{', 'application/json'],
     ['{"x":1}', 'application/json'],

@@ -1,5 +1,5 @@
-// Tests every route with every kind of API key; each route must be in the table. test/console/permissions.test.ts tests
-// what members and owners may do in the console.
+// Tests every route with every kind of API key. Each route must have a row in ROWS, the authorization matrix.
+// test/console/permissions.test.ts tests what members and owners may do in the console.
 
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
@@ -290,7 +290,7 @@ test('every response forbids MIME sniffing, and none names the server software',
 });
 
 const PAIRS = 150;
-/** Far below the difference that a character-by-character comparison makes, and above the noise of a busy machine. */
+/** Far below the difference that the control measures, and above the noise of a busy machine. */
 const DIFFERENCE_MS_MAX = 0.4;
 
 /** @returns the median time to refuse a key with a wrong last byte, minus the time for a wrong first byte */

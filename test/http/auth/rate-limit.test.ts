@@ -118,7 +118,7 @@ test('without RATE_LIMIT there is no limit, and responses have no RateLimit head
   }
 });
 
-test('RATE_LIMIT_BURST defaults to RATE_LIMIT', () => {
+test('RATE_LIMIT_BURST defaults to RATE_LIMIT, and invalid values of both settings are rejected', () => {
   assert.equal(readConfig({}).rateLimit, null);
   assert.deepEqual(readConfig({ RATE_LIMIT: '50' }).rateLimit, { perSecond: 50, burst: 50 });
   assert.deepEqual(readConfig({ RATE_LIMIT: '50', RATE_LIMIT_BURST: '200' }).rateLimit, { perSecond: 50, burst: 200 });

@@ -192,7 +192,7 @@ test('METRICS_PORT and REQUEST_LOG are read from the environment', () => {
   assert.throws(() => readConfig({ REQUEST_LOG: '1' }), /REQUEST_LOG is "1"; it must be one of yes, no/);
 });
 
-test('with REQUEST_LOG, Scrip logs one line for each request, with the same request_id as the problem response', async (t) => {
+test('with REQUEST_LOG, Scrip logs one line for each request, with the same request_id as the problem document', async (t) => {
   const quiet = await start(t);
   await post(quiet, '/add', { end_user_id: someone(), amount: 1 });
   assert(!quiet.log.some((line) => line.includes('"route"')));

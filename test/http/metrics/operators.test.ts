@@ -1,4 +1,4 @@
-// Tests the routes for operators and tools: health, readiness, metrics and the API description.
+// Tests the routes for operators: health, readiness and metrics.
 
 import assert from 'node:assert/strict';
 import { after, afterEach, before, mock, test } from 'node:test';

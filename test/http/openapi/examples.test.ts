@@ -180,7 +180,7 @@ test('in the OpenAPI document, each example of a write has its own idempotency k
   assert(!keys.includes(undefined));
 });
 
-test('a balance history accepts the example parameters in the OpenAPI document without `from` or without `interval`', async () => {
+test('a balance history accepts the example parameters in the OpenAPI document even without `from` or without `interval`', async () => {
   const { get = assert.fail() } = document.paths['/get-balance-history'] ?? {};
   const { end_user_id = '', ...optional } = parametersOf(get, 'query');
   assert.deepEqual(Object.keys(optional), ['from', 'to', 'interval']);

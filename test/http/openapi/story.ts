@@ -1,4 +1,5 @@
-// Sends the example requests of the OpenAPI document in order, with the IDs that the service assigned.
+// Sends the example requests of the OpenAPI document in order, and replaces the IDs in the examples with the IDs that
+// the service assigned.
 
 import assert from 'node:assert/strict';
 import type { Reply, Scrip } from '../running-service.ts';

@@ -1,4 +1,4 @@
-// Contract tests for API keys: their account, what is stored about them, and revocation.
+// Contract tests for API keys: creation, lookup, lists, revocation, and the time of the last use.
 
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
@@ -10,7 +10,7 @@ import type { Contract } from '../store-contract.ts';
 const secretOf = (scope: 'read' | 'write') => apiKeySecret(scope, randomBytes(SECRET_BYTES));
 
 export function apiKeyContract({ it }: Contract): void {
-  it('An API key is found by its hash, with its account and scope', async ({ keys }) => {
+  it('Looking up the hash of an API key returns the id, account and scope of the key', async ({ keys }) => {
     for (const scope of ['read', 'write'] as const) {
       const secret = secretOf(scope);
       const key = await keys.create({ accountName: 'Lovelace Ltd', scope, secret });
@@ -149,7 +149,7 @@ export function apiKeyContract({ it }: Contract): void {
     assert.equal(await keys.find(hashOf(secret)), null);
   });
 
-  it('The list of API keys shows who created each key, and who was the first to revoke it', async (ledger) => {
+  it('The list of API keys shows who created each key, and who first revoked the key', async (ledger) => {
     const { account, keys } = ledger;
     const made = async (by?: string) =>
       (await keys.createFor(account, { scope: 'read', secret: secretOf('read'), ...(by ? { by } : {}) }))?.id ?? 0;
@@ -164,7 +164,7 @@ export function apiKeyContract({ it }: Contract): void {
     assert.equal((await ledger.keys.list(account))[0]?.revokedBy, null);
   });
 
-  it('The last use of several API keys can be recorded in one call, which changes no other keys', async (ledger) => {
+  it('One call records the last use of several API keys, and changes no other API key', async (ledger) => {
     const { account } = ledger;
     const keys = await Promise.all(
       [1, 2, 3].map(() => ledger.keys.createFor(account, { scope: 'read', secret: secretOf('read') })),

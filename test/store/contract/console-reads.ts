@@ -8,11 +8,11 @@ import { EndUser, noted } from '../temporary-ledger.ts';
 const UNKNOWN_ACCOUNT = 4_040;
 
 export function consoleReadContract(contract: Contract): void {
-  endUserContract(contract);
-  recentContract(contract);
+  accountNames(contract);
+  recentActivity(contract);
 }
 
-function endUserContract({ it }: Contract): void {
+function accountNames({ it }: Contract): void {
   it('The name of an account can be read, and an unknown account has no name', async ({ console, account, other }) => {
     assert.equal(await console.nameOf(account), 'first');
     assert.equal(await console.nameOf(other), 'second');
@@ -20,8 +20,8 @@ function endUserContract({ it }: Contract): void {
   });
 }
 
-function recentContract({ it }: Contract): void {
-  it('The recent activity of an account lists each end user only once, even one with many transactions', async (ledger) => {
+function recentActivity({ it }: Contract): void {
+  it('The recent activity of an account lists each end user once, even an end user with many transactions', async (ledger) => {
     const { account, other } = ledger;
     const [ada, bob, eve] = [new EndUser(account, 1), new EndUser(account, 2), new EndUser(account, 3)];
     await ledger.write([ada.add(9), new EndUser(other, 1).add(7)]);
@@ -46,7 +46,7 @@ function recentContract({ it }: Contract): void {
   });
 }
 
-/** Transactions of different end users in one millisecond have no defined order. */
+/** Lets time pass, because transactions of different end users in one millisecond have no defined order. */
 async function later(ledger: ContractLedger): Promise<void> {
   ledger.wall += 1_000;
   await sleep(2);

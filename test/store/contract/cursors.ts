@@ -1,5 +1,5 @@
-// Contract tests for the cursors of lists: a client gets each transaction that existed when it read the first page, and
-// gets none twice.
+// Contract tests for the cursors of lists. A client that follows the cursors gets every transaction that existed when
+// the client read the first page, and gets no transaction twice.
 
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
@@ -45,7 +45,7 @@ const turns = fc.tuple(fc.tuple(short, step), fc.array(fc.tuple(limits, step), {
 
 export function cursorContract({ itInTime }: Contract): void {
   itInTime(
-    'Following the cursors of a list returns each transaction once if it existed when the first page was read',
+    'The pages of a list contain exactly the transactions that existed when the first page was read, each once',
     async (ledger) => {
       let users = 0;
       let pagesSeen = 0;
@@ -79,7 +79,7 @@ export function cursorContract({ itInTime }: Contract): void {
             seen.push(...page.transactions);
             cursor = page.next_cursor ?? null;
             pagesSeen += 1;
-            // After 30 short pages, the test writes nothing more, to save time.
+            // To save time, from the 31st page on, the test writes only after long pages.
             if (cursor !== null && (turn < 30 || limit > 50)) await take(ledger, ada, meanwhile);
           }
           assert.deepEqual(seen, expected);
@@ -90,7 +90,7 @@ export function cursorContract({ itInTime }: Contract): void {
     },
   );
 
-  itInTime('A cursor that names a transaction outside the list is refused', async (ledger) => {
+  itInTime('A cursor is refused if its transaction is not in the list', async (ledger) => {
     const [ada, bob] = [new EndUser(ledger.account, 1), new EndUser(ledger.account, 2)];
     await ledger.write([ada.add(5), ada.startCycle(3, 2), bob.add(1), ada.stopCycle(), ada.subtract(1), bob.add(2)]);
     const [{ id = '' } = {}] = (await ledger.transactions(bob.key, { limit: 1 })).transactions;

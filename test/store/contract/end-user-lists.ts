@@ -103,7 +103,7 @@ function lists({ it, itInTime }: Contract): void {
     assert.deepEqual(await ledger.console.endUserCounts(account), { endUsers: all.length, withCredits });
   });
 
-  it('A list shows each end user exactly once, even if several end users have the same sort key', async (ledger) => {
+  it('A list of end users shows each of them exactly once, even if several have the same sort key', async (ledger) => {
     const { account } = ledger;
     const people = Array.from({ length: 30 }, (_, number) => new EndUser(account, number));
     await ledger.write(people.map((user) => user.add(10, 3)));
@@ -158,7 +158,7 @@ function searches({ it }: Contract): void {
     assert.deepEqual(await found('0', last), []);
   });
 
-  it('An end user with a UUID of all zeros is on the first page', async (ledger) => {
+  it('An end user whose UUID is all zeros is on the first page of each list', async (ledger) => {
     const nil = new EndUser(ledger.account, '00000000-0000-0000-0000-000000000000');
     await ledger.write([nil.add(5)]);
     await ledger.consumeFeed();
@@ -190,7 +190,7 @@ function searches({ it }: Contract): void {
 }
 
 function lag({ it, itInTime }: Contract): void {
-  itInTime('A list of end users reports the instant up to which it counts all transactions', async (ledger) => {
+  itInTime('A list of end users reports the instant up to which it includes all transactions', async (ledger) => {
     const { account, console } = ledger;
     const ada = new EndUser(account, 1);
     const page = () => console.endUsers(account, { list: { by: 'activity' }, after: null, limit: 10 });
@@ -206,14 +206,14 @@ function lag({ it, itInTime }: Contract): void {
     const after = await page();
     assert.deepEqual([after.asOf, after.endUsers[0]?.balance], [ledger.wall, 30]);
     ledger.wall += HOUR_MS;
-    assert.equal((await page()).asOf, ledger.wall, 'without new transactions, everything is counted');
+    assert.equal((await page()).asOf, ledger.wall, 'without new transactions, the list is up to date');
     await ledger.write([ada.subtract(1)]);
     const behind = await page();
     assert.equal(behind.endUsers[0]?.balance, 30);
     assert(behind.asOf < ledger.wall);
   });
 
-  it('Summaries that are built while writes are running include every end user', async (ledger) => {
+  it('Summaries that are derived while writes are running match the postings', async (ledger) => {
     const { account } = ledger;
     const people = Array.from({ length: 200 }, (_, number) => new EndUser(account, number));
     const random = new Random(22);
@@ -249,22 +249,25 @@ function lag({ it, itInTime }: Contract): void {
 }
 
 function time({ itInTime }: Contract): void {
-  itInTime('The audit accepts a summary as of a lapse that was stored after the end of its cycle', async (ledger) => {
-    const ada = new EndUser(ledger.account, 1);
-    await ledger.write([ada.add(18, 6), ada.hold(10, 86_400)]);
-    await ledger.consumeFeed();
-    ledger.wall += 10 * DAY_MS;
-    await ledger.reopen();
-    await ledger.write([ada.settle()]);
-    await ledger.reopen();
-    const balances: number[] = [];
-    for (let isMore = true; isMore; ) {
-      isMore = await ledger.events.deriveNext(deriveEvents);
-      assert.deepEqual(problemsOf(await ledger.audit()), []);
-      balances.push(...(await listed(ledger, { by: 'activity' })).map(({ balance }) => balance));
-    }
-    assert.deepEqual([balances[0], balances.at(-1)], [18, 0], 'the summary is derived up to the lapse first');
-  });
+  itInTime(
+    'If a lapse was stored after the cycle of the hold had ended, the audit accepts a summary up to the lapse',
+    async (ledger) => {
+      const ada = new EndUser(ledger.account, 1);
+      await ledger.write([ada.add(18, 6), ada.hold(10, 86_400)]);
+      await ledger.consumeFeed();
+      ledger.wall += 10 * DAY_MS;
+      await ledger.reopen();
+      await ledger.write([ada.settle()]);
+      await ledger.reopen();
+      const balances: number[] = [];
+      for (let isMore = true; isMore; ) {
+        isMore = await ledger.events.deriveNext(deriveEvents);
+        assert.deepEqual(problemsOf(await ledger.audit()), []);
+        balances.push(...(await listed(ledger, { by: 'activity' })).map(({ balance }) => balance));
+      }
+      assert.deepEqual([balances[0], balances.at(-1)], [18, 0], 'the summary is derived up to the lapse first');
+    },
+  );
 
   itInTime(
     'The balances in a list of end users exclude expired credits and include renewed credits',
@@ -299,7 +302,7 @@ function time({ itInTime }: Contract): void {
       assert.deepEqual(await balances(NOON + 3 * DAY_MS), [[0, null], [20, 4], [1, null], 2]);
       assert.deepEqual(await balances(NOON + 4 * DAY_MS), [[0, null], [0, null], [1, null], 1]);
       ledger.wall = NOON + 4_000 * DAY_MS;
-      assert.deepEqual(problemsOf(await ledger.audit()), [], 'summaries that are not up to date are not a problem');
+      assert.deepEqual(problemsOf(await ledger.audit()), [], 'the audit accepts summaries that are not up to date');
     },
   );
 }

@@ -22,7 +22,7 @@ async function passMoment(ledger: ContractLedger): Promise<void> {
 }
 
 function pages({ it }: Contract): void {
-  it('Pages of any length, with or without a filter by type, show each event once and in order', async (ledger) => {
+  it('Pages of the event log, of any length and for any types, show each event once and in order', async (ledger) => {
     const random = new Random(22);
     const people = Array.from({ length: 5 }, (_, index) => new EndUser(ledger.account, index));
     for (let round = 0; round < 10; round++) {
@@ -34,7 +34,7 @@ function pages({ it }: Contract): void {
     assert(all.length > 50);
     for (const limit of [1, 2, 7, all.length, all.length + 1]) {
       assert.deepEqual(await logOf(ledger, { limit }), all);
-      // Compare only ids: on a page that is filtered by type, an event may have an earlier position.
+      // Only ids are compared: an event may have an earlier position on a page that is filtered by type.
       for (const types of [['credits.added'], ['cycle.started', 'credits.subtracted'], EVENT_TYPES] as const)
         assert.deepEqual(
           (await logOf(ledger, { limit, types })).map(({ id }) => id),
@@ -74,7 +74,7 @@ function pages({ it }: Contract): void {
     assert.deepEqual(seen.toSorted(), all.map(({ id }) => id).toSorted());
   });
 
-  it('A page without events has a position too, and reading from it returns the next event', async (ledger) => {
+  it('A page without events also has a position, and the next event comes after this position', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     const empty = await ledger.events.page(ledger.account, { after: null, limit: 10 });
     assert.deepEqual([empty.events, empty.hasMore], [[], false]);
@@ -90,7 +90,7 @@ function pages({ it }: Contract): void {
     assert.equal((await logOf(ledger, { after: none.position, types })).length, 1);
   });
 
-  it('A position that is invalid or beyond the latest event is refused', async (ledger) => {
+  it('A position in the event log that is invalid or beyond the latest event is refused', async (ledger) => {
     await ledger.write([new EndUser(ledger.account, 1).add(1)]);
     await ledger.deriveEvents();
     for (const after of ['', 'x', '-1', '1e3', ' 1', '0x1', '999999', '9'.repeat(30), "1' OR 1=1"])
@@ -100,7 +100,7 @@ function pages({ it }: Contract): void {
 }
 
 function retention({ it }: Contract): void {
-  it('Events are deleted after the retention time, and positions stay valid', async (ledger) => {
+  it('Events are deleted after the retention time, and their positions stay valid', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     const remove = async (retentionMs: number) => {
       while (await ledger.events.deleteExpired(retentionMs));
@@ -126,7 +126,7 @@ function retention({ it }: Contract): void {
       );
   });
 
-  it('The position before an instant lies between the earlier and the later events', async (ledger) => {
+  it('The position before an instant comes after all earlier events and before all later events', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     const { now: begin } = await ledger.load(ada.key);
     const instants: number[] = [];

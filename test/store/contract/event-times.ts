@@ -54,7 +54,7 @@ function time({ itInTime }: Contract): void {
 
   for (const isDerivedBefore of [true, false])
     itInTime(
-      `If the events are derived ${isDerivedBefore ? 'before' : 'after'} a request is written, credits that end at the same instant expire before the request`,
+      `If events are derived ${isDerivedBefore ? 'before' : 'after'} a write, credits that expire at the instant of the write expire before the write`,
       async (ledger) => {
         const ada = new EndUser(ledger.account, 1);
         await ledger.write([ada.add(10, 1), ada.add(5, 2)]);
@@ -67,7 +67,7 @@ function time({ itInTime }: Contract): void {
       },
     );
 
-  itInTime('After some days without a server, the events of these days are in order', async (ledger) => {
+  itInTime('The events that happened while no server was running are derived in order', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.startPlan(daysPlan(20, 2)), ada.add(5, 3), ada.subtract(4)]);
     ledger.wall += 5 * DAY_MS;
@@ -102,7 +102,7 @@ function time({ itInTime }: Contract): void {
 }
 
 function settings({ it, itInTime }: Contract): void {
-  it('A balance that falls below a threshold of its account causes an event', async (ledger) => {
+  it('A balance that falls below a threshold of the account causes an event', async (ledger) => {
     const [ada, other] = [new EndUser(ledger.account, 1), new EndUser(ledger.other, 1)];
     await ledger.withAccounts((queries) =>
       queries
@@ -128,7 +128,7 @@ function settings({ it, itInTime }: Contract): void {
     assert.deepEqual(await logOf(ledger, { account: ledger.other, types: ['balance.low'] }), []);
   });
 
-  itInTime('An account sets the number of days between credits.expiring and the expiry', async (ledger) => {
+  itInTime('An account can set how many days before the expiry the event credits.expiring happens', async (ledger) => {
     const [ada, other] = [new EndUser(ledger.account, 1), new EndUser(ledger.other, 1)];
     const start = ledger.wall;
     await ledger.withAccounts((queries) =>

@@ -38,7 +38,7 @@ export async function logOf(
     assert(page.events.length <= limit);
     all.push(...page.events);
     if (!page.hasMore) return all;
-    assert.notEqual(page.position, from, 'each page moves on');
+    assert.notEqual(page.position, from, 'each page has a new position');
     from = page.position;
   }
 }
@@ -184,7 +184,7 @@ export function randomCommand(user: EndUser, random: Random) {
 }
 
 function failures({ it, itInTime }: Contract): void {
-  it('After the derivation has failed, the same events are derived again and stored once', async (ledger) => {
+  it('If deriving events fails, the same events are derived again later, and stored once', async (ledger) => {
     const [ada, bob] = [new EndUser(ledger.account, 1), new EndUser(ledger.account, 2)];
     await ledger.write([ada.add(10), bob.add(5)]);
     const failing: DeriveEvents = (input) => {
@@ -199,7 +199,7 @@ function failures({ it, itInTime }: Contract): void {
     assert.deepEqual(texts.toSorted(), ['credits.added 10 of 10', 'credits.added 5 of 5', 'credits.subtracted 2 of 8']);
   });
 
-  it('Events that cannot be committed are stored later', async (ledger) => {
+  it('If the COMMIT of events fails, the events are stored later', async (ledger) => {
     if (!ledger.canFail) return;
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.add(10), ada.subtract(4)]);

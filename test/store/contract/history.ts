@@ -60,7 +60,7 @@ function pages({ it, itInTime }: Contract): void {
     }
   });
 
-  it('A history cursor that was never issued is refused, and a cursor of another end user shows no transaction of that end user', async (ledger) => {
+  it('A history cursor that was never issued is refused, and a cursor never shows transactions of one end user in the history of another', async (ledger) => {
     const [ada, eve] = [new EndUser(ledger.account, 1), new EndUser(ledger.other, 1)];
     await ledger.write([ada.add(5), ada.add(6), eve.add(7), eve.add(8)]);
     const { next } = await ledger.history(ada.key, { limit: 1 });
@@ -107,7 +107,7 @@ function pages({ it, itInTime }: Contract): void {
     }
   });
 
-  it('A history includes the original type and plan of each cycle that it shows, even of ended cycles', async (ledger) => {
+  it('A history includes the original type and plan of each cycle that it shows, even if the cycle has ended', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.add(10, 5), ada.startCycle(20, 9), ada.subtract(15)]);
     await ledger.write(Array.from({ length: 5 }, () => ada.subtract(1)));
@@ -254,7 +254,7 @@ function notes({ it, itInTime }: Contract): void {
       ]);
   });
 
-  it('A note is stored exactly as sent, and only with its own transaction', async (ledger) => {
+  it('A note is stored exactly as sent, and only with its own write', async (ledger) => {
     const { account } = ledger;
     const ada = new EndUser(account, 1, 'user:12');
     const long = `${'ü'.repeat(499)}🦉`;

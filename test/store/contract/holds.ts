@@ -206,7 +206,7 @@ function refusals({ it }: Contract): void {
 
 function endedCycles({ itInTime }: Contract): void {
   itInTime(
-    'Held credits can still be captured after their cycle has ended, but the credits that are not captured then expire',
+    'Held credits can still be captured after their cycle has ended, and expire if the capture does not spend them',
     async (ledger) => {
       const ada = new EndUser(ledger.account, 1);
       await ledger.write([ada.add(10, 1), ada.add(10, 3)]);
@@ -237,7 +237,7 @@ function endedCycles({ itInTime }: Contract): void {
   });
 
   itInTime(
-    'After a capture of more credits than were held, the balance is still correct when the cycles that it drew on end',
+    'After a capture of more credits than were held, the balance is correct once the cycles that the capture drew from have ended',
     async (ledger) => {
       const ada = new EndUser(ledger.account, 1);
       await ledger.write([ada.add(10, 1), ada.add(5, 3)]);
@@ -263,7 +263,11 @@ function lapses({ itInTime }: Contract): void {
     assert.equal(await balanceOf(ledger, ada), 6);
     assert.deepEqual(await ledger.due(), []);
     ledger.wall = expiresAt;
-    assert.equal(await balanceOf(ledger, ada), 10, 'the balance includes the credits before the lapse is stored');
+    assert.equal(
+      await balanceOf(ledger, ada),
+      10,
+      'the balance includes the credits although the lapse is not stored yet',
+    );
     assert.deepEqual(await ledger.due(), [ada.key]);
     assert.deepEqual(await ledger.results([ada.capture(id)]), [NOT_FOUND]);
     ledger.wall += 5 * MINUTE_MS;

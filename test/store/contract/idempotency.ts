@@ -89,7 +89,7 @@ function replays({ it }: Contract): void {
     for (let from = 0; from < commands.length; from += 37)
       outcomes.push(...(await ledger.write(commands.slice(from, from + 37))));
     const expected = outcomes.map((outcome, index) => outcome && replayed(outcome, `${index}`));
-    assert.deepEqual(await ledger.write(commands), expected, 'with the same transactions');
+    assert.deepEqual(await ledger.write(commands), expected, 'the replays have the same transaction ids');
     await ledger.reopen();
     assert.deepEqual(await ledger.write(commands.toReversed()), expected.toReversed());
     for (const index of [0, 36, 37, 150, 299])
@@ -136,7 +136,7 @@ function keys({ it }: Contract): void {
     assert.equal(await balanceOf(ledger, ada), texts.length + alike.length);
   });
 
-  it('The key of a refused request for an unknown end user is recorded without creating the end user', async (ledger) => {
+  it('A refused request for an unknown end user is recorded with its idempotency key, but does not create the end user', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     assert.deepEqual(await ledger.results([keyed(ada.subtract(5), 'k', '1')]), [NOTHING_THERE]);
     await ledger.reopen();

@@ -57,35 +57,38 @@ async function listed(
 }
 
 export function listContract({ itInTime }: Contract): void {
-  itInTime('A listed transaction and all older transactions in the list never change', async (ledger) => {
-    let users = 0;
-    let seen = 0;
-    const walk = fc.asyncProperty(
-      fc.array(step, { minLength: 1, maxLength: 12 }),
-      fc.array(fc.tuple(fc.nat(), fc.integer({ min: 1, max: 300 }), step), { minLength: 1, maxLength: 10 }),
-      fc.oneof(fc.constant(0), fc.integer({ min: DAY_MS, max: 20 * DAY_MS })),
-      async (before, between, late) => {
-        const ada = new EndUser(ledger.account, ++users);
-        for (const each of before) await take(ledger, ada, each);
-        ledger.wall += late;
-        const all = await listed(ledger, ada, 1_000);
-        const ids = all.map(({ id }) => id);
-        assert.deepEqual(ids, ids.toSorted().toReversed(), 'latest first');
-        for (const [nth, limit, meanwhile] of between) {
-          await take(ledger, ada, meanwhile);
-          const index = nth % (all.length + 1);
-          const last = all[index]?.id;
-          if (last === undefined) continue;
-          assert.deepEqual(await listed(ledger, ada, limit, { ...EVERYTHING, last }), all.slice(index));
-          seen += all.length - index;
-        }
-      },
-    );
-    await fc.assert(walk, { seed: SEED, numRuns: RUNS, endOnFailure: true });
-    assert(seen > RUNS, `${seen} transactions were listed again`);
-  });
+  itInTime(
+    'Once a transaction has been listed, that transaction and all older ones in the list never change',
+    async (ledger) => {
+      let users = 0;
+      let seen = 0;
+      const walk = fc.asyncProperty(
+        fc.array(step, { minLength: 1, maxLength: 12 }),
+        fc.array(fc.tuple(fc.nat(), fc.integer({ min: 1, max: 300 }), step), { minLength: 1, maxLength: 10 }),
+        fc.oneof(fc.constant(0), fc.integer({ min: DAY_MS, max: 20 * DAY_MS })),
+        async (before, between, late) => {
+          const ada = new EndUser(ledger.account, ++users);
+          for (const each of before) await take(ledger, ada, each);
+          ledger.wall += late;
+          const all = await listed(ledger, ada, 1_000);
+          const ids = all.map(({ id }) => id);
+          assert.deepEqual(ids, ids.toSorted().toReversed(), 'latest first');
+          for (const [nth, limit, meanwhile] of between) {
+            await take(ledger, ada, meanwhile);
+            const index = nth % (all.length + 1);
+            const last = all[index]?.id;
+            if (last === undefined) continue;
+            assert.deepEqual(await listed(ledger, ada, limit, { ...EVERYTHING, last }), all.slice(index));
+            seen += all.length - index;
+          }
+        },
+      );
+      await fc.assert(walk, { seed: SEED, numRuns: RUNS, endOnFailure: true });
+      assert(seen > RUNS, `${seen} transactions were listed again`);
+    },
+  );
 
-  itInTime('A list for a time range contains all transactions in that range, stored or due', async (ledger) => {
+  itInTime('A list for a time range contains all transactions in that range, whether stored or due', async (ledger) => {
     const walk = fc.asyncProperty(
       fc.array(step, { minLength: 1, maxLength: 10 }),
       fc.array(fc.tuple(fc.nat(), fc.nat(), fc.integer({ min: -1, max: 1 })), { minLength: 1, maxLength: 5 }),
@@ -108,20 +111,23 @@ export function listContract({ itInTime }: Contract): void {
     await fc.assert(walk, { seed: SEED, numRuns: RUNS, endOnFailure: true });
   });
 
-  itInTime('A list shows the same renewals while several batches store years of due renewals', async (ledger) => {
-    const ada = new EndUser(ledger.account, 1);
-    await ledger.write([ada.add(5), ada.startCycle(10, 1)]);
-    ledger.wall += 3 * 365 * DAY_MS;
-    const { state, now } = await ledger.load(ada.key);
-    assert.equal(dueCount(state, now), 3 * 365);
-    const all = await listed(ledger, ada, 100);
-    assert.equal(all.length, 2 + 3 * 365);
-    // One batch may store only some of the renewals: the oldest.
-    await ledger.write([ada.settle()]);
-    assert.deepEqual(await listed(ledger, ada, 300), all);
-    ledger.wall += 5 * DAY_MS;
-    for (let batch = 0; batch < 3; batch++) await ledger.write([ada.subtract(1)]);
-    const last = all[0]?.id as string;
-    assert.deepEqual(await listed(ledger, ada, 1_000, { ...EVERYTHING, last }), all);
-  });
+  itInTime(
+    'A list of transactions shows the same renewals while several batches store years of due renewals',
+    async (ledger) => {
+      const ada = new EndUser(ledger.account, 1);
+      await ledger.write([ada.add(5), ada.startCycle(10, 1)]);
+      ledger.wall += 3 * 365 * DAY_MS;
+      const { state, now } = await ledger.load(ada.key);
+      assert.equal(dueCount(state, now), 3 * 365);
+      const all = await listed(ledger, ada, 100);
+      assert.equal(all.length, 2 + 3 * 365);
+      // A batch may store only the oldest of the renewals.
+      await ledger.write([ada.settle()]);
+      assert.deepEqual(await listed(ledger, ada, 300), all);
+      ledger.wall += 5 * DAY_MS;
+      for (let batch = 0; batch < 3; batch++) await ledger.write([ada.subtract(1)]);
+      const last = all[0]?.id as string;
+      assert.deepEqual(await listed(ledger, ada, 1_000, { ...EVERYTHING, last }), all);
+    },
+  );
 }

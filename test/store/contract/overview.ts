@@ -183,7 +183,7 @@ function days({ itInTime }: Contract): void {
 }
 
 function lag({ itInTime }: Contract): void {
-  itInTime('An overview reports the instant up to which it counts all transactions', async (ledger) => {
+  itInTime('An overview reports the instant up to which it includes all transactions', async (ledger) => {
     const { account } = ledger;
     const ada = new EndUser(account, 1);
     const [first, second] = [ledger.wall, ledger.wall + HOUR_MS];
@@ -201,7 +201,7 @@ function lag({ itInTime }: Contract): void {
     assert.deepEqual([all.outstanding, all.asOf], [30n, second]);
     ledger.wall += HOUR_MS;
     const quiet = await ledger.console.overview(account, DAYS);
-    assert.equal(quiet.asOf, ledger.wall, 'without new transactions, everything is counted');
+    assert.equal(quiet.asOf, ledger.wall, 'without new transactions, the overview is up to date');
     await ledger.write([ada.subtract(1)]);
     const behind = await ledger.console.overview(account, DAYS);
     assert(behind.asOf >= second && behind.asOf <= ledger.wall);

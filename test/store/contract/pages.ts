@@ -1,5 +1,5 @@
-// Contract tests for pages of transactions, latest first: each transaction is on exactly one page, even if more are
-// written between two pages.
+// Contract tests for pages of transactions, latest first: each transaction is on exactly one page, even if other
+// transactions are written while the pages are read.
 
 import assert from 'node:assert/strict';
 import { DAY_MS } from '../../../src/ledger/instant.ts';
@@ -25,7 +25,7 @@ const FILLED = [
   '+1 add',
 ];
 
-/** Of writes, before the test lists ranges of ids. */
+/** How many batches are written before ranges of ids are listed. */
 const ROUNDS = effort(100, 300);
 
 async function fill(ledger: TestLedger, user: EndUser): Promise<void> {
@@ -81,7 +81,7 @@ export function pageContract({ it, itInTime }: Contract): void {
     assert.deepEqual([twice.transactions, twice.next], [once.transactions, once.next]);
   });
 
-  it('Reading the transactions of one end user with a cursor of another end user shows no transaction of the other end user', async (ledger) => {
+  it('A cursor never shows transactions of one end user in the list of another end user', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await fill(ledger, ada);
     const { next } = await ledger.transactions(ada.key, { limit: 3 });
@@ -145,7 +145,11 @@ export function pageContract({ it, itInTime }: Contract): void {
   it('The list for a range of ids that contains no transactions is empty', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     const within = idsBetween(0, 5);
-    assert.deepEqual(await pagesOf(ledger, ada, 3, within), [[]], 'an end user without transactions');
+    assert.deepEqual(
+      await pagesOf(ledger, ada, 3, within),
+      [[]],
+      'the list of an end user without transactions is empty',
+    );
     await fill(ledger, ada);
     const at = (await transactionsOf(ledger, ada)).map(({ createdAt }) => createdAt);
     const [latest, earliest] = [Math.max(...at), Math.min(...at)];

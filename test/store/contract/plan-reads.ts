@@ -1,5 +1,5 @@
-// Contract tests for reads of end users with plans: all reads reflect rollovers and changes of plan that are due but
-// not stored yet.
+// Contract tests for reading the data of end users with plans. Balances and histories reflect rollovers and changes of
+// plan as soon as they are due. Overviews and lists of end users reflect them only after they are stored.
 
 import assert from 'node:assert/strict';
 import { balanceAt } from '../../../src/ledger/history.ts';
@@ -23,7 +23,7 @@ async function balancesAt(ledger: ContractLedger, { key }: EndUser, at: readonly
 
 function reads({ itInTime }: Contract): void {
   itInTime(
-    'A balance at a past or future instant reflects rollover and changes of plan, whether or not they are stored',
+    'A balance at a past or future instant reflects rollovers and changes of plan, whether or not they are stored',
     async (ledger) => {
       const ada = new EndUser(ledger.account, 1);
       const start = ledger.wall;
@@ -35,7 +35,7 @@ function reads({ itInTime }: Contract): void {
       await ledger.write([ada.subtract(9), ada.startPlan(monthsPlan(40, 1, 20), 'at_period_end')]);
       const days = [0, 1, 1.5, 2, 3, 4, 33];
       const instants = days.map((day) => start + day * DAY_MS);
-      // The monthly plan begins on day 3 (3 February), and its first month has 28 days.
+      // The monthly plan begins on day 3 (3 February), and its first period has 28 days.
       const expected = [3, 11, 2, 2, 40, 40, 60];
       for (const day of [1.5, 2.5, 3, 40]) {
         ledger.wall = start + day * DAY_MS;
@@ -93,7 +93,7 @@ function totals({ itInTime }: Contract): void {
 }
 
 function summaries({ itInTime }: Contract): void {
-  itInTime('Lists of end users show the credits of renewals as soon as the renewals are stored', async (ledger) => {
+  itInTime('Lists of end users show the credits of renewals only after the renewals are stored', async (ledger) => {
     const { account } = ledger;
     const [rolling, changing] = [new EndUser(account, 1), new EndUser(account, 2)];
     await ledger.write([rolling.startPlan(daysPlan(10, 1, 100)), rolling.add(1, 400)]);

@@ -78,16 +78,19 @@ function months({ itInTime }: Contract): void {
     },
   );
 
-  itInTime('An addition that is valid for months expires on the same day of a later month', async (ledger) => {
-    const ada = new EndUser(ledger.account, 1);
-    const months = { ...ada.add(10), validityDays: null, validityMonths: 13 } as const;
-    const [outcome] = await ledger.write([months]);
-    assert.equal(outcome?.refused, null);
-    ledger.wall = Date.UTC(2027, 1, 28, 12) - 1;
-    assert.equal(await balanceOf(ledger, ada), 10);
-    ledger.wall += 1;
-    assert.equal(await balanceOf(ledger, ada), 0);
-  });
+  itInTime(
+    'Credits that are valid for months expire on the same day of a later month, or on the last day of a shorter month',
+    async (ledger) => {
+      const ada = new EndUser(ledger.account, 1);
+      const months = { ...ada.add(10), validityDays: null, validityMonths: 13 } as const;
+      const [outcome] = await ledger.write([months]);
+      assert.equal(outcome?.refused, null);
+      ledger.wall = Date.UTC(2027, 1, 28, 12) - 1;
+      assert.equal(await balanceOf(ledger, ada), 10);
+      ledger.wall += 1;
+      assert.equal(await balanceOf(ledger, ada), 0);
+    },
+  );
 }
 
 function rollover({ itInTime }: Contract): void {
@@ -334,7 +337,7 @@ function changes({ itInTime }: Contract): void {
       },
     );
 
-  itInTime('Holds stay open when the plan changes, and can still be captured or lapse', async (ledger) => {
+  itInTime('Holds stay open when the plan changes, and can still be captured and still lapse', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.startPlan(daysPlan(10, 1)), ada.startPlan(daysPlan(20, 30), 'at_period_end')]);
     const [held] = await ledger.write([ada.hold(4, TEN_DAYS_S), ada.hold(3, TEN_DAYS_S)]);

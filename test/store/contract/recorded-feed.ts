@@ -20,7 +20,7 @@ export class RecordedFeed {
     return this.calls.flatMap(({ postings }) => postings);
   }
 
-  /** A failed step is repeated with the same postings, so this method removes duplicates. */
+  /** A failed derivation is repeated with the same postings, so this method removes duplicates. */
   of({ key }: EndUser): readonly Posting[] {
     const own = this.calls.filter(({ account, endUser }) => account === key.account && endUser === key.endUser);
     const byName = own.flatMap(({ postings }) => postings.map((posting) => [nameOf(posting), posting] as const));

@@ -1,5 +1,5 @@
-// Contract tests for refunds: a refund returns credits to the cycles that they came from, and never more than were
-// spent.
+// Contract tests for refunds: a refund returns credits to the cycles that they came from, and never returns more
+// credits than were spent.
 
 import assert from 'node:assert/strict';
 import type { Outcome, RefundResult, WriteCommand } from '../../../src/ledger/command.ts';
@@ -32,7 +32,7 @@ export function refundContract(contract: Contract): void {
 
 async function done(ledger: ContractLedger, command: WriteCommand): Promise<string> {
   const [id] = idsOf(await ledger.write([command]));
-  assert(id, 'it is accepted');
+  assert(id, 'the command is accepted');
   return id;
 }
 
@@ -80,7 +80,7 @@ function amounts({ it }: Contract): void {
     assert.equal(await balanceOf(ledger, ada), 50);
   });
 
-  it('A refund of a capture returns only the credits that the capture spent, not those that it already returned', async (ledger) => {
+  it('A refund of a capture returns only the credits that the capture spent, not those that the capture returned', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.add(10), ada.add(10)]);
     const hold = await done(ledger, ada.hold(18));

@@ -12,7 +12,7 @@ import { Random } from '../../load/random.ts';
 import type { Contract, ContractLedger } from '../store-contract.ts';
 import { EndUser, idsOf, problemsOf } from '../temporary-ledger.ts';
 
-/** Of a random history. */
+/** The number of steps of a random history. */
 const STEPS = effort(150, 500);
 
 export function statesAtContract(contract: Contract): void {

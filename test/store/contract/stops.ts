@@ -22,7 +22,7 @@ export function stopContract({ it, itInTime }: Contract): void {
     assert.equal(started?.refused, null, 'after a stop, a new cycle can start at once');
   });
 
-  it('A second stop returns the cycle with its current remaining credits, and stores nothing', async (ledger) => {
+  it('A second stop of a cycle returns the cycle with its current remaining credits, and stores nothing', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.startCycle(30, 7), ada.stopCycle(), ada.subtract(12)]);
     const before = await ledger.audit();
@@ -32,7 +32,7 @@ export function stopContract({ it, itInTime }: Contract): void {
     assert.equal((await ledger.audit()).postings, before.postings);
   });
 
-  it('After a cycle has been stopped and another started, a stop always applies to the newer cycle', async (ledger) => {
+  it('After a cycle has been stopped and another cycle has started, a stop always applies to the newer cycle', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     const [, , second] = await ledger.write([ada.startCycle(30, 7), ada.stopCycle(), ada.startCycle(5, 7)]);
     assert(second?.refused === null && second.cycle);

@@ -9,9 +9,9 @@ import { effort } from '../../effort.ts';
 import type { Contract, ContractLedger } from '../store-contract.ts';
 import { ACCEPTED, balanceOf, EndUser, historyOf, type Result, transactionsOf } from '../temporary-ledger.ts';
 
-/** Too many missed daily renewals for two batches. */
+/** So many days that two batches cannot store all missed daily renewals of one end user. */
 const MISSED_DAYS = effort(2_100, 3_653);
-/** Too many missed daily renewals of ten end users for one batch. */
+/** So many days that one batch cannot store all missed daily renewals of ten end users. */
 const MISSED_TOGETHER_DAYS = effort(250, 400);
 const ROUNDS_MAX = 100;
 
@@ -26,7 +26,7 @@ export function timeContract(contract: Contract): void {
 const MINUTE_MS = 60_000;
 const DAY_SECONDS = DAY_MS / 1_000;
 
-/** If the ledger is written to every minute, a store must list an end user as due within two minutes. */
+/** Lets two minutes pass, with a write in each. By then, a store must have stored when its end users are due. */
 export async function twoMinutes(ledger: ContractLedger): Promise<void> {
   const beside = new EndUser(ledger.other, 999);
   for (let minute = 0; minute < 2; minute++) {
@@ -36,7 +36,7 @@ export async function twoMinutes(ledger: ContractLedger): Promise<void> {
 }
 
 function endings({ itInTime }: Contract): void {
-  itInTime('Credits count until the millisecond before their end', async (ledger) => {
+  itInTime('Credits can be spent until the millisecond before they expire', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     const start = ledger.wall;
     await ledger.write([ada.add(10, 1), ada.add(5, 2)]);
@@ -51,20 +51,23 @@ function endings({ itInTime }: Contract): void {
 }
 
 function renewals({ itInTime }: Contract): void {
-  itInTime('A cycle renews exactly at its end, and remaining credits are not carried over', async (ledger) => {
-    const ada = new EndUser(ledger.account, 1);
-    const start = ledger.wall;
-    await ledger.write([ada.startCycle(10, 1), ada.subtract(4)]);
-    ledger.wall = start + DAY_MS - 1;
-    assert.deepEqual(await ledger.results([ada.settle()]), [ACCEPTED]);
-    assert.deepEqual(await historyOf(ledger, ada), ['-4 subtract', '+10 start-cycle']);
-    ledger.wall = start + DAY_MS;
-    assert.equal(await balanceOf(ledger, ada), 10, 'a read shows a renewal before the renewal is stored');
-    assert.deepEqual(await ledger.results([ada.subtract(10)]), [ACCEPTED]);
-    const [, renewal] = await transactionsOf(ledger, ada);
-    assert.equal(renewal?.kind, 'renew');
-    assert.deepEqual([renewal?.createdAt, renewal?.expiresAt], [start + DAY_MS, start + 2 * DAY_MS]);
-  });
+  itInTime(
+    'A cycle is renewed exactly at its end, and by default its remaining credits do not roll over',
+    async (ledger) => {
+      const ada = new EndUser(ledger.account, 1);
+      const start = ledger.wall;
+      await ledger.write([ada.startCycle(10, 1), ada.subtract(4)]);
+      ledger.wall = start + DAY_MS - 1;
+      assert.deepEqual(await ledger.results([ada.settle()]), [ACCEPTED]);
+      assert.deepEqual(await historyOf(ledger, ada), ['-4 subtract', '+10 start-cycle']);
+      ledger.wall = start + DAY_MS;
+      assert.equal(await balanceOf(ledger, ada), 10, 'a read shows a renewal before the renewal is stored');
+      assert.deepEqual(await ledger.results([ada.subtract(10)]), [ACCEPTED]);
+      const [, renewal] = await transactionsOf(ledger, ada);
+      assert.equal(renewal?.kind, 'renew');
+      assert.deepEqual([renewal?.createdAt, renewal?.expiresAt], [start + DAY_MS, start + 2 * DAY_MS]);
+    },
+  );
 
   itInTime('Missed renewals are stored with the instants at which they were due', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
@@ -102,11 +105,11 @@ function renewals({ itInTime }: Contract): void {
         ],
       );
       assert.equal(start?.kind, 'renew');
-      assert.notEqual(cycles[1]?.id, start.id, 'the id of a cycle is the id of the transaction that started it');
+      assert.notEqual(cycles[1]?.id, start.id, 'a cycle keeps the id of the transaction that started it');
     },
   );
 
-  itInTime('The longest overdue end users are listed first, up to a given number', async (ledger) => {
+  itInTime('Due end users are listed up to a given number, the longest overdue first', async (ledger) => {
     const { account, other } = ledger;
     const [weekly, daily, twoDays] = [new EndUser(account, 1), new EndUser(other, 2), new EndUser(account, 3)];
     const [stopped, oneTime, eternal] = [new EndUser(account, 4), new EndUser(account, 5), new EndUser(account, 6)];
@@ -243,7 +246,7 @@ function catchingUp({ itInTime }: Contract): void {
       const slowly = [slow.subtract(2), slow.settle(), slow.subtract(5)] as const;
       const batch = [slowly[0], quick.subtract(3), slowly[1], fresh.add(9), slowly[2], fresh.subtract(9)];
       assert.deepEqual(await ledger.results(batch), [null, ACCEPTED, null, ACCEPTED, null, ACCEPTED]);
-      assert.equal(await balanceOf(ledger, slow), 5, 'a read shows the last period, whether or not it is stored');
+      assert.equal(await balanceOf(ledger, slow), 5, 'a read shows the current period, whether or not it is stored');
       const [subtracted, refused] = await askUntilDecided(ledger, slow);
       assert.deepEqual(subtracted, ACCEPTED);
       assert.deepEqual(refused, { refused: 'InsufficientFunds', requested: 4, available: 3 });
@@ -299,12 +302,12 @@ async function askUntilDecided(ledger: ContractLedger, slow: EndUser): Promise<r
   for (let round = 0; round < ROUNDS_MAX; round++) {
     const outcomes = await ledger.results([slow.subtract(2), slow.subtract(4)]);
     if (outcomes[0] !== null) return outcomes;
-    assert.equal(outcomes[1], null, 'a later command of the batch is not decided earlier');
+    assert.equal(outcomes[1], null, 'a command is not decided before an earlier command of the same end user');
   }
   throw new Error(`not decided after ${ROUNDS_MAX} batches`);
 }
 
-const WITNESSES: readonly (readonly [
+const CLOCK_READS: readonly (readonly [
   what: string,
   look: (ledger: ContractLedger, ada: EndUser) => Promise<unknown>,
 ])[] = [
@@ -315,7 +318,7 @@ const WITNESSES: readonly (readonly [
 ];
 
 function backwards({ it, itInTime }: Contract): void {
-  for (const [what, look] of WITNESSES)
+  for (const [what, look] of CLOCK_READS)
     for (const isReopened of [false, true]) {
       const when = isReopened ? 'the ledger is reopened with an earlier clock' : 'the clock is set back';
       itInTime(`Credits that had expired at the time of ${what} stay expired when ${when}`, async (ledger) => {
@@ -349,7 +352,7 @@ function backwards({ it, itInTime }: Contract): void {
   });
 
   itInTime(
-    'Transactions at the same instant have ascending ids, even if the first one stores a lapse on an ended cycle',
+    'Transactions at the same instant have ascending ids, even if the first one also stores the lapse of a hold on an ended cycle',
     async (ledger) => {
       const ada = new EndUser(ledger.account, 1);
       for (let round = 0; round < 8; round++) {

@@ -67,7 +67,7 @@ function additionsAndSubtractions({ it }: Contract): void {
     assert.equal(
       subtraction?.expiresAt,
       cycles[0]?.end,
-      'a subtraction expires with the last of the cycles that it draws on',
+      'the expiry of a subtraction is the latest end of the cycles that it draws from',
     );
   });
 
@@ -81,7 +81,7 @@ function additionsAndSubtractions({ it }: Contract): void {
     assert.equal(await balanceOf(ledger, ada), 0);
   });
 
-  it('An unknown end user has no credits, and refused requests do not create it', async (ledger) => {
+  it('An unknown end user has no credits, and refused requests do not create the end user', async (ledger) => {
     const unknown = new EndUser(ledger.account, 404);
     assert.deepEqual((await ledger.load(unknown.key)).state.cycles, []);
     const { state, transactions, next } = await ledger.transactions(unknown.key, { limit: 1 });

@@ -70,7 +70,7 @@ for (const [finder, look] of FINDERS) {
       const stopped = (error: unknown) => error instanceof StoreFault && error.code === 'Internal';
       await assert.rejects(look(ledger), stopped);
       assert.match(ledger.trouble() ?? '', /2\^53/);
-      await assert.rejects(ledger.write([new EndUser(1, 2).add(1)]), stopped, 'writes of other end users fail too');
+      await assert.rejects(ledger.write([new EndUser(1, 2).add(1)]), stopped, 'writes for other end users fail too');
       await assert.rejects(ledger.load(ada.key), stopped);
       await assert.rejects(ledger.transactions(ada.key), stopped);
     }));

@@ -146,7 +146,7 @@ test('Snapshots in PostgreSQL contain all open holds, although subtractions do n
   const run = (sql: string) => server.query(sql, new URL(url).pathname.slice(1));
   const ledger = await openFor(t, url);
   await ledger.write([ada.add(10_000, 10), ada.add(5, 20)]);
-  // Scrip stores snapshots at random. One of the first two transactions might have a snapshot, which contains no holds.
+  // Scrip stores snapshots at random. A snapshot of one of the first two transactions would contain no holds.
   await run('DELETE FROM scrip.snapshots');
   await ledger.write(Array.from({ length: 30 }, (_, index) => ada.hold(1 + index)));
   await ledger.write(Array.from({ length: 30 }, (_, index) => ada.hold(1 + index, 600 + index)));

@@ -34,7 +34,7 @@ export function pluggedOnMovedClock(
   wall: () => Instant,
   change: Partial<PostgresOptions> = {},
 ): PluggedLedger {
-  const clock = new TestClock(url, wall);
+  const clock = new MovedClock(url, wall);
   const plugged = pluggedDatabase(url, { ...change, now: TEST_NOW });
   return {
     ...plugged,
@@ -120,7 +120,7 @@ const TEST_NOW = '(SELECT at FROM public.test_clock)';
 
 const SYNCHRONOUS = new Set(['trouble', 'unreachable', 'of']);
 
-class TestClock {
+class MovedClock {
   readonly #client: pg.Client;
   readonly #wall: () => Instant;
   #connected: Promise<unknown> | null = null;

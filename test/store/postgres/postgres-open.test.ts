@@ -79,7 +79,7 @@ describe('a PostgreSQL server that may lose confirmed writes', () => {
 });
 
 describe('the schema of a ledger in PostgreSQL', () => {
-  test('a ledger with a newer schema is refused and not changed', async () => {
+  test('a ledger in PostgreSQL with a newer schema is refused and not changed', async () => {
     const url = await server.createDatabase();
     await close(await open(url));
     const latest = (await migrationsOf(url)).at(-1) as number;
@@ -90,7 +90,7 @@ describe('the schema of a ledger in PostgreSQL', () => {
     assert.deepEqual(await migrationsOf(url), [latest, latest + 1]);
   });
 
-  test('a ledger from before the first release is refused and not changed', async () => {
+  test('a ledger in PostgreSQL from before the first release of Scrip is refused and not changed', async () => {
     const url = await server.createDatabase();
     await server.query(
       `CREATE SCHEMA scrip; CREATE TABLE scrip.migrations (number integer PRIMARY KEY, applied_at timestamptz NOT NULL);
@@ -105,7 +105,7 @@ describe('the schema of a ledger in PostgreSQL', () => {
     assert.deepEqual(rows, [{ tablename: 'migrations' }]);
   });
 
-  test('the schema is created once in a new database, even if three processes open it at the same time', async () => {
+  test('the schema of a new PostgreSQL database is created once, even if three processes open the database at the same time', async () => {
     const url = await server.createDatabase();
     const processes = await Promise.all([1, 2, 3].map(() => open(url)));
     await Promise.all(processes.map(add));
@@ -124,7 +124,7 @@ describe('the schema of a ledger in PostgreSQL', () => {
     }
   });
 
-  test('a command that does not create ledgers does not change an empty database', async () => {
+  test('a command that does not create ledgers does not change an empty PostgreSQL database', async () => {
     const url = await server.createDatabase();
     await assert.rejects(
       openPostgresTools(safe(url), { create: false }),
@@ -152,7 +152,7 @@ test('if a command creates or revokes an API key on PostgreSQL, the next lookup 
   await Promise.all([close(running), beside.tools.close()]);
 });
 
-test('API keys that three processes create at once on PostgreSQL have unique numbers and share one account', async () => {
+test('API keys that three processes create at once on PostgreSQL have unique numbers and belong to one account', async () => {
   const url = await server.createDatabase();
   const processes = await Promise.all([1, 2, 3].map(() => open(url)));
   const create = (keys: KeyStore) => {

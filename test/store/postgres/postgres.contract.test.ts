@@ -13,7 +13,7 @@ before(async () => {
 });
 after(() => server.remove());
 
-/** Each test mostly waits for the server. */
+/** Several tests run at once, because each test mostly waits for the server. */
 const AT_ONCE = 4;
 
 const onServer =

@@ -123,11 +123,11 @@ test('The audit reports no problem if the latest postings are not counted in the
 
 const MARKS: readonly (readonly [what: string, sql: string, says: RegExp])[] = [
   [
-    'A mark of flushed postings ahead of the journal',
+    'A position of the latest flushed posting ahead of the journal',
     'UPDATE flushed SET posting = posting + 1',
     /flushed .* ahead of the journal/,
   ],
-  ['A missing mark of flushed postings', 'DELETE FROM flushed', /mark of flushed postings/],
+  ['A missing position of the latest flushed posting', 'DELETE FROM flushed', /position of the latest flushed posting/],
   [
     'A position of a feed consumer ahead of the journal',
     'UPDATE feed_positions SET posting = posting + 100',

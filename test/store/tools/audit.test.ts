@@ -59,7 +59,7 @@ function isOfPastPeriod({ kind, cycle_id: id, period, created_at: at, expires_at
   return kind === 'subtract' && Number(cycle?.period) > Number(period);
 }
 
-/** In the short form, only `count` of the choices, but different ones for the next row. */
+/** In the short form, returns only `count` of the choices, and other choices for the next row. */
 function someOf<Choice>(choices: readonly Choice[], index: number, count = 1): readonly Choice[] {
   const rotated = choices.map((_, place) => choices[(index * count + place) % choices.length] as Choice);
   return effort(rotated.slice(0, count), choices);
@@ -252,7 +252,7 @@ const firstOpening = `${whereUser(first)} AND cycle_id = ${literal(first.cycle_i
 const isOf = (row: Row, period: number) =>
   `${whereUser(row)} AND cycle_id = ${literal(row.cycle_id)} AND period = ${period}`;
 
-/** `says` is null if the audit cannot find the change, because the ledger could have made it. */
+/** `says` is null if the audit cannot find the change, because Scrip could have written the same rows. */
 const FORGERIES: readonly (readonly [what: string, row: Row, sql: string, says: RegExp | null])[] = [
   ['A forged addition', used, started(used, 'one-time', 5), null],
   ['A balance above 2^53−1', rich, started(rich, 'one-time', AMOUNT_MAX), /more than 2\^53−1/],
@@ -314,7 +314,7 @@ for (const [what, row, sql, says] of FORGERIES) {
   });
 }
 
-test('The audit finds an end user with balances and without postings', async () => {
+test('The audit finds an end user with balances but without postings', async () => {
   const { endUser } = PEOPLE.namesake.key;
   const row = { account: 9, end_user: Buffer.from(endUser.replaceAll('-', ''), 'hex') };
   const [cycle] = rows.balances;

@@ -25,7 +25,7 @@ import {
 
 const quietly = () => {};
 
-/** Many postings, so that a backup takes several steps. */
+/** Makes a ledger with so many postings that a backup takes several steps. */
 async function makeLarge(file: string): Promise<void> {
   const { ledger } = await openSqliteStore(file);
   const users = Array.from({ length: 500 }, (_, index) => new EndUser(1, index));
@@ -41,7 +41,7 @@ function siblingsOf(file: string): string[] {
 
 async function assertRefused(work: Promise<unknown>, expected: RegExp): Promise<void> {
   await assert.rejects(work, (error: Error) => {
-    assert(error instanceof CannotOpen, `an error for the operator: ${error.stack}`);
+    assert(error instanceof CannotOpen, `the error is for the operator: ${error.stack}`);
     assert.match(error.message, expected);
     assert.match(error.message, /^[^\n]+\.$/);
     return true;
@@ -131,7 +131,7 @@ describe('backups', () => {
     assert.deepEqual(siblingsOf(backup), []);
   });
 
-  test('A backup is a single file with every row of the ledger, and only its owner can read it', async (t) => {
+  test('A backup is a single file with every row of the ledger, and only the owner of the file can read it', async (t) => {
     const file = temporaryFile();
     await makeHistory(file);
     await openFor(t, file);

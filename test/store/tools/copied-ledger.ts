@@ -67,7 +67,10 @@ export const copying = (from: string, to: string) => scrip(['copy', '--from', fr
 /** `scrip copy` prints only the message of these errors, without a stack trace. */
 export async function assertRefused(from: string, to: string, says: RegExp): Promise<void> {
   await assert.rejects(copyDatabase(at(from), at(to), quietly), (error: Error) => {
-    assert(error instanceof CopyStopped || error instanceof CannotOpen, `an error for the operator: ${error.stack}`);
+    assert(
+      error instanceof CopyStopped || error instanceof CannotOpen,
+      `the error is for the operator: ${error.stack}`,
+    );
     assert.match(error.message, says);
     return true;
   });

@@ -216,7 +216,7 @@ describe('refused copies', options, () => {
     await whileOpen(await open(empty), () => assertRefused(fileAt(file), empty, says));
   });
 
-  test('A copy does not overwrite another ledger, even if that ledger has only an API key', async () => {
+  test('A copy does not overwrite another ledger, even if that ledger contains only an API key', async () => {
     const { file } = await makeLedger();
     const [there, other] = [await server.createDatabase(), temporaryFile()];
     for (const url of [there, fileAt(other)]) {

@@ -110,7 +110,7 @@ describe('exports', options, () => {
       assert.equal(first.cycle_id, first.transaction_id, 'the first posting created the cycle');
       assert.equal(first.actor, 'key:1');
     }
-    assert.equal(new Set(lines.map(({ kind }) => kind)).size, 12, 'postings of all kinds');
+    assert.equal(new Set(lines.map(({ kind }) => kind)).size, 12, 'the export has postings of all kinds');
     const ids = new Set(lines.map(({ transaction_id: id }) => id));
     for (const { kind, held, reference, hold_expires_at: end } of lines) {
       assert.equal(held !== 0, ['hold', 'capture', 'release', 'lapse'].includes(kind));

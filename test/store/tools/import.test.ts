@@ -249,7 +249,7 @@ describe('imports while other processes use the ledger', options, () => {
     assert.equal((await auditAt(ledger.url)).postings, 3_000 + 20 * 2);
   });
 
-  test('a failed COMMIT stops an import, which can be continued when commits succeed again', async () => {
+  test('a failed COMMIT stops an import into PostgreSQL, and the import can be continued when COMMITs succeed again', async () => {
     const ledger = await newDatabase();
     const rows = rowsOf(300);
     const database = ledger.url.slice(ledger.url.lastIndexOf('/') + 1);

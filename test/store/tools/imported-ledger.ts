@@ -66,7 +66,7 @@ export async function withAccount(ledger: Ledger): Promise<Ledger> {
 }
 
 interface Run extends Partial<Omit<ImportOptions, 'report'>> {
-  /** In rows. */
+  /** The number of rows after which the import stops as if it were killed. */
   readonly killedAfter?: number;
 }
 

@@ -23,13 +23,13 @@ before(async () => {
 });
 after(() => server.remove());
 
-/** End users in the source. */
+/** The number of end users in the source. */
 const INTERRUPTED_OF = 2_500;
-/** In postings. By then, the copy has committed once, after 5,000 rows. */
+/** The number of copied postings at the interruption. By then, the copy has committed once, after 5,000 rows. */
 const INTERRUPTED_AFTER = 4_000;
 const KILLED_OF = 6_000;
 
-const ANOTHER_LEDGER = /part of a copy of another ledger, or of the same ledger before it changed/;
+const ANOTHER_LEDGER = /unfinished copy of another ledger, or of an earlier version of this ledger/;
 
 class Interrupted extends Error {}
 
@@ -99,7 +99,7 @@ describe('interrupted copies', options, () => {
 
       test(`An interrupted copy ${what} continues after the last end user that was copied completely`, async () => {
         const { resumedAfter, postings } = await copyDatabase(at(fileAt(file)), at(url), quietly);
-        assert(resumedAfter > 1_000 && resumedAfter < INTERRUPTED_OF, `${resumedAfter} end users were there`);
+        assert(resumedAfter > 1_000 && resumedAfter < INTERRUPTED_OF, `${resumedAfter} end users had been copied`);
         assert.equal(postings, 2 * INTERRUPTED_OF);
         assert.equal(await sha256Of(url), await sha256Of(fileAt(file)));
         assert.deepEqual(problemsOf(await auditAt(url)), []);
@@ -129,7 +129,10 @@ describe('interrupted copies', options, () => {
     const { code, stdout, stderr } = await copying(fileAt(file), url);
     assert.equal(code, 0, stderr);
     const [, resumed] = /^Resumed: (\d+) end users copied by an earlier run/.exec(stdout) ?? assert.fail(stdout);
-    assert(Number(resumed) >= copied && Number(resumed) < KILLED_OF, `${resumed} of ${KILLED_OF} were there`);
+    assert(
+      Number(resumed) >= copied && Number(resumed) < KILLED_OF,
+      `${resumed} of ${KILLED_OF} end users had been copied`,
+    );
   });
 });
 

@@ -155,9 +155,8 @@ function postingStatements(part: Part) {
   return {
     /**
      * Inserts postings, changes their cycles and adds the batch to the feed. A row consists of the new remaining
-     * credits of a cycle, a posting to the cycle, and the other new values of the cycle. If several postings change the
-     * same cycle, only the first of their rows has the new values of the cycle; in the other rows, these columns are
-     * null. They are also null if the cycle does not change. The parameters after the arrays are `ids_through`, the
+     * credits of a cycle, a posting to the cycle, and the other new values of the cycle. All new values
+     * are null if the cycle does not change, or if an earlier row already has its new values. The parameters after the arrays are `ids_through`, the
      * instant and a random id of the batch, and the number of cycles that change. `post` is null on Citus, which
      * rejects such a statement.
      */

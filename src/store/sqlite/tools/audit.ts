@@ -225,7 +225,7 @@ function* markFaults(db: DatabaseSync): Generator<string> {
   const latest = numberOf(db, 'SELECT coalesce(max(posting), 0) FROM postings');
   const flushed = numberOf(db, 'SELECT posting FROM flushed');
   const consumed = numberOf(db, 'SELECT coalesce(max(posting), 0) FROM feed_positions');
-  if (!(flushed <= latest)) yield 'the mark of flushed postings is ahead of the journal, or missing';
+  if (!(flushed <= latest)) yield 'the position of the latest flushed posting is missing, or ahead of the journal';
   if (consumed > latest) yield 'a consumer of the feed is ahead of the journal';
 }
 

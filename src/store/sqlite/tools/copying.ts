@@ -159,7 +159,7 @@ class SqliteCopying implements CopyDestination {
       if (mark === null) this.#mark(source);
       else if (mark.source !== source)
         throw new CannotOpen(
-          `${this.name} holds part of a copy of another ledger, or of the same ledger before it changed; delete it, and copy again.`,
+          `${this.name} contains an unfinished copy of another ledger, or of an earlier version of this ledger; delete it, and copy again.`,
         );
       return mark?.last ?? null;
     });
@@ -168,7 +168,7 @@ class SqliteCopying implements CopyDestination {
   }
 
   async load(rows: readonly CopiedRow[]): Promise<void> {
-    assert(this.#writer, 'a copy begins before it loads');
+    assert(this.#writer, '`begin` was called');
     if (rows.length === 0) return;
     if (!this.#db.isTransaction) beginToWrite(this.#db);
     for (const row of rows) {

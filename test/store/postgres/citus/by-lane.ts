@@ -3,7 +3,7 @@
 import type { Command, Outcome } from '../../../../src/ledger/command.ts';
 import type { LedgerStore } from '../../../../src/store/ledger-store.ts';
 
-/** One batch per lane, as in group commit, because a batch may use only one shard. */
+/** Writes one batch per lane, as group commit does, because a batch may use only one shard. */
 export function byLane(store: LedgerStore): LedgerStore {
   const writeBatch = store.write.bind(store);
   const write: LedgerStore['write'] = async (commands, onDecided) => {

@@ -25,7 +25,7 @@ function namesOneShard(statement: string): boolean {
   return new Set(shards.flat()).size === 1;
 }
 
-/** Besides what Citus rejects, refuses statements that would lock or change rows in several shards. */
+/** Refuses statements that Citus rejects, and also statements that would lock or change rows in several shards. */
 export function refusalOf(statement: string): string | null {
   const text = statement.trim();
   const [, verb, table = ''] = WRITES.exec(text) ?? [];
@@ -34,7 +34,7 @@ export function refusalOf(statement: string): string | null {
   if (verb !== undefined && VOLATILE.test(text)) return 'the statement writes and calls a volatile function';
   if (verb === 'INSERT INTO' && /\bVALUES\b.*\(\s*SELECT\b/s.test(text))
     return 'the statement has a SELECT within VALUES';
-  if (text.includes('force_generic_plan')) return 'a generic plan of an INSERT with a SELECT has parameters';
+  if (text.includes('force_generic_plan')) return 'Citus rejects generic plans of an INSERT with a SELECT';
   if (!DISTRIBUTED.some((table) => table.test(text))) return null;
   if (/\bFOR (UPDATE|SHARE)\b/.test(text) && !isApart) return 'the statement locks rows of several shards';
   if (/\bLATERAL\b.*\bLIMIT\b/s.test(text) && !isApart) return 'the statement has a LATERAL subquery with a LIMIT';
@@ -48,7 +48,7 @@ export function refusalOf(statement: string): string | null {
   return null;
 }
 
-/** The statements of a batch may use only one shard. */
+/** Whether a statement may use several shards. A statement of a batch must use only one. */
 export function leavesItsShard(statement: string): boolean {
   return /\bscrip\.\w+/.test(statement) && !namesOneShard(statement) && !/\bVALUES \((\d+|\$1)\b/.test(statement);
 }

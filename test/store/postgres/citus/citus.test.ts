@@ -40,13 +40,13 @@ storeContract('PostgreSQL with the SQL for Citus', newLedger, {
   clock: 'real',
   concurrency: 4,
   oneIn: 8,
-  // Other tests do not send all of the statements of these tests.
+  // These tests send some statements that no other test sends.
   always: [
     'The balance at a past instant never changes, even while writes are running',
-    'A list shows each end user exactly once, even if several end users have the same sort key',
-    'Events are deleted after the retention time, and positions stay valid',
-    'The position before an instant lies between the earlier and the later events',
-    'The last use of several API keys can be recorded in one call, which changes no other keys',
+    'A list of end users shows each of them exactly once, even if several have the same sort key',
+    'Events are deleted after the retention time, and their positions stay valid',
+    'The position before an instant comes after all earlier events and before all later events',
+    'One call records the last use of several API keys, and changes no other API key',
     'An end user whose requests were all refused does not appear on any list',
     'End users can be found by a prefix of their UUIDs',
     'An account can list and revoke only its own API keys',
@@ -61,7 +61,7 @@ test('with the SQL for Citus, the totals are correct before and after they are r
   await ledger.write(users.map((user) => user.add(10)));
   await ledger.consumeFeed();
   await ledger.write(users.map((user) => user.subtract(3)));
-  assert.deepEqual(problemsOf(await ledger.audit()), [], 'some postings are not counted yet');
+  assert.deepEqual(problemsOf(await ledger.audit()), [], 'totals need not include all postings yet');
   await ledger.consumeFeed();
   assert.equal(await outstanding(), 280n);
   await ledger.withTools((tools) => tools.rebuildTotals());
@@ -113,7 +113,7 @@ test('with the SQL for Citus, writes to a shard whose worker cannot be reached f
   await server.emptyLedger(url);
 });
 
-/** Maps each logged statement to its prepared name, if any. */
+/** Maps each logged statement to the name of its prepared statement, or to undefined if it was not prepared. */
 function statementsSeen(): Map<string, string | undefined> {
   const migrating = new Set<string>();
   const seen = new Map<string, string | undefined>();
@@ -150,7 +150,7 @@ const REFUSED = [
   'SELECT 1 FROM scrip.end_users e CROSS JOIN LATERAL (SELECT 1 FROM scrip.postings p WHERE p.bucket = e.bucket LIMIT 1) AS latest',
 ];
 
-test('control: statements that Citus would reject are recognized', () => {
+test('control: the test recognizes statements that Citus would reject', () => {
   for (const statement of REFUSED) assert.notEqual(refusalOf(statement), null, statement);
   assert(leavesItsShard('SELECT 1 FROM scrip.cycles c WHERE c.bucket IN (0, 1)'));
   assert(leavesItsShard('INSERT INTO scrip.postings (bucket) SELECT * FROM unnest($1::smallint[])'));

@@ -1,5 +1,5 @@
-// `npm run citus` runs the store contract on a real Citus cluster, in about three minutes. CITUS_URL is the URL of an
-// empty database on the coordinator, with the Citus extension and all nodes registered.
+// `npm run citus` runs the store contract on a real Citus cluster, in about three minutes. CITUS_URL is the URL of a
+// database on the coordinator. It must contain the Citus extension, but no tables, and all nodes must be registered.
 
 import { after, before } from 'node:test';
 import pg from 'pg';

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import type { PostgresServer } from '../postgres-server.ts';
 import { SHARD_OF_BUCKET } from './citus-rules.ts';
 
-/** Functions that distribute a table only record its name. */
+/** Instead of distributing a table, the functions only record its name. */
 export const STAND_IN = `
   CREATE TABLE IF NOT EXISTS public.pg_dist_partition (logicalrelid regclass);
   CREATE OR REPLACE FUNCTION public.create_reference_table(relation regclass) RETURNS void LANGUAGE sql

@@ -1,5 +1,5 @@
-// PostgreSQL crashes repeatedly under load, and each acknowledged write is stored exactly once. `CYCLES=500` runs all
-// night.
+// PostgreSQL crashes repeatedly under load, and each acknowledged write is stored exactly once. The environment
+// variable CYCLES sets the number of crashes.
 
 import assert from 'node:assert/strict';
 import { randomInt } from 'node:crypto';

@@ -52,7 +52,7 @@ const WAITING = `SELECT pid FROM pg_stat_activity WHERE application_name = 'scri
 
 describe('An unavailable synchronous standby', { concurrency: true, timeout: 60_000 }, () => {
   for (const end of ['pg_terminate_backend', 'pg_cancel_backend']) {
-    test(`If ${end} interrupts a COMMIT that waits for the standby, the write is not acknowledged`, async () => {
+    test(`If ${end} interrupts a COMMIT that waits for a synchronous standby of PostgreSQL, the write is not acknowledged`, async () => {
       const { primary, ledger, replication, failOver } = await startPair(closing);
       const ada = new EndUser(1, 1);
       await replicateSynchronously(primary);
@@ -70,7 +70,7 @@ describe('An unavailable synchronous standby', { concurrency: true, timeout: 60_
     });
   }
 
-  test('While a synchronous standby is unavailable, the heartbeat of a service does not occupy connections', async () => {
+  test('While a synchronous standby of PostgreSQL is unavailable, the heartbeat of a service does not occupy connections', async () => {
     const { primary, ledger, replication } = await startPair(closing);
     await replicateSynchronously(primary);
     await ledger.write([new EndUser(1, 1).add(100)]);

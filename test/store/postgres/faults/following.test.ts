@@ -1,6 +1,6 @@
-// The store sends the first statements of a batch on the connection of the previous batch, right after its COMMIT and
-// before the reply. The batch sees the effects of the previous batch. If the previous batch fails, the batch is retried
-// and still takes effect.
+// The store sends the first statements of a batch on the connection of the previous batch, right after the COMMIT of
+// the previous batch and before the reply to this COMMIT. The batch sees the effects of the previous batch. If the
+// previous batch fails, the batch is retried and still takes effect.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';

@@ -86,7 +86,7 @@ async function assertWorksAgain({ scrip }: Service): Promise<void> {
 }
 
 describe('Half-open connections to PostgreSQL', { concurrency: true, timeout: 120_000 }, () => {
-  test('If idle connections are half open, requests get responses in time, and the service recovers', (t: TestContext) =>
+  test('If idle connections to PostgreSQL are half open, requests get responses in time, and the service recovers', (t: TestContext) =>
     withService(async (service) => {
       const { scrip, proxy } = service;
       const warm = await Promise.all(Array.from({ length: 30 }, () => askAll(scrip)).flat());
@@ -99,7 +99,7 @@ describe('Half-open connections to PostgreSQL', { concurrency: true, timeout: 12
       await assertWorksAgain(service);
     }));
 
-  test('If connections repeatedly become half open under load, no write is lost or stored twice, and writes continue', (t: TestContext) =>
+  test('If connections to PostgreSQL repeatedly become half open under load, no write is lost or stored twice, and writes continue', (t: TestContext) =>
     withService(async (service) => {
       const { scrip, proxy, direct } = service;
       const { ledger } = scrip.service.stores;
@@ -120,7 +120,7 @@ describe('Half-open connections to PostgreSQL', { concurrency: true, timeout: 12
       await assertWorksAgain(service);
     }));
 
-  test('If the database becomes unreachable under load, requests get responses in time', (t: TestContext) =>
+  test('If PostgreSQL becomes unreachable under load, requests get responses in time', (t: TestContext) =>
     withService(async (service) => {
       const { scrip, proxy, direct } = service;
       const { ledger } = scrip.service.stores;

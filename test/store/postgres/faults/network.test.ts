@@ -15,10 +15,10 @@ import { TcpProxy, type Verdict } from '../tcp-proxy.ts';
 
 const CUTS = Number(process.env.CUTS ?? 100);
 
-/** The timeouts of the store; the last is for finding the outcome of a lost COMMIT. */
+/** The timeouts of the store: for a connection, for an answer, and for finding the outcome of a lost COMMIT. */
 const CONNECT_MS = 2_000;
 const ANSWER_MS = 5_000;
-const SETTLE_MS = 8_000 + 2_000;
+const OUTCOME_MS = 8_000 + 2_000;
 const SLACK_MS = 5_000;
 
 const LIMIT = { timeout: 40_000 };
@@ -48,7 +48,7 @@ async function openNetwork(t: TestContext): Promise<Network> {
   return { ledger, direct, proxy, ada };
 }
 
-/** If the store takes too long to close, closing the proxy ends its wait for the database. */
+/** If the store takes too long to close, it is still waiting for the database: closing the proxy ends the wait. */
 async function close(ledger: TestLedger, proxy: TcpProxy): Promise<void> {
   const closed = ledger.close();
   await Promise.race([closed, sleep(CLOSE_MS)]);
@@ -62,7 +62,7 @@ async function withNetwork(t: TestContext, work: (network: Network) => Promise<v
   assert.deepEqual(problemsOf(await network.ledger.audit()), []);
 }
 
-/** If the proxy saw no COMMIT, the fault did not affect the write. */
+/** The fault affected the write only if the proxy saw a COMMIT. */
 async function proxySawCommit(struck: Promise<unknown>): Promise<void> {
   const isLate = sleep(SLACK_MS).then(() => assert.fail('the proxy has seen no COMMIT'));
   await Promise.race([struck, isLate]);
@@ -101,7 +101,7 @@ describe('Network faults between Scrip and PostgreSQL', { concurrency: true }, (
   }
 
   for (const [sentence, verdict] of LOST_COMMITS) {
-    test(`On PostgreSQL, ${sentence}, and so does the next batch in flight`, LIMIT, (t: TestContext) =>
+    test(`On PostgreSQL, ${sentence}, and the next batch in flight takes effect once too`, LIMIT, (t: TestContext) =>
       withNetwork(t, async ({ ledger, proxy, ada }) => {
         const struck = proxy.onNextCommit(verdict);
         const followed = Promise.withResolvers<{ result: unknown; tookMs: number }>();
@@ -135,7 +135,7 @@ describe('Network faults between Scrip and PostgreSQL', { concurrency: true }, (
           const { result, tookMs } = await timed(ledger.write([ada.subtract(30)]));
           await proxySawCommit(struck);
           assert.equal(result, 'OutcomeUnknown');
-          assert(tookMs < ANSWER_MS + SETTLE_MS + SLACK_MS, `it took ${tookMs} ms`);
+          assert(tookMs < ANSWER_MS + OUTCOME_MS + SLACK_MS, `it took ${tookMs} ms`);
           await worksAgain(ledger, proxy, ada);
           const happened = (await historyOf(ledger, ada)).filter((entry) => entry === '-30 subtract');
           assert.equal(happened.length, verdict === 'swallow' ? 0 : 1);
@@ -199,7 +199,7 @@ test(
     }),
 );
 
-/** Repairs the network for new connections only. */
+/** Repairs the network for new connections only: the store must replace its old connections. */
 async function worksAgain(ledger: TestLedger, proxy: TcpProxy, user: EndUser): Promise<void> {
   proxy.heal();
   const { result, tookMs } = await timed(ledger.results([user.subtract(1)]));

@@ -40,7 +40,7 @@ async function untilWaiting(outsider: pg.Client): Promise<void> {
 describe('PostgreSQL errors', { concurrency: true, timeout: 60_000 }, () => {
   test('A batch is retried if PostgreSQL aborts it because of a deadlock with another client', () =>
     withOutsider(server, TWO_LANES, async ({ ledger, outsider, ada, bob }) => {
-      // The store locks the end users in the order of this query, and the other client in the opposite order.
+      // The store locks the end users in the order of this query. The other client locks them in the opposite order.
       const { rows } = await outsider.query('SELECT end_user FROM scrip.end_users ORDER BY bucket, account, end_user');
       const [first, second] = rows[0].end_user === ada.key.endUser ? [ada, bob] : [bob, ada];
       // PostgreSQL rolls back the transaction that is the first to check for deadlocks. The other client waits a minute

@@ -25,7 +25,7 @@ const PREPARED_SINCE = [1, 21] as const;
 
 const version = versionOf();
 if (version === null) {
-  print('This needs PgBouncer on the path: `apt-get install pgbouncer`, `brew install pgbouncer`.');
+  print('This test needs PgBouncer. Install it with `apt-get install pgbouncer` or `brew install pgbouncer`.');
   process.exit(1);
 }
 const isPrepared = version[0] > PREPARED_SINCE[0] || (version[0] === 1 && version[1] >= PREPARED_SINCE[1]);
@@ -56,7 +56,7 @@ try {
     faults.push(...(await history.faultsOf(ledgers[index as 0 | 1].store, direct)));
   }
   await Promise.all(ledgers.map((ledger) => ledger.close()));
-  print(`${kills} connections ended, PgBouncer killed once, ${faults.length} faults`);
+  print(`${kills} connections terminated, PgBouncer killed once, ${faults.length} faults`);
   for (const fault of faults) print(fault);
   process.exitCode = faults.length === 0 ? 0 : 1;
 } finally {

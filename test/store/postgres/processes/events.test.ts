@@ -126,7 +126,7 @@ test(
     }),
 );
 
-test('A step whose derivation fails stores nothing in PostgreSQL and does not stop writes, and the next step derives the same events', async (t) => {
+test('If deriving events fails on PostgreSQL, no event is stored, writes continue, and the next attempt derives the same events', async (t) => {
   const url = await server.createDatabase();
   const ledger = await openFor(t, url);
   const users = people(5);
@@ -213,7 +213,7 @@ test('On PostgreSQL, a position that is not in the event log is refused', async 
 });
 
 test(
-  'No reader gets an event that a synchronous standby does not have, and other processes do not wait for the standby',
+  'No reader gets an event that a synchronous standby of PostgreSQL does not have, and other processes do not wait for the standby',
   LIMIT,
   () =>
     withSharedLedger(server, async ({ processes: [deriving, other] }) => {

@@ -81,7 +81,7 @@ async function untilTwoAnswer(started: Started): Promise<void> {
   }
 }
 
-test('two processes serve one port, and of 300 subtractions of 1 from a balance of 100, exactly 100 succeed', {
+test('two processes that serve one port accept exactly 100 of 300 subtractions of 1 from a balance of 100', {
   timeout: TEST_MS,
 }, async () => {
   const started = await start();
@@ -96,7 +96,7 @@ test('two processes serve one port, and of 300 subtractions of 1 from a balance 
   assert.equal(await stop(started), 0);
 });
 
-test('if one of several processes is killed, it is replaced, and no acknowledged write is lost', {
+test('if one of several processes of `serve --processes` is killed, it is replaced, and no acknowledged write is lost', {
   timeout: TEST_MS,
 }, async () => {
   const started = await start();
@@ -122,15 +122,15 @@ test('if one of several processes is killed, it is replaced, and no acknowledged
   const balance = await fetch(`${started.url}/get-active-balance?end_user_id=${user}`, {
     headers: { authorization: `Bearer ${started.secret}` },
   });
-  const { active_balance: held } = (await balance.json()) as { active_balance: number };
+  const { active_balance: stored } = (await balance.json()) as { active_balance: number };
   assert(
-    held >= added && held <= added + unanswered,
-    `${added} additions were acknowledged, ${unanswered} were not, and ${held} are stored`,
+    stored >= added && stored <= added + unanswered,
+    `${added} additions were acknowledged, ${unanswered} were not, and ${stored} are stored`,
   );
   assert.equal(await stop(started), 0);
 });
 
-test('several processes on one ledger file are refused', async () => {
+test('`serve --processes` refuses a ledger file', async () => {
   const env = { ...process.env, DATABASE_URL: 'file:/tmp/never-made/scrip.db', PORT: '0' };
   const refused = spawn(process.execPath, [CLI, 'serve', '--processes', '2'], { env });
   const [chunk] = await once(refused.stderr, 'data');

@@ -1,5 +1,5 @@
-// Tests several processes that write to the same end users in one database: the results are as with a single process,
-// and no deadlock occurs.
+// Tests several processes that write to the same end users in one database: the results are the same as with a single
+// process, and no deadlock occurs.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -76,7 +76,7 @@ describe('Several processes on one PostgreSQL database', () => {
     assert.equal(new Set(ids).size, 60);
   });
 
-  it('If another process adds an end user while a batch waits for locks, the batch leaves this end user unchanged', async ({
+  it('If another process adds an end user while a batch waits for locks, the batch treats this end user as unknown', async ({
     processes,
     url,
   }) => {

@@ -12,7 +12,7 @@ import { connect, openLedgerFile } from '../../../../src/store/sqlite/file/ledge
 import { EndUser, NOON, temporaryFile } from '../../temporary-ledger.ts';
 
 const LIMITS: CacheLimits = { endUsersMax: 40, postingsMax: 40, cyclesMax: 400, ageMaxMs: 60_000, perUserMax: 64 };
-/** The cache holds one and a half generations, each of `endUsersMax` end users. */
+/** The cache has room for one and a half generations, each of `endUsersMax` end users. */
 const ROOM = 60;
 
 const [ada, bob] = [new EndUser(1, 1).key, new EndUser(1, 2).key];
@@ -48,7 +48,7 @@ test('an end user stays in the cache of the writer after its balance has been fl
   assert.equal(load(ada), first);
 });
 
-test('a full cache of the writer drops end users that were loaded only once, and keeps one that is loaded repeatedly', (t) => {
+test('a full cache of the writer drops end users that were loaded only once, and keeps end users that are loaded repeatedly', (t) => {
   const { load, loadOthers } = newCache(t);
   const [first, second] = [load(ada), load(bob)];
   for (let round = 0; round < 5; round++) {
@@ -59,7 +59,7 @@ test('a full cache of the writer drops end users that were loaded only once, and
   assert.notEqual(load(bob), second);
 });
 
-test('the writer drops an end user that no batch has loaded for two minutes, even if its cache is not full', (t) => {
+test('the writer drops an end user from its cache after two minutes in which no batch loaded the end user, even if the cache is not full', (t) => {
   const { cache, load } = newCache(t);
   const first = load(ada);
   for (const [ms, isKept] of [

@@ -1,4 +1,4 @@
-// Tests end users that have enough cycles for a reader to cache their state.
+// Tests end users with so many cycles that a reader caches their state.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

@@ -193,7 +193,7 @@ function writerOf(t: TestContext, cache?: CacheLimits): { writer: Writer; file: 
   return { writer, file };
 }
 
-const WRITTEN_BACK_AT_ONCE = 10;
+const FLUSHED_AT_ONCE = 10;
 
 test('An idle writer flushes pending balances in parts until none are left, and a crash between two parts loses nothing', async (t) => {
   const random = new Random(35);
@@ -203,7 +203,7 @@ test('An idle writer flushes pending balances in parts until none are left, and 
   let ticks = 0;
   const restingSize = () => {
     const before = statSync(`${file}-wal`).size;
-    writer.tick(WRITTEN_BACK_AT_ONCE);
+    writer.tick(FLUSHED_AT_ONCE);
     ticks += 1;
     return statSync(`${file}-wal`).size === before;
   };
@@ -226,7 +226,7 @@ test('Writes succeed while pending balances are flushed in parts, and the ledger
     const { outcomes } = writer.write([user.add(2)]);
     assert.deepEqual(outcomes.map(resultOf), [ACCEPTED]);
     balances.set(user, (balances.get(user) as number) + 2);
-    for (let ticks = random.below(4); ticks > 0; ticks--) writer.tick(WRITTEN_BACK_AT_ONCE);
+    for (let ticks = random.below(4); ticks > 0; ticks--) writer.tick(FLUSHED_AT_ONCE);
     if (step % 40 > 0) continue;
     const again = await openInPlace(t, crashed(file));
     await assertBalances(again, balances);

@@ -1,4 +1,4 @@
-// Tests the creation of ledger files: in which folders, and by several processes at once.
+// Tests the creation of ledger files: missing folders, hard links, and several processes at once.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -26,11 +26,11 @@ async function operate(file: string): Promise<void> {
 async function refusalOf(work: Promise<unknown>): Promise<string> {
   const refusal = await work.catch((error: unknown) => error);
   assert(refusal instanceof CannotOpen, `the ledger is refused with a reason, not ${refusal}`);
-  assert.match(refusal.message, /^[A-Z/][^\n]*\.$/, 'one sentence, on one line');
+  assert.match(refusal.message, /^[A-Z/][^\n]*\.$/, 'the message is one sentence on one line');
   return refusal.message;
 }
 
-test('a ledger is refused if its folder does not exist, because the disk of the folder may not be mounted', async () => {
+test('a ledger file is refused if its folder does not exist, because the disk of the folder may not be mounted', async () => {
   const file = join(temporaryFolder(), 'mount', 'scrip.db');
   for (const open of [serve, operate]) {
     assert.match(await refusalOf(open(file)), /^The folder .* does not exist: mount its disk, or add --create/);
@@ -40,7 +40,7 @@ test('a ledger is refused if its folder does not exist, because the disk of the 
   await serve(file);
 });
 
-test('a ledger is refused if its folder is a file', async () => {
+test('a ledger file is refused if its folder is a file', async () => {
   const file = temporaryFile();
   writeFileSync(file, 'a file');
   assert.match(await refusalOf(serve(join(file, 'scrip.db'))), /^The folder .* does not exist/);
@@ -81,7 +81,7 @@ const CREATING = `
   parentPort.postMessage('locked');
   setTimeout(() => lock.close(), 300);`;
 
-test('a server and a command wait for another command that is creating the ledger', async () => {
+test('a server or a command waits until another command has created the ledger file', async () => {
   for (const open of [serve, operate]) {
     const file = temporaryFile();
     const worker = new Worker(CREATING, { eval: true, workerData: file });
@@ -92,7 +92,7 @@ test('a server and a command wait for another command that is creating the ledge
   }
 });
 
-test('a server and a command that create the same ledger at the same instant both succeed', async (t) => {
+test('a server and a command that create the same ledger file at the same instant both succeed', async (t) => {
   const file = temporaryFile();
   const other = otherProcess(t, 'createKeys', file);
   const { firstAt } = await other.answer();

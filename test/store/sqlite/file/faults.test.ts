@@ -75,7 +75,7 @@ test('The transaction ids of a failed COMMIT are not used again', async (t) => {
   assert.deepEqual(sequences, [11, 8, 5, 2], 'each failed COMMIT skips two transaction ids');
 });
 
-test('After a failed COMMIT, reads show renewals as soon as the file is reopened', async (t) => {
+test('After a failed COMMIT, reads show renewals as soon as the writer has reopened the ledger file', async (t) => {
   const ledger = await openInPlace(t, temporaryFile());
   await ledger.write([ada.startCycle(10, 1), ada.subtract(3)]);
   await ledger.whileCommitsFail(() => assert.rejects(ledger.write([ada.subtract(1)]), UNKNOWN));
@@ -100,7 +100,7 @@ test('The writer of a ledger file recovers by itself when commits succeed again'
 
 describe('another program writes to the ledger file', { concurrency: 2 }, () => {
   // These two tests run at the same time, because each waits five seconds for the lock.
-  test('While another program holds the write lock, commands wait for five seconds and then fail without effect', async (t) => {
+  test('While another program holds the write lock of a ledger file, commands wait for five seconds and then fail without effect', async (t) => {
     const file = temporaryFile();
     const ledger = await openFor(t, file);
     const other = new DatabaseSync(file);
@@ -121,7 +121,7 @@ describe('another program writes to the ledger file', { concurrency: 2 }, () => 
     assert.deepEqual(problemsOf(await ledger.audit()), []);
   });
 
-  test('If another program holds the write lock, a server waits for five seconds at its start, and then fails with an error that says what to do', async (t) => {
+  test('If another program holds the write lock of a ledger file, a server waits for five seconds at its start, and then fails with an error that says what to do', async (t) => {
     const file = temporaryFile();
     await makeHistory(file);
     const other = new DatabaseSync(file);
@@ -165,7 +165,7 @@ test('After a kill -9 during writes, the ledger is correct and has all acknowled
     const users = Array.from({ length: 8 }, (_, index) => new EndUser(1, index));
     const balances = await Promise.all(users.map((user) => balanceOf(ledger, user)));
     assert.equal(new Set(balances).size, 1, 'a batch is stored as a whole or not at all');
-    assert(Number(balances[0]) >= 2 * times, `${balances[0]} credits are there after ${times} batches`);
+    assert(Number(balances[0]) >= 2 * times, `${balances[0]} credits are stored after ${times} batches`);
     times = Number(balances[0]) / 2;
     assert.deepEqual(problemsOf(await ledger.audit()), []);
     await ledger.close();
@@ -181,7 +181,7 @@ test('If a write finds a row that was changed by hand, all further writes fail, 
   byHand(file, `UPDATE balances SET plan = '9/366d' WHERE type = 'recurring' AND amount = 9`);
   const halted = { name: 'StoreFault', code: 'Internal', message: 'a cycle ends when its validity ends' };
   await assert.rejects(ledger.write([namesake.subtract(1), eternal.subtract(1)]), halted);
-  await assert.rejects(ledger.write([namesake.subtract(1)]), halted, 'writes of other end users fail too');
+  await assert.rejects(ledger.write([namesake.subtract(1)]), halted, 'writes for other end users fail too');
   assert.equal(ledger.trouble(), halted.message);
   await assert.rejects(ledger.load(eternal.key), halted);
   await assert.rejects(ledger.transactions(eternal.key), halted);

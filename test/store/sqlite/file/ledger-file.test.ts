@@ -34,7 +34,7 @@ async function operate(file: string): Promise<void> {
 async function refusalOf(file: string, open: (file: string) => Promise<void> = serve): Promise<string> {
   const refusal = await open(file).catch((error: unknown) => error);
   assert(refusal instanceof CannotOpen, `${file} is refused with a reason, not ${refusal}`);
-  assert.match(refusal.message, /^[A-Z/][^\n]*\.$/, 'one sentence, on one line');
+  assert.match(refusal.message, /^[A-Z/][^\n]*\.$/, 'the message is one sentence on one line');
   return refusal.message;
 }
 
@@ -46,7 +46,7 @@ test('A ledger file has a write-ahead log, synchronous FULL for durable commits,
   const pragma = (name: string) => Object.values(db.prepare(`PRAGMA ${name}`).get() ?? {})[0];
   assert.equal(pragma('journal_mode'), 'wal');
   assert.equal(pragma('synchronous'), 2, 'FULL');
-  assert.equal(pragma('fullfsync'), 1, 'on macOS fsync alone does not reach the disk');
+  assert.equal(pragma('fullfsync'), 1, 'on macOS, fsync alone does not reach the disk');
   const tables = db.prepare(
     `SELECT name, strict FROM pragma_table_list WHERE type = 'table' AND name NOT LIKE 'sqlite_%'`,
   );
@@ -67,7 +67,7 @@ test('A ledger file without a write-ahead log, for example a copy by VACUUM INTO
   db.close();
 });
 
-const OVERDRAFTS: readonly (readonly [what: string, sql: string])[] = [
+const INVALID_ROWS: readonly (readonly [what: string, sql: string])[] = [
   ['a negative remaining amount', 'UPDATE balances SET remaining = -1'],
   ['a remaining amount above the amount', 'UPDATE balances SET remaining = amount + 1'],
   ['a cycle of 0 credits', 'UPDATE balances SET amount = 0, remaining = 0'],
@@ -94,7 +94,7 @@ test('The constraints of a ledger file reject invalid rows, whichever program wr
   await makeHistory(file);
   const db = new DatabaseSync(file);
   t.after(() => db.close());
-  for (const [what, sql] of OVERDRAFTS) assert.throws(() => db.exec(sql), /CHECK constraint failed/, what);
+  for (const [what, sql] of INVALID_ROWS) assert.throws(() => db.exec(sql), /CHECK constraint failed/, what);
   const second = `UPDATE balances SET status = 'active' WHERE type = 'recurring'`;
   assert.throws(() => db.exec(second), /UNIQUE constraint failed/, 'two active cycles');
 });
@@ -292,7 +292,7 @@ test('A ledger file with damage in the middle of a page is refused, or the audit
   assert(found > 0 && found < files.length, `damage was found in ${found} of ${files.length} files`);
 });
 
-test('Tools in the same process do not release the locks of the writer', async (t) => {
+test('Tools that open a ledger file do not release the locks of a writer in the same process', async (t) => {
   const file = temporaryFile();
   const ledger = await openFor(t, file);
   await ledger.write([new EndUser(1, 1).add(1)]);

@@ -1,4 +1,4 @@
-// Tests the event log in a ledger file: crashes while events are derived, and the limits of a derivation step.
+// Tests the event log in a ledger file: crashes while events are derived, and how much one call reads.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -31,7 +31,7 @@ test('After a crash while events are derived, the same events are derived again'
   }
 });
 
-test('Events that time alone causes are derived only when all batches in flight for the same end user are stored', async (t) => {
+test('Events that time alone causes are derived only after all batches in flight for the same end user are stored', async (t) => {
   const file = temporaryFile();
   const ledger = await openFor(t, file);
   const ada = new EndUser(1, 1);
@@ -50,7 +50,7 @@ test('Events that time alone causes are derived only when all batches in flight 
   assert.deepEqual(balances, [980]);
 });
 
-test('Time-caused events are stored once, even if several calls derive them concurrently', async (t) => {
+test('Events that time alone causes are stored once, even if several calls derive them concurrently', async (t) => {
   const file = temporaryFile();
   const before = await openInPlace(t, file);
   await before.write([new EndUser(1, 1).add(10, 1), new EndUser(1, 2).add(20, 2)]);
@@ -66,7 +66,7 @@ test('Time-caused events are stored once, even if several calls derive them conc
   );
 });
 
-test('For a page of events of a rare type, Scrip reads a bounded number of events, and the next page continues after them', async (t) => {
+test('For a page of events of a rare type, Scrip reads a bounded number of events, and the next page continues after the last of these', async (t) => {
   const file = temporaryFile();
   const ledger = await openInPlace(t, file);
   await ledger.write([new EndUser(1, 1).add(1)]);
@@ -91,21 +91,21 @@ test('For a page of events of a rare type, Scrip reads a bounded number of event
   ]);
 });
 
-test('If end users have many cycles, a step derives the events of only some of them, and later steps derive the rest', async (t) => {
+test('If end users have many cycles, one call derives the events of only some of the end users, and later calls derive the rest', async (t) => {
   const ledger = await openInPlace(t, temporaryFile());
   const people = Array.from({ length: 6 }, (_, index) => new EndUser(1, index));
   for (let cycles = 0; cycles < 1_000; cycles += 100)
     await ledger.write(people.flatMap((user) => Array.from({ length: 100 }, () => user.add(1, 30))));
   await ledger.deriveEvents();
   await ledger.write(people.map((user) => user.subtract(1)));
-  const steps: number[] = [];
+  const calls: number[] = [];
   for (let isMore = true; isMore; ) {
     let users = 0;
     isMore = await ledger.events.deriveNext((input) => {
       users++;
       return deriveEvents(input);
     });
-    steps.push(users);
+    calls.push(users);
   }
-  assert.deepEqual(steps, [3, 3]);
+  assert.deepEqual(calls, [3, 3]);
 });

@@ -221,7 +221,7 @@ test('If the writer thread dies, writes fail, reads continue, and the next start
   assert.deepEqual(problemsOf(await again.audit()), []);
 });
 
-test('If the writer thread dies and the outcome of a write is unknown, a read fails if it would show a renewal of the same end user', async (t) => {
+test('If the writer thread dies and the outcome of a write is unknown, reads that would show a renewal of the same end user fail', async (t) => {
   const file = temporaryFile();
   const bob = new EndUser(1, 2);
   const soon = Date.now() + SECOND_MS;
