@@ -60,7 +60,8 @@ export class RenewalJob {
       const due = await this.#store.due(END_USERS_MAX + before.endUsers.size);
       this.due = due.length;
       if (due.length === 0) this.#caughtUpAtMs = performance.now();
-      const next = this.#submit(due.filter((user) => !before.endUsers.has(endUserText(user))));
+      const others = due.filter((user) => !before.endUsers.has(endUserText(user)));
+      const next = this.#submit(others.slice(0, END_USERS_MAX));
       await before.written;
       if (due.length === 0) return;
       const isMore = next.endUsers.size === END_USERS_MAX;

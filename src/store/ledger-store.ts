@@ -90,7 +90,7 @@ export interface LedgerStore {
   statesAt(user: EndUserKey, instants: readonly Instant[]): Promise<StatesAt>;
   /** A transaction of the end user, of any kind; null if there is none with this id. */
   find(user: EndUserKey, id: TransactionId): Promise<Referenced | null>;
-  /** Some of the end users with due events, the longest overdue first. */
+  /** Some of the end users with due events, sorted by the time since when they are due. */
   due(limit: number): Promise<readonly EndUserKey[]>;
   /**
    * Deletes a limited number of expired idempotency records.

@@ -5,7 +5,7 @@
 //     └── something is due ──▶ read again, after the current batch of this end user and before the next one ──▶ shown
 
 import { randomInt } from 'node:crypto';
-import type { Command, EndUserKey, Outcome } from '../../../ledger/command.ts';
+import { type Command, type EndUserKey, endUserText, type Outcome } from '../../../ledger/command.ts';
 import { assertReadable } from '../../../ledger/cycle.ts';
 import type { Referenced } from '../../../ledger/decide-refund.ts';
 import type { Instant } from '../../../ledger/instant.ts';
@@ -26,7 +26,7 @@ import type { LoadedEndUser } from '../../loaded-end-user.ts';
 import { InvalidCursor, type StoreFault } from '../../store-fault.ts';
 import type { TotalsKeeper } from '../../totals.ts';
 import type { HistoryPage, HistoryRequest } from '../../transaction-history.ts';
-import type { Part } from '../citus/placement.ts';
+import { EVERYTHING, type Part } from '../citus/placement.ts';
 import type { Reachable } from '../citus/reach.ts';
 import { deleteOldest } from '../idempotency/record-table.ts';
 import { statesBefore } from '../journal/earlier-states.ts';
@@ -80,17 +80,24 @@ const REFERENCED = prepared(
 const SHARES = 16;
 
 /**
- * Finds end users with a due renewal or a due lapse. Each call begins at a random bucket, so several processes mostly
+ * Finds due renewals and due lapses in some buckets. The results begin at a random bucket, so several processes mostly
  * find different end users without coordination. The instant is a parameter, because PostgreSQL cannot use an index to
  * compare a column with a volatile function.
  */
-const dueSql = (reachable: Reachable) => `
-  SELECT account, end_user, min(at) FROM (
+const dueSql = (buckets: readonly number[], reachable: Reachable) => `
+  SELECT account, end_user, at FROM (
     (SELECT bucket, account, end_user, ends_at AS at FROM scrip.cycles
-     WHERE ${RENEWS} AND ends_at <= $1${reachable('cycles')} ORDER BY ends_at LIMIT $2)
+     WHERE bucket IN (${buckets}) AND ${RENEWS} AND ends_at <= $1${reachable('cycles')} ORDER BY ends_at LIMIT $2)
     UNION ALL (SELECT bucket, account, end_user, expires_at FROM scrip.holds
-     WHERE expires_at <= $1${reachable('holds')} ORDER BY expires_at LIMIT $2)
-  ) AS oldest GROUP BY bucket, account, end_user ORDER BY (bucket + $3) % ${BUCKETS}, min(at) LIMIT $4`;
+     WHERE bucket IN (${buckets}) AND expires_at <= $1${reachable('holds')} ORDER BY expires_at LIMIT $2)
+  ) AS oldest ORDER BY (bucket + $3) % ${BUCKETS}, at LIMIT $4`;
+
+interface DueSearch {
+  readonly now: Instant;
+  readonly limit: number;
+  /** How many of the longest overdue renewals and lapses are considered. */
+  readonly among: number;
+}
 
 interface PageRead extends LoadedEndUser {
   readonly rows: readonly TextRow[];
@@ -108,6 +115,8 @@ export class PostgresLedgerStore implements LedgerStore {
    * The invariant violation that a read or a write has found, which stops all further writes; null if there is none.
    */
   #broken: StoreFault | null = null;
+  /** Whether the latest lookup of due end users found as many as it was asked for. */
+  #hasManyDue = false;
   /**
    * The index of the part whose expired records are deleted next. The first part is random, so that processes begin
    * with different parts.
@@ -186,14 +195,45 @@ export class PostgresLedgerStore implements LedgerStore {
 
   due(limit: number): Promise<readonly EndUserKey[]> {
     return this.attempt(async () => {
-      const { pool, clock, reach } = this.database;
-      const among = limit < BUCKETS ? limit : SHARES * limit;
+      const { pool, clock } = this.database;
       const now = Math.max(await clock.peek(pool), clock.latest);
-      const values = [now, among, randomInt(BUCKETS), limit];
-      const rows = await reach.lookUp((reachable) => pool.rows(sql(dueSql(reachable), values)));
+      const rows = this.#hasManyDue ? await this.#manyDue(now, limit) : await this.#anyDue(now, limit);
       const oldestFirst = rows.toSorted(([, , a], [, , b]) => Number(a) - Number(b));
-      return oldestFirst.map(([account, endUser]) => ({ account: Number(account), endUser: endUser as string }));
+      const users = oldestFirst.map(([account, endUser]) => ({ account: Number(account), endUser: endUser as string }));
+      // An end user can have a due renewal and several due lapses.
+      return [...new Map(users.map((user) => [endUserText(user), user])).values()];
     });
+  }
+
+  async #anyDue(now: Instant, limit: number): Promise<readonly TextRow[]> {
+    const rows = await this.#dueIn(EVERYTHING.buckets, { now, limit, among: limit < BUCKETS ? limit : SHARES * limit });
+    this.#hasManyDue = rows.length === limit;
+    return rows;
+  }
+
+  /**
+   * Searches a few buckets at a time, beginning with a random bucket, until it has found half of `limit`. To find 1,024
+   * of 300,000 due end users, PostgreSQL takes 1 ms in one bucket, and 50 to 150 ms in all buckets.
+   */
+  async #manyDue(now: Instant, limit: number): Promise<readonly TextRow[]> {
+    const { parts } = this.database.placement;
+    const groups = parts.flatMap(({ isShard, buckets }) => (isShard ? [buckets] : buckets.map((bucket) => [bucket])));
+    const first = randomInt(groups.length);
+    const found: TextRow[] = [];
+    for (let next = 0; next < groups.length; next++) {
+      const group = groups[(first + next) % groups.length] as readonly number[];
+      const left = limit - found.length;
+      found.push(...(await this.#dueIn(group, { now, limit: left, among: left })));
+      if (found.length >= limit / 2) return found;
+    }
+    this.#hasManyDue = false;
+    return found;
+  }
+
+  #dueIn(buckets: readonly number[], { now, limit, among }: DueSearch): Promise<readonly TextRow[]> {
+    const { pool, reach } = this.database;
+    const values = [now, among, randomInt(BUCKETS), limit];
+    return reach.lookUp((reachable) => pool.rows(sql(dueSql(buckets, reachable), values)));
   }
 
   /**

@@ -59,7 +59,7 @@ CREATE TABLE cycles (
 
 CREATE UNIQUE INDEX one_active_cycle ON cycles (bucket, account, end_user)
   WHERE type = 'recurring' AND status = 'active';
-CREATE INDEX renewals_due ON cycles (ends_at) WHERE type = 'recurring' AND status = 'active';
+CREATE INDEX renewals_due ON cycles (bucket, ends_at) WHERE type = 'recurring' AND status = 'active';
 
 -- Open holds. The key is ordered by end user and then by the instant at which the hold lapses, so due holds form one
 -- short range.
@@ -72,7 +72,7 @@ CREATE TABLE holds (
   parts json NOT NULL,
   PRIMARY KEY (bucket, account, end_user, expires_at, hold_id)
 );
-CREATE INDEX lapses_due ON holds (expires_at);
+CREATE INDEX lapses_due ON holds (bucket, expires_at);
 
 CREATE TABLE postings (
   ${USER},
