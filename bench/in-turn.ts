@@ -1,6 +1,6 @@
 // Loads several subjects in alternating blocks, so that other load on the machine affects all subjects alike, and
-// computes the medians of the blocks. Only one subject at a time gets requests. The other subjects keep running, except
-// in `fromStart`.
+// computes the medians of the blocks. A round is one block of each subject. Only one subject at a time gets requests.
+// The other subjects keep running, except in `fromStart`.
 //
 //   warm-up of each subject ──▶ blocks in turn ──▶ rounds with an unusually slow or fast echo are dropped ──▶ medians
 
@@ -41,7 +41,7 @@ interface Round extends Answered {
 
 const MIB = 2 ** 20;
 
-/** A round is dropped if the echo's CPU time or throughput in it deviates from the median by more than this share. */
+/** A round is dropped if its echo's CPU time or throughput differs from the median by more than this share. */
 const ECHO_OFF_MAX = 0.1;
 
 /** A decrease in the CPU time per request counts only if it is larger than this share. */

@@ -59,7 +59,7 @@ const PATTERNS = BANNED.map(([words, hint]) => ({
   hint,
 }));
 
-/** @returns in the order of their lines, all findings that EXCEPTIONS does not allow */
+/** @returns all findings that EXCEPTIONS does not allow, sorted by line */
 export function bannedWordsIn(path: string, text: string): Finding[] {
   const lines = text.split('\n');
   const findings = PATTERNS.flatMap(({ pattern, hint }) =>

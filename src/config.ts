@@ -16,13 +16,13 @@ export interface PostgresDatabase {
   readonly url: string;
   /** The number of batches that are written at the same time, each on its own connection; null for the default. */
   readonly lanes: number | null;
-  /** Whether statements are prepared on the server, once for each connection. */
+  /** Whether each connection uses prepared statements. */
   readonly prepared: boolean;
   /** Whether Citus distributes the tables. If null, Scrip checks whether the database has Citus. */
   readonly citus: boolean | null;
   /** The number of shards of a new ledger, if Citus distributes the tables. */
   readonly shards: number;
-  /** Whether to start even if a crash could lose committed writes because of the settings of the database server. */
+  /** Whether to start even if the database server's settings let a crash lose committed writes. */
   readonly acceptUnsafe: boolean;
 }
 

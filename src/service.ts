@@ -184,7 +184,7 @@ async function startMetricsServer(
   return server;
 }
 
-/** Null if tracing is off; requests then cause no work for tracing. */
+/** Null if tracing is off, so that it costs requests nothing. */
 function tracerOf({ tracing = null }: Config, commit: GroupCommit, logger: Logger): Tracer | null {
   if (tracing === null) return null;
   const resource = { ...tracing.resource, 'service.version': VERSION, 'process.pid': process.pid };

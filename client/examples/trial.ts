@@ -23,7 +23,7 @@ async function drawImage(user: string): Promise<string> {
     await scrip.subtract({ end_user_id: user, amount: CREDITS_PER_IMAGE });
   } catch (error) {
     if (error instanceof InsufficientFunds)
-      return `The trial is over: ${error.available} of ${error.requested} credits.`;
+      return `The trial is over: an image costs ${error.requested} credits, but only ${error.available} are left.`;
     throw error;
   }
   return 'Here is your image.';

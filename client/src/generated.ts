@@ -661,7 +661,7 @@ export interface Problem {
     readonly path: string;
     readonly message: string;
   }[];
-  /** The requested credits. Present for `InsufficientFunds`, for `BalanceTooLarge`, and for `RefundTooLarge` if the request had an `amount`. For `BalanceTooLarge`: the credits that must fit within the maximum balance. For a refund, these are the credits that would return; for a hold, the credits whose cycle or period ends by the next renewal. */
+  /** The requested credits. Present for `InsufficientFunds`, for `BalanceTooLarge`, and for `RefundTooLarge` if the request had an `amount`. For `BalanceTooLarge`: the credits that must fit within the maximum balance. If a refund was refused, these are the credits that would have returned. If a hold was refused, these are the credits to hold whose cycle or period ends at or before the next renewal. */
   readonly requested?: number;
   /** Only for `InsufficientFunds` and `BalanceTooLarge`. For `InsufficientFunds`: the balance; for a capture, the balance plus the credits of the hold. For `BalanceTooLarge`: the credits that still fit within the maximum balance. */
   readonly available?: number;

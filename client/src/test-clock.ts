@@ -53,5 +53,5 @@ export class ScripTestClock {
 function daysAfter(now: Date, days: number): Date {
   const to = new Date(now.getTime() + days * DAY_MS);
   if (Number.isSafeInteger(days) && days >= 1 && !Number.isNaN(to.getTime())) return to;
-  throw new TypeError('days must be an integer of at least 1, and the new time at most in the year 9999.');
+  throw new TypeError('days must be an integer of at least 1, and must not move the clock past the year 9999.');
 }

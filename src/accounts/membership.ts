@@ -10,7 +10,8 @@ export const ROLES: readonly Role[] = ['owner', 'member'];
 
 /**
  * Who can sign up without an invitation. `open`: anyone. `closed`: no one. `first`: anyone, until an account has a
- * member. If the ledger already has an account without members, only a person on the machine that runs Scrip.
+ * member. With `first`, if the ledger already has an account but no members, only a person on the machine that runs
+ * Scrip can sign up.
  */
 export type SignUpPolicy = 'open' | 'first' | 'closed';
 

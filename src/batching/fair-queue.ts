@@ -28,7 +28,7 @@ export class FairQueue<T> {
     return item;
   }
 
-  /** Takes up to `max` items in rounds. Each round divides the remaining number equally among the accounts. */
+  /** Takes up to `max` items, in rounds. Each round divides the number still to take equally among the accounts. */
   take(max: number): T[] {
     const taken: T[] = [];
     while (taken.length < max && this.#items.size > 0) this.#takeRound(taken, max);
@@ -43,7 +43,7 @@ export class FairQueue<T> {
       if (accounts === 0 || taken.length >= max) return;
       accounts -= 1;
       const portion = own.length <= share ? own : own.splice(0, share);
-      // Move the account to the end, so that in the next call, accounts that got nothing in this call come first.
+      // Move the account to the end, so that the next call first serves the accounts that got nothing in this call.
       this.#items.delete(account);
       if (portion !== own) this.#items.set(account, own);
       for (const item of portion) taken.push(item);

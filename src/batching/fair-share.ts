@@ -1,5 +1,5 @@
-// A resource that accounts share, such as the space in a queue. An account can use at most as much of it as it leaves
-// free: a single account gets half, and two accounts get a third each.
+// A resource that accounts share, such as the space in a queue. An account can use at most as much of it as remains
+// free, so a single account gets half. Two accounts that keep taking and releasing units get about a third each.
 
 export class FairShare {
   readonly max: number;
@@ -18,7 +18,7 @@ export class FairShare {
     return this.#held.get(account) ?? 0;
   }
 
-  /** Whether the account can take `amount` and still leave at least as much free as it uses. */
+  /** Whether the account can take `amount` without using more than what then remains free. */
   hasRoom(account: number, amount: number): boolean {
     return this.heldBy(account) + amount <= this.max - this.#total - amount;
   }

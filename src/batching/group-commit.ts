@@ -44,16 +44,16 @@ export interface Requester {
 export const BATCH_COMMANDS_MAX = 512;
 
 /**
- * Throughput is measured only while at least this many commands are queued. With fewer, the clients limit the
- * throughput, and not the store.
+ * Throughput is measured only while at least this many commands are queued. If fewer are queued, the clients, and not
+ * the store, limit the throughput.
  */
 const ESTIMATED_QUEUE_MIN = BATCH_COMMANDS_MAX;
 
 /** Maximum number of `settle` commands in a batch with requests: less than a millisecond of work. */
 const SETTLED_BESIDE_REQUESTS_MAX = 24;
 /**
- * While there are no requests, the maximum number of `settle` commands grows by this factor from batch to batch. The
- * growth is gradual, because a request that arrives must wait for the current batch.
+ * While there are no requests, the maximum number of `settle` commands in a batch grows by this factor from batch to
+ * batch. It grows gradually, because a request that arrives must wait for the current batch.
  */
 const SETTLED_GROWTH = 2;
 
@@ -97,6 +97,7 @@ export class GroupCommit {
   onBatch: ((commands: number, seconds: number) => void) | null = null;
   /** Called with each accepted write, except replays and `settle` commands. */
   onAccepted: ((command: WriteCommand, accepted: Accepted) => void) | null = null;
+  /** Called with each finished batch before its commands are answered, and with null afterwards. */
   onAnswering: ((batch: TracedBatch | null) => void) | null = null;
   readonly #store: LedgerStore;
   readonly #onHealth: (trouble: StoreFault | null) => void;

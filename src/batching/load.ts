@@ -3,7 +3,7 @@
 
 import { performance } from 'node:perf_hooks';
 
-/** A process with a higher load counts as busy: its requests already wait for each other. */
+/** A process with a higher load counts as busy, because its requests already wait for each other. */
 const BUSY = 0.65;
 const SAMPLE_MS = 200;
 /** With this factor per sample, the measured load falls from 1 to `BUSY` in about a second. */

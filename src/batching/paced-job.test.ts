@@ -43,7 +43,7 @@ test('a paced job that is stopped during a pause ends immediately', async () => 
   assert.equal(work.taken, taken);
 });
 
-test('a paced job counts the time since it last had nothing to do', async () => {
+test('a paced job measures the time since it last had nothing to do', async () => {
   const work = workOf(3);
   const job = new PacedJob(work.step, unexpected, IDLE);
   await sleep(5 * STEP_MS);

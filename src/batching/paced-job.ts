@@ -29,7 +29,7 @@ const BUSY_PACES: readonly Pace[] = [
   { lateMs: 0, pause: 99 },
 ];
 
-/** How often the job looks for work when there is none, and checks the load during a pause. */
+/** How often an idle job looks for work, and how often a pausing job checks the load. */
 const LOOK_EVERY_MS = 500;
 
 export class PacedJob extends IntervalJob {
@@ -85,6 +85,6 @@ export class PacedJob extends IntervalJob {
 /** @returns the pause after a step, as a multiple of the duration of the step */
 export function pauseFor(lateMs: number, isBusy: boolean): number {
   const pace = (isBusy ? BUSY_PACES : PACES).find((each) => lateMs >= each.lateMs);
-  assert(pace, 'there is a pace for every delay');
+  assert(pace, 'there is a pause for every delay');
   return pace.pause;
 }

@@ -161,7 +161,7 @@ test('if an account fills its share of the queue, its further commands are refus
     for (let count = 0; count < 2_000; count++) submitOf(account, account);
     held.push(commit.queued - before);
   }
-  assert.deepEqual(held, [500, 250, 125, 62], 'each account uses as much as it leaves free');
+  assert.deepEqual(held, [500, 250, 125, 62], 'each account uses as much as remains free');
   assert.deepEqual([...new Set(results.map(([, answer]) => answer))], ['Overloaded']);
 });
 

@@ -1,8 +1,8 @@
 // Lets background jobs look for work less often while this process writes nothing. Used for stores in which a lookup is
-// expensive. Each process soon finds the work that its own writes cause. Other work can wait until the pause ends: for
-// example, renewals, and work that a killed process left behind.
+// expensive. Jobs soon find work that the writes of their own process cause. They find other work, such as renewals and
+// work that a killed process left behind, at the end of the pause.
 
-/** How long jobs look for work at their usual interval after a batch, because one job can create work for another. */
+/** For this long after a batch, jobs look for work at their usual interval: one job can create work for another. */
 const ACTIVE_MS = 3_000;
 
 export class QuietPauses {

@@ -75,7 +75,7 @@ test('the renewal job settles every due end user exactly once, a bounded number 
   assert(Math.max(...store.batchSizes) <= 512);
 });
 
-test('while one batch is being written, the renewal job looks up the next end users, but none beyond them', async () => {
+test('while a batch is being written, the renewal job looks up the end users of the next batch, and no more', async () => {
   const store = new DueStore(1_700);
   const { job, commit } = begin(store);
   const release = Promise.withResolvers<void>();

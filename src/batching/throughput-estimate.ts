@@ -1,6 +1,6 @@
 // Estimates how many commands the store writes per millisecond. Scrip limits the requests in flight by this estimate.
 
-/** Throughput is measured over windows of at least this length. Most batches take less time. */
+/** Throughput is measured over windows of at least this length. A window usually contains several batches. */
 export const WINDOW_MS = 250;
 const LATEST = 1 / 2;
 
@@ -23,7 +23,7 @@ export class ThroughputEstimate {
     this.#commands += commands;
   }
 
-  /** Call this when the queue is short: the clients, and not the store, then limit the throughput. */
+  /** Call this when the queue is short, because the clients, and not the store, then limit the throughput. */
   forget(): void {
     this.#sinceMs = null;
     this.#commands = 0;

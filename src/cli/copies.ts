@@ -59,7 +59,7 @@ async function copy({ from, to, create }: CreateOption & { from: string; to: str
   if (resumedAfter > 0)
     process.stdout.write(`Resumed: ${counted(resumedAfter, 'end user')} copied by an earlier run.\n`);
   process.stdout.write(
-    `Copy complete, identical to the source: ${counted(accounts, 'account')}, ${counted(keys, 'API key')}, ${counted(people, 'person', 'people')}, ${counted(endUsers, 'end user')} and ${counted(postings, 'posting')}.\nSHA-256 of both: ${sha256}\n`,
+    `Copy complete, identical to the source: ${counted(accounts, 'account')}, ${counted(keys, 'API key')}, ${counted(people, 'console user')}, ${counted(endUsers, 'end user')} and ${counted(postings, 'posting')}.\nSHA-256 of both: ${sha256}\n`,
   );
 }
 

@@ -35,13 +35,13 @@ async function demo({ seed, create }: CreateOption & { seed: number }): Promise<
   const made = new DemoLedger({ seed, until: Date.now(), randomness: randomBytes(SECRET_BYTES) });
   const { endUsers, postings } = await withProgress((show) => copyInto(made, database, show));
   const path = await invitationPath(database, { accountName: ACCOUNT_NAME, role: 'owner', onlyFirst: true });
-  process.stdout.write(`Created the account "${ACCOUNT_NAME}": ${counted(endUsers, 'end user')} and ${counted(postings, 'posting')} in ${DAYS} days.
+  process.stdout.write(`Created the account "${ACCOUNT_NAME}" with ${counted(endUsers, 'end user')} and ${counted(postings, 'posting')} over ${DAYS} days.
 
-Serve it:
+Start the server:
 
   scrip serve
 
-Then open this link to become its owner in the console (works once, expires in 7 days):
+Then open this link to become the owner of the account in the console (works once, expires in 7 days):
 
   ${settings.publicUrl ?? originAt(host, port)}${path}
 

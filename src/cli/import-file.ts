@@ -212,7 +212,7 @@ function validityOf(
     errors.add(
       line,
       'expires_at',
-      `${shown(expiresAt)} is not an instant with a time zone, such as 2026-11-20T08:00:00Z`,
+      `${shown(expiresAt)} is not a date and time with a time zone, such as 2026-11-20T08:00:00Z`,
     );
   return null;
 }

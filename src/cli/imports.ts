@@ -16,14 +16,14 @@ const LISTED_MAX = 20;
 const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
 
 const REASONS: Record<NotGranted, string> = {
-  expired: 'expired before it could be imported',
+  expired: 'the credits have already expired',
   BalanceTooLarge: 'the balance of the end user would be too large',
 };
 
 export function addImportCommand(program: Command): void {
   program
     .command('import')
-    .description('add the credits of a CSV file to end users, each row only once; a server can be running')
+    .description('add credits to end users from a CSV file, each row only once; servers can keep running')
     .argument('<file>', 'CSV with a header: end_user_id, amount, expires_at or validity_days, and note')
     .requiredOption('--account <name>', 'account to import into; must exist', accountName)
     .option('--another', 'import even if a different file was already imported into this account')
@@ -38,7 +38,7 @@ async function importFile(path: string, options: { account: string; another?: tr
   const account = await target.accountNamed(options.account);
   if (account === null)
     throw new CannotOpen(
-      `There is no account named ${options.account}; create it with \`scrip key create --account "${options.account}"\`.`,
+      `There is no account named ${options.account}. Check the name, or create the account with \`scrip key create --account "${options.account}"\`.`,
     );
   const { checked, earlier } = await withProgress(async (show) => {
     const checked = await file.check(await target.now(), show);
@@ -47,7 +47,9 @@ async function importFile(path: string, options: { account: string; another?: tr
   const known = earlier.find(({ sha256 }) => sha256 === checked.sha256);
   refuseErrors(path, known ? [checked.errors] : [checked.errors, checked.expired]);
   if (known && known.done === known.rows) {
-    process.stdout.write(`${path} was imported into ${options.account} at ${instantText(known)}; nothing to do.\n`);
+    process.stdout.write(
+      `${path} was already imported into ${options.account} at ${instantText(known)}; nothing to do.\n`,
+    );
     return;
   }
   if (!known && !options.another)

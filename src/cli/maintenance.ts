@@ -38,7 +38,7 @@ async function migrate({ totals, create }: CreateOption & { totals?: true }): Pr
     await tools.rebuildTotals();
     process.stdout.write(
       databaseOf(process.env).kind === 'file'
-        ? 'The server rebuilds the totals in the background, now or, if it is not running, after it starts.\n'
+        ? 'The server rebuilds the totals in the background. If no server is running, start one.\n'
         : 'The totals have been rebuilt.\n',
     );
   });

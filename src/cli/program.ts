@@ -27,16 +27,16 @@ Settings (environment variables) and their defaults:
   LOG_LEVEL               info   (fatal, error, warn, info, debug, trace, silent)
   REQUEST_LOG             no     (yes: log every request)
   METRICS_PORT                   (serve /metrics on this port instead of PORT)
-  IDEMPOTENCY_GRANT_DAYS  30     (how long idempotency keys of grants are kept)
-  IDEMPOTENCY_HOURS       24     (how long all other idempotency keys are kept)
-  MAX_CONNECTIONS         2000   (client connections of each process)
+  IDEMPOTENCY_GRANT_DAYS  30     (days to keep the idempotency keys of /add and /start-cycle)
+  IDEMPOTENCY_HOURS       24     (hours to keep all other idempotency keys)
+  MAX_CONNECTIONS         2000   (maximum number of client connections per process)
   RATE_LIMIT                     (requests per second for each API key; RATE_LIMIT_BURST allows bursts)
   PUBLIC_URL                     (URL at which users reach the console, https://…)
-  SIGN_UP                 first  (who may sign up in the console: open, first, closed)
+  SIGN_UP                 first  (who may sign up in the console; first: the first person, open: anyone, closed: no one)
   SMTP_URL                       (smtp://… or smtps://…; with MAIL_FROM, the console sends mail)
-  EVENT_RETENTION_DAYS    30     (how long events are kept)
+  EVENT_RETENTION_DAYS    30     (days to keep events)
   WEBHOOK_ALLOW_PRIVATE   no     (yes: webhooks may be sent to private addresses)
-  WEBHOOK_KEY                    (key that encrypts the secrets of webhooks; if empty, Scrip keeps a key in a file)
+  WEBHOOK_KEY                    (key that encrypts webhook secrets; if empty, Scrip keeps a key in a file)
 
 PostgreSQL only: DATABASE_LANES, DATABASE_PREPARED, DATABASE_CITUS, DATABASE_SHARDS,
 DATABASE_ACCEPT_UNSAFE.

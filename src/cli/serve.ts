@@ -22,7 +22,7 @@ export function addServeCommand(program: Command): void {
     .addOption(createOption())
     .option(
       '--test-clock',
-      'serve a ledger for tests: its time stands still until you move it; a ledger created with this option keeps its test clock',
+      'create or serve a ledger for tests, whose clock stands still until you move it; such a ledger always needs this option',
     )
     .option('--first-key', 'if the ledger has no API keys, create one and print it')
     .option('--processes <count>', 'number of processes that share the port; requires PostgreSQL', processCount, 1)

@@ -35,7 +35,11 @@ export function addWebhookCommands(program: Command): void {
     .description('list the endpoints, without their secrets')
     .option('--account <name>', 'list only the endpoints of this account', accountName)
     .action(listEndpoints);
-  onEndpoint(webhook, 'rotate', 'print a new secret; for 24 hours, Scrip signs with both secrets').action(rotate);
+  onEndpoint(
+    webhook,
+    'rotate',
+    'replace the secret and print the new one; for 24 hours, Scrip signs with both secrets',
+  ).action(rotate);
   onEndpoint(webhook, 'pause', 'stop sending events; they stay pending until you resume the endpoint').action(
     (id: number) =>
       change(
@@ -47,7 +51,7 @@ export function addWebhookCommands(program: Command): void {
   onEndpoint(webhook, 'resume', 'resume sending events to an endpoint, and send all pending events now').action(
     (id: number) => change(id, (endpoints) => endpoints.resume(null, id), `Webhook endpoint ${id} resumed.`),
   );
-  onEndpoint(webhook, 'remove', 'remove an endpoint with its secret and its pending events').action((id: number) =>
+  onEndpoint(webhook, 'remove', 'remove an endpoint, its secret and its pending events').action((id: number) =>
     change(id, (endpoints) => endpoints.remove(null, id), `Webhook endpoint ${id} removed.`),
   );
   onEndpoint(webhook, 'test', 'send a test event').action((id: number) =>
@@ -88,7 +92,7 @@ async function addEndpoint({ account, url, types }: NewEndpointArguments): Promi
     if (problem !== null) throw new CannotOpen(`--url: ${problem}`);
     const owner = { account: await accountNamed(account), createdBy: OPERATOR };
     const { endpoint, secret } = await endpoints.add({ ...owner, url, types });
-    process.stdout.write(`Webhook endpoint ${endpoint.id} of ${account}; its secret (shown only once):\n${secret}\n`);
+    process.stdout.write(`Webhook endpoint ${endpoint.id} added to ${account}. Secret (shown only once):\n${secret}\n`);
   });
 }
 
@@ -150,7 +154,7 @@ async function resend(id: number, { event, from, to }: ResendArguments): Promise
       throw new CannotOpen(
         `Event ${event} is not among the latest deliveries of webhook endpoint ${id}. Select it by time, with --from and --to.`,
       );
-    process.stdout.write(`${counted(count, 'event')} queued; the server will send ${count === 1 ? 'it' : 'them'}.\n`);
+    process.stdout.write(`${counted(count, 'event')} queued for the server to resend.\n`);
   });
 }
 

@@ -1,4 +1,4 @@
-// Opens the tables of accounts for one command. A command has its own connections to the database, so that it can run
+// Opens the account tables for one command. A command has its own connections to the database, so that it can run
 // alongside a server.
 
 import { type Config, readConfig } from '../config.ts';
@@ -8,7 +8,7 @@ import type { AccountDatabase } from '../store/account-database.ts';
 import { CannotOpen } from '../store/store-fault.ts';
 import { withLedger } from './with-ledger.ts';
 
-/** Runs `work` on the tables of accounts. Fails if the ledger does not exist. */
+/** Runs `work` on the account tables. Fails if the ledger does not exist. */
 export async function withAccountDatabase(
   work: (database: AccountDatabase, config: Config) => Promise<void>,
 ): Promise<void> {

@@ -23,6 +23,6 @@ test('for the rate limits of the console, all addresses of an IPv6 /64 network a
   assert.notEqual(clientNetwork('2001:db8:0:1::1'), network);
 });
 
-test('if the address of a client is not a valid IP address, the rate limits of the console use its text unchanged', () => {
+test('for the rate limits of the console, each address that is not a valid IP address is one client', () => {
   for (const text of ['', 'unknown', '_hidden', '300.1.1.1', ':::']) assert.equal(clientNetwork(text), text);
 });

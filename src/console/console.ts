@@ -170,7 +170,7 @@ function answerError(error: FastifyError, request: FastifyRequest, reply: Fastif
   if (!isBusy) request.log.error({ err: error, request_id: request.id }, 'a console request failed');
   const detail = isBusy
     ? 'The server is busy. Try again in a moment.'
-    : 'Something went wrong in the console. Try again in a moment.';
+    : 'Something went wrong in the console. Try again in a moment. If the problem continues, give your administrator the request ID.';
   reply.header('retry-after', 1);
   const view = { title: 'Temporarily unavailable', detail, ...(isBusy ? {} : { requestId: request.id }) };
   return sendError(reply, 503, view);

@@ -66,7 +66,7 @@ class Steps {
   }
 }
 
-/** Skips renewals and lapses, because they can be stored late. */
+/** The last instant before the next request, or `end`. Ignores renewals and lapses: they can be stored late. */
 function quietUntil(coming: readonly Transaction[], end: Instant): Instant {
   const request = coming.find(([first]) => first !== undefined && !isByTime(first.kind));
   return request?.[0] === undefined ? end : request[0].createdAt - 1;

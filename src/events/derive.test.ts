@@ -1,4 +1,4 @@
-// Tests the data and the ids of events, and which events transactions with holds and refunds cause.
+// Tests the data and the ids of events, and the events that holds and refunds cause.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

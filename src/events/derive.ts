@@ -1,11 +1,11 @@
 // Derives the events of an end user from postings and from the passage of time. The result depends only on the
-// postings and the settings, and not on when the events are derived, or in how many calls.
+// postings and the settings. It does not depend on when the events are derived, or in how many calls.
 //
 // Each transaction is a step, and so is each instant at which credits expire or `credits.expiring` happens. Steps are
 // processed in chronological order. At the same instant, credits expire and cycles renew first, then holds lapse, then
 // requests take effect. For each step, the balances before and after the step are compared with the thresholds. A
-// renewal and the expiry of the previous period are one step. Otherwise, the expiry by itself would be reported as a
-// low balance.
+// renewal and the expiry of the previous period are one step. Otherwise, Scrip would report a low balance between the
+// expiry and the renewal.
 
 import { hash } from 'node:crypto';
 import type { Amount } from '../ledger/amount.ts';

@@ -12,19 +12,23 @@ export const IDEMPOTENCY_KEY_MAX = 255;
 export const FIELD_ERRORS_MAX = 20;
 /** The largest value of the setting `MAX_CONNECTIONS`. */
 export const CONNECTIONS_MAX = 100_000;
-/** Maximum number of connections beyond `MAX_CONNECTIONS` that get an error response; any others get no response. */
+/**
+ * Maximum number of connections beyond `MAX_CONNECTIONS` that get an error response. Node.js closes further connections
+ * without a response.
+ */
 export const SURPLUS_CONNECTIONS_MAX = 1_000;
 /**
- * Limits on the pipelined requests that are queued in one process. Each queued request takes about 2 kB of memory. If
- * `PIPELINED_READ_MAX` or more are queued, connections that have sent pipelined requests stay paused. Without this
- * limit, garbage collection stopped the process for 20 ms at a time. If `PIPELINED_MAX` or more are queued, all paused
- * connections stay paused.
+ * Limits on the pipelined requests that are queued in one process. Each queued request takes about 2 kB of memory.
+ *
+ * While `PIPELINED_READ_MAX` or more requests are queued, Scrip does not resume connections that it paused because they
+ * sent pipelined requests. Without this limit, garbage collection stopped the process for 20 ms at a time. While
+ * `PIPELINED_MAX` or more requests are queued, Scrip resumes no connection at all.
  */
 export const PIPELINED_READ_MAX = 5_000;
 export const PIPELINED_MAX = 50_000;
 /**
- * An account can have as many requests in flight as the store completes in this time, and always at least as many as
- * one batch.
+ * An account can have as many requests in flight as the store completes in this time, but always enough for a full
+ * batch.
  */
 export const WAIT_MS_MAX = 500;
 /**

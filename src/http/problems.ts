@@ -226,9 +226,9 @@ export const PROBLEMS = {
   Internal: {
     status: 500,
     title: 'Internal error',
-    detail: 'Internal error. The server log contains this request_id.',
+    detail: 'Internal error. To find the cause, search the server log for this request_id.',
     remedy:
-      'Give the operator the `request_id`: the server log contains the same id. Scrip stops writing if the ledger might be corrupt.',
+      'Give the operator the `request_id`: the server log contains the same ID. Scrip stops writing if the ledger might be corrupt.',
     inForm: 'Internal error. Ask your administrator to check the server log before you try again.',
   },
   Overloaded: {
@@ -250,7 +250,8 @@ export const PROBLEMS = {
       'The database failed before it confirmed the write, so the write may or may not have been applied. If the request had an Idempotency-Key, send it again with the same key. Otherwise, check whether the write was applied before you send it again.',
     remedy:
       'If the request had an `Idempotency-Key`, send it again with the same key. Otherwise, check whether the write was applied before you send it again.',
-    inForm: 'Outcome unknown. Submit the form again without changes: it takes effect only once.',
+    inForm:
+      'Outcome unknown: the change may or may not have been made. Submit the form again without changes: it takes effect only once.',
   },
 } satisfies Readonly<Record<ProblemCode, Problem>>;
 

@@ -249,12 +249,12 @@ const AT_END = { at: BOUGHT.end };
 const FURTHER = { ...capturing(HOLD, 5), held: 0 };
 
 const RETURNS: readonly Violation[] = [
-  ['a capture when the hold lapses', HELD, capturing(HOLD, 10, { at: LAPSE }), 4],
-  ['a capture after the hold has lapsed', HELD, capturing(HOLD, 10, { at: LAPSE + 1 }), 4],
-  ['a release when the hold lapses', HELD, releasing(HOLD, { at: LAPSE }), 4],
+  ['a capture at the expiry of its hold', HELD, capturing(HOLD, 10, { at: LAPSE }), 4],
+  ['a capture after the expiry of its hold', HELD, capturing(HOLD, 10, { at: LAPSE + 1 }), 4],
+  ['a release at the expiry of its hold', HELD, releasing(HOLD, { at: LAPSE }), 4],
   ['a lapse a millisecond early', HELD, { ...LAPSED, createdAt: LAPSE - 1 }, 4],
   ['a lapse with an id that is not derived from its hold', HELD, { ...LAPSED, transactionId: idAt(LAPSE) }, 4],
-  ['a release of more than its cycle shows as held', { cycles: [BOUGHT], holds: HELD.holds }, RELEASE, 1],
+  ['a release of more credits than its cycle shows as held', { cycles: [BOUGHT], holds: HELD.holds }, RELEASE, 1],
   ['a release that spends a credit', HELD, { ...RELEASE, amount: -1 }, 1],
   ['a lapse that spends a credit', HELD, { ...LAPSED, amount: -1 }, 1],
   ['a release that returns nothing', HELD, { ...RELEASE, held: 0 }, 1],

@@ -235,7 +235,7 @@ const LAPSES: readonly Row[] = [
     [4, by(LAPSED, 'is stored after a later transaction')],
   ],
   [
-    'a missing lapse of a hold that is no longer stored',
+    'a hold that is no longer stored although its lapse is missing',
     { cycles: [BOUGHT], postings: [ADDED, HELD], now: LAPSE },
     [1, `${CYCLE} is stored with held 0; its postings say 10`],
     stillOpen(HELD),
@@ -301,7 +301,7 @@ const CLOSINGS: readonly Row[] = [
     stillOpen(KEPT),
   ],
   [
-    'a capture when its hold lapses',
+    'a capture at the expiry of its hold',
     { cycles: [left(BOUGHT, 90)], postings: [ADDED, HELD, TOO_LATE], now: LAPSE },
     [3, by(TOO_LATE, 'comes before a lapse that was already due')],
     [4, by(TOO_LATE, 'breaks the rule that a hold is open until it expires, and then lapses')],

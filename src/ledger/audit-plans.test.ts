@@ -251,7 +251,7 @@ const STORED: readonly (readonly [what: string, change: (cycle: Cycle) => Partia
     ({ next }) => ({ next: next && { ...next, plan: { ...next.plan, rolloverMax: 0 } } }),
     'scheduled plan',
   ],
-  ['is stored on a canceled cycle', () => ({ status: 'canceled' }), 'is stored with status canceled'],
+  ['belongs to a canceled cycle', () => ({ status: 'canceled' }), 'is stored with status canceled'],
 ];
 
 for (const [what, change, said] of STORED) {

@@ -282,7 +282,7 @@ const SCHEDULES = TIMES.flatMap((first) =>
 
 for (const [first, one] of COMMANDS) {
   for (const [second, two] of COMMANDS) {
-    test(`the requests to ${first}, to ${second}, and any third request have the documented effect before, at and after the end of a period`, () => {
+    test(`a request to ${first}, a request to ${second} and any third request have their documented effects, whether they are sent before, at or after the end of a period`, () => {
       for (const [third, three] of COMMANDS) for (const times of SCHEDULES) check([one, two, three], times, third);
     });
   }

@@ -282,7 +282,7 @@ const BROKEN: readonly (readonly [what: string, change: Partial<Cycle>, ...rules
     { ...periodAfter(MONTHLY, 1), ...planned({ amount: 60, rolloverMax: 39 }) },
     GRANT,
   ],
-  ['with a plan of no credits', { ...planned({ amount: 0 }) }, PLAN, GRANT],
+  ['whose plan has no credits', { ...planned({ amount: 0 }) }, PLAN, GRANT],
   ['with a rollover of minus one credit', planned({ rolloverMax: -1 }), PLAN],
   ['with a rollover of half a credit', planned({ rolloverMax: 0.5 }), PLAN],
   ['whose plan and rollover exceed 2^53−1', planned({ rolloverMax: AMOUNT_MAX - 99 }), PLAN],

@@ -111,7 +111,7 @@ export function periodAfter(cycle: Cycle, count: number): Cycle {
   return { ...cycle, period, amount, remaining: amount, held: 0, start, end };
 }
 
-/** The cycle that begins with the scheduled plan. Its id is derived, so every process computes the same id. */
+/** The cycle that the scheduled plan starts. Its id is derived, so every process computes the same id. */
 export function scheduledCycle({ end: start }: Cycle, { id, plan }: ScheduledPlan): Cycle {
   return newCycle(renewalId(id, start), 'recurring', plan);
 }

@@ -97,11 +97,11 @@ test('a hold is not due to lapse a millisecond before it expires', () => {
 });
 
 for (const [when, late] of [
-  ['at its expiry', 0],
-  ['a millisecond after its expiry', 1],
-  ['a year after its expiry', 365 * DAY_MS],
+  ['at the expiry', 0],
+  ['a millisecond after the expiry', 1],
+  ['a year after the expiry', 365 * DAY_MS],
 ] as const) {
-  test(`${when}, the due lapse of a hold has the time of the expiry, and one posting for each part`, () => {
+  test(`${when} of a hold, its due lapse has the time of the expiry, and one posting for each part`, () => {
     const [first, second] = [MONTHLY, BOUGHT].map((cycle) => holding(cycle, 10, { until: LAPSE })) as [
       Posting,
       Posting,

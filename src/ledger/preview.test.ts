@@ -42,10 +42,10 @@ const PREVIEWS: readonly (readonly [
   command: StartCycle,
   ...numbers: number[],
 ])[] = [
-  ['a change at the end of the period', [], later(7), END, 40, 7, 40],
-  ['a change at the end with added credits that last longer', [add(5, { validityDays: 2 })], later(7), END, 45, 12, 40],
+  ['a change of plan', [], later(7), END, 40, 7, 40],
+  ['a change of plan with credits that outlast the period', [add(5, { validityDays: 2 })], later(7), END, 45, 12, 40],
   [
-    'a change at the end with added credits that expire earlier',
+    'a change of plan with added credits that expire with the period',
     [add(5, { validityDays: 1 })],
     later(7),
     END,
@@ -53,10 +53,10 @@ const PREVIEWS: readonly (readonly [
     7,
     40,
   ],
-  ['a change at the end that replaces a scheduled change', [later(9)], later(7), END, 40, 7, 40],
-  ['a change at the end with a hold that lapses earlier', [hold(10)], later(7), END, 30, 7, 40],
+  ['a change of plan that replaces a scheduled plan', [later(9)], later(7), END, 40, 7, 40],
+  ['a change of plan with a hold that lapses before the end of the period', [hold(10)], later(7), END, 30, 7, 40],
   [
-    'a change at the end with a hold that lapses later',
+    'a change of plan with a hold that lapses at the end of the period',
     [hold(10, { expiresInSeconds: 86_400 })],
     later(7),
     END,
@@ -65,9 +65,9 @@ const PREVIEWS: readonly (readonly [
     30,
   ],
   ['a replacement', [], startCycle(7, { onActive: 'replace' }), NOW, 47, 47, 0],
-  ['a replacement that cancels a scheduled change', [later(9)], startCycle(7, { onActive: 'replace' }), NOW, 47, 47, 0],
+  ['a replacement that cancels a scheduled plan', [later(9)], startCycle(7, { onActive: 'replace' }), NOW, 47, 47, 0],
   ['a cycle start after a stop', [stopCycle()], startCycle(7), NOW, 47, 47, 0],
-  ['a change at the end that begins immediately after a stop', [stopCycle()], later(7), NOW, 47, 47, 0],
+  ['a change of plan that begins immediately, because the cycle was stopped', [stopCycle()], later(7), NOW, 47, 47, 0],
 ];
 
 for (const [what, commands, command, ...numbers] of PREVIEWS) {

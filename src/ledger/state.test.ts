@@ -113,7 +113,7 @@ test('a renewed cycle counts as changed, and the cycles that only move up in the
   });
 });
 
-test('a spent cycle counts as changed even if it moves up to the place of a renewed cycle', () => {
+test('a cycle whose credits were spent counts as changed even if it takes the position of a renewed cycle', () => {
   const next = { ...C, period: 1, start: C.end, end: C.end + 31 * DAY_MS };
   const spent = { ...B, remaining: 0 };
   const added = oneTime({ start: C.end }, 5);

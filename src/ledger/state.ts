@@ -61,7 +61,7 @@ export function cycleChanges({ cycles: before }: EndUserState, { cycles: after }
   return { opened, changed };
 }
 
-/** The number of cycles and holds, as a measure of how much work it is to read the state. */
+/** The number of cycles and holds: a measure of the cost of reading the state. */
 export function sizeOf({ cycles, holds }: EndUserState): number {
   return cycles.length + holds.length;
 }

@@ -1,5 +1,5 @@
-// The tables of the console, the webhooks and the thresholds, with the same query interface for both stores. The
-// queries use separate database connections, so they never occupy a connection of the ledger.
+// The query interface of both stores for accounts, thresholds, webhooks, events and the console. Its queries have their
+// own database connections, so they never occupy a connection that the ledger needs.
 
 import type { Generated, Kysely } from 'kysely';
 import type { Role } from '../accounts/membership.ts';
@@ -118,16 +118,16 @@ export type AccountQueries = Kysely<AccountTables>;
 
 export interface AccountDatabase extends AsyncDisposable {
   readonly queries: AccountQueries;
-  /** SQL for the database's time, in milliseconds since 1970. All processes share this time. */
+  /** An SQL expression for the time of the database, in milliseconds since 1970. All processes share this time. */
   readonly clock: string;
   /**
-   * Runs `work` in a transaction. Across all processes, only one such transaction runs at a time. `work` must wait only
-   * for its own queries, because the transaction can block writes to the ledger.
+   * Runs `work` in a database transaction. Across all processes, only one such transaction runs at a time. `work` must
+   * not wait for anything except its own queries, because the open transaction can block writes to the ledger.
    */
   alone<Result>(work: (queries: AccountQueries) => Promise<Result>): Promise<Result>;
   /**
-   * Runs `work` in a transaction that does not wait for the disk. If the database server or its machine crashes, the
-   * transaction can be lost.
+   * Runs `work` in a database transaction whose COMMIT does not wait for the disk. If the database server or its
+   * machine crashes, the changes can be lost.
    */
   relaxed<Result>(work: (queries: AccountQueries) => Promise<Result>): Promise<Result>;
 }

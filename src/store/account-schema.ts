@@ -54,7 +54,7 @@ CREATE TABLE api_keys (
   last_used_at ${instant}
 ) ${options};
 
--- Imports of grants from files. The progress of an import is stored in the same transaction as its grants.
+-- Imports of grants from files. One database transaction stores a batch of grants and the progress of its import.
 CREATE TABLE imports (
   import_id INTEGER PRIMARY KEY,
   account INTEGER NOT NULL REFERENCES accounts,
@@ -68,7 +68,8 @@ CREATE TABLE imports (
   UNIQUE (account, rows_sha256)
 ) ${options};
 
--- The thresholds of the event balance.low: an amount, such as '20', or a percentage of the latest grant, such as '20%'.
+-- Thresholds for the event balance.low. Each is an amount, such as '20', or a percentage of the latest grant, such as
+-- '20%'.
 CREATE TABLE thresholds (
   account INTEGER NOT NULL REFERENCES accounts,
   below TEXT NOT NULL,
@@ -83,7 +84,7 @@ CREATE TABLE webhook_endpoints (
   -- The types of events that the endpoint receives, separated by commas; empty for all types.
   types TEXT NOT NULL,
   -- Encrypted; see src/events/webhooks/secrets.ts. Until the previous secret expires, each delivery is signed with
-  -- both.
+  -- both secrets.
   secret TEXT NOT NULL,
   previous_secret TEXT,
   previous_secret_expires_at ${instant} CHECK ((previous_secret_expires_at IS NULL) = (previous_secret IS NULL)),
@@ -98,7 +99,7 @@ CREATE TABLE webhook_endpoints (
   position TEXT,
   -- Increases with each change that the delivering process must notice.
   revision INTEGER NOT NULL DEFAULT 0,
-  -- The process that delivers to the endpoint, until its lease ends.
+  -- The process that may deliver to the endpoint, and the end of its lease.
   leased_by TEXT,
   leased_until ${instant} NOT NULL DEFAULT 0
 ) ${options};
@@ -132,7 +133,7 @@ CREATE TABLE webhook_deliveries (
   attempt INTEGER NOT NULL CHECK (attempt >= 1),
   at ${instant} NOT NULL,
   duration_ms INTEGER NOT NULL CHECK (duration_ms >= 0),
-  -- Null if there was no HTTP response; then the error says why.
+  -- Null if there was no HTTP response. The column error then contains the reason.
   status INTEGER,
   error TEXT,
   -- The beginning of the response body.
@@ -197,7 +198,7 @@ CREATE TABLE console_pending_users (
   expires_at ${instant} NOT NULL
 ) ${options};
 
--- Attempts to sign in, sign up or reset a password, counted in time windows.
+-- Counts of attempts to sign in, sign up or reset a password. Each count starts again when its time window ends.
 CREATE TABLE console_attempts (
   subject_sha256 TEXT PRIMARY KEY CHECK (length(subject_sha256) = 64),
   attempts INTEGER NOT NULL CHECK (attempts >= 0),

@@ -1,5 +1,5 @@
-// The port of a store for the console. Each read is bounded and concerns one account. Cursors come from browsers, so
-// they are checked before they reach a database.
+// The port through which the console reads a store. Each read covers one account and is bounded in size. Cursors come
+// from browsers, so they are checked before they reach a database.
 
 import assert from 'node:assert/strict';
 import { DAY_MS, HOUR_MS, type Instant } from '../ledger/instant.ts';
@@ -71,7 +71,7 @@ export interface OverviewRequest {
 export interface ConsoleStore {
   /** Null if the account does not exist. */
   nameOf(account: number): Promise<string | null>;
-  /** @throws InvalidCursor (rejects) if the cursor is invalid; StoreFault, like the reads below */
+  /** @throws (rejects) InvalidCursor if the cursor is invalid; StoreFault if this read, or any read below, fails */
   endUsers(account: number, request: ListRequest): Promise<EndUserPage>;
   endUserCounts(account: number): Promise<EndUserCounts>;
   /**
@@ -102,7 +102,7 @@ type StoredDaily = Omit<DailyTotal, 'account'>;
 type StoredExpiry = Pick<ExpiryTotal, 'hour' | 'credits'>;
 
 /**
- * @param totals the totals of one account from `overviewStart` on, in any order. Several rows can have the same day and
+ * @param totals the totals of one account since `overviewStart`, in any order. Several rows can have the same day and
  * kind
  * @param now not earlier than any transaction in the totals
  */

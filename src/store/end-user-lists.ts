@@ -9,7 +9,7 @@ import type { Summary } from './end-user-summaries.ts';
 import type { PageCursor } from './loaded-end-user.ts';
 import { InvalidCursor } from './store-fault.ts';
 
-/** The maximum number of rows of a page. Exports read their list in pages of this size. */
+/** The maximum number of rows on a page. An export reads its list in pages of this size. */
 export const LISTED_MAX = 1_000;
 
 export interface ListedEndUser extends Summary {
@@ -81,7 +81,7 @@ const SORTINGS: Readonly<Record<EndUserList['by'], Sorting>> = {
   id: { columns: ['end_user'], isDescending: false },
 };
 
-/** Returns null if the list is always empty. @throws InvalidCursor */
+/** Returns null if no UUID can begin with the prefix of the list. @throws InvalidCursor */
 export function listQuery({ list, after, limit }: ListRequest): ListQuery | null {
   assert(Number.isInteger(limit) && limit >= 1 && limit <= LISTED_MAX, 'a page of end users has 1 to 1,000 rows');
   const { columns, isDescending } = SORTINGS[list.by];
@@ -120,7 +120,7 @@ interface Bound {
   readonly values: readonly Value[];
 }
 
-/** The conditions that select the end users of a list; null if the list is always empty. */
+/** The conditions that select the end users of a list; null if no UUID can begin with its prefix. */
 function rangeOf(list: EndUserList): { readonly from: Bound | null; readonly to: Bound | null } | null {
   switch (list.by) {
     case 'low-balance':

@@ -41,9 +41,9 @@ export interface AuditedSummary extends Summary {
 }
 
 /**
- * Whether a stored summary matches the stored balances of an end user. The summary must include all postings of the end
- * user. Compares the two at `now`, because the balances can be wrong at `derivedTo`: if the lapse of a hold is stored
- * after its cycle has ended, the stored cycle still shows the credits as held.
+ * Whether a stored summary matches the current state of an end user. The summary must include all postings of the end
+ * user. Compares balances at `now`, because at the earlier `derivedTo`, the balance of `current` can be too low: if the
+ * lapse of a hold is stored after the end of a cycle, that cycle still shows the credits as held.
  *
  * @param current the state of the end user after the latest posting
  * @param now the latest instant of the ledger
@@ -63,7 +63,7 @@ function expires(cycle: Cycle): boolean {
   return spendable(cycle) > 0 && !renews(cycle) && cycle.end < INSTANT_MAX;
 }
 
-export const REBUILD_COUNTS = '`scrip migrate --totals` counts them again';
+export const REBUILD_COUNTS = '`scrip migrate --totals` rebuilds the counts';
 
 export function summaryFault(account: number, what: string): string {
   return `the summaries of account ${account} are wrong: ${what}`;

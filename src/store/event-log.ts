@@ -70,8 +70,8 @@ export interface DerivationInput {
   /** The postings of whole transactions, oldest first. */
   readonly postings: readonly Posting[];
   /**
-   * Events that time alone causes are derived only up to this instant. Up to it, all postings of the end user are
-   * known, except automatic events. Null if no such instant is known.
+   * Events that time alone causes are derived only up to this instant. All postings of the end user up to this instant
+   * are known, except those of automatic events. Null if no such instant is known.
    */
   readonly until: Instant | null;
   readonly settings: EventSettings;
@@ -83,7 +83,7 @@ export interface Derivation {
   readonly next: EventState;
   /**
    * The next instant at which time alone can cause an event. Null if there is none, or if a renewal, a plan change or a
-   * lapse is due by that instant.
+   * lapse is due by that instant: its posting must be processed first.
    */
   readonly dueAt: Instant | null;
 }
@@ -120,8 +120,8 @@ export interface EventPage {
   /** In the order in which they were stored; for one end user, in the order in which they happened. */
   readonly events: readonly LoggedEvent[];
   /**
-   * The position after which the next page begins. Up to this position, the page omits only events of types that were
-   * not requested.
+   * The position after which the next page begins. Between `after` and this position, the page omits only events of
+   * types that were not requested.
    */
   readonly position: EventPosition;
   readonly hasMore: boolean;
@@ -163,7 +163,7 @@ export function eventBody({ id, type, at, data }: Pick<LoggedEvent, 'id' | 'type
   return `{"id":"${id}","type":"${type}","timestamp":"${new Date(at).toISOString()}","data":${data}}`;
 }
 
-/** Parses `20` or `20%`; null for any other text. */
+/** Parses an amount such as `20` or a percentage such as `20%`. Returns null if the text is neither. */
 export function thresholdOf(text: string): Threshold | null {
   const match = /^([1-9]\d{0,15})(%?)$/.exec(text);
   const value = Number(match?.[1]);

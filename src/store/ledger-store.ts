@@ -1,5 +1,5 @@
-// The port of a store for serving: write, load, list, and count totals. All rules are in `src/ledger`, not in the
-// stores. All writes of credits except imports reach `write` through group commit.
+// The port through which a server writes and reads end users and their transactions. The rules are in `src/ledger`, not
+// in the stores. All writes of credits except imports reach `write` through group commit.
 
 import type { Command, EndUserKey, Outcome } from '../ledger/command.ts';
 import type { Referenced } from '../ledger/decide-refund.ts';
@@ -39,7 +39,7 @@ export interface StatesAt {
   readonly states: readonly EndUserState[];
 }
 
-/** The lanes of a store for writes. All commands of a batch belong to the same lane. */
+/** A lane is a sequence of batches. All writes of an end user go through the same lane of a process. */
 export interface Lanes {
   readonly count: number;
   /** The maximum number of lanes that have batches in flight at the same time. */
@@ -62,19 +62,20 @@ export interface LedgerStore {
   readonly lanes: Lanes;
   readonly totals: TotalsKeeper;
   /**
-   * Decides the outcomes of the commands in order, and stores their effects in one transaction. Resolves with one
-   * outcome for each command as soon as the transaction is on stable storage. An outcome is null if the batch has no
-   * room for all due events of its end users; send the command again.
+   * Decides the outcomes of the commands in order, and stores their effects in one database transaction. Resolves with
+   * one outcome for each command as soon as that transaction is on stable storage. An outcome is null if the batch has
+   * no room for all due events of its end users; the caller must send the command again.
    *
+   * @param commands of end users in the same lane
    * @param onDecided called as soon as the store can take the next batch of the lane, possibly before this batch is on
-   * stable storage. The next batch sees the effects of this batch. If this batch fails, the next one is decided without
-   * these effects.
+   * stable storage. The next batch sees the effects of this batch, unless this batch fails.
    * @throws StoreFault, which applies to all commands
    */
   write(commands: readonly Command[], onDecided: () => void): Promise<readonly (Outcome | null)[]>;
   /**
-   * If the state contains a due renewal, the caller shows the renewal as done. No write can then be ordered before the
-   * renewal: writes in flight come after it, or the read waits for them. All reads of one end user guarantee this.
+   * If an event is due but not stored, the caller shows it as if it were stored. After that, no write may be ordered
+   * before the event. The read therefore waits for writes in flight that could come before it, as do all other reads
+   * that return a state.
    *
    * @throws StoreFault, like the reads below
    */
@@ -90,7 +91,7 @@ export interface LedgerStore {
   statesAt(user: EndUserKey, instants: readonly Instant[]): Promise<StatesAt>;
   /** A transaction of the end user, of any kind; null if there is none with this id. */
   find(user: EndUserKey, id: TransactionId): Promise<Referenced | null>;
-  /** Some of the end users with due events, sorted by the time since when they are due. */
+  /** Up to `limit` end users with due events, longest overdue first. Others can be overdue for longer. */
   due(limit: number): Promise<readonly EndUserKey[]>;
   /**
    * Deletes a limited number of expired idempotency records.

@@ -7,7 +7,7 @@ import { type AccountKey, type KeyStore, type ListedKey, type NewKey, OPERATOR }
 
 type Value = string | number | null;
 
-/** The columns of a row. A store can return numbers as text. */
+/** The values of a row. A store can return numbers as text. */
 export type KeyRow = readonly Value[];
 
 /** Runs one statement. `values` contains the parameters `$1`, `$2` and so on. */
@@ -17,7 +17,8 @@ export interface KeyDatabase {
   readonly schema: string;
   readonly run: RunStatement;
   /**
-   * Runs `work` in one transaction. Such transactions run one at a time, because they assign account and key numbers.
+   * Runs `work` in a database transaction. These transactions run one at a time, because they assign account and key
+   * numbers.
    */
   transact<Result>(work: (run: RunStatement) => Promise<Result>): Promise<Result>;
   now(): Promise<Instant>;

@@ -1,5 +1,5 @@
-// Defines the text format of snapshots, and decides after which transactions a snapshot is stored. Snapshots contain no
-// data of their own. They only reduce the number of postings that must be applied to compute an end user's state.
+// Defines the text format of snapshots, and decides after which transactions a snapshot is stored. A snapshot can
+// always be computed from the postings. It only reduces the number of postings that must be applied to compute a state.
 
 import { type Cycle, type CycleStatus, type CycleType, isLive } from '../ledger/cycle.ts';
 import type { Hold, HoldPart } from '../ledger/hold.ts';
@@ -21,8 +21,8 @@ const TRANSACTIONS = 128;
 const CYCLES_AT_FULL_RATE = 16;
 
 /**
- * Whether to store a waypoint after these postings. A waypoint is a snapshot without a state, which helps to find older
- * postings. If no waypoint is due, as after most postings, no snapshot is due either.
+ * Whether to store at least a waypoint after these postings. A waypoint is a snapshot without a state, which helps to
+ * find older postings. A snapshot is due only if a waypoint is due.
  */
 export function isWaypointDue(postings: readonly Posting[]): boolean {
   return isOneOf(TRANSACTIONS, postings);
@@ -31,7 +31,7 @@ export function isWaypointDue(postings: readonly Posting[]): boolean {
 /**
  * Whether to store a snapshot after these postings. The random digits of the transaction ids decide, so that
  * transactions need not be counted. Always false after a renewal, a change of plan or a lapse: if such an event is
- * stored late, the state lacks cycles that ended after the event.
+ * stored late, the state lacks cycles that ended between the event and the write.
  */
 export function isSnapshotDue(postings: readonly Posting[], { cycles, holds }: EndUserState): boolean {
   return isOneOf(TRANSACTIONS * Math.ceil((cycles.length + holds.length + 1) / CYCLES_AT_FULL_RATE), postings);

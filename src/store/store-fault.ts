@@ -24,7 +24,7 @@ export class CannotOpen extends Error {
   override readonly name = 'CannotOpen';
 }
 
-/** Thrown if a client sends a cursor that no page has returned, or a cursor from another list. */
+/** Thrown if a client sends a cursor that Scrip did not create, or that belongs to another list. */
 export class InvalidCursor extends Error {
   override readonly name = 'InvalidCursor';
 

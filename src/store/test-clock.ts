@@ -23,7 +23,8 @@ export function movedTo(now: Instant, move: TestClockMove): Instant | null {
 }
 
 /**
- * Returns one sentence that says why a ledger cannot be opened; null if it can be opened.
+ * Compares whether a ledger has a test clock with whether the operator wants one. If they differ, returns one sentence
+ * that says so and what to do; otherwise null.
  *
  * @param wanted whether the operator passed --test-clock
  */

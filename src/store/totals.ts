@@ -82,7 +82,7 @@ export class TotalsSum {
     // Count postings to ended cycles, too. Credits that are captured after the end of their cycle have not expired.
     // Credits that are refunded after the end of their cycle have expired.
     this.addExpiry({ account, hour, credits: BigInt(posting.amount) });
-    // A renewal is created when the previous period ends. Credits that roll over did not expire then.
+    // The previous period ends when the renewal is created. Credits that roll over do not expire at that time.
     if (rolledOver > 0) this.addExpiry({ account, hour: hourOf(posting.createdAt), credits: BigInt(-rolledOver) });
   }
 

@@ -97,6 +97,8 @@ export function cyclesToName(transactions: readonly HistoryTransaction[]): reado
 }
 
 /**
+ * Groups postings by transaction.
+ *
  * @param postings in any order in which the postings of the same transaction are adjacent
  * @param idOf returns the transaction id of a posting
  */

@@ -18,7 +18,7 @@ let offset = pool.length;
 /** The position of the last issued id. */
 export interface IdPosition {
   readonly at: Instant;
-  /** Below `FIRST_SEQUENCE` if no id has been issued at `at` yet. */
+  /** Below `FIRST_SEQUENCE` if no id has been issued for this instant yet. */
   readonly sequence: number;
 }
 

@@ -94,12 +94,12 @@ describe('scrip demo', options, () => {
       const environment: Environment = { DATABASE_URL: await newUrl(), DATABASE_ACCEPT_UNSAFE: 'yes' };
       const { code, stdout, stderr } = await scrip(['demo', '--seed', '3'], environment);
       assert.equal(code, 0, stderr);
-      assert.match(stdout, /^Created the account "demo": 200 end users and \d+ postings in 61 days\.\n/);
+      assert.match(stdout, /^Created the account "demo" with 200 end users and \d+ postings over 61 days\.\n/);
       const [, link, secret] = KEY_AND_LINK.exec(stdout) ?? [];
       assert(link && secret, stdout);
       assert.deepEqual(problemsOf(await auditAt(environment.DATABASE_URL as string)), []);
       const { url } = await serveHere(t, environment);
-      assert.equal((await add(url, secret)).status, 200, "the ledger's clock is not ahead");
+      assert.equal((await add(url, secret)).status, 200, "the ledger's time is not ahead of the machine's time");
       assert.equal((await fetch(`${url}${link}`)).status, 200);
       assert.match(
         (await scrip(['demo'], environment)).stderr,

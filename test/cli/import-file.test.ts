@@ -122,7 +122,7 @@ const ERRORS: readonly (readonly [what: string, text: string, error: RegExp])[] 
       [
         `the expiry "${expiry}"`,
         row({ expires_at: expiry, validity_days: '' }),
-        /^line 2, column expires_at: ".*" is not an instant with a time zone, such as 2026-11-20T08:00:00Z$/,
+        /^line 2, column expires_at: ".*" is not a date and time with a time zone, such as 2026-11-20T08:00:00Z$/,
       ] as const,
   ),
   [

@@ -51,7 +51,7 @@ async function balanceOf(url: string, secret: string, index: number): Promise<nu
 }
 
 describe('scrip import', { ...options, concurrency: COMMANDS_AT_ONCE }, () => {
-  // This test is the first, so that other tests run while its import waits for 10 seconds.
+  // This test comes first, so that the other tests run while its import waits for 10 seconds.
   test('if the server stops during an import, the import fails with a message, and a second run grants the remaining rows', async (t) => {
     const file = temporaryFile();
     const secret = await createKeyHere(ledgerAt(file));
@@ -85,7 +85,7 @@ describe('scrip import', { ...options, concurrency: COMMANDS_AT_ONCE }, () => {
     );
     const second = await scrip([...IMPORT, path], ledgerAt(file));
     assert.equal(second.code, 0);
-    assert.match(second.stdout, /balances\.csv was imported into Lovelace Ltd at \S+Z; nothing to do\.\n$/);
+    assert.match(second.stdout, /balances\.csv was already imported into Lovelace Ltd at \S+Z; nothing to do\.\n$/);
     const { url } = await serveHere(t, ledgerAt(file));
     assert.deepEqual([await balanceOf(url, secret, 0), await balanceOf(url, secret, 9)], [1 + 2, 19 + 20]);
   });
@@ -124,7 +124,7 @@ describe('scrip import', { ...options, concurrency: COMMANDS_AT_ONCE }, () => {
       assert.equal((await auditAt(`file:${file}`)).postings, 0);
     });
 
-  test('for a file with the column expires_at, scrip import prints that credits can stay valid for up to 24 hours longer', async () => {
+  test('for a file with the column expires_at, scrip import prints that credits can stay valid for up to 24 hours after expires_at', async () => {
     const file = temporaryFile();
     await createKeyHere(ledgerAt(file));
     const path = join(temporaryFolder(), 'balances.csv');
@@ -160,7 +160,7 @@ describe('scrip import', { ...options, concurrency: COMMANDS_AT_ONCE }, () => {
     await assertOneLine(
       ['import', '--account', 'acme', balances(2)],
       ledgerAt(file),
-      /^There is no account named acme; create it/,
+      /^There is no account named acme\. Check the name, or create the account/,
     );
     await assertOneLine([...IMPORT, 'none.csv'], ledgerAt(file), /^File none\.csv does not exist\.$/);
   });

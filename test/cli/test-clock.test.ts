@@ -83,13 +83,13 @@ async function killed(at: Server, url: string): Promise<void> {
   at.kill('SIGKILL');
   await at.ended;
   if (url.startsWith('file:')) return;
-  // PostgreSQL may still be committing for a connection of the killed server.
+  // PostgreSQL may still be running the killed server's last COMMIT.
   const connections = `SELECT FROM pg_stat_activity WHERE datname = '${new URL(url).pathname.slice(1)}'`;
   await eventually(async () => (await server.query(connections)).rowCount === 0, 'no connection is left');
 }
 
 for (const [store, place] of PLACES) {
-  test(`without a test clock, a server refuses a ledger that was created with one, and the error names the option (${store})`, async (t) => {
+  test(`scrip serve without --test-clock refuses a ledger that has a test clock, and the error names the option (${store})`, async (t) => {
     const url = await place();
     await (await serveTestsHere(t, url)).stop();
     await assert.rejects(serveHere(t, environmentAt(url)), { name: 'CannotOpen', message: HAS_CLOCK });
@@ -117,7 +117,7 @@ for (const [store, place] of PLACES) {
     assert.match(String(detail), /--test-clock on a new ledger/);
   });
 
-  test(`after a kill -9 of the server, every move of the test clock that was answered is stored, a move in flight is stored completely or not at all, and the clock never goes back (${store})`, async (t) => {
+  test(`after a kill -9 of the server, every acknowledged move of the test clock is stored, a move in flight is stored completely or not at all, and the clock never goes back (${store})`, async (t) => {
     const url = await place();
     const key = await newKey(url);
     const starting = await serveTestsHere(t, url);

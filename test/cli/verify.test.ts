@@ -1,5 +1,5 @@
-// Tests the output and exit codes of `scrip verify` and `scrip digest`, also if the reader of the output is slow or
-// closes the pipe.
+// Tests the output and exit codes of `scrip verify` and `scrip digest`, even if the program that reads the output is
+// slow or closes the pipe.
 
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';

@@ -54,7 +54,7 @@ for (const [name, ledger] of STORES.slice(0, effort(1, 2))) {
       const [first, secret, ...more] = (await run(environment, ...ADD, '--types', 'balance.low, hold.lapsed')).split(
         '\n',
       );
-      assert.equal(first, 'Webhook endpoint 1 of acme; its secret (shown only once):');
+      assert.equal(first, 'Webhook endpoint 1 added to acme. Secret (shown only once):');
       assert.match(secret ?? '', SECRET);
       assert.deepEqual(more, []);
       const day = String.raw`\d{4}-\d\d-\d\d \d\d:\d\d`;
@@ -131,7 +131,7 @@ describe('webhooks on the command line', { concurrency: COMMANDS_AT_ONCE }, () =
       return ((await response.json()) as { events: unknown[] }).events.length === 1;
     };
     await eventually(happened, 'the event happened');
-    assert.equal(await run(environment, ...resend, '--to', to), '1 event queued; the server will send it.');
+    assert.equal(await run(environment, ...resend, '--to', to), '1 event queued for the server to resend.');
     assert.match(
       (await run(environment, 'webhook', 'list')).split('\n')[1] ?? '',
       / 1 +\S+ \S+ The endpoint was paused/,

@@ -100,7 +100,7 @@ test('if the example ai-usage.ts is killed during an answer, its next run captur
   const [job = assert.fail('no job'), ...others] = jobsIn(jobs);
   assert.equal(others.length, 0);
   const words = seen.trim().split(' ').length;
-  assert(job.tokens === words || job.tokens === words - 1, `${job.tokens} tokens are counted, ${words} were seen`);
+  assert(job.tokens === words || job.tokens === words - 1, `${job.tokens} of ${words} printed tokens are counted`);
   assert.deepEqual(await stateOf(job), [30, 100], 'the hold is open');
   const cost = 2 * job.tokens;
   const [first, ...lines] = await run(jobs);

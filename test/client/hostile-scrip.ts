@@ -70,7 +70,7 @@ export class HostileScrip {
     return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
   }
 
-  /** The requests get the behaviors in order. If there are more requests, they get the last behavior. */
+  /** The first request gets the first behavior, and so on; all further requests get the last behavior. */
   behave(...behaviors: readonly Behavior[]): void {
     this.#behaviors = behaviors;
     this.received.length = 0;

@@ -103,7 +103,7 @@ const MODES: readonly (readonly [name: string, mode: Mode])[] = [
   ['TypeScript 5, bundler', { compiler: TSC_5, options: '--module esnext --moduleResolution bundler', type: 'module' }],
 ];
 
-/** Checking the libraries of the compiler would take most of the time. */
+/** Without --skipDefaultLibCheck, checking TypeScript's own libraries would take most of the time. */
 const STRICT =
   '--strict --skipDefaultLibCheck --exactOptionalPropertyTypes --noUncheckedIndexedAccess --target es2022 --lib es2022,dom';
 
@@ -174,7 +174,7 @@ async function output(node: string, cwd: string): Promise<string> {
 }
 
 describe('programs that use the client', () => {
-  // The short form omits the module resolutions of TypeScript 5 that TypeScript 7 still has.
+  // The short form omits TypeScript 5 for the module resolutions that TypeScript 7 also supports.
   for (const [name, mode] of MODES.slice(0, effort(5, MODES.length)))
     test(`a program that uses the client compiles (${name}), and runs on the machine's own Node and on the Node that runs the tests`, async () => {
       const program = await compile(name, mode);

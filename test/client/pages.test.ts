@@ -42,7 +42,7 @@ test('the transactions iterator returns the same list for every page size', asyn
   assert.deepEqual(await all(scrip.transactions({ end_user_id: someone() })), []);
 });
 
-test('if transactions are stored during an iteration, the transactions iterator does not return them, and neither skips nor repeats others', async () => {
+test('the transactions iterator does not return transactions that are stored during the iteration, and skips or repeats no other transactions', async () => {
   const end_user_id = await endUserWithTransactions();
   const amounts: number[] = [];
   for await (const { amount } of scrip.transactions({ end_user_id }, { pageSize: 2 })) {

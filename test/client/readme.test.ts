@@ -52,7 +52,7 @@ const OUTPUTS: Readonly<Record<string, readonly string[]>> = {
   trial: [
     'Here is your image.',
     'Here is your image.',
-    'The trial is over: 20 of 40 credits.',
+    'The trial is over: an image costs 40 credits, but only 20 are left.',
     '20 credits are left, in 1 cycle.',
   ],
   subscription: [

@@ -83,7 +83,7 @@ test('createdAt reads the creation time of a cycle as UTC, whatever the local ti
   const { TZ } = process.env;
   process.env.TZ = 'America/New_York';
   try {
-    assert.equal(new Date('2026-11-20T08:00:00').toISOString(), '2026-11-20T13:00:00.000Z', 'local time differs');
+    assert.equal(new Date('2026-11-20T08:00:00').toISOString(), '2026-11-20T13:00:00.000Z', 'local time is not UTC');
     const end_user_id = someone();
     const cycle = await scrip.startCycle({ end_user_id, amount: 1000 });
     assert.equal(createdAt(cycle).toISOString(), cycle.current_cycle_start);

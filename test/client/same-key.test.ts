@@ -1,4 +1,4 @@
-// Loses responses of a real server, and tests that the client's retries never repeat the effect of a write.
+// Drops responses of a real server, and tests that a write takes effect once even if the client retries it.
 
 import assert from 'node:assert/strict';
 import { join } from 'node:path';

@@ -42,7 +42,7 @@ test('the client accepts the test vector of Standard Webhooks, and refuses it af
   const { secret, id, timestamp, body, signature } = VECTOR;
   const headers = VECTOR_HEADERS;
   assert.deepEqual(await verifyWebhook(headers, body, secret, { now: SENT }), { test: 2432232314 });
-  assert.equal(signatureOf(VECTOR, secret), signature, 'control: the tests sign in the same way');
+  assert.equal(signatureOf(VECTOR, secret), signature, 'control: signatureOf computes the published signature');
   const changed: readonly (readonly [WebhookHeaders, string, string])[] = [
     [{ ...headers, 'webhook-id': `${id}x` }, body, secret],
     [{ ...headers, 'webhook-timestamp': String(timestamp + 1) }, body, secret],

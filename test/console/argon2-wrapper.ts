@@ -15,7 +15,7 @@ crypto.argon2 = (algorithm, parameters, callback) => {
 };
 syncBuiltinESMExports();
 
-/** A cheap hash still states the full parameters, so no other process can verify it. */
+/** The text of a cheap hash still names the full parameters, so only this process can verify the hash. */
 export function makeHashesCheap(): void {
   isCheap = true;
 }

@@ -72,7 +72,7 @@ for (const [query, heading, expected] of LISTS) {
   });
 }
 
-test('an invalid filter for a list of end users shows an error at its field', async () => {
+test('an invalid filter for a list of end users shows an error next to its field', async () => {
   const console = await MemoryConsole.start();
   add(console, 5);
   for (const [query, error] of [

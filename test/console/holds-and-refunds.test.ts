@@ -164,7 +164,7 @@ test('subtractions and captures have a refund button until they are fully refund
   assert.equal(await balanceOn(console), '85');
 });
 
-test('a refund that is too large shows an error at the amount, and a refund of an addition shows an error on the page', async () => {
+test('a refund that is too large shows an error next to the amount, and a refund of an addition shows an error on the page', async () => {
   const console = await MemoryConsole.start();
   const added = add(console, 100);
   const id = subtract(console, 30);

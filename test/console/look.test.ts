@@ -27,8 +27,8 @@ const DESKTOP = { viewport: { width: 1280, height: 900 } };
 const NARROW = { width: 360, height: 740 };
 
 /**
- * Opens all sections, because axe checks only sections that are open, and returns the kinds of elements on the page.
- * The rows of a table with the data of a chart are alike, so some of them are enough.
+ * Opens all sections, because axe skips closed ones, and returns the kinds of elements on the page. The rows of a
+ * chart's data table are all alike, so the short form keeps only the first 15.
  */
 const PREPARE = `(() => {
   for (const one of document.querySelectorAll('details')) {
@@ -43,7 +43,7 @@ const PREPARE = `(() => {
 describe('Pages with sample data', () => {
   let visited: Visit;
   before(async () => {
-    // Without reduced motion, colors would change slowly after a change of the color scheme.
+    // Without reduced motion, button colors change gradually, and axe could measure a color in between.
     visited = await visit(browser, { viewport: NARROW, reducedMotion: 'reduce' });
   });
   after(() => visited?.close());

@@ -60,7 +60,7 @@ test('if a double click sends a console form twice, the form takes effect once',
   assert.equal(transactionsOf(console).length, 2, 'a reloaded form takes effect again');
 });
 
-test('a form with invalid input changes nothing and is shown again with the input and an error at each field', async () => {
+test('a form with invalid input changes nothing and is shown again with the input and an error next to each invalid field', async () => {
   const console = await MemoryConsole.start();
   const { status, text } = await console.post(`${PATH}/add`, {
     amount: '1,000',
@@ -124,7 +124,7 @@ test('if only the next renewal leaves no room for more credits, the error does n
   assert.equal((await console.post(`${PATH}/add`, { amount: '5', validity: '1', idempotency_key: 'b' })).status, 303);
 });
 
-test('the forms on the page of an end user start and stop a cycle, and start no second cycle while one is active', async () => {
+test('the forms on the page of an end user start and stop a cycle, but do not start a second cycle while one is active', async () => {
   const console = await MemoryConsole.start();
   assert.doesNotMatch((await console.get(PATH)).text, /Stop the cycle/);
   assert.equal((await console.post(`${PATH}/start-cycle`, { amount: '1000', idempotency_key: 'a' })).status, 303);
@@ -145,7 +145,7 @@ test('if the outcome of a form is unknown, the form is shown again with its inpu
   const console = await MemoryConsole.start();
   console.fault = new StoreFault('OutcomeUnknown', 'secret reason');
   const { text } = await console.post(`${PATH}/add`, { amount: '77', idempotency_key: 'a' });
-  assert.match(text, /Outcome unknown\. Submit the form again without changes/);
+  assert.match(text, /Outcome unknown: .*\. Submit the form again without changes/);
   assert.match(text, /value="77"/);
   assert.equal(idempotencyKeyIn(text, 'add'), 'a', 'a resubmitted form takes effect once');
   assert.doesNotMatch(text, /secret reason/);

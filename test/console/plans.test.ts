@@ -196,7 +196,7 @@ test('a change of plan that starts now stops the current cycle, and the preview 
   assert.match(textOf(changed), /Current balance 5,600 credits.* Plan 5,000 credits every month.* Recurring, stopped/);
 });
 
-test('the forms and the preview of a change that starts now leave out the held credits of the stopped cycle, as the balance does', async () => {
+test('the forms and the preview of a change that starts now exclude the held credits of the stopped cycle, as the balance does', async () => {
   const console = await MemoryConsole.start();
   start(console, 1_000);
   console.run({ kind: 'hold', amount: 999, expiresInSeconds: 900 });
@@ -260,7 +260,7 @@ test('the form to change the plan initially contains the interval and the rollov
   assert.match(text, /name="rollover_max" type="text" value="5"/);
 });
 
-test('if a change of plan has invalid input, the form is shown again with the input, the chosen start, and an error at each field', async () => {
+test('if a change of plan has invalid input, the form is shown again with the input, the chosen start, and an error next to each invalid field', async () => {
   const console = await MemoryConsole.start();
   start(console, 1_000);
   const fields = { amount: '1.5', validity: '0', unit: 'months', rollover_max: 'x', on_active: 'replace' };
@@ -284,7 +284,7 @@ test('the preview of a change at the end of the period mentions no expiring cred
   assert.doesNotMatch(preview, /Expires unused/);
 });
 
-test('a plan whose amount and rollover exceed the maximum balance shows an error at the amount instead of a preview', async () => {
+test('a plan whose amount and rollover exceed the maximum balance shows an error next to the amount instead of a preview', async () => {
   const console = await MemoryConsole.start();
   const most = { amount: String(Number.MAX_SAFE_INTEGER), rollover_max: '1' };
   assert.match(
@@ -297,7 +297,7 @@ test('a plan whose amount and rollover exceed the maximum balance shows an error
   assert.doesNotMatch(text, /Schedule change/);
 });
 
-test('if a cycle never renews, a change of its plan can only take effect at once', async () => {
+test('if a cycle never renews, a change of its plan can only take effect immediately', async () => {
   const console = await MemoryConsole.start();
   console.run({ kind: 'start-cycle', amount: 10, validityDays: VALIDITY_DAYS_MAX, onActive: 'refuse' });
   const { text } = await console.get(PATH);

@@ -200,7 +200,7 @@ onOneStore('Sessions', (start) => {
     assert(await owner.isSignedIn());
     const [session] = await sql('SELECT used_at, created_at FROM console_sessions');
     const usedAfterMs = Number(session?.used_at) - Number(session?.created_at);
-    assert.equal(usedAfterMs, 7 * 24 * HOUR_MS - 1, 'the last use is stored until the end');
+    assert.equal(usedAfterMs, 7 * 24 * HOUR_MS - 1, 'uses are recorded until the session ends');
     clock.advance(1);
     assert(!(await owner.isSignedIn()));
   });

@@ -154,7 +154,7 @@ onOneStore('Sign-up', (start) => {
     ['no name', { name: ' ' }, /id="name-error">Enter a name/],
     ['a long name', { name: 'x'.repeat(101) }, /id="name-error">Use at most 100 characters/],
   ];
-  test('sign-up shows errors at their fields and keeps the input, except for the password', async () => {
+  test('sign-up shows each error next to its field and keeps the input, except for the password', async () => {
     const { scrip, sql } = await start();
     for (const [input, fields, error] of refused) {
       const entered = { email: 'ada@example.com', name: 'Ada & <b>', password: PASSWORD, ...fields };

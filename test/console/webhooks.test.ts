@@ -197,7 +197,7 @@ onOneStore('Webhooks', (start) => {
     assert(!scrip.log.join('').includes(secret));
   });
 
-  test('an invalid form for a new endpoint is shown again with the input and an error at the field', async () => {
+  test('an invalid form for a new endpoint is shown again with the input and an error next to the field', async () => {
     const { scrip } = await start();
     const owner = await newOwner(scrip);
     for (const [url, error] of [
@@ -228,7 +228,7 @@ onOneStore('Webhooks', (start) => {
     secretIn(await owner.post(LIST, { url: URL }));
   });
 
-  test('the events of a time span can be sent again, and an invalid time span shows errors at its fields', async () => {
+  test('the events of a time span can be sent again, and an invalid time span shows errors next to its fields', async () => {
     const { scrip, clock } = await start();
     const owner = await newOwner(scrip);
     const created = await owner.post('/console/api-keys', { name: 'Backend', scope: 'write' });

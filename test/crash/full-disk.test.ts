@@ -48,7 +48,7 @@ function diskIsFull(folder: string): Failure {
       try {
         writeFileSync(ballast, Buffer.alloc(Math.max(0, free - ROOM_BYTES)));
       } catch (error) {
-        // In the meantime, the server can have used more than the remaining room.
+        // Since `df` ran, the server may have written more than ROOM_BYTES, so that the ballast no longer fits.
         assert.equal((error as NodeJS.ErrnoException).code, 'ENOSPC');
       }
       return async () => rmSync(ballast);
@@ -100,7 +100,7 @@ test('control: the full-disk test catches a writer that treats a failed COMMIT a
 }, async (t) => {
   const file = join(temporaryFolder(), 'scrip.db');
   const failure = { ...filesMayNotGrow(file), ...CONTROL };
-  // If the control has stopped writing, it is caught.
+  // A control that has stopped writing also counts as caught.
   const isCaught = await seenUnder(t, file, failure, 'deaf').then(
     ({ lost }) => lost > 0,
     (error) => /^writes work again/.test(error.message),

@@ -97,7 +97,7 @@ const RECORDINGS: readonly Recording[] = [
 const EXAMINED = RECORDINGS.filter(({ isControl }) => !isControl).length;
 const IMAGES_A_RECORDING = 250;
 const CONTROL_IMAGES = 100;
-/** In a single recording, the fault of a control may do no harm, so the test makes more recordings. */
+/** A single recording may not reveal the fault of a control, so the test makes up to this many. */
 const CONTROL_RECORDINGS_MAX = 10;
 
 if (spawnSync('strace', ['--version']).status !== 0) {

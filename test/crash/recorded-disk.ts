@@ -108,7 +108,7 @@ export class RecordedDisk {
   }
 
   #changed(thread: string, result: number): void {
-    const { file, change } = this.#changes.get(thread) ?? assert.fail('a change begins before it ends');
+    const { file, change } = this.#changes.get(thread) ?? assert.fail(`thread ${thread} has begun no change`);
     this.#changes.delete(thread);
     if (result < 0) {
       file.underWay = file.underWay.filter((other) => other !== change);

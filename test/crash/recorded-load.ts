@@ -1,5 +1,6 @@
-// The process whose system calls are recorded: `node recorded-load.ts LEDGER JOURNAL SEED TURNS FIRST`. It appends each
-// batch and each outcome to JOURNAL as a line of JSON.
+// The process whose system calls are recorded: `node recorded-load.ts LEDGER JOURNAL SEED TURNS FIRST`. In each
+// of TURNS iterations, it submits a few commands, numbered from FIRST. It appends each batch and each outcome to
+// JOURNAL as a line of JSON.
 
 import { openSync, writeSync } from 'node:fs';
 import { type CommitResult, GroupCommit } from '../../src/batching/group-commit.ts';
@@ -37,7 +38,7 @@ const commit = new GroupCommit(noting(ledger));
 for (let turn = 0; turn < Number(turns) && faults < FAULTS_MAX; turn++) {
   const count = 1 + below(COMMANDS_A_TURN_MAX, random);
   const answers = Array.from({ length: count }, () => submit(serial++));
-  // In half of the turns, other commands are still in progress when the next turn begins.
+  // Half of the iterations wait for only one command, so that the others overlap with the next iteration.
   if (random() < 0.5) await Promise.all(answers);
   else await Promise.race(answers);
   if (turn % TURNS_PER_FEED_PART === 0) await ledger.totals.catchUp().catch(() => {});

@@ -14,7 +14,7 @@ export const TRACED_BYTES_MAX = 131_072;
 
 export interface Call {
   readonly name: string;
-  /** As strace prints them, but with decoded paths, and with `""` in place of each string. */
+  /** As strace prints them, but with decoded paths, and with `""` instead of each string. */
   readonly args: string;
   readonly strings: readonly Buffer[];
 }

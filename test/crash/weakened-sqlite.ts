@@ -9,7 +9,7 @@ import { DatabaseSync } from 'node:sqlite';
 
 const { WEAKENED_SYNCHRONOUS: synchronous, WEAKENED_CHECKPOINT_PAGES: pages, WEAKENED_START: start } = process.env;
 const { exec } = DatabaseSync.prototype;
-/** Counts transactions, because Scrip checks its settings before a connection's second transaction. */
+/** Counts database transactions: Scrip has checked its settings before the second transaction of a connection. */
 const begun = new WeakMap<DatabaseSync, number>();
 
 DatabaseSync.prototype.exec = function (this: DatabaseSync, sql: string): void {

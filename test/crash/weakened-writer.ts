@@ -1,7 +1,7 @@
 // Breaks the writer of a server on purpose, or records its batches. Load this module before all others:
 // `NODE_OPTIONS=--import=…`.
 //
-//   BATCH_RECORD=FILE         appends the numbers of a batch's additions to FILE, as JSON, before it writes the batch
+//   BATCH_RECORD=FILE         before writing a batch, appends the numbers of its additions to FILE as JSON
 //   WEAKENED_WRITER=late      responds first and commits up to 50 ms later, as a writer might to save fsyncs
 //   WEAKENED_WRITER=halves    commits each half of a batch separately
 //   WEAKENED_WRITER=deaf      treats a failed COMMIT as a success
@@ -13,7 +13,7 @@ import { substitute } from '../load/substituted-module.ts';
 const LATE_MS = 50;
 
 const { BATCH_RECORD: record, WEAKENED_WRITER: weakness } = process.env;
-// The commits of the main thread must not change.
+// Change only the writer thread: the main thread must commit as usual.
 if (!isMainThread) {
   if (weakness === 'late') commitLate();
   if (weakness === 'deaf') ignoreFailedCommits();
@@ -37,7 +37,7 @@ function commitLate(): void {
         if (this.isOpen && this.isTransaction) exec.call(this, 'COMMIT');
       }, LATE_MS);
     }
-    // Until the delayed COMMIT runs, all further writes belong to the open transaction.
+    // Until the delayed COMMIT runs, all further writes become part of the open database transaction.
     const isSwallowed = sql === 'COMMIT' || (isLate && (sql === 'BEGIN IMMEDIATE' || sql === 'ROLLBACK'));
     if (!isSwallowed) exec.call(this, sql);
   };

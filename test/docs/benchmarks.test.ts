@@ -18,7 +18,7 @@ test('the table at the top of docs/benchmarks.md shows the figures from docs/ben
   const measured = new Map((parts['peers-64']?.rows ?? []).map((row) => [row.subject, row]));
   const [top = ''] = textOf('docs/benchmarks.md').split('\n![');
   const rows = top.split('\n').filter((line) => /^\| .*\| [\d.]+ µs +\|/.test(line));
-  assert.equal(rows.length, measured.size - 1, 'all systems but the echo on node:http');
+  assert.equal(rows.length, measured.size - 1, 'the table has all systems except the echo on node:http');
   for (const row of rows) {
     const [subject = '', cpu = '', rate = '', p99 = ''] = row
       .split('|')

@@ -32,7 +32,7 @@ test('if servers and receivers are killed, every event in the log is delivered, 
   assert(found.events > 25 * KILLS, 'there were events to lose');
 });
 
-test('control: the kill test catches a server that stores the position of the derivation before it stores the events', async (t) => {
+test('control: the kill test catches a server that records postings as processed before it stores their events', async (t) => {
   const options = { ...OPTIONS, weakness: 'late-events', settledWithinMs: 2_000 } as const;
   const found = await killEvents(options, randomFrom(SEED));
   t.diagnostic(`SEED=${SEED}: ${summaryOf(found)}`);

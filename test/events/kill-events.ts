@@ -47,8 +47,8 @@ if (database === 'postgres') {
   }
 } else {
   await examine('as shipped', SQLITE);
-  await examineControl('control: the position of an endpoint is stored before the deliveries', 'early-position');
-  await examineControl('control: the position of the derivation is stored before the events', 'late-events');
+  await examineControl('control: events are recorded as delivered before they are delivered', 'early-position');
+  await examineControl('control: postings are recorded as processed before their events are stored', 'late-events');
 }
 process.exit(hasFailed ? 1 : 0);
 

@@ -1,4 +1,4 @@
-// Replaces Scrip's retry schedule, so that the next round of the webhook job retries a failed delivery.
+// Replaces Scrip's retry schedule, so that the next run of the webhook job retries a failed delivery.
 
 export function retryDelayMs(): number {
   return 200;

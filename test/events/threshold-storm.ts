@@ -180,7 +180,7 @@ function printRatios(pairs: readonly Pair[]): void {
     ratio((round) => round.cpuMicros),
   ];
   say(
-    `ratios, with to without, median of ${pairs.length} rounds: requests/s ${rate}, p99 ${p99}, CPU per request ${cpu}`,
+    `ratios with/without endpoint, median of ${pairs.length}: requests/s ${rate}, p99 ${p99}, CPU per request ${cpu}`,
   );
 }
 

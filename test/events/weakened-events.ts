@@ -2,8 +2,8 @@
 // `NODE_OPTIONS=--import=…`.
 //
 //   SHORT_RETRIES=yes                 retries failed deliveries within a second
-//   WEAKENED_EVENTS=early-position    stores the position of an endpoint before the events up to it are delivered
-//   WEAKENED_EVENTS=late-events       stores the position of the derivation before it stores the events up to it
+//   WEAKENED_EVENTS=early-position    records events as delivered before the endpoint has received them
+//   WEAKENED_EVENTS=late-events       records postings as processed before it stores their events
 
 import { substitute } from '../load/substituted-module.ts';
 

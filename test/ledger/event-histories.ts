@@ -11,7 +11,7 @@ import { ADA, MemoryLedger, NOW } from './ledger-builders.ts';
 /** Days are counted from `NOW`. */
 export type EventHistory = readonly (readonly [day: number, command: Command | ((ledger: MemoryLedger) => Command)])[];
 
-/** A millisecond, in days. */
+/** One millisecond as a fraction of a day. */
 export const MS = 1 / DAY_MS;
 
 export function settingsOf(thresholds: readonly string[] = [], expiringDays = 7): EventSettings {

@@ -1,4 +1,5 @@
-// Drafts of random commands, with placeholders such as the whole balance or an open hold.
+// A draft is a random command with placeholders, such as "the whole balance" or "an open hold". This file replaces the
+// placeholders with values from the reference model.
 
 import { MOST } from './model-end-user.ts';
 import type { ModelCommand, ModelUser, ModelValidity } from './model-types.ts';

@@ -29,12 +29,12 @@ const COMMANDS_MAX = 200;
 
 const SECOND = 1_000;
 /**
- * The limit for jumps to a boundary or a date. Without it, a daily cycle could have millions of renewals. Ten years are
- * enough for more renewals than one batch can store.
+ * No jump to a boundary or a date goes beyond this instant. Otherwise, a daily cycle could have millions of renewals.
+ * Ten years are long enough for more renewals than one batch can store.
  */
 const END = BEGIN + effort(10, 100) * 365 * DAY;
 const who = fc.nat({ max: USERS.length - 1 });
-/** Small, so that some keys are reused by chance. */
+/** A small number, so that some idempotency keys are reused by chance. */
 const KEYS = 60;
 const key = fc.option(fc.nat({ max: KEYS - 1 }), { freq: 2 });
 
@@ -54,7 +54,7 @@ class Step implements fc.AsyncCommand<ReferenceLedger, SideBySide> {
   async run(_: ReferenceLedger, both: SideBySide): Promise<void> {
     both.steps += 1;
     await this.#act(both);
-    assert.deepEqual(both.real.troubles, [], 'no round of the renewal job failed');
+    assert.deepEqual(both.real.troubles, [], 'the renewal job never failed');
   }
 
   toString(): string {
@@ -266,8 +266,8 @@ const restart = fc.constant(null).map(
 const crash = fc.constant(null).map(
   () =>
     new Step('crash', async (both) => {
-      // After a crash, the stored time may be up to a second behind the ledger's time. Therefore, first set the
-      // machine's clock to the ledger's time.
+      // After a crash, the stored time may be up to a second behind the ledger's time. Therefore, the test first sets
+      // the machine's clock to the ledger's time.
       both.setWall(both.model.peek());
       await both.real.crash();
       both.model.lookAtClock();

@@ -46,7 +46,7 @@ export function instantOfDate({ year, month, day, msOfDay }: ModelDate): number 
   return (days + day - 1) * DAY + msOfDay;
 }
 
-/** In a shorter month, the result is the last day. */
+/** If the resulting month is too short, returns its last day. */
 export function monthsAfter(instant: number, count: number): number {
   const date = dateOf(instant);
   let { year, month } = date;

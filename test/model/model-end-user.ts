@@ -22,7 +22,7 @@ export interface Grant {
   left: number;
   canceled: boolean;
   followed: boolean;
-  /** The number of this recurring cycle among the end user's recurring cycles, from 1; 0 for a one-time cycle. */
+  /** 1 for the first recurring cycle of the end user, 2 for the second, and so on; 0 for a one-time cycle. */
   readonly started: number;
   readonly cycle: string;
   readonly period: number;
@@ -197,7 +197,7 @@ export class EndUser {
     let sum = 0;
     for (const grant of this.valid(now)) {
       sum += grant.left;
-      // Check each partial sum: a sum far above the maximum would be rounded.
+      // Check each partial sum: JavaScript would round a sum above the maximum.
       if (sum > MOST) throw new Error(`the model has a balance of ${sum}`);
     }
     return sum;

@@ -1,4 +1,5 @@
-// Stores that break the rules of the ledger on purpose. Other broken stores mishandle crashes or concurrent requests.
+// The names of the stores that break a rule of the ledger on purpose. The other stores in `controls.ts` mishandle
+// crashes or concurrent requests.
 
 import type { Control } from '../simulation/controls.ts';
 

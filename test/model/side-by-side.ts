@@ -80,7 +80,7 @@ export class SideBySide {
     );
   }
 
-  /** Nothing is stored, but the time of the ledger advances. */
+  /** Sends the commands while every COMMIT fails: nothing is stored, but the time of the ledger advances. */
   async fail(drafts: readonly DraftRequest[]): Promise<void> {
     if (!this.real.ledger.canFail) return;
     await this.real.runFailing(drafts.map(([who, draft]) => this.#drafts.commandOf(USERS[who] as ModelUser, draft)));
@@ -103,7 +103,7 @@ export class SideBySide {
     );
   }
 
-  /** From `response`, the prediction uses only the transaction id. */
+  /** The prediction uses only the transaction id of `response`. */
   #expected({ idempotency = null, ...command }: ModelRequest, response: ModelResponse): ModelResponse {
     const { account, endUser, actor: _, ...asked } = command;
     const isKept = ({ key, command: { account: itsAccount, endUser: whose } }: Kept) =>
@@ -162,7 +162,7 @@ export class SideBySide {
     if (preview.refused === null && preview.expiring > 0) saw('preview: credits would expire');
   }
 
-  /** Past balances must also be the same as when they were first read. */
+  /** A past balance must also equal the balance that was read at that instant. */
   async compareBalancesAt(user: ModelUser, points: readonly Point[]): Promise<void> {
     const instants = new Set(points.map((point) => this.#instantOf(user, point)));
     const ascending = [...instants].toSorted((a, b) => a - b);

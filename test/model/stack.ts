@@ -65,7 +65,7 @@ export class Stack {
     this.#begin();
   }
 
-  /** Later writes of the old process have no effect. */
+  /** Writes that the old process makes after the crash have no effect. */
   async crash(): Promise<void> {
     await this.ledger.crash(() => this.#end());
     this.#begin();

@@ -31,8 +31,8 @@ interface Line {
 const REST_MS_MAX = 15_000;
 const OPENING_MAX = 512;
 /**
- * The pause between opening the connections and sending requests. libuv accepts one connection per turn of the event
- * loop (https://github.com/libuv/libuv/pull/3696), so under load the last connections would wait for seconds.
+ * The pause between opening the connections and sending requests. libuv accepts one connection per event-loop iteration
+ * (https://github.com/libuv/libuv/pull/3696), so under load the last connections would wait for seconds.
  */
 const ACCEPTING_MS = 500;
 

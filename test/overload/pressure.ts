@@ -97,7 +97,7 @@ export function watchMemory(server: ServerProcess): () => { most: number; bySeco
 }
 
 export interface UnderOverload {
-  /** Subtractions per second before, during and after the overload; before and after it, the load is a closed loop. */
+  /** Subtractions per second before, during and after the overload. `peak` and `afterwards` are from a closed loop. */
   readonly peak: number;
   readonly goodput: number;
   readonly afterwards: number;

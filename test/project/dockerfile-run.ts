@@ -79,7 +79,7 @@ function begin(text: string, root: string): Stage {
   return { name, root, workingFolder: root, user: null, environment: {}, settings };
 }
 
-/** A hard link, because the user of the image may lack permission to read the folder of the original file. */
+/** Prefers a hard link. Through a symbolic link, the user of the image may not be able to read the original file. */
 function linkOrCopy(from: string, to: string): void {
   try {
     linkSync(from, to);

@@ -1,5 +1,5 @@
-// Sends a thousand concurrent requests that compete for a hundred credits, one hold or one subtraction, and counts how
-// many succeed.
+// Sends a thousand concurrent requests that try to spend the same hundred credits, to close the same hold, or to refund
+// the same subtraction, and counts how many succeed.
 
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';

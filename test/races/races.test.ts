@@ -20,13 +20,13 @@ import { startServers } from './servers.ts';
 const TEST_MS_MAX = 120_000;
 /** Few clients, because the search tries every order if a history is not linearizable. */
 const CONTROL_SIZE: Size = { endUsers: 4, clients: 5, calls: 100 };
-/** In a single round, the bug of a control might change no response. */
+/** More than one, because the bug of a control might not affect any response in a single round. */
 const HISTORY_ROUNDS = 8;
 const SEED = Number(process.env.SEED ?? Date.now() % 1_000_000);
 
 let postgres: PostgresServer;
 before(async () => {
-  // Writes survive without fsync, because the tests kill processes and not the machine.
+  // The tests kill processes, not the machine, so committed writes survive without fsync.
   postgres = await PostgresServer.start({ fsync: 'off' });
 });
 after(() => postgres.remove());
@@ -132,7 +132,7 @@ function bound(store: LedgerStore): Pick<LedgerStore, 'load' | 'write'> {
   return { load: store.load.bind(store), write: store.write.bind(store) };
 }
 
-/** In a single round, it could happen that no requests overlap. */
+/** More than one, because the requests of a single round might not overlap. */
 const CONTROL_ROUNDS_MAX = 3;
 /** Pipelined requests on one socket reach a server one after another, so requests on many sockets overlap more. */
 const SOCKETS = effort([MANY_SOCKETS], [FEW_SOCKETS, MANY_SOCKETS]);

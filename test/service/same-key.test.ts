@@ -49,7 +49,7 @@ async function send({ servers, secret, users }: Service, index: number, keyed: b
   const number = index % KEYS;
   const headers: Record<string, string> = { authorization: `Bearer ${secret}`, 'content-type': 'application/json' };
   if (keyed) headers['idempotency-key'] = `order-${number}`;
-  // Every third request exceeds the balance, to test that Scrip also stores and replays refusals.
+  // Every third request exceeds the balance, so the test also covers stored refusals.
   const path = number % 3 === 0 ? '/subtract' : '/add';
   const amount = number % 3 === 0 ? 1_000_000 : number + 1;
   const body = JSON.stringify({ end_user_id: users[number % END_USERS], amount });

@@ -1,5 +1,5 @@
-// Tests that a test clock and the clock of the machine lead to the same responses, apart from ids, if both are moved by
-// the same amount.
+// Tests that moving the test clock changes responses in the same way as moving the clock of the machine. Only the IDs
+// differ.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

@@ -79,7 +79,7 @@ for (const [store, start] of [
       assert.equal(await now(scrip), began + 5 * DAY_MS + 1, 'a refused request does not move the clock');
     });
 
-    test('the test clock never moves backwards or to the end of the year 9999, and an invalid move leaves it unchanged and gets an error that names the field', async () => {
+    test('the test clock cannot move backwards or to the end of the year 9999; an invalid move changes nothing, and the error names the field', async () => {
       const began = await now(scrip);
       assert.equal(
         await move(scrip, { to: iso(began) }),
@@ -107,7 +107,7 @@ for (const [store, start] of [
       assert.equal(await now(scrip), began);
     });
 
-    test('concurrent moves of the test clock add up', async () => {
+    test('if several requests move the test clock at the same time, it moves by the sum of all moves', async () => {
       const began = await now(scrip);
       const moved = await Promise.all(Array.from({ length: 10 }, () => move(scrip, { advance_days: 1 })));
       const expected = Array.from({ length: 10 }, (_, index) => began + (index + 1) * DAY_MS);
@@ -160,7 +160,7 @@ for (const [store, start] of [
       }, 'the renewals are stored');
     });
 
-    test('transactions at the same instant are listed and paged in the order in which they happened, and a refund returns the amount of the transaction that it names', async () => {
+    test('transactions at the same instant are listed in reverse order of creation, with and without pages, and a refund returns the amount of the transaction that it names', async () => {
       const end_user_id = someone();
       await scrip.post('/add', { end_user_id, amount: 10_000 });
       const amounts = Array.from({ length: 120 }, (_, index) => index + 1);

@@ -69,7 +69,7 @@ export const INVALID_BODIES: readonly ((endUser: string) => string)[] = [
   () => JSON.stringify({ amount: 5 }),
 ];
 
-/** Requests with the same idempotency key count as one request if their texts are equal. */
+/** Two requests with the same idempotency key count as the same request if their texts are equal. */
 export function requestText(command: ModelCommand): string {
   const { kind, note = null } = command;
   const onActive = kind === 'start-cycle' ? command.onActive : '';

@@ -1,7 +1,7 @@
 // The source of all randomness in a simulation: the random number generator sfc32.
 
 export class Chance {
-  /** `| 0` makes the number a signed 32-bit integer. If a field ever held a larger number, V8 stores it as a double. */
+  /** `| 0` makes the number a signed 32-bit integer. With a larger number, V8 would store this field as a double. */
   #a = 0x9e3779b9 | 0;
   #b = 0x243f6a88;
   #c: number;

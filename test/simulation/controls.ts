@@ -62,7 +62,7 @@ class LosesTheLastCommitInACrash extends SimulatedStore {
   }
 }
 
-/** The disk never changes a cycle or a posting in place, so the copy can share them. */
+/** The disk never changes a cycle or a posting in place, so the copy can share these objects. */
 function copyOf(rows: UserRows | undefined): UserRows | undefined {
   if (rows === undefined) return undefined;
   return { ...rows, cycles: rows.cycles.slice(), live: rows.live.slice(), postings: rows.postings.slice() };

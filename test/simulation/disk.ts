@@ -33,7 +33,7 @@ export interface Lock {
   readonly names: readonly string[];
   readonly owner: Owner;
   readonly granted: (lock: Lock) => void;
-  /** True after COMMIT: the server completes the commit before it releases the lock, even if the client disconnects. */
+  /** True once COMMIT was sent: the server commits before it releases the lock, even if the client disconnects. */
   isCommitting: boolean;
 }
 

@@ -1,4 +1,5 @@
-// Checks that, despite all faults, a simulation stored the same events as a single derivation from all postings.
+// Checks that, despite all faults, a simulation stored exactly the events that a single derivation from all postings
+// returns.
 
 import { deriveEvents } from '../../src/events/derive.ts';
 import { endUserText } from '../../src/ledger/command.ts';
@@ -22,11 +23,11 @@ export function* faultsOfEvents({ users, events }: Disk): Generator<string> {
       yield `event ${place} of ${user.endUser} is ${JSON.stringify(stored.events.at(place))} instead of ${JSON.stringify(derived.events.at(place))}`;
     else if (JSON.stringify(stored.events) !== JSON.stringify(derived.events))
       yield `the data of an event of ${user.endUser} differs from its postings`;
-    if (stored.dueAt !== derived.dueAt) yield `the next event of ${user.endUser} is due at ${derived.dueAt}`;
+    if (stored.dueAt !== derived.dueAt) yield `the next event of ${user.endUser} should be due at ${derived.dueAt}`;
   }
 }
 
-/** `deriveEvents` may return only some of the events after the last posting. Then `dueAt` is not after `until`. */
+/** `deriveEvents` may return only some of the events after the last posting. In that case, `dueAt <= until`. */
 function derivedUntil(until: Instant, input: Omit<DerivationInput, 'until'>): Derivation {
   const derived = deriveEvents({ ...input, until });
   const { events, next, dueAt } = derived;

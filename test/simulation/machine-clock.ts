@@ -7,7 +7,7 @@ import type { Disk } from './disk.ts';
 import type { Faults } from './faults.ts';
 import type { VirtualTime } from './virtual-time.ts';
 
-/** Most are near the end of a month, because a later month may lack that day. */
+/** Most are near the end of a month, because shorter months lack these days. */
 export const BEGINNINGS: readonly Instant[] = [
   Date.UTC(2026, 0, 15, 9, 30, 0, 123),
   Date.UTC(2026, 0, 31),
@@ -33,7 +33,7 @@ export class MachineClock {
   readonly #time: VirtualTime;
   readonly #onJump: (instant: Instant) => void;
   #offset: number;
-  /** In virtual time. */
+  /** The clock stands still until this instant of virtual time. */
   #standsUntil = 0;
 
   constructor(time: VirtualTime, beginning: Instant, onJump: (instant: Instant) => void) {

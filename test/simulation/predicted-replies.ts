@@ -203,7 +203,7 @@ export function comparablePage(text: string): string {
     .replaceAll(/"transaction_id":"[^"]*"([^{}]*"kind":"stop-cycle")/g, '"transaction_id":"…"$1');
 }
 
-/** A later page may be read after further refunds. */
+/** A refund may change `refundable` between the reads of two pages. */
 export function withoutRefundable(text: string): string {
   return text.replaceAll(/,"refundable":\d+/g, '');
 }
@@ -224,7 +224,7 @@ function cycleObject(user: ModelUser, cycle: ModelCycle) {
 
 const SECOND = 1_000;
 const SECONDS_KNOWN = 4_096;
-/** In seconds, because V8 looks up a small number far faster than an instant in milliseconds. */
+/** The keys are seconds, because V8 looks up a small number far faster than an instant in milliseconds. */
 const seconds = new Map<number, string>();
 
 function timestamp(instant: number): string {

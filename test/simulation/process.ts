@@ -84,7 +84,7 @@ export class Process implements Owner {
   }
 }
 
-/** Like `PacedJob`, but with timers that follow virtual time. */
+/** Like `PacedJob`, but without pauses between steps, because they use a timer that virtual time does not replace. */
 function jobOf(step: () => Promise<boolean>, onTrouble: () => void): IntervalJob {
   return new IntervalJob(async (stopping) => {
     let isMore = true;
@@ -108,8 +108,8 @@ export class Slot {
 }
 
 /**
- * All processes share the routes. In two measurements (November 2026), a server for each process raised the CPU time of
- * a seed from 70 and 71 ms to 73 and 79 ms, because V8 compiled shared code for three object shapes.
+ * All processes share one HTTP server. With one server for each process, V8 compiles the shared code for three object
+ * shapes. In two measurements (November 2026), this raised the CPU time of a seed from 70 and 71 ms to 73 and 79 ms.
  */
 export class Routes {
   time: VirtualTime | null = null;

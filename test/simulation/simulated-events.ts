@@ -1,4 +1,4 @@
-// The event log of a simulation. A crash loses either all results of a step or none.
+// The event log of a simulation. If a process crashes during a step, either all results of the step are stored or none.
 
 import { type EndUserKey, endUserText } from '../../src/ledger/command.ts';
 import type { Instant } from '../../src/ledger/instant.ts';
@@ -80,7 +80,7 @@ export class SimulatedEvents implements Pick<EventLog, 'deriveNext'> {
       const { events } = this.disk;
       const due = events.due(this.disk.peek());
       if (due.length === 0 && events.consumed === this.disk.feed.length) return false;
-      // While these rows are locked, no postings of the end users can be committed.
+      // While these rows are locked, no postings of the due end users can be committed.
       const rows = await this.lockRows(due.map(endUserText));
       try {
         return await this.#step(derive, due);
@@ -154,7 +154,7 @@ export class StoresEventsLast extends SimulatedEvents {
   }
 }
 
-/** Does not wait for running writes, which may still be stored with an earlier instant. */
+/** Does not wait for writes in flight, which may still be stored with an earlier instant. */
 export class LetsTimePassTooEarly extends SimulatedEvents {
   protected override async lockRows(): Promise<Lock> {
     return { names: [], owner: this.owner, granted: () => {}, isCommitting: false };

@@ -81,7 +81,7 @@ const FEED_PART_MAX = 20;
 const LATER_PAGE_SHARE = 0.1;
 
 export class SimulatedStore implements LedgerStore {
-  /** By default, only one seed in `EVENTS_EVERY_SEEDS` derives events. */
+  /** True if every seed must derive events. If false, only one seed in `EVENTS_EVERY_SEEDS` derives events. */
   static readonly needsEvents: boolean = false;
   readonly lanes: Lanes;
   readonly quietPauseMs = 0;
@@ -279,8 +279,8 @@ export class SimulatedStore implements LedgerStore {
   }
 
   /**
-   * If a renewal or a lapse of the end user is due, first waits for running writes of this end user: they may get an
-   * earlier instant than the renewal or the lapse.
+   * If a renewal or a lapse of the end user is due, first waits for writes in flight for this end user: they may be
+   * stored with an earlier instant than the renewal or the lapse.
    */
   protected async readSettled<Result extends LoadedEndUser>(
     user: EndUserKey,
@@ -319,7 +319,7 @@ export class SimulatedStore implements LedgerStore {
     return names.length === EXPIRED_MAX;
   }
 
-  /** Only one process at a time may count, because the real stores lock the row of the consumer. */
+  /** Like the real stores, locks the consumer, so that only one process at a time counts. */
   async #countSome(): Promise<boolean> {
     await this.pause(0.3);
     this.#mayFail('the feed cannot be read', 'StoreUnavailable');

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 
 const realImmediate = globalThis.setImmediate;
 
-/** Waiting for a real turn of the event loop would cost several times as much as the callbacks. */
+/** Runs promise callbacks at once. Waiting for the event loop would take several times as long as the callbacks. */
 const { _tickCallback: runQueuedCallbacks } = process as unknown as { _tickCallback: () => void };
 
 /** After an owner has crashed, its events never run. */
@@ -64,7 +64,7 @@ export class VirtualTime {
 
   passUntil(isOver: () => boolean): Promise<void> {
     return new Promise((resolve, reject) => {
-      // Wait for a real turn of the event loop: promise callbacks cannot run inside another promise callback.
+      // Start in a real callback of the event loop: promise callbacks cannot run inside another promise callback.
       realImmediate(() => {
         try {
           this.#pass(isOver);

@@ -127,7 +127,7 @@ export class World {
       this.#auditor.fail(`the simulation failed: ${(error as Error).stack}`);
     } finally {
       for (const slot of this.#slots) if (slot.process !== null) slot.crash();
-      // Let interrupted requests end here, so that they cannot affect the next seed.
+      // Let interrupted requests end now, so that they cannot affect the next seed.
       await new Promise<void>((resolve) => process.nextTick(() => queueMicrotask(resolve)));
       giveBack();
       this.#routes.time = null;

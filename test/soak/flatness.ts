@@ -1,5 +1,5 @@
-// Decides whether a series rises over a long time: whether its rise is significant and larger than a bound. The points
-// of each server process (a "life") are compared only with each other.
+// Decides whether a series rises in the long run: whether its rise is both statistically significant and larger than a
+// bound. A "life" is the time from the start to the end of one server process. Points are compared only within a life.
 //
 // The slope is the Theil-Sen estimate: the median of the slopes between any two points of a life. Its significance is
 // computed with the Mann-Kendall test, summed over all lives as Hirsch and Slack sum it over seasons.

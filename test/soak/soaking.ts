@@ -210,7 +210,7 @@ class Soaked {
     read(at, this.#clients.takeLatencies(), this.#readings);
   }
 
-  /** Whether the running process has been measured, so that it is part of each series. */
+  /** Whether each series contains a measurement of the running process. */
   #isMeasured(): boolean {
     return this.#readings.median.at(-1)?.life === this.#life;
   }

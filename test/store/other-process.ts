@@ -1,5 +1,5 @@
-// A program that a test can kill: `node other-process.ts WORK FILE` does WORK with the ledger in FILE, and prints lines
-// of JSON.
+// A program that runs in its own process, so that a test can kill it. `node other-process.ts WORK FILE` runs the
+// function WORK of this file on the ledger FILE, and prints the results as lines of JSON.
 
 import { createApiKey } from '../../src/store/key-store.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';

@@ -13,7 +13,7 @@ export const PAGE_BYTES = 2_048;
 
 interface OtherProcess {
   readonly shell?: string;
-  /** The user id and the group id of the process. */
+  /** The process runs with this number as its user id and as its group id. */
   readonly user?: number;
 }
 
@@ -61,13 +61,16 @@ export function readByHand(file: string, sql: string) {
   }
 }
 
-/** Makes a ledger file, and a copy for each page. In the copy, 64 bytes of this page are inverted, from `offset` on. */
+/**
+ * Creates the ledger file `whole` and a damaged copy for each of its pages. In each copy, 64 bytes of that page are
+ * inverted, starting at `offset`.
+ */
 export async function damaged(whole: string, offset: number) {
   await makeHistory(whole);
   const bytes = readFileSync(whole);
   return Array.from({ length: bytes.length / PAGE_BYTES }, (_, page) => {
     const copy = Buffer.from(bytes);
-    // The 100-byte header of the file stays intact.
+    // The first 100 bytes of the file are its header, which stays intact.
     const from = page * PAGE_BYTES + (page === 0 && offset === 0 ? 100 : offset);
     for (let at = from; at < from + 64; at++) copy[at] = ~(copy[at] as number);
     const file = `${whole}.${page}`;

@@ -1,4 +1,4 @@
-// Starts rounds of work at the same instants in two processes, to find faults that occur only if both work at once.
+// Lets two processes start work at the same instants, to find bugs that occur only if both work at once.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 
@@ -8,7 +8,7 @@ const ROUND_MS = 120;
 /** Long enough for both processes to get ready. */
 export const FIRST_ROUND_MS = 300;
 
-/** Busy-waits for the last 5 ms before the round, because a timer may be late. */
+/** Busy-waits for the last 5 ms, because a timer can be late. */
 export async function untilRound(firstAt: number, round: number, laterMs = 0): Promise<void> {
   const at = firstAt + round * ROUND_MS + laterMs;
   await sleep(Math.max(0, at - now() - 5));

@@ -1,5 +1,5 @@
-// The tests that every store must pass. At the end of each test, the totals are brought up to date and the ledger is
-// audited. Some tests also audit the ledger before the totals are brought up to date.
+// The tests that every store must pass. After each test, this file brings the totals up to date and audits the ledger.
+// After some tests, it also audits the ledger before it brings the totals up to date.
 
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
@@ -51,8 +51,8 @@ export interface ContractOptions {
   /** How many tests run at once; 1 if absent. */
   readonly concurrency?: number;
   /**
-   * For a variant of a store, if another variant runs all tests. In the short form, only one in this many tests runs.
-   * The limit does not apply to the tests in `always` and to the tests that depend on the clock. 1 if absent.
+   * In the short form, only one in this many tests runs, but every test in `always` and every test that depends on the
+   * clock runs. For a variant of a store, if another variant of the store runs all tests. 1 if absent.
    */
   readonly oneIn?: number;
   readonly always?: readonly string[];

@@ -31,7 +31,7 @@ export const NOON = Date.UTC(2026, 0, 31, 12);
 export const EVERYTHING: IdRange = idsBetween(0, INSTANT_MAX);
 
 const folders: string[] = [];
-// Runs after all hooks, because hooks close the stores in these folders.
+// Deletes the folders when the process exits, because the hooks of the tests close the stores in them first.
 process.once('exit', () => {
   for (const folder of folders) rmSync(folder, { recursive: true, force: true });
 });
@@ -115,7 +115,7 @@ export function keyed(command: WriteCommand, key: string, requestId: string): Wr
 
 export const ACCEPTED: Result = { refused: null };
 
-/** Omits the transaction id, because the id differs in each run. */
+/** An outcome without its transaction id, which differs in each run. */
 export type Result = (Omit<Accepted, 'transactionId'> | Refusal) & Pick<Outcome, 'replayOf'>;
 
 export function resultOf(outcome: Outcome | null): Result | null {
@@ -190,7 +190,7 @@ export const PEOPLE = {
   namesake: new EndUser(2, 1),
 } as const;
 
-/** The totals and summaries of this ledger include all postings. */
+/** Creates a ledger file with transactions of all kinds, whose totals and summaries include all postings. */
 export async function makeHistory(file: string): Promise<void> {
   let now = NOON;
   const { oneTime, renewing, replacing, rich, eternal, holding, planning, namesake } = PEOPLE;

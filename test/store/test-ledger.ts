@@ -23,7 +23,7 @@ export interface PluggedLedger {
   openTools(): Promise<LedgerTools>;
   /** Absent if the ledger has no tables of accounts. */
   openAccounts?(): AccountDatabase;
-  /** Restores the state that a crash at this moment would leave. Absent if a crash would change nothing. */
+  /** Sets the ledger to the content that a crash now would leave. Absent if a crash would change nothing. */
   crash?(): void;
   /** Absent if the store cannot make COMMITs fail. */
   failCommits?(isFailing: boolean): Promise<void>;
@@ -149,7 +149,7 @@ export class TestLedger {
     this.#stores = await this.#plugged.open();
   }
 
-  /** @param end stops the process that had the ledger open; its writes after the crash are lost */
+  /** @param end stops what uses the ledger. It is called after the crash, so what it still writes can be lost. */
   async crash(end: () => Promise<void> = async () => {}): Promise<void> {
     this.#plugged.crash?.();
     await end();
@@ -162,7 +162,7 @@ export class TestLedger {
 
   async whileCommitsFail<Result>(work: () => Promise<Result>): Promise<Result> {
     const { failCommits } = this.#plugged;
-    assert(failCommits, 'commits of this store can fail');
+    assert(failCommits, 'the store can make COMMITs fail');
     await failCommits(true);
     try {
       return await work();

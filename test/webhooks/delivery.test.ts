@@ -14,14 +14,14 @@ import {
   Receiver,
   RULES,
   receivedOf,
-  rounds,
   storedPosition,
+  ticks,
   until,
   webhookSetting,
   withStatus,
 } from './webhook-fixture.ts';
 
-test('an endpoint receives events as signed requests, and the position of the endpoint is stored', async (t) => {
+test('an endpoint receives events as signed requests, and its position in the list of events is stored', async (t) => {
   await using receiver = await Receiver.start();
   const setting = await webhookSetting(t);
   const { events } = setting;
@@ -173,7 +173,7 @@ async function storesTooEarly(t: Parameters<typeof webhookSetting>[0]): Promise<
   const { id } = await addEndpoint(setting, receiver.url());
   const job = setting.job();
   await until(() => answers.length === 2, job);
-  await rounds(5, job);
+  await ticks(5, job);
   const isTooEarly = (await storedPosition(setting, id)) > 0;
   for (let answered = 0; answered < 3; answered++) {
     await until(() => answers.length > 0, job);
@@ -183,7 +183,7 @@ async function storesTooEarly(t: Parameters<typeof webhookSetting>[0]): Promise<
   return isTooEarly;
 }
 
-test('the stored position of an endpoint never passes an event whose request is in flight', async (t) => {
+test('the stored position of an endpoint in the list of events never passes an event whose request is in flight', async (t) => {
   assert.equal(await storesTooEarly(t), false);
 });
 
@@ -204,7 +204,7 @@ test('after a crash, the next process delivers all events that the crashed proce
   const { id } = await addEndpoint(setting, receiver.url());
   const crashing = setting.job();
   await until(() => answered > 12, crashing);
-  // `crashing` runs no more rounds, like a job in a crashed process.
+  // `crashing` does not run again, like a job in a crashed process.
   receiver.answer = withStatus(200);
   const job = setting.job();
   await until(async () => (await storedPosition(setting, id)) === 30, job);
@@ -221,7 +221,7 @@ test('a secret that was encrypted with another key causes one log line, and othe
   await addEndpoint(setting, receiver.url('/readable'));
   const job = setting.job();
   await until(() => receiver.received.length === 1, job);
-  await rounds(5, job);
+  await ticks(5, job);
   assert.deepEqual(
     receiver.received.map(({ path }) => path),
     ['/readable'],
@@ -257,13 +257,13 @@ test('a process with no events to deliver writes nothing to the database', async
   const { id } = await addEndpoint(setting, receiver.url());
   const job = setting.job();
   await until(async () => (await storedPosition(setting, id)) === 2, job);
-  await rounds(3, job);
+  await ticks(3, job);
   const changes = async () =>
     JSON.stringify(await setting.database.queries.selectFrom('webhook_endpoints').selectAll().execute());
   const before = await changes();
   const transaction = t.mock.method(setting.database.queries, 'transaction');
   const update = t.mock.method(setting.database.queries, 'updateTable');
-  await rounds(10, job);
+  await ticks(10, job);
   assert.deepEqual([transaction.mock.callCount(), update.mock.callCount()], [0, 0]);
   assert.equal(await changes(), before);
 });

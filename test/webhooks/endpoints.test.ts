@@ -12,8 +12,8 @@ import {
   ACCOUNT,
   addEndpoint,
   Receiver,
-  rounds,
   type Setting,
+  ticks,
   until,
   webhookSetting,
   withStatus,
@@ -118,10 +118,10 @@ test('for 24 hours after a rotation, each webhook is signed with both secrets, a
   const setting = await webhookSetting(t, () => now);
   const { id, secret } = await addEndpoint(setting, receiver.url());
   const job = setting.job();
-  await rounds(2, job);
+  await ticks(2, job);
   const rotated = (await setting.endpoints.rotate(ACCOUNT, id)) as string;
   assert.equal((await setting.endpoints.find(ACCOUNT, id))?.previousSecretUntil, now + 24 * HOUR_MS);
-  await rounds(2, job);
+  await ticks(2, job);
   const signatures = async (): Promise<string> => {
     const { length } = receiver.received;
     setting.events.add('u1');
@@ -143,14 +143,14 @@ test('an endpoint that receives only some types of events can receive a test eve
   const setting = await webhookSetting(t, () => Date.UTC(2026, 0, 31));
   const { id } = await addEndpoint(setting, receiver.url(), ['balance.low']);
   const job = setting.job();
-  await rounds(2, job);
+  await ticks(2, job);
   assert.equal(await setting.endpoints.sendTest(ACCOUNT, id), true);
   assert.equal(await setting.endpoints.sendTest(ACCOUNT, id + 1), false);
   await until(() => receiver.received.length === 1, job);
   const { body, id: eventId } = receiver.received[0] as (typeof receiver.received)[0];
   const timestamp = '2026-01-31T00:00:00.000Z';
   assert.deepEqual(JSON.parse(body), { id: eventId, type: 'webhook.test', timestamp, data: { endpoint_id: id } });
-  await rounds(3, job);
+  await ticks(3, job);
   assert.equal((await setting.endpoints.summary(ACCOUNT, id)).pending, 0);
 });
 
@@ -159,12 +159,12 @@ test('a paused endpoint receives nothing, and when it is resumed, it receives al
   const setting = await webhookSetting(t);
   const { id } = await addEndpoint(setting, receiver.url());
   const job = setting.job();
-  await rounds(2, job);
+  await ticks(2, job);
   assert.equal(await setting.endpoints.pause(ACCOUNT, id), true);
   assert.equal((await setting.endpoints.find(ACCOUNT, id))?.paused?.because, 'The endpoint was paused by a user.');
-  await rounds(2, job);
+  await ticks(2, job);
   const ids = setting.events.add('u1', 3);
-  await rounds(5, job);
+  await ticks(5, job);
   assert.deepEqual(receiver.ids, []);
   await setting.endpoints.resume(ACCOUNT, id);
   await until(() => receiver.ids.length === 3, job);
@@ -176,10 +176,10 @@ test('a change of the event types of an endpoint applies to all later events', a
   const setting = await webhookSetting(t);
   const { id } = await addEndpoint(setting, receiver.url(), ['balance.low']);
   const job = setting.job();
-  await rounds(2, job);
+  await ticks(2, job);
   await setting.endpoints.setTypes(ACCOUNT, id, []);
   assert.deepEqual((await setting.endpoints.find(ACCOUNT, id))?.types, []);
-  await rounds(2, job);
+  await ticks(2, job);
   const ids = setting.events.add('u1');
   await until(() => receiver.ids.length === 1, job);
   assert.deepEqual(receiver.ids, ids);
@@ -302,15 +302,15 @@ test('deliveries are kept for seven days, but each endpoint keeps only a limited
     );
   const job = setting.job();
   await add(2, (index) => now - 7 * DAY_MS - index);
-  await rounds(2, job);
+  await ticks(2, job);
   assert.deepEqual(await instants(), [now - 7 * DAY_MS]);
   await add(DELIVERIES_PER_ENDPOINT_MAX + 600, (index) => now - index);
-  await rounds(4, job);
+  await ticks(4, job);
   const kept = await instants();
   assert.deepEqual([kept.length, kept[0]], [DELIVERIES_PER_ENDPOINT_MAX, now - DELIVERIES_PER_ENDPOINT_MAX + 1]);
 });
 
-test('an account can have a limited number of thresholds, all of them different', async (t) => {
+test('an account has a maximum number of thresholds, and adding an existing threshold changes nothing', async (t) => {
   const { database } = await twoAccounts(t);
   const thresholds = new Thresholds(database, () => 5);
   assert.equal(await thresholds.add(ACCOUNT, { credits: 20 }), 'added');

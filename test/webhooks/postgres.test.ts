@@ -10,9 +10,9 @@ import {
   ACCOUNT,
   addEndpoint,
   Receiver,
-  rounds,
   type Setting,
   settingOn,
+  ticks,
   until,
   withStatus,
 } from './webhook-fixture.ts';
@@ -91,7 +91,7 @@ describe('webhooks on PostgreSQL', { timeout: 120_000 }, () => {
     assert.equal((await endpoints.list(null))[0]?.accountName, 'Acme');
     assert.equal(await endpoints.pause(ACCOUNT, id), true);
     assert.equal(await endpoints.remove(ACCOUNT, id), true);
-    await rounds(2, job);
+    await ticks(2, job);
     assert.deepEqual(await database.queries.selectFrom('webhook_deliveries').selectAll().execute(), []);
     const thresholds = new Thresholds(database, Date.now);
     assert.equal(await thresholds.add(ACCOUNT, { percent: 20 }), 'added');
@@ -119,9 +119,9 @@ describe('webhooks on PostgreSQL', { timeout: 120_000 }, () => {
     assert.equal(new Set(await holders()).size, 2);
     setting.events.add('u1', 10);
     await until(() => receiver.received.length >= 80, first, second);
-    await rounds(5, first, second);
+    await ticks(5, first, second);
     assert.equal(receiver.received.length, 80);
-    // `first` runs no more rounds, like a job in a crashed process.
+    // `first` does not run again, like a job in a crashed process.
     await until(async () => new Set(await holders()).size === 1, second);
     setting.events.add('u1', 1);
     await until(() => receiver.ids.length === 11 && receiver.received.length >= 88, second);

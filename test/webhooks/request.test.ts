@@ -272,7 +272,7 @@ test('a webhook is sent to the address that was checked, and each new connection
   const receiver = await Receiver.start();
   t.after(() => receiver[Symbol.asyncDispose]());
   let lookups = 0;
-  // The second lookup returns a refused address, so the first request would fail if it made two lookups.
+  // The second lookup returns a private address, so the first request would fail if it made two lookups.
   const resolve = () => Promise.resolve(lookups++ === 0 ? ['127.0.0.1'] : ['10.0.0.1']);
   const sender = requests(t, { resolve });
   const url = `http://hooks.localhost:${receiver.port}/`;

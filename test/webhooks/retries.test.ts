@@ -10,8 +10,8 @@ import {
   pendingIds,
   Receiver,
   receivedOf,
-  rounds,
   storedPosition,
+  ticks,
   until,
   webhookSetting,
   withStatus,
@@ -26,7 +26,7 @@ test('an endpoint that fails five times in a row gets no new events until a retr
   let now = Date.now();
   const job = setting.job({ now: () => now, retryDelay: (failures) => failures * 1_000 });
   await until(() => receiver.received.length >= 10, job);
-  await rounds(10, job);
+  await ticks(10, job);
   // Scrip sends ten requests at once, and one more after each of the first four failures.
   const tried = receiver.received.length;
   assert(tried <= 14, `${tried} were sent`);
@@ -44,9 +44,9 @@ test('an endpoint that fails five times in a row gets no new events until a retr
   };
   now += 1_000;
   await until(() => receiver.received.length === 2 * tried, job);
-  await rounds(10, job);
+  await ticks(10, job);
   assert.equal(receiver.received.length, 2 * tried, 'only the events that have failed are tried again');
-  assert.equal(openMax, 1, 'one at a time');
+  assert.equal(openMax, 1, 'the retries are sent one at a time');
   assert.equal(setting.events.pagesRead, pagesRead, 'no further events are read');
 
   receiver.answer = withStatus(200);
@@ -93,7 +93,7 @@ test('if all deliveries to an endpoint fail, including the last retry, the endpo
   const job = setting.job({ now: () => now, retryDelay: (failures) => retryDelayMs(failures, 0.5) });
   for (let attempt = 1; attempt <= 10; attempt++) {
     await until(() => receiver.received.length === attempt, job);
-    await rounds(3, job);
+    await ticks(3, job);
     assert.equal((await setting.endpoints.find(ACCOUNT, id))?.paused === null, attempt < 10, `attempt ${attempt}`);
     now += RETRY_DELAYS_MS[attempt - 1] ?? 0;
   }
@@ -101,7 +101,7 @@ test('if all deliveries to an endpoint fail, including the last retry, the endpo
   const sentence =
     'All deliveries failed for about three days. The last error: The endpoint responded with status 500.';
   assert.equal(paused?.because, sentence);
-  await rounds(5, job);
+  await ticks(5, job);
   assert.equal(job.pausedEndpoints, 1);
   assert.deepEqual(receivedOf(receiver, 'u1'), Array(10).fill(ids[0]));
 

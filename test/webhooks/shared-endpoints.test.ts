@@ -5,11 +5,11 @@ import { test } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
 import { SendingGate } from '../../src/events/webhooks/sending-gate.ts';
 import type { WebhookJob } from '../../src/events/webhooks/webhook-job.ts';
-import { addEndpoint, Receiver, rounds, type Setting, until, webhookSetting } from './webhook-fixture.ts';
+import { addEndpoint, Receiver, type Setting, ticks, until, webhookSetting } from './webhook-fixture.ts';
 
 const LEASES = { leaseMs: 400, renewMs: 50, safeMs: 250 };
 
-/** A job that runs no more rounds behaves like a crashed process. */
+/** If a test stops running the job, the job behaves as if its process had crashed. */
 function sharingJob(setting: Setting): WebhookJob {
   return setting.job({ leases: LEASES });
 }
@@ -30,7 +30,7 @@ test('processes that start together share the endpoints, and each event is deliv
   for (const each of counts.values()) assert(each.length >= 2, `${each.length} of 8`);
   setting.events.add('u1', 20);
   await until(() => receiver.received.length >= 160, first, second);
-  await rounds(10, first, second);
+  await ticks(10, first, second);
   assert.equal(receiver.received.length, 160);
   assert.equal(first.attempts.delivered + second.attempts.delivered, 160);
   await Promise.all([first.stop(), second.stop()]);
@@ -43,7 +43,7 @@ test('after a process disappears, another process takes over its endpoints when 
   for (let endpoint = 0; endpoint < 3; endpoint++) await addEndpoint(setting, receiver.url(`/${endpoint}`));
   const [first, second] = [sharingJob(setting), sharingJob(setting)];
   await until(async () => (await holders(setting)).length === 3, first);
-  await rounds(3, second, first);
+  await ticks(3, second, first);
   setting.events.add('u1', 5);
   await until(() => second.attempts.delivered === 15, second);
   assert.equal(receiver.received.length, 15);
@@ -55,8 +55,8 @@ test('a process whose lease was not renewed in time stops sending', async (t) =>
   await addEndpoint(setting, receiver.url());
   const job = sharingJob(setting);
   await until(async () => (await holders(setting)).length === 1, job);
-  await rounds(2, job);
-  // No round runs during this pause, as if the database did not respond.
+  await ticks(2, job);
+  // The job does not run during this pause, as if the database did not respond.
   await setTimeout(LEASES.safeMs + 50);
   setting.events.add('u1', 5);
   job.nudge();
@@ -71,13 +71,13 @@ test('a process that has lost the lease of an endpoint stores nothing more for t
   await addEndpoint(setting, receiver.url());
   const job = sharingJob(setting);
   await until(async () => (await holders(setting)).length === 1, job);
-  await rounds(2, job);
+  await ticks(2, job);
   setting.events.add('u1', 5);
   job.nudge();
   await until(() => receiver.received.length === 5);
   const lease = { leased_by: 'another process', leased_until: Date.now() + 60_000 };
   await setting.database.queries.updateTable('webhook_endpoints').set(lease).execute();
-  await rounds(5, job);
+  await ticks(5, job);
   await job.stop();
   const [row] = await setting.database.queries.selectFrom('webhook_endpoints').selectAll().execute();
   assert.deepEqual([row?.leased_by, row?.position], ['another process', '0']);
@@ -98,12 +98,12 @@ test('a process that serves a ledger alone takes over all endpoints when it star
   await until(() => receiver.received.length === 8, second);
 });
 
-test('new events are sent at once, without waiting for the next round', async (t) => {
+test('new events are sent at once, without waiting for the next run of the webhook job', async (t) => {
   await using receiver = await Receiver.start();
   const setting = await webhookSetting(t);
   await addEndpoint(setting, receiver.url());
   const job = setting.job();
-  await rounds(2, job);
+  await ticks(2, job);
   setting.events.add('u1', 3);
   job.nudge();
   await until(() => receiver.received.length === 3);

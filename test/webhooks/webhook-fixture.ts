@@ -112,7 +112,7 @@ export interface Setting {
   readonly endpoints: Endpoints;
   readonly secrets: SecretBox;
   readonly log: string[];
-  /** The job runs rounds only in `until`, `rounds` and `tick`, and stops when the test ends. */
+  /** The job runs only when `until`, `ticks` or `tick` runs it, and stops when the test ends. */
   job(options?: Partial<WebhookOptions>): WebhookJob;
 }
 
@@ -170,7 +170,7 @@ export async function until(
   }
 }
 
-export async function rounds(count: number, ...jobs: readonly WebhookJob[]): Promise<void> {
+export async function ticks(count: number, ...jobs: readonly WebhookJob[]): Promise<void> {
   for (let round = 0; round < count; round++) {
     await Promise.all(jobs.map((job) => job.tick()));
     await setTimeout(5);

@@ -128,7 +128,7 @@ class Customer {
   }
 
   /**
-   * @param timesADay average number of subtractions per day, which is multiplied by the factor for the weekday
+   * @param timesADay average number of subtractions per day, before the factor for the weekday is applied
    * @param mean average amount of a subtraction
    */
   #spend(from: Instant, until: Instant, timesADay: number, mean: number): void {

@@ -122,7 +122,7 @@ export class Registrations {
     });
   }
 
-  /** Call this in a transaction. If the registration is refused, its invitation stays valid. */
+  /** Call this in a database transaction. If the registration is refused, its invitation stays valid. */
   async #create(queries: AccountQueries, { email, passwordHash }: NewUser, entry: Entry): Promise<Registration> {
     if ((await userByEmail(queries, email)) !== undefined) return { result: 'address-taken' };
     const membership = await this.#admit(queries, entry);

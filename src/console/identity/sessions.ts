@@ -1,6 +1,6 @@
 // Sessions of signed-in users. The cookie contains a token; the database stores only the SHA-256 of the token. A
-// session ends 12 hours after its last use, but at most 7 days after it began. Signing out, changing the password or
-// removing the user ends the session immediately.
+// session ends 12 hours after its last use, and at the latest 7 days after it began. Signing out, changing the
+// password or removing the user ends the session immediately.
 
 import { DAY_MS, HOUR_MS } from '../../ledger/instant.ts';
 import type { AccountDatabase } from '../../store/account-database.ts';
@@ -22,7 +22,7 @@ export interface ListedSession {
   readonly isCurrent: boolean;
 }
 
-/** The first match counts: the user agents of Edge and Opera contain `Chrome` as well. */
+/** The first match counts, so Edge and Opera come before Chrome: their user agents also contain `Chrome`. */
 const BROWSERS = [
   ['Edg', 'Edge'],
   ['OPR', 'Opera'],

@@ -16,7 +16,10 @@ const LIST_TEXTS: Readonly<Record<ListName, { readonly link: string; readonly he
   balance: { link: 'Highest balance', heading: 'All end users, highest balance first' },
   'low-balance': { link: 'Low balance', heading: 'End users with credits left, lowest balance first' },
   'no-credits': { link: 'No credits', heading: 'End users with no credits left, most recently active first' },
-  expiry: { link: 'Expiring soon', heading: 'End users with credits that expire and do not renew, earliest first' },
+  expiry: {
+    link: 'Expiring soon',
+    heading: 'End users with credits that expire and do not renew, earliest expiry first',
+  },
   id: { link: 'UUID', heading: 'All end users, by UUID' },
 };
 
@@ -87,7 +90,7 @@ function pageOfList(heading: string, { asOf, endUsers, next }: EndUserPage, view
 function limitForm({ filter, error }: EndUsersView): string {
   const limits = {
     'low-balance': { id: 'at-most', name: 'at-most', label: 'Balance at most', initial: filter.atMost },
-    expiry: { id: 'days', name: 'days', label: 'Within (days)', initial: filter.days },
+    expiry: { id: 'days', name: 'days', label: 'Expires within (days)', initial: filter.days },
   } as const;
   if (filter.list !== 'low-balance' && filter.list !== 'expiry') return '';
   const limit = { ...limits[filter.list], isWholeNumber: true };

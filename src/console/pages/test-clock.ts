@@ -32,7 +32,7 @@ function bannerForm(now: Instant, url: string): string {
   return html`<form method="post" action="${TEST_CLOCK_PATH}">
 !${startFields(now, url)}
 <label for="test-clock-days">Days</label> <input class="input" id="test-clock-days" name="days" type="text" inputmode="numeric" autocomplete="off" required value="1">
-<button class="button secondary small" type="submit">Advance</button> <a href="${TEST_CLOCK_PATH}">Move to an instant</a>
+<button class="button secondary small" type="submit">Advance</button> <a href="${TEST_CLOCK_PATH}">Move to a date and time</a>
 </form>`;
 }
 
@@ -67,7 +67,7 @@ export function testClockPage({ now, refused }: TestClockView, context: PageCont
 </form>
 </section>
 <section class="card">
-<h2>Move to an instant</h2>
+<h2>Move to a date and time</h2>
 <form class="form" method="post" action="${TEST_CLOCK_PATH}" novalidate>
 !${formError(stateOf('to'))}
 !${field(to, stateOf('to'))}

@@ -1,4 +1,4 @@
-// Tests which input form fields accept, and the error messages for all other input.
+// Tests which values the form fields accept, and the error messages for all other values.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

@@ -14,8 +14,8 @@ export interface AddressRules {
 export const URL_CHARACTERS_MAX = 2_048;
 const LOOPBACK_NAME = /^(?:.+\.)?localhost\.?$/i;
 /**
- * Scrip never sends webhooks to other special ranges, except loopback. For example, cloud providers serve credentials
- * at link-local addresses.
+ * The ranges that `allowPrivate` allows besides loopback. Scrip never sends webhooks to any other special range. For
+ * example, cloud providers serve credentials at link-local addresses.
  */
 const PRIVATE_RANGES = new Set(['private', 'uniqueLocal', 'carrierGradeNat']);
 

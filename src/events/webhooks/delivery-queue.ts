@@ -3,7 +3,7 @@
 //
 //   logged:  waiting → sending → done
 //                         ↓ failed: the event waits for a retry. The position in the event log moves past this event,
-//                           and past later events of the end user, only when they are done or stored in
+//                           and past later events of the end user, only after each of them is done or stored in
 //                           webhook_pending
 //   stored:  waiting → sending → done: the row is deleted
 
@@ -21,7 +21,7 @@ export interface QueuedEvent {
   readonly at: Instant | null;
   /** Null if the event is stored in webhook_pending. The sender then reads the body from webhook_pending. */
   body: string | null;
-  /** The place in webhook_pending; null if the event is not stored there. */
+  /** The column `place` of the event's row in webhook_pending; null if the event is not stored there. */
   place: number | null;
   /** The number of failed attempts. */
   attempts: number;
@@ -84,7 +84,7 @@ export class DeliveryQueue {
     this.#append(event);
   }
 
-  /** Makes end users ready if the retry of their first event is due. */
+  /** Marks an end user as ready if the retry of the end user's first event is due. */
   promote(now: Instant): void {
     for (const user of this.#later) {
       if (this.#headOf(user).nextAttemptAt > now) continue;
@@ -140,7 +140,7 @@ export class DeliveryQueue {
     this.#later.add(event.endUserId);
   }
 
-  /** Makes all events that wait for a retry due now. */
+  /** Makes all events due now, including those that wait for a retry. */
   makeDue(now: Instant): void {
     for (const events of this.#users.values())
       for (const event of events) event.nextAttemptAt = Math.min(event.nextAttemptAt, now);
@@ -165,9 +165,9 @@ export class DeliveryQueue {
   }
 
   /**
-   * Records that events were stored in webhook_pending, at consecutive places from `firstPlace` on.
+   * Records that events were stored in webhook_pending, with consecutive values of `place` from `firstPlace` on.
    *
-   * @returns the places of events that were finished in the meantime; the caller must delete their rows
+   * @returns the `place` of each event that was finished in the meantime; the caller must delete its row
    */
   stored(events: readonly QueuedEvent[], firstPlace: number): number[] {
     const finished: number[] = [];

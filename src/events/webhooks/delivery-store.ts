@@ -1,5 +1,5 @@
-// Reads and writes the database for the webhook senders of this process. Each second, one transaction stores the
-// changes of all senders, because each transaction on SQLite blocks the main thread.
+// Reads and writes the database for the webhook senders of this process. Each second, one database transaction stores
+// the changes of all senders, because each transaction on SQLite blocks the main thread.
 
 import { setImmediate } from 'node:timers/promises';
 import type { Instant } from '../../ledger/instant.ts';
@@ -28,10 +28,10 @@ export interface EndpointChanges {
   readonly endpointId: number;
   /** Null if the position has not changed. */
   readonly position: EventPosition | null;
-  /** The undelivered events before `position`, which must be stored in `webhook_pending`. */
+  /** Undelivered events before `position`. They must be stored in `webhook_pending`. */
   readonly passed: readonly QueuedEvent[];
   readonly retries: readonly Retry[];
-  /** The places of the rows to delete from `webhook_pending`. */
+  /** The column `place` of each row to delete from `webhook_pending`. */
   readonly finished: readonly number[];
   readonly deliveries: readonly Delivery[];
   /** Whether to make all pending events due now. */
@@ -43,8 +43,8 @@ export interface EndpointChanges {
 }
 
 /**
- * For each endpoint, the place in `webhook_pending` of the first event of `passed`; 0 if `passed` is empty; null if
- * nothing was stored, because the endpoint is no longer leased to this process.
+ * For each endpoint, the column `place` of the first event of `passed` in `webhook_pending`; 0 if `passed` is empty;
+ * null if nothing was stored, because the endpoint is no longer leased to this process.
  */
 export type StoredChanges = ReadonlyMap<number, number | null>;
 
@@ -64,7 +64,7 @@ export class DeliveryStore {
     this.#process = process;
   }
 
-  /** The pending events of an endpoint in the order of their places, without their bodies. */
+  /** The pending events of an endpoint, ordered by `place`, without their bodies. */
   async pending(endpointId: number): Promise<QueuedEvent[]> {
     const events: QueuedEvent[] = [];
     for (;;) {

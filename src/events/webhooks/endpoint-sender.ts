@@ -7,7 +7,7 @@
 //   draining → idle, when no request is in flight; then the sender is discarded
 //
 // The stored position moves past an event only after Scrip has delivered the event, has stopped retrying it, or has
-// stored it as pending. A crash therefore loses no event, but some events are delivered again.
+// stored it as pending. A crash therefore loses no event, but after a crash, Scrip can deliver some events again.
 
 import { setImmediate } from 'node:timers/promises';
 import type { Instant } from '../../ledger/instant.ts';
@@ -172,7 +172,7 @@ export class EndpointSender {
     return changes;
   }
 
-  /** @param firstPlace the place in `webhook_pending` of the first event of `passed` */
+  /** @param firstPlace the column `place` of the first event of `passed` in `webhook_pending` */
   stored({ position, passed }: EndpointChanges, firstPlace: number): void {
     this.#storedPosition = position ?? this.#storedPosition;
     this.#finished.push(...this.#queue.stored(passed, firstPlace));

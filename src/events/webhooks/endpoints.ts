@@ -19,7 +19,7 @@ export interface Endpoint {
   readonly account: number;
   /** The URL contains no user name or password. */
   readonly url: string;
-  /** Empty for all types. */
+  /** The types of events that the endpoint receives. Empty means all types. */
   readonly types: readonly EventType[];
   readonly createdAt: Instant;
   readonly createdBy: Actor;
@@ -330,7 +330,7 @@ function updateOf(queries: AccountQueries, id: number) {
   return queries.updateTable('webhook_endpoints').where('endpoint_id', '=', id);
 }
 
-/** @param types as stored, separated by commas; empty for all types */
+/** @param types as stored, separated by commas; empty means all types */
 export function typesOf(types: string): readonly EventType[] {
   return types === '' ? [] : (types.split(',') as EventType[]);
 }

@@ -9,7 +9,7 @@ export interface NewPending {
   /** Empty for events that do not belong to an end user. */
   readonly endUserId: string;
   readonly body: string;
-  /** Omit this field and the next two if there was no attempt to deliver the event yet. */
+  /** Omit this field and the next two if Scrip has not tried to deliver the event yet. */
   readonly attempts?: number;
   readonly firstAttemptAt?: Instant | null;
   readonly nextAttemptAt?: Instant;
@@ -19,9 +19,10 @@ export interface NewPending {
 const ROWS_PER_STATEMENT = 500;
 
 /**
- * Appends events to the pending events of an endpoint. The transaction must hold a lock on the row of the endpoint.
+ * Appends events to the pending events of an endpoint. The database transaction must hold a lock on the row of the
+ * endpoint.
  *
- * @returns the place of the first appended event; the other events have the following places
+ * @returns the value of the column `place` for the first appended event; it increases by 1 for each further event
  */
 export async function addPending(
   queries: AccountQueries,

@@ -1,6 +1,6 @@
-// Limits how many webhooks this process sends at the same time. If the process is short of CPU time, the gate also
-// limits how many it sends per second, so that webhooks do not delay requests. Senders enter in the order in which they
-// call `enter`.
+// Limits how many webhooks this process sends at the same time. While the process is busy, also limits how many it
+// sends per second, so that webhooks do not delay client requests. Senders enter in the order in which they call
+// `enter`.
 
 import { LOAD } from '../../batching/load.ts';
 

@@ -125,7 +125,7 @@ export class WebhookJob {
     const at = performance.now();
     if (at - this.#troubleAt < TROUBLE_MS) return;
     this.#troubleAt = at;
-    this.#options.logger.warn({ err: error }, 'the delivery of webhooks failed; retrying every second');
+    this.#options.logger.warn({ err: error }, 'webhooks could not be processed; retrying every second');
   };
 
   async #run(stopping: AbortSignal): Promise<void> {
@@ -252,7 +252,7 @@ export class WebhookJob {
     }
   }
 
-  /** @returns null if the previous secret cannot be decrypted; perhaps a user rotated it for that reason */
+  /** @returns null if the previous secret cannot be decrypted, which may be why a user rotated it */
   #previous({ sealedSecret, expiresAt }: NonNullable<EndpointRow['previous']>): LeasedEndpoint['previousSecret'] {
     try {
       return { secret: this.#options.secrets.open(sealedSecret), expiresAt };

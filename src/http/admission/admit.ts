@@ -85,7 +85,7 @@ function isWithinRate(limit: RateLimit, key: number, reply: FastifyReply): boole
 
 /**
  * Whether an account can start one more request. Two limits apply to the account's requests in flight: its fair share,
- * and the number of commands that the store completes in half a second. The second limit is at least one batch.
+ * and the number of commands that the store completes in half a second, but at least a full batch.
  *
  * @param perMs commands that the store completes per millisecond; null if unknown
  */

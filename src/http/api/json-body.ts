@@ -7,7 +7,7 @@ import { type FieldError, InvalidRequest, invalidFields, PROBLEMS, pointerTo } f
 /** Fields without an upper limit: an integer above 2^53−1 is read as 2^53−1. */
 const UNBOUNDED_FIELDS: ReadonlySet<string> = new Set(['validity_days']);
 
-/** What `toString` puts in the place of bytes that are not UTF-8. */
+/** The character with which `toString` replaces bytes that are not UTF-8. */
 const REPLACEMENT = '\u{fffd}';
 
 /** Matches a number that is not a plain integer of at most 15 digits. */

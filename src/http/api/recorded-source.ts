@@ -36,7 +36,7 @@ export function recordedSource(
     readMax: PAGE_ROWS_MAX,
     async read(page) {
       const { transactions, terms, ...rest } = await store.history(user, { ...page, kinds, notePrefix });
-      // If no kind is requested, omit transactions that moved no credits, as the plain list does.
+      // If no kind is requested, omit transactions that neither added nor spent credits, as the plain list does.
       const shown = kind === undefined ? transactions.filter(({ amount }) => amount !== 0) : transactions;
       return { ...rest, transactions: shown.map((transaction) => ({ ...transaction, terms })) };
     },
@@ -46,8 +46,8 @@ export function recordedSource(
 }
 
 /**
- * Lapses are never mixed with renewals or changes of plan, so their relative order does not matter: `kinds` is either
- * one requested kind, or the kinds of a plain list, which contains no lapses.
+ * Renewals and changes of plan need not be sorted together with lapses, because no list has both: `kinds` is either one
+ * requested kind, or the kinds of a plain list, which has no lapses.
  */
 function* dueEntries(state: EndUserState, now: Instant, kinds: readonly PostingKind[]): Generator<RecordedEntry> {
   const terms = new Map(state.cycles.map(({ id, type, plan }) => [id, { type, plan }]));

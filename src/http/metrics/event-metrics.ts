@@ -20,7 +20,7 @@ interface MeasuredWebhooks {
 export function collectEventMetrics(metrics: ReadMetrics, { deriving, webhooks }: MeasuredEvents): void {
   metrics.gauge(
     'scrip_event_lag_seconds',
-    'Seconds since the job that derives events last had no work',
+    'Seconds since the job that derives events last had nothing to do',
     () => deriving.lateMs() / 1_000,
   );
   metrics.gauge(

@@ -46,7 +46,7 @@ export function collectMetrics(registry: Registry, measured: Measured): void {
   metrics.gauge('scrip_requests_in_flight', 'Requests in flight, including lists being streamed', () => inFlight.total);
   metrics.gauge(
     'scrip_renewals_due',
-    'End users with due renewals or lapses of holds that the last check found; at most 1024',
+    'End users for which the last check found due renewals or lapses of holds; at most 1024',
     () => renewalJob.due,
   );
   metrics.gauge(

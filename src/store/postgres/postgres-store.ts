@@ -1,5 +1,5 @@
-// The PostgreSQL store, for several processes and machines. Each lane writes on its own connection; reads use other
-// connections, always to the primary.
+// Opens the PostgreSQL store. Several processes on several machines can use the same ledger at the same time. Writes
+// and reads use separate connection pools. Both connect to the primary.
 
 import type { Stores } from '../stores.ts';
 import { type PostgresOptions, servingPool } from './pool/connection-pool.ts';
@@ -15,8 +15,8 @@ import { BatchWriter } from './writer/batch-writer.ts';
 const READERS = 8;
 
 /**
- * If a batch fails, the next batch on the same connection fails with it. The lane then retries both batches, each on
- * its own connection.
+ * A lane has at most two batches in flight, which normally share a connection. If the first batch fails, the second one
+ * fails with it. Each of them is then retried on its own connection.
  */
 const CONNECTIONS_PER_LANE = 2;
 

@@ -28,7 +28,7 @@ export interface SqliteStoreOptions extends Partial<WriterOptions> {
  * Opens the ledger for this process only, and creates it if it does not exist.
  *
  * @param wall replaces the system clock; the writer then runs in the caller's thread
- * @throws CannotOpen if another process holds the lock of the file, or if the file cannot be served: for example,
+ * @throws CannotOpen if another process holds the lock on the file, or if the file cannot be served: for example,
  * because it is damaged, is not a ledger, was written by a newer release, or contains an unfinished copy
  */
 export async function openSqliteStore(
@@ -51,7 +51,7 @@ export async function openSqliteStore(
     const opening = wall
       ? new WriterInPlace(file, clock, options, events)
       : ThreadedWriter.open(file, clock, options, events);
-    // While this thread reads the pending postings, the writer thread reads them for its own cache.
+    // Both threads read the pending postings at the same time: this thread for reads, the writer thread for its cache.
     const pending = pendingPostingsOf(db);
     const writer = await opening;
     const keys = connect(file);

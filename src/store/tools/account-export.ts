@@ -1,4 +1,5 @@
-// Exports all postings of an account as NDJSON or CSV. A store reads the postings in batches from one snapshot.
+// Exports all postings of an account as NDJSON or CSV. A store reads the postings in batches from one database
+// snapshot.
 
 import type { EndUserKey } from '../../ledger/command.ts';
 import type { Posting } from '../../ledger/posting.ts';
@@ -13,7 +14,7 @@ export interface ExportedPosting {
   readonly posting: Posting;
 }
 
-/** The postings of an account in one snapshot, which stays open until `close`. */
+/** The postings of an account in one database snapshot, which stays open until `close`. */
 export interface AccountPostings {
   readonly total: number;
   /** The postings are sorted by end user, and those of one end user are sorted oldest first. */

@@ -1,5 +1,5 @@
-// Computes a digest of all rows that a copy contains, in a fixed order. If two ledgers have the same digest, their rows
-// are equal. Balances are not included, because they are computed from the postings.
+// Computes a digest of all rows that a copy contains. The rows are read in a fixed order. If two ledgers have the same
+// digest, these rows are equal. Balances are not included, because they are computed from the postings.
 
 import { createHash, hash } from 'node:crypto';
 import { type ChainHash, emptyHashChain, extendHashChain } from '../../ledger/hash-chain.ts';

@@ -81,7 +81,7 @@ async function copyAll(
   const [from, to] = await Promise.all([digestOf(source, advance), digestOf(destination, advance)]);
   if ((await stateOf(source)) !== state)
     throw new CopyStopped(
-      `${source.name} was written to while it was copied; stop everything that writes to it, delete ${destination.name}, and copy again.`,
+      `${source.name} changed while it was being copied; stop everything that writes to it, delete ${destination.name}, and copy again.`,
     );
   refuseDifferent(source, from, destination, to);
   await destination.moveClock(clockOf(await source.clock(), to));
@@ -119,8 +119,8 @@ async function copyEndUsers(
 
 /**
  * Returns a string that changes whenever credits, accounts or API keys change. It contains the numbers of end users and
- * postings, which only grow, and a digest of accounts and API keys. Idempotency records, imports, thresholds, webhook
- * endpoints and console users do not change the string, because each run copies and compares all of them.
+ * postings, which never decrease, and a digest of accounts and API keys. Idempotency records, imports, thresholds,
+ * webhook endpoints and console users do not change the string, because each run copies and compares all of them.
  */
 async function stateOf(source: CopySource): Promise<string> {
   const { endUsers, postings } = await source.counts();
@@ -153,6 +153,6 @@ async function refuseBroken(ledger: CopySource, consequence: string): Promise<vo
   const { broken, example } = await auditSummary((report) => ledger.audit(report));
   if (broken === 0) return;
   throw new CannotOpen(
-    `${consequence}: the ledger is broken in ${broken} places (${example}); \`scrip verify\` lists them.`,
+    `${consequence}: the ledger has problems (${broken} found, for example: ${example}); \`scrip verify\` lists them.`,
   );
 }

@@ -1,7 +1,7 @@
 // Imports the rows of a file in batches, and resumes an interrupted import.
 //
 //   started ──batch──▶ advanced ──batch──▶ … ──▶ all rows done
-//                └── killed, interrupted or failed: the same file resumes after the last batch
+//                └── killed, interrupted or failed: importing the same file again resumes after the last batch
 
 import type { Add, Outcome } from '../../ledger/command.ts';
 import { DAY_MS, type Instant } from '../../ledger/instant.ts';
@@ -10,7 +10,7 @@ import { StoreFault } from '../store-fault.ts';
 import type { ImportTarget, LedgerImport } from './ledger-import.ts';
 import type { ReportProgress } from './ledger-tools.ts';
 
-/** Importing a batch takes about 20 ms. It can delay requests to a running server by this time. */
+/** Importing a batch takes about 20 ms. Requests to a running server can be delayed by up to this time. */
 const ROWS_PER_BATCH = 256;
 
 export interface ImportRow {

@@ -105,7 +105,7 @@ export interface CopySource {
   /** The latest instant of the ledger's clock, and the last sequence number of a transaction id at this instant. */
   clock(): Promise<IdPosition>;
   counts(): Promise<RowCounts>;
-  /** The rows of all end users that sort after `after`, by account and end user, from one snapshot. */
+  /** The rows of all end users that sort after `after`, by account and end user, from one database snapshot. */
   rows(after: EndUserKey | null): AsyncIterable<readonly LedgerRow[]>;
   /** All idempotency records, sorted by account, end user and key in byte order. */
   idempotencyRecords(): AsyncIterable<readonly IdempotencyRecord[]>;
@@ -128,7 +128,7 @@ export interface CopyDestination extends CopySource {
    * @throws CannotOpen if the destination is neither empty nor an unfinished copy of this source
    */
   begin(source: string): Promise<EndUserKey | null>;
-  /** Writes rows. All rows that are loaded between two calls of `commit` are in one transaction. */
+  /** Writes rows. All rows that are loaded between two calls of `commit` are in one database transaction. */
   load(rows: readonly CopiedRow[]): Promise<void>;
   /** Commits the loaded rows, and updates the mark to `last`. No event will be derived from the loaded rows. */
   commit(last: EndUserKey): Promise<void>;

@@ -1,8 +1,8 @@
 // A digest of a ledger is a hash over all postings up to a transaction, computed from the hash chains of all end users.
-// If an operator keeps a digest outside of the ledger, `scrip verify` detects later changes to these postings.
+// If an operator keeps a digest outside the ledger, `scrip verify` detects later changes to these postings.
 //
-// A digest also covers renewals and lapses that are due but not stored yet. This is possible because the ids and
-// instants of renewals and lapses do not depend on when they are stored.
+// A digest also covers automatic events that are due but not stored yet, such as renewals. This is possible because the
+// ids and instants of automatic events do not depend on when they are stored.
 
 import { createHash, type Hash } from 'node:crypto';
 import { applyAll } from '../../ledger/apply.ts';

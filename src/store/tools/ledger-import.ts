@@ -1,5 +1,5 @@
-// An import grants credits to the end users in the rows of a file. The transaction that grants the credits of a batch
-// of rows also stores the progress of the import, so that no row is imported twice.
+// An import grants credits to the end users in the rows of a file. The database transaction that grants the credits of
+// a batch of rows also stores the progress of the import, so that no row is imported twice.
 
 import type { Add, Command, Outcome } from '../../ledger/command.ts';
 import type { Instant } from '../../ledger/instant.ts';
@@ -33,7 +33,7 @@ export interface ImportTarget {
   /** Starts an import. If an earlier import into the account has the same rows, returns that import unchanged. */
   start(file: NewImport): Promise<LedgerImport>;
   /**
-   * Decides the outcomes of grants and advances the import, in one transaction.
+   * Decides the outcomes of grants and advances the import, in one database transaction.
    *
    * @param commands the grants, without expired rows
    * @param rows the number of rows in the batch, including expired rows; the batch follows the rows that are already

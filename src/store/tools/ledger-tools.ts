@@ -20,7 +20,7 @@ export type ReportProgress = (progress: Progress) => void;
 export interface AuditReport {
   readonly endUsers: number;
   readonly postings: number;
-  /** One sentence for each problem outside of the postings: in pages, indexes, the clock or derived tables. */
+  /** One sentence for each problem outside the postings: in pages, indexes, the clock or derived tables. */
   readonly store: readonly string[];
 }
 

@@ -43,7 +43,7 @@ before(async () => {
 });
 after(() => browser?.close());
 
-// What the browser does with a page does not depend on the store.
+// The browser gets the same pages from both stores, so the short form runs only on SQLite.
 for (const store of effort([SQLITE], [SQLITE, POSTGRES])) {
   describe(`Console in a browser (${store.name})`, () => {
     const { arrive, url } = consoleOn(store);
@@ -225,7 +225,7 @@ for (const store of effort([SQLITE], [SQLITE, POSTGRES])) {
 describe('Pages of the console in a browser', () => {
   const { arrive, url } = consoleOn(SQLITE);
 
-  // test/console/look.test.ts checks the same pages with sample data, also on a wide screen, and checks their colors.
+  // test/console/look.test.ts checks the same pages with sample data, on narrow and wide screens, and checks colors.
   for (const [display, options] of [
     ...effort([], [['on a wide screen', {}] as const]),
     ['on a phone', PHONE] as const,

@@ -26,7 +26,7 @@ after(async () => {
 
 const now = async () => Date.parse((await scrip.get('/test-clock')).body.now);
 
-/** Without reduced motion, colors would change slowly after a change of the color scheme. */
+/** Without reduced motion, button colors change gradually, and axe could measure a color in between. */
 const SCREENS: readonly (readonly [name: string, options: BrowserContextOptions])[] = [
   ...effort([], [['on a wide screen', { reducedMotion: 'reduce' }] as const]),
   ['on a phone', { ...PHONE, reducedMotion: 'reduce' }],
@@ -53,7 +53,7 @@ for (const [name, options] of SCREENS) {
     await visitor.press('Advance');
     await page.waitForURL(/\/console\/overview/);
     assert.equal(await now(), began + 31 * DAY_MS);
-    await visitor.follow('Move to an instant');
+    await visitor.follow('Move to a date and time');
     await isSound('the page of the test clock');
     await visitor.press('Move');
     await page.waitForURL(/notice=moved/);

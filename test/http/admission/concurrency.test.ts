@@ -128,7 +128,7 @@ test('a read that is sent after the response to a write returns the state after 
   }
 });
 
-test('concurrent requests of different end users do not affect each other', async () => {
+test('concurrent requests for different end users do not affect each other', async () => {
   const users = times(50, someone);
   await Promise.all(users.map((user, index) => scrip.post('/add', { end_user_id: user, amount: index + 1 })));
   const replies = await Promise.all(

@@ -16,7 +16,7 @@ import { eventually, type Scrip, someone, startScrip } from '../running-service.
 const PAGES = 5;
 const TRANSACTIONS = (1 + PAGES) * READ_TRANSACTIONS;
 const READERS = 40;
-/** Batches are small, because each read of an end user replays the pending postings. */
+/** Small batches keep few postings pending. Each read of the end user applies all pending postings. */
 const PER_BATCH = 50;
 
 let scrip: Scrip;

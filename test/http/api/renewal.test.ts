@@ -1,5 +1,5 @@
-// Tests renewals: each period begins exactly when the previous one ends, even if no request arrives. Setting the clock
-// back reverts nothing.
+// Tests renewals: each period begins exactly when the previous one ends, even if no request arrives. If the clock
+// jumps back, Scrip does not undo renewals or expiries.
 
 import assert from 'node:assert/strict';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -177,7 +177,7 @@ test('an end user with fifty years of due daily renewals does not delay other en
   await first.post('/add', { end_user_id: neighbor, amount: 10, validity_days: 100_000 });
   await first.stop();
 
-  // The writer runs in its own thread only if the test does not replace the system clock.
+  // Uses the system clock: with any other clock, the writer would not run in its own thread.
   const second = await startScrip({ file });
   t.after(() => second.stop());
   const order: string[] = [];

@@ -27,7 +27,7 @@ const READ_AHEAD_MAX = 650_000;
 let scrip: Scrip;
 const user = someone();
 
-/** Measured: 0 MiB, and 148 MiB if the server builds the whole list before it sends the first byte. */
+/** Measured growth: 0 MiB; 148 MiB if the server builds each whole list before it sends the first byte. */
 const MEMORY_GROWTH_MIB_MAX = 48;
 
 setFlagsFromString('--expose-gc');
@@ -71,7 +71,7 @@ function memoryInUse(): number {
   return heapUsed + external;
 }
 
-/** A mock would keep every page in memory. */
+/** Counts the pages that the server reads. A mock would keep every page in memory. */
 function countPages(test: TestContext): () => number {
   const { ledger: store } = scrip.service.stores;
   const transactions = store.transactions.bind(store);

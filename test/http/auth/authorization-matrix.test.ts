@@ -48,13 +48,13 @@ const KINDS: readonly (readonly [kind: string, read: number, write: number])[] =
   ['read of another', 200, 403],
 ];
 
-/** Some routes exist only with a mail server. */
+/** Without a mail server, the service does not have all of its routes. */
 const WITH_MAIL = { mail: { smtpUrl: 'smtp://127.0.0.1:1', from: 'scrip@example.com' } };
 
 let scrip: Scrip;
 const user = someone();
 const keys = new Map<string, string | null>();
-/** The timing test changes one of these bytes to make an almost correct key. */
+/** The timing test changes the first or the last of these bytes to make a wrong key. */
 const secretBytes = randomBytes(SECRET_BYTES);
 
 before(async () => {

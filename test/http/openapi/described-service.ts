@@ -79,7 +79,7 @@ export function validatorsOf(document: OpenApi): (schema: unknown) => ValidateFu
   return (schema) => ajv.compile({ ...(schema as object), components: { schemas } });
 }
 
-/** Copies a schema so that it rejects members that the original does not describe. */
+/** Returns a stricter copy of a schema: the copy rejects members that the schema does not describe. */
 function closed(schema: unknown): unknown {
   if (typeof schema !== 'object' || schema === null) return schema;
   if (Array.isArray(schema)) return schema.map(closed);

@@ -1,4 +1,4 @@
-// Contract tests for two reads of the console: account names and recent activity.
+// Contract tests for two queries of the console: the name of an account, and its recent activity.
 
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -46,7 +46,7 @@ function recentActivity({ it }: Contract): void {
   });
 }
 
-/** Lets time pass, because transactions of different end users in one millisecond have no defined order. */
+/** Lets time pass, because transactions of different end users in the same millisecond have no defined order. */
 async function later(ledger: ContractLedger): Promise<void> {
   ledger.wall += 1_000;
   await sleep(2);

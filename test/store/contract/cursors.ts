@@ -79,7 +79,7 @@ export function cursorContract({ itInTime }: Contract): void {
             seen.push(...page.transactions);
             cursor = page.next_cursor ?? null;
             pagesSeen += 1;
-            // To save time, from the 31st page on, the test writes only after long pages.
+            // To save time, the test writes only after long pages from the 31st page on.
             if (cursor !== null && (turn < 30 || limit > 50)) await take(ledger, ada, meanwhile);
           }
           assert.deepEqual(seen, expected);

@@ -75,7 +75,7 @@ function stability({ it, itInTime, itOnRealClock }: Contract): void {
     assert.deepEqual(await ledger.digest([digest.through]), [digest]);
   });
 
-  itInTime('A digest up to an instant has the same value whenever it is computed', async (ledger) => {
+  itInTime('A digest up to an instant has the same value no matter when it is computed', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.startCycle(10, 2), ada.subtract(3)]);
     const instants = [ledger.wall, ledger.wall + DAY_MS, ledger.wall + 2 * DAY_MS, ledger.wall + 2 * DAY_MS + 1];

@@ -29,7 +29,7 @@ async function listed(
   for (let after: string | null = null; ; ) {
     const { endUsers, next } = await console.endUsers(account, { list, after, limit });
     all.push(...endUsers);
-    assert(endUsers.length === limit || next === null, 'only the last page is not full');
+    assert(endUsers.length === limit || next === null, 'every page before the last page is full');
     if (next === null) return all;
     after = next;
   }
@@ -250,7 +250,7 @@ function lag({ it, itInTime }: Contract): void {
 
 function time({ itInTime }: Contract): void {
   itInTime(
-    'If a lapse was stored after the cycle of the hold had ended, the audit accepts a summary up to the lapse',
+    'The audit accepts a summary up to a lapse that was stored after the cycle of the hold had ended',
     async (ledger) => {
       const ada = new EndUser(ledger.account, 1);
       await ledger.write([ada.add(18, 6), ada.hold(10, 86_400)]);

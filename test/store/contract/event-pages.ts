@@ -34,7 +34,7 @@ function pages({ it }: Contract): void {
     assert(all.length > 50);
     for (const limit of [1, 2, 7, all.length, all.length + 1]) {
       assert.deepEqual(await logOf(ledger, { limit }), all);
-      // Only ids are compared: an event may have an earlier position on a page that is filtered by type.
+      // Compares only ids, because an event can have an earlier position on a page that is filtered by type.
       for (const types of [['credits.added'], ['cycle.started', 'credits.subtracted'], EVENT_TYPES] as const)
         assert.deepEqual(
           (await logOf(ledger, { limit, types })).map(({ id }) => id),
@@ -126,7 +126,7 @@ function retention({ it }: Contract): void {
       );
   });
 
-  it('The position before an instant comes after all earlier events and before all later events', async (ledger) => {
+  it('Reading events from the position before an instant returns exactly the events since that instant', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     const { now: begin } = await ledger.load(ada.key);
     const instants: number[] = [];

@@ -54,7 +54,7 @@ function time({ itInTime }: Contract): void {
 
   for (const isDerivedBefore of [true, false])
     itInTime(
-      `If events are derived ${isDerivedBefore ? 'before' : 'after'} a write, credits that expire at the instant of the write expire before the write`,
+      `If credits expire at the instant of a write, the event for the expiry comes before the event for the write, when events are derived ${isDerivedBefore ? 'before' : 'after'} the write`,
       async (ledger) => {
         const ada = new EndUser(ledger.account, 1);
         await ledger.write([ada.add(10, 1), ada.add(5, 2)]);
@@ -128,7 +128,7 @@ function settings({ it, itInTime }: Contract): void {
     assert.deepEqual(await logOf(ledger, { account: ledger.other, types: ['balance.low'] }), []);
   });
 
-  itInTime('An account can set how many days before the expiry the event credits.expiring happens', async (ledger) => {
+  itInTime('An account can set how many days before an expiry the event credits.expiring occurs', async (ledger) => {
     const [ada, other] = [new EndUser(ledger.account, 1), new EndUser(ledger.other, 1)];
     const start = ledger.wall;
     await ledger.withAccounts((queries) =>

@@ -101,7 +101,7 @@ function order({ it }: Contract): void {
       assert.deepEqual(inTransactions(feed.of(user).map(nameOf)), inTransactions(await postingsOf(ledger, user)));
   });
 
-  it('If the postings of a transaction do not fit in one part of the feed, the totals count the transaction once, it causes one event, and a history includes the terms of only its first cycles', async (ledger) => {
+  it('A transaction with more postings than fit in one part of the feed is counted once in the totals, causes one event, and appears in a history with the terms of only its first cycles', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     for (let batch = 0; batch < 3; batch++) await ledger.write(Array.from({ length: 500 }, () => ada.add(2)));
     await ledger.consumeFeed();
@@ -185,7 +185,7 @@ function positions({ it }: Contract): void {
     assert.deepEqual(feed.postings, []);
     await ledger.write([new EndUser(ledger.account, 1).subtract(1)]);
     assert.equal(await ledger.events.deriveNext(feed.derive), false);
-    assert.deepEqual(feed.postings, [], 'a refusal leaves no posting');
+    assert.deepEqual(feed.postings, [], 'a refusal stores no posting');
   });
 
   it('Rebuilding the totals does not change them, and later postings are still counted', async (ledger) => {

@@ -60,7 +60,7 @@ function pages({ it, itInTime }: Contract): void {
     }
   });
 
-  it('A history cursor that was never issued is refused, and a cursor never shows transactions of one end user in the history of another', async (ledger) => {
+  it('A history cursor that Scrip never issued is refused, and a cursor for one end user never shows transactions of that end user in the history of another', async (ledger) => {
     const [ada, eve] = [new EndUser(ledger.account, 1), new EndUser(ledger.other, 1)];
     await ledger.write([ada.add(5), ada.add(6), eve.add(7), eve.add(8)]);
     const { next } = await ledger.history(ada.key, { limit: 1 });

@@ -266,7 +266,7 @@ function lapses({ itInTime }: Contract): void {
     assert.equal(
       await balanceOf(ledger, ada),
       10,
-      'the balance includes the credits although the lapse is not stored yet',
+      'the balance includes the credits of the lapsed hold before the lapse is stored',
     );
     assert.deepEqual(await ledger.due(), [ada.key]);
     assert.deepEqual(await ledger.results([ada.capture(id)]), [NOT_FOUND]);
@@ -335,7 +335,7 @@ function lapses({ itInTime }: Contract): void {
         ledger.wall = at;
         const due = await ledger.due();
         for (const user of due) await ledger.write([{ kind: 'settle', ...user }]);
-        assert.deepEqual(await ledger.due(), [], 'no end user is found twice');
+        assert.deepEqual(await ledger.due(), [], 'a settled end user is no longer due');
         return due.filter(({ endUser }) => endUser !== ada.key.endUser && endUser !== max.key.endUser);
       };
       assert.deepEqual(await settled(start + 600_000 - 1), []);

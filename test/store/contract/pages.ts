@@ -11,7 +11,7 @@ import type { Contract } from '../store-contract.ts';
 import { EndUser, EVERYTHING, historyOf, NOON, transactionsOf } from '../temporary-ledger.ts';
 import type { TestLedger } from '../test-ledger.ts';
 
-/** Latest first. `fill` also stops cycles, but a list does not show stops. */
+/** The transactions that `fill` writes, latest first, without the stops of cycles, which a list does not show. */
 const FILLED = [
   '-1 subtract',
   '+6 start-cycle',

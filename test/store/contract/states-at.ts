@@ -186,7 +186,7 @@ function commandOf(user: EndUser, random: Random, ids: { holds: string[]; spent:
 
 function random({ itInTime }: Contract): void {
   itInTime(
-    'The balance at each past instant of a random history is the balance that was shown then, and the audit finds no problem at any time',
+    'The balance at each past instant of a random history is the balance that a read returned at that instant, and the audit never finds a problem',
     async (ledger) => {
       const random = new Random(1);
       const users = [new EndUser(ledger.account, 1), new EndUser(ledger.other, 1)];

@@ -9,9 +9,9 @@ import { effort } from '../../effort.ts';
 import type { Contract, ContractLedger } from '../store-contract.ts';
 import { ACCEPTED, balanceOf, EndUser, historyOf, type Result, transactionsOf } from '../temporary-ledger.ts';
 
-/** So many days that two batches cannot store all missed daily renewals of one end user. */
+/** Enough days that two batches cannot store all missed daily renewals of one end user. */
 const MISSED_DAYS = effort(2_100, 3_653);
-/** So many days that one batch cannot store all missed daily renewals of ten end users. */
+/** Enough days that one batch cannot store all missed daily renewals of ten end users. */
 const MISSED_TOGETHER_DAYS = effort(250, 400);
 const ROUNDS_MAX = 100;
 
@@ -26,7 +26,7 @@ export function timeContract(contract: Contract): void {
 const MINUTE_MS = 60_000;
 const DAY_SECONDS = DAY_MS / 1_000;
 
-/** Lets two minutes pass, with a write in each. By then, a store must have stored when its end users are due. */
+/** Lets two minutes pass, with a write in each. By then, the store must have stored when each end user is next due. */
 export async function twoMinutes(ledger: ContractLedger): Promise<void> {
   const beside = new EndUser(ledger.other, 999);
   for (let minute = 0; minute < 2; minute++) {
@@ -109,7 +109,7 @@ function renewals({ itInTime }: Contract): void {
     },
   );
 
-  itInTime('Due end users are listed up to a given number, the longest overdue first', async (ledger) => {
+  itInTime('At most the requested number of due end users are listed, the longest overdue first', async (ledger) => {
     const { account, other } = ledger;
     const [weekly, daily, twoDays] = [new EndUser(account, 1), new EndUser(other, 2), new EndUser(account, 3)];
     const [stopped, oneTime, eternal] = [new EndUser(account, 4), new EndUser(account, 5), new EndUser(account, 6)];
@@ -130,13 +130,13 @@ function renewals({ itInTime }: Contract): void {
     assert.equal(two.length, 2);
     assert.deepEqual(two[0], daily.key);
     assert.deepEqual(await ledger.results([daily.settle(), weekly.subtract(1)]), [ACCEPTED, ACCEPTED]);
-    assert.deepEqual(await ledger.due(), [twoDays.key], 'an end user is not due after a settle');
+    assert.deepEqual(await ledger.due(), [twoDays.key], 'a settled end user is no longer due');
     await ledger.write([twoDays.settle()]);
     assert.deepEqual(await ledger.due(), []);
   });
 
   itInTime(
-    'An end user whose cycle was started after other transactions is listed as due when the renewal is due',
+    'An end user whose cycle started after other transactions is listed as due when the renewal of the cycle is due',
     async (ledger) => {
       const [ada, bob] = [new EndUser(ledger.account, 1), new EndUser(ledger.account, 2)];
       await ledger.write([ada.add(10), bob.add(10)]);

@@ -1,5 +1,5 @@
-// Compares the responses to writes with the ledger after a fault. Each write has a unique amount, so that its effects
-// can be counted.
+// After a fault, compares the response to each write with the ledger. Each write has a unique amount, so that
+// the test can count how many times the write is stored.
 
 import { randomInt } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';

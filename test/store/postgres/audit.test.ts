@@ -208,7 +208,7 @@ test('The audit by another process accepts a posting that was written before the
   }
 });
 
-test('A summary that is made after the clock of the database was set back excludes credits that had already expired', async (t) => {
+test('A summary that is written after the clock of the database was set back excludes credits that had already expired', async (t) => {
   const url = await server.createDatabase();
   let wall = NOON;
   const ledger = await openOnMovedClock(t, url, () => wall);

@@ -1,4 +1,4 @@
-// Tests holds in PostgreSQL, and that transaction ids ascend even if the clock is set back.
+// Tests holds in PostgreSQL. Also tests that transaction ids ascend even if the clock is set back.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -40,18 +40,18 @@ const REFUSED: readonly (readonly [what: string, sql: string])[] = [
   ['a hold that never lapses', `UPDATE scrip.postings SET hold_expires_at = NULL WHERE kind = 'hold'`],
   ['a capture that adds credits', `UPDATE scrip.postings SET amount = 1 WHERE kind = 'capture'`],
   ['a capture that holds credits', `UPDATE scrip.postings SET held = 1 WHERE kind = 'capture'`],
-  ['a capture of no hold', `UPDATE scrip.postings SET reference = NULL WHERE kind = 'capture'`],
+  ['a capture that refers to no hold', `UPDATE scrip.postings SET reference = NULL WHERE kind = 'capture'`],
   ['a release that spends credits', `UPDATE scrip.postings SET amount = -1 WHERE kind = 'release'`],
   ['a release that returns nothing', `UPDATE scrip.postings SET held = NULL WHERE kind = 'release'`],
   ['a refund that takes credits', `UPDATE scrip.postings SET amount = -1 WHERE kind = 'refund'`],
-  ['a refund of nothing', `UPDATE scrip.postings SET reference = NULL WHERE kind = 'refund'`],
+  ['a refund that refers to no transaction', `UPDATE scrip.postings SET reference = NULL WHERE kind = 'refund'`],
   ['a subtraction that holds credits', `UPDATE scrip.postings SET held = 1 WHERE kind = 'subtract'`],
   [
     'a subtraction after the end of its cycle',
     `UPDATE scrip.postings SET expires_at = created_at WHERE kind = 'subtract'`,
   ],
   ['a posting of an unknown kind', `UPDATE scrip.postings SET kind = 'gift' WHERE kind = 'add'`],
-  ['two postings at one place of a transaction', `UPDATE scrip.postings SET line = 0 WHERE kind = 'hold'`],
+  ['two postings of a transaction with the same line number', `UPDATE scrip.postings SET line = 0 WHERE kind = 'hold'`],
 ];
 
 test('The constraints in PostgreSQL reject invalid holds and refunds', LIMIT, async (t) => {

@@ -1,5 +1,5 @@
-// PostgreSQL ledgers for tests, with the clock of the database or with a clock that the test sets. The store reads the
-// test's clock from a table.
+// PostgreSQL ledgers for tests. They use the clock of the database, or a clock that the test sets: the store then reads
+// the time from a table.
 
 import type { TestContext } from 'node:test';
 import pg from 'pg';

@@ -1,4 +1,4 @@
-// Runs the store contract on PostgreSQL. pooler.test.ts tests statements that are not prepared.
+// Runs the store contract on PostgreSQL with prepared statements. `pooler.test.ts` runs it without them.
 
 import { after, before } from 'node:test';
 import { storeContract } from '../store-contract.ts';

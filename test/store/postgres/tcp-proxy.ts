@@ -16,7 +16,10 @@ interface Link {
   isSwallowing: boolean;
 }
 
-/** A COMMIT after a BEGIN in the same chunk is not from a batch; a BEGIN after the COMMIT belongs to the next batch. */
+/**
+ * A batch sends BEGIN and COMMIT in different chunks: a chunk with a BEGIN before the COMMIT is not from a batch. A
+ * BEGIN after the COMMIT belongs to the next batch.
+ */
 const COMMIT = /(COMMIT|scrip_commit_\d+)\0/;
 const BEGIN = /BEGIN\W|scrip_begin_\d+\0/;
 

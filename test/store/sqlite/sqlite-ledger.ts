@@ -39,7 +39,7 @@ export function pluggedFile(
   return plugged;
 }
 
-/** A COMMIT with one of these changes fails. Opening a file makes none of them, so the file can still be opened. */
+/** `failCommits` makes each COMMIT of these changes fail. Opening a file makes none of them, so it still succeeds. */
 const FAILING = [
   'INSERT ON postings',
   'INSERT ON idempotency_records',
@@ -71,7 +71,7 @@ export const inThread =
   async () =>
     pluggedFile(temporaryFile(), undefined, options);
 
-/** Closes the file after the test, because the writer thread would keep the test process running. */
+/** Closes the ledger after the test, because its writer thread would keep the test process running. */
 export async function openFor(t: TestContext, file: string, options: Partial<WriterOptions> = {}): Promise<TestLedger> {
   return closedAfter(
     t,

@@ -123,18 +123,18 @@ test('The audit reports no problem if the latest postings are not counted in the
 
 const MARKS: readonly (readonly [what: string, sql: string, says: RegExp])[] = [
   [
-    'A position of the latest flushed posting ahead of the journal',
+    'A position of the latest flushed posting that is ahead of the journal',
     'UPDATE flushed SET posting = posting + 1',
     /flushed .* ahead of the journal/,
   ],
   ['A missing position of the latest flushed posting', 'DELETE FROM flushed', /position of the latest flushed posting/],
   [
-    'A position of a feed consumer ahead of the journal',
+    'A position of a feed consumer that is ahead of the journal',
     'UPDATE feed_positions SET posting = posting + 100',
     /consumer .* ahead of the journal/,
   ],
   [
-    'A position of a feed consumer that excludes a counted posting',
+    'A position of a feed consumer before a posting that the totals already count',
     `UPDATE feed_positions SET posting = posting - 1 WHERE consumer = 'totals'`,
     /^the totals of account/m,
   ],

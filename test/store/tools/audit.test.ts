@@ -33,9 +33,9 @@ const COLUMNS: Record<Table, readonly string[]> = {
 
 function isSkipped(row: Row, column: string, changed: number): boolean {
   if (changed > Number.MAX_SAFE_INTEGER) return true;
-  // The held credits of an ended cycle have no meaning.
+  // The audit does not compare the held credits of an ended cycle, because stores no longer update them.
   if (column === 'held' && isEnded(row)) return true;
-  // Once a hold has been captured or released, only a digest reveals a changed `hold_expires_at`.
+  // Once a hold has been captured or released, only a digest reveals a change of its `hold_expires_at`.
   if (column === 'hold_expires_at') return !isLapsedOrOpen(row);
   return column === 'previous' && changed >= Number(row.posting);
 }
@@ -152,7 +152,7 @@ test('The audit finds a scheduled plan with the id of another transaction, and t
   }
 });
 
-/** The lowest byte of the time, two bytes of the sequence, and the last byte, which is random. */
+/** Indexes of bytes in an id: the lowest byte of the time, two bytes of the sequence, and a random byte at the end. */
 const ID_BYTES = [5, 7, 9, 15];
 
 for (const [table, column] of [
@@ -207,7 +207,7 @@ test('The audit finds missing links between postings', async () => {
 const POSTING =
   'posting, previous, account, end_user, transaction_id, cycle_id, period, kind, amount, created_at, expires_at, actor, terms, reference';
 
-/** `values` are SQL expressions for the columns of the posting, starting with `account`. */
+/** SQL that appends a posting. `values` are the expressions for its columns, starting with `account`. */
 function entered(row: Row, values: string): string {
   const user = `type = 'end-user' AND ${whereUser(row)}`;
   return `INSERT INTO postings (${POSTING}) SELECT 999, (SELECT latest_posting FROM balances WHERE ${user}), ${values};

@@ -25,7 +25,7 @@ import {
 
 const quietly = () => {};
 
-/** Makes a ledger with so many postings that a backup takes several steps. */
+/** Creates a ledger with enough postings that a backup takes several steps. */
 async function makeLarge(file: string): Promise<void> {
   const { ledger } = await openSqliteStore(file);
   const users = Array.from({ length: 500 }, (_, index) => new EndUser(1, index));
@@ -244,7 +244,7 @@ describe('restored backups', () => {
     await assertRefused(restoreFile(`${backup}.none`, temporaryFile(), quietly), /^There is no backup at/);
   });
 
-  test('No server can start on a ledger while it is being restored', async () => {
+  test('A server cannot open a ledger while a backup is being restored to it', async () => {
     const backup = await makeBackup();
     const target = join(temporaryFolder(), 'scrip.db');
     const refusals: string[] = [];

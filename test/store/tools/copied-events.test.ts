@@ -1,4 +1,5 @@
-// Tests the events of a copied ledger: the copy derives no events of the copied history, but all later events.
+// Tests the events of a copied ledger: the copy derives no events from the copied history, but it derives
+// all later events.
 
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';

@@ -105,7 +105,7 @@ describe('copies', options, () => {
     for (const url of [fileAt(file), second, fileAt(back)]) assert.deepEqual(problemsOf(await auditAt(url)), []);
   });
 
-  test('A copy of a file has the same clock and order of postings', async () => {
+  test('A copy of a file has the same clock and the same order of postings as the file', async () => {
     const { file } = await makeLedger();
     const to = temporaryFile();
     await copyDatabase(at(fileAt(file)), at(fileAt(to)), quietly);
@@ -167,7 +167,7 @@ describe('copies', options, () => {
     assert.equal(await sha256Of(to), await sha256Of(fileAt(file)));
   });
 
-  test('The clock of a copy is never earlier than the clock of its source, even if the source is ahead of real time', async () => {
+  test('The clock of a copy is not earlier than the clock of its source, even if that clock is ahead of real time', async () => {
     const { file } = await makeLedger();
     const [there, back] = [await server.createDatabase(), temporaryFile()];
     const ahead = Date.now() + 400 * DAY_MS;
@@ -210,7 +210,7 @@ describe('refused copies', options, () => {
     await whileOpen(await openSqliteStore(file), () =>
       assertRefused(fileAt(file), fileAt(temporaryFile()), isFileInUse),
     );
-    const says = /is in use by another Scrip process; stop every server on it first/;
+    const says = /is in use by another Scrip process; first stop every server that uses it/;
     const open = (url: string) => openPostgresStore(postgresAt(url));
     await whileOpen(await open(there), () => assertRefused(there, fileAt(temporaryFile()), says));
     await whileOpen(await open(empty), () => assertRefused(fileAt(file), empty, says));
@@ -246,7 +246,7 @@ describe('refused copies', options, () => {
     const { file } = await makeLedger();
     const to = temporaryFile();
     byHand(file, `UPDATE balances SET remaining = remaining - 1 WHERE type = 'recurring' AND remaining > 0`);
-    await assertRefused(fileAt(file), fileAt(to), /is not copied: the ledger is broken in \d+ places/);
+    await assertRefused(fileAt(file), fileAt(to), /is not copied: the ledger has problems \(\d+ found/);
     const { tools, keys } = await openTools(at(fileAt(to)));
     assert.deepEqual(await keys.list(), []);
     await tools.close();
@@ -260,7 +260,7 @@ describe('refused copies', options, () => {
       if (!isDone) byHand(file, `UPDATE api_keys SET revoked_at = 1, revoked_by = 'operator' WHERE key_id = 1`);
       isDone = true;
     };
-    await assert.rejects(copyDatabase(at(fileAt(file)), at(there), meanwhile), /was written to while it was copied/);
+    await assert.rejects(copyDatabase(at(fileAt(file)), at(there), meanwhile), /changed while it was being copied/);
   });
 
   test('A database that is being copied cannot be written to, even by a server that the copy did not detect', async () => {

@@ -44,7 +44,7 @@ export async function newServedFile(): Promise<Ledger> {
   });
 }
 
-/** The returned function stops granting and closes the ledger. */
+/** Grants queued batches until the returned function is called, which also closes the ledger. */
 export function grantQueued({ ledger, imports }: Stores): () => Promise<void> {
   let isStopping = false;
   const granting = (async () => {
@@ -66,7 +66,7 @@ export async function withAccount(ledger: Ledger): Promise<Ledger> {
 }
 
 interface Run extends Partial<Omit<ImportOptions, 'report'>> {
-  /** The number of rows after which the import stops as if it were killed. */
+  /** After this number of rows, the import stops as if it were killed. */
   readonly killedAfter?: number;
 }
 

@@ -1,4 +1,5 @@
-// Tests interrupted copies: no server starts on them, and a changed copy or a copy of a changed source cannot continue.
+// Tests interrupted copies: a server refuses to open one, and a copy cannot continue if the copy or its source has
+// changed.
 
 import assert from 'node:assert/strict';
 import { copyFileSync } from 'node:fs';
@@ -25,11 +26,11 @@ after(() => server.remove());
 
 /** The number of end users in the source. */
 const INTERRUPTED_OF = 2_500;
-/** The number of copied postings at the interruption. By then, the copy has committed once, after 5,000 rows. */
+/** The copy is interrupted after this many postings. By then, it has committed once, after 5,000 rows. */
 const INTERRUPTED_AFTER = 4_000;
 const KILLED_OF = 6_000;
 
-const ANOTHER_LEDGER = /unfinished copy of another ledger, or of an earlier version of this ledger/;
+const ANOTHER_LEDGER = /unfinished copy of another ledger, or of an earlier version of the source/;
 
 class Interrupted extends Error {}
 
@@ -76,7 +77,7 @@ describe('interrupted copies', options, () => {
         await interrupt(file, url);
       });
 
-      test(`No server starts on an interrupted copy ${what}, and the copy cannot be copied`, async () => {
+      test(`An interrupted copy ${what} can neither be opened by a server nor be copied`, async () => {
         await assert.rejects(openStores(at(url)), { name: 'CannotOpen', message: /contains an unfinished copy/ });
         await assertRefused(url, fileAt(temporaryFile()), /contains an unfinished copy/);
       });

@@ -44,7 +44,7 @@ export function holdsSection({ endUser, now, holds, openHolds }: HoldsView): str
       : '';
   return html`<section class="card" id="holds">
 <h2>Holds</h2>
-<p class="muted small">Credits set aside until your backend captures or releases them. A hold that reaches its end lapses, and its credits return.${count}</p>
+<p class="muted small">Credits set aside until your backend captures or releases them. If neither happens in time, the hold lapses and its credits return.${count}</p>
 !${table({ label: 'Holds', classes: 'holds', columns, rows })}
 </section>`;
 }

@@ -119,7 +119,7 @@ function refundForm(view: TransactionView): string {
 /** Credits of ended cycles and periods are restored only if the user enters how long they should be valid. */
 function validityField({ refundableExpired: expired, state }: TransactionView): string {
   const credits = expired === 1 ? '1 credit comes' : `${numberText(expired)} credits come`;
-  const hint = `${credits} from a cycle or period that has ended. To restore them in a new cycle, enter how long they should be valid.`;
+  const hint = `${credits} from a cycle or period that has ended. To restore expired credits in a new cycle, enter how long they should be valid.`;
   const options = { id: 'validity_days', name: 'validity_days', label: 'Valid for (days)' };
   return field({ ...options, hint, isOptional: true, isWholeNumber: true }, state);
 }

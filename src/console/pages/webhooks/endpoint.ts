@@ -56,7 +56,7 @@ function factsSection({ endpoint, summary }: EndpointView): string {
     ['Event types', typesLabel(types)],
     [
       'Pending events',
-      html`${numberText(pending)}!${oldestPendingAt === null ? '' : html`, first attempt !${momentUtc(oldestPendingAt)}`}`,
+      html`${numberText(pending)}!${oldestPendingAt === null ? '' : html`, earliest attempt !${momentUtc(oldestPendingAt)}`}`,
     ],
     ['Last delivered', lastDeliveredAt === null ? 'never' : momentUtc(lastDeliveredAt)],
     [

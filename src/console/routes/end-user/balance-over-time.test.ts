@@ -25,7 +25,10 @@ import { EMPTY_STATE } from '../../../ledger/state.ts';
 import type { BalanceOverTime } from '../../charts/balance-chart.ts';
 import { readBalanceOverTime } from './balance-over-time.ts';
 
-/** At multiples of this interval, random histories run no commands except `settle`. */
+/**
+ * The time between two points of the chart. Random histories run `settle` at each point, and all other commands between
+ * points.
+ */
 const POINT_INTERVAL_MS = 3 * HOUR_MS;
 
 function settledBalance(ledger: MemoryLedger): number {
@@ -120,7 +123,7 @@ test('the balance chart of a random history shows the balance of the ledger at e
       pass(ledger, restHours, recorded);
       const { past, future } = await chartOf(ledger);
       for (const { at, balance } of past.slice(0, -1)) assert.equal(balance, recorded.get(at) ?? 0, atText(at));
-      assert.deepEqual(past.at(-1), future[0], 'the past ends at the point at which the future begins');
+      assert.deepEqual(past.at(-1), future[0], 'the last past point is the first future point');
       for (const { at, balance } of future) {
         ledger.now = at;
         assert.equal(balance, settledBalance(ledger), atText(at));

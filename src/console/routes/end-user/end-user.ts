@@ -64,7 +64,7 @@ interface PageOptions {
   /** The cursor at which the transactions begin; null for the latest transactions. */
   readonly from: PageCursor | null;
   readonly refused: AdjustForms['refused'];
-  /** The idempotency keys for refused forms, which the page shows again. */
+  /** The idempotency keys of the refused forms that the page shows again. */
   readonly idempotencyKeys?: Partial<AdjustForms['idempotencyKeys']>;
 }
 

@@ -82,8 +82,8 @@ export async function readHistory(
 }
 
 /**
- * Returns the terms of the cycles on the page. If a scheduled plan is due but its start is not stored yet, includes its
- * cycle.
+ * Returns the terms of the cycles on the page. If a scheduled plan is due but its start is not stored yet, the terms of
+ * its cycle are included.
  */
 function termsOf({ state, now, terms }: HistoryPage): HistoryPage['terms'] {
   const renewing = state.cycles.find(renews);

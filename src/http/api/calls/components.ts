@@ -52,7 +52,7 @@ const Problem = Type.Object(
     ),
     requested: Type.Optional(
       amountOf(
-        'The requested credits. Present for `InsufficientFunds`, for `BalanceTooLarge`, and for `RefundTooLarge` if the request had an `amount`. For `BalanceTooLarge`: the credits that must fit within the maximum balance. For a refund, these are the credits that would return; for a hold, the credits whose cycle or period ends by the next renewal.',
+        'The requested credits. Present for `InsufficientFunds`, for `BalanceTooLarge`, and for `RefundTooLarge` if the request had an `amount`. For `BalanceTooLarge`: the credits that must fit within the maximum balance. If a refund was refused, these are the credits that would have returned. If a hold was refused, these are the credits to hold whose cycle or period ends at or before the next renewal.',
       ),
     ),
     available: Type.Optional(

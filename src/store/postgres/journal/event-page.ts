@@ -7,7 +7,7 @@ import { InvalidCursor } from '../../store-fault.ts';
 import type { Part } from '../citus/placement.ts';
 import { exactInteger, type Query, sql, type TextRow } from '../pool/connection.ts';
 
-/** The query for a page reads at most this many events, so that even a page of rare types takes at most about 10 ms. */
+/** The query for a page reads at most this many events, so a page takes at most about 10 ms even for rare types. */
 const LOOKED_AT_MAX = 5_000;
 
 /** For each part, the number of its last event before a position. The parts are in the order of `Placement.parts`. */
@@ -45,9 +45,9 @@ export function numbersIn(rows: readonly TextRow[], parts: readonly Part[]): Par
 
 /**
  * Reads the events of an account after a position: up to `limit + 1` events of the wanted types, each with its bucket,
- * number, id, type, instant and data. For each part in which events were read, also returns a row without an id: the
- * number of the last event that was read there, and how many were read. A single statement reads all rows, so that they
- * are from the same snapshot.
+ * number, id, type, instant and data. For each part in which events were read, also returns a row without an id. It
+ * contains the number of the last event that was read in this part, and how many events were read. A single statement
+ * reads all rows, so that they are from the same snapshot.
  */
 export function pageQuery(
   account: number,

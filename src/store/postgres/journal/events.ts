@@ -1,7 +1,7 @@
-// Derives events and summaries from the feed, and stores them in PostgreSQL. One transaction takes batches from the
-// feed, and stores the events of their postings, the new summaries of the end users, and the number of the latest
-// event. The transaction holds the lock on the consumer's row until the commit, so the event numbers within a part (the
-// database, or a shard of Citus) ascend in commit order.
+// Derives events and summaries from the feed, and stores them in PostgreSQL. A single database transaction takes
+// batches from the feed, and stores the events of their postings, the new summaries of the end users, and the number of
+// the latest event. The transaction holds the lock on the consumer's row until the commit, so the event numbers within
+// a part (the database, or a shard of Citus) ascend in commit order.
 //
 // Time alone also causes events. They can be derived up to an instant only if no batch with an earlier instant can
 // still commit. To find such an instant, a short transaction locks the rows of the due end users, reads the clock, and
@@ -99,7 +99,7 @@ export async function deriveSome(
   }
   const taken = await connection.rows(take('events', part, LIMITS));
   const isMore = isFull(taken);
-  // Later batches stay in the feed. Their postings are later than `latest`, except for automatic events.
+  // Later batches stay in the feed. Their postings are later than `latest`, except those of automatic events.
   const latest = isMore ? Math.max(...taken.map(([, , at]) => exactInteger(at))) : passed.until;
   const postings = await postingsNamed(connection, taken, part);
   const inputs = inputsOf(postings, passed.users, Math.min(latest, passed.until));
@@ -120,13 +120,13 @@ export async function deriveSome(
   // Wait for a standby, if there is one: otherwise, after a failover, different events could get the numbers of events
   // that a client has already read.
   await connection.commit([...writes, ...COMMIT_BATCH]);
-  // By now, time alone can have caused further events after these postings.
+  // Time alone might already have caused further events for the end users of these postings.
   return isMore || passed.users.length === DUE_MAX || nextDueAt <= passed.until;
 }
 
 /**
- * Briefly locks the rows of due end users, and returns an instant. After that, batches add no postings with an earlier
- * instant to these end users, except automatic events.
+ * Briefly locks the rows of due end users, and returns these end users and an instant. From then on, no batch can add a
+ * posting with an earlier instant to these end users, except for automatic events.
  */
 async function passTime(
   connection: Connection,

@@ -1,6 +1,6 @@
 // The feed on PostgreSQL. For each consumer, each batch inserts a row that lists the transactions of the batch. A
-// consumer takes its earliest rows and reads their postings. A single transaction deletes the rows and stores the
-// consumer's results. Batches do not always commit in the order of their instants. The batches of one end user do,
+// consumer takes its earliest rows and reads their postings. A single database transaction deletes the rows and stores
+// the consumer's results. Batches do not always commit in the order of their instants. The batches of one end user do,
 // because each of them locks the row of the end user.
 
 import { INSTANT_MAX } from '../../../ledger/instant.ts';
@@ -71,7 +71,7 @@ export function lockConsumer(consumer: Consumer, { bucket }: Part, option: 'SKIP
 
 /**
  * Deletes and returns the earliest rows up to the row that reaches one of the limits, and all rows with the same
- * instant as that row. Each row has `TRANSACTIONS`, the instant, and the number of postings.
+ * instant as that row. Each returned row contains the columns `TRANSACTIONS`, the instant, and the number of postings.
  */
 export function take(consumer: Consumer, { bucket }: Part, { batchesMax, postingsMax }: TakeLimits): Query {
   return sql(

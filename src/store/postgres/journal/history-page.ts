@@ -19,8 +19,8 @@ import { keyOf, LAST_ID, OF_END_USER } from '../rows/key.ts';
 import { POSTING_COLUMNS, postingOf } from '../rows/ledger-rows.ts';
 
 /**
- * Up to `$5` transactions among the latest `$10` postings, in a single scan of the primary key. `$8` selects kinds, and
- * `$9` the beginning of the note; null selects all postings.
+ * Selects up to `$5` transactions among the latest `$10` postings, in a single scan of the primary key. `$8` filters by
+ * kind, and `$9` by the beginning of the note; a filter that is null matches all postings.
  */
 const HISTORY = prepared(
   'history',
@@ -34,7 +34,8 @@ const HISTORY = prepared(
 );
 
 /**
- * The transaction at which `HISTORY` reached its limit of postings; no row if there are fewer postings than this limit.
+ * Selects the transaction at which `HISTORY` reached its limit of postings. Selects no row if there are fewer postings
+ * than this limit.
  */
 const HISTORY_END = prepared(
   'history_end',

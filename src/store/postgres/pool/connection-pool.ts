@@ -34,7 +34,7 @@ export const ANSWER_TIMEOUT_MS = 5_000;
 /** `scrip copy` looks for connections with this `application_name`, to detect processes that use the ledger. */
 export const APPLICATION_NAME = 'scrip';
 
-/** A pool for serving. Steps have a timeout, because a client waits for each response. */
+/** A pool for serving. Each step (see `Connection`) has a timeout, because clients are waiting for its answer. */
 export function servingPool({ url, prepared }: PostgresOptions, max: number): ConnectionPool {
   const config = { connectionString: url, max, application_name: APPLICATION_NAME };
   return new ConnectionPool(config, { isPrepared: prepared, timeoutMs: ANSWER_TIMEOUT_MS });

@@ -83,7 +83,7 @@ function nameOf(error: unknown): string {
   return `${error.constructor.name} ${(error as { code?: string }).code ?? ''} "${error.message}"`;
 }
 
-test('a Citus coordinator reports a worker that cannot be reached with an error of class 08; a lost connection to the coordinator itself is another error', () => {
+test('an error of class 08 from a Citus coordinator means that it cannot reach a worker; other errors, such as a lost connection to the coordinator, do not', () => {
   for (const code of ['08000', '08003', '08006']) assert(isWorkerAway(fromServer(code)), code);
   for (const error of [fromServer('08P01'), fromServer('57P01'), fromServer(), fromNetwork('ECONNRESET')])
     assert(!isWorkerAway(error), nameOf(error));

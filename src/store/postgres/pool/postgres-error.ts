@@ -20,7 +20,7 @@ export function isWorthRetrying(error: unknown): boolean {
 
 /**
  * Matches operating-system error codes, such as `ECONNRESET`, and the Node.js error codes for sockets and TLS. Apply
- * this pattern only to errors that are not from the server, because `EPIPE` looks like an SQLSTATE code.
+ * this pattern only to errors that are not from the server, because an SQLSTATE code can also be five letters long.
  */
 const NETWORK_CODE = /^(E(?!RR_)[A-Z_]+|ERR_(STREAM|SOCKET|SSL|TLS)_[A-Z_]+)$/;
 
@@ -64,8 +64,9 @@ export function mayBeWorkerAway(error: unknown): boolean {
 const DAMAGED = ['XX001', 'XX002'];
 
 /**
- * Converts an error before COMMIT to a fault. An invariant violation, damaged data or a bug in Scrip stops the ledger
- * (`Internal`). Any other error has an external cause. The transaction is then rolled back, so nothing has changed.
+ * Converts an error that occurred before COMMIT to a fault. An invariant violation, damaged data or a bug in Scrip
+ * stops the ledger (`Internal`). Any other error has an external cause. The transaction is then rolled back, so nothing
+ * has changed.
  */
 export function faultOf(error: unknown): StoreFault {
   if (error instanceof StoreFault) return error;

@@ -1,5 +1,5 @@
-// Serves a ledger from PostgreSQL. A read also shows due events that are not stored yet, such as renewals. Before it
-// shows one, it makes sure that no write from before the event can still be committed.
+// Serves a ledger from PostgreSQL. A read also shows due events that are not stored yet, such as renewals. Before a
+// read shows such an event, it makes sure that no write with an earlier instant can still be committed.
 //
 //   read ──▶ nothing is due ──▶ shown
 //     └── something is due ──▶ read again, after the current batch of this end user and before the next one ──▶ shown
@@ -115,7 +115,7 @@ export class PostgresLedgerStore implements LedgerStore {
    * The invariant violation that a read or a write has found, which stops all further writes; null if there is none.
    */
   #broken: StoreFault | null = null;
-  /** Whether the latest lookup of due end users found as many as it was asked for. */
+  /** True after a search of all buckets has reached its limit, until `#manyDue` finds less than half of its limit. */
   #hasManyDue = false;
   /**
    * The index of the part whose expired records are deleted next. The first part is random, so that processes begin
@@ -212,8 +212,9 @@ export class PostgresLedgerStore implements LedgerStore {
   }
 
   /**
-   * Searches a few buckets at a time, beginning with a random bucket, until it has found half of `limit`. To find 1,024
-   * of 300,000 due end users, PostgreSQL takes 1 ms in one bucket, and 50 to 150 ms in all buckets.
+   * Searches one bucket at a time (on Citus, one shard at a time), beginning with a random one, until it has found half
+   * of `limit`. To find 1,024 of 300,000 due end users, PostgreSQL takes 1 ms in one bucket, and 50 to 150 ms in all
+   * buckets.
    */
   async #manyDue(now: Instant, limit: number): Promise<readonly TextRow[]> {
     const { parts } = this.database.placement;

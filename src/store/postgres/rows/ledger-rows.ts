@@ -24,7 +24,7 @@ export const PLAIN_COLUMNS = 'transaction_id, cycle_id, period, kind, amount, cr
 export const PLAIN_TYPES = 'uuid uuid integer text bigint bigint bigint text'.split(' ');
 
 export const POSTING_COLUMNS = `${PLAIN_COLUMNS}, note, terms, held, reference, hold_expires_at`;
-/** The columns of a posting, followed by its end user. */
+/** The columns of a posting, followed by the account and the end user. */
 export const USER_POSTING_COLUMNS = `${POSTING_COLUMNS}, account, end_user`;
 const POSTING_TYPES = [...PLAIN_TYPES, ...'text text bigint uuid bigint'.split(' ')];
 
@@ -37,8 +37,8 @@ export const INSERTED_TYPES = [...POSTING_TYPES, 'smallint'];
 export const INSERTED_VALUES = `${columnsOf('k', POSTING_COLUMNS)}, coalesce(k.line, 0)`;
 
 /**
- * Reads a 64-bit integer. The audit uses a function that rounds integers above 2^53−1, and then reports the rounded
- * values.
+ * Reads a 64-bit integer. Tools that must also read a damaged ledger, such as the audit, pass `Number`: it rounds
+ * integers above 2^53−1 instead of failing.
  */
 export type ReadInteger = (column: Value | undefined) => number;
 

@@ -24,18 +24,18 @@ export const END_USER_TABLES = [
 const USER = 'bucket smallint NOT NULL, account integer NOT NULL, end_user uuid NOT NULL';
 
 export const ledgerSchema = `
--- A batch locks the row of each of its end users.
+-- Each batch locks the rows of its end users.
 CREATE TABLE end_users (
   ${USER},
-  -- Like cycles.ids_through, but only for batches that changed no live cycle of the end user. Such batches are rare, so
-  -- the row almost never changes.
+  -- Like cycles.ids_through, but set only by batches that changed no live cycle of the end user. Such batches are rare,
+  -- so the row almost never changes.
   ids_through uuid,
   PRIMARY KEY (bucket, account, end_user)
 );
 
--- Cycles, each in its latest period. The key is ordered by end user and then by end, so the cycles that have not ended
--- form one short range. The fill factor leaves room on each page for the next version of a row, which then needs no new
--- entry in any index.
+-- Each row describes the latest period of a cycle. The primary key sorts by end user and then by ends_at, so the cycles
+-- of an end user that have not ended form one short range. The fill factor leaves room on each page for the next
+-- version of a row, which then needs no new entry in any index.
 CREATE TABLE cycles (
   ${USER},
   ends_at bigint NOT NULL CHECK (ends_at <= 253402300799999),
@@ -61,8 +61,8 @@ CREATE UNIQUE INDEX one_active_cycle ON cycles (bucket, account, end_user)
   WHERE type = 'recurring' AND status = 'active';
 CREATE INDEX renewals_due ON cycles (bucket, ends_at) WHERE type = 'recurring' AND status = 'active';
 
--- Open holds. The key is ordered by end user and then by the instant at which the hold lapses, so due holds form one
--- short range.
+-- Open holds. The primary key sorts by end user and then by the instant at which the hold lapses, so the due holds of
+-- an end user form one short range.
 CREATE TABLE holds (
   ${USER},
   expires_at bigint NOT NULL CHECK (expires_at BETWEEN 1 AND 253402300799999),
@@ -79,13 +79,13 @@ CREATE TABLE postings (
   transaction_id uuid NOT NULL,
   cycle_id uuid NOT NULL,
   period integer NOT NULL CHECK (period >= 0),
-  -- The position within the transaction, from 0. In this place, the column takes no additional space, because of the
-  -- alignment of its neighbors.
+  -- The position of the posting within its transaction, from 0. Between these columns, the value fits into space that
+  -- PostgreSQL would otherwise use for alignment.
   line smallint NOT NULL DEFAULT 0,
   kind text NOT NULL,
   amount bigint NOT NULL,
   created_at bigint NOT NULL,
-  -- Can be at or before created_at only if the posting closes a hold or refunds a transaction.
+  -- A posting can expire at or before created_at only if it closes a hold or refunds a transaction.
   expires_at bigint NOT NULL CHECK (expires_at > created_at OR reference IS NOT NULL),
   actor text NOT NULL CHECK (actor <> ''),
   note text CHECK (length(note) BETWEEN 1 AND 500),
@@ -118,7 +118,8 @@ CREATE TABLE postings (
 CREATE INDEX postings_by_account ON postings (account, transaction_id);
 CREATE INDEX refunds ON postings (bucket, account, end_user, reference) WHERE kind = 'refund';
 
--- Snapshots: the state of an end user after some of its transactions. Balances at past instants are computed from them.
+-- Snapshots: the states of end users after some of their transactions. Balances at past instants are computed from a
+-- snapshot and the postings after it.
 CREATE TABLE snapshots (
   ${USER},
   transaction_id uuid NOT NULL,
@@ -154,9 +155,10 @@ CREATE TABLE idempotency_records (
 );
 CREATE INDEX idempotency_records_by_age ON idempotency_records (is_grant, recorded_at);
 
--- Batches that a consumer has not processed yet: one row per consumer and batch, with the transactions of the batch.
--- Batches commit in no particular order, but those of one end user commit in order. The arrays of a large batch stay in
--- the row, uncompressed, because they are random and soon deleted.
+-- Batches that a consumer has not processed yet: one row per consumer and batch, which lists the transactions of the
+-- batch. Batches commit in no particular order, but the batches of one end user commit in the order of their instants.
+-- The arrays of a large batch stay in the row, uncompressed: random ids do not compress well, and the row is soon
+-- deleted.
 CREATE TABLE feed (
   bucket smallint NOT NULL,
   consumer text NOT NULL,
@@ -167,7 +169,7 @@ CREATE TABLE feed (
   PRIMARY KEY (bucket, consumer, at, batch)
 ) WITH (toast_tuple_target = 8160);
 
--- A process locks a consumer's row while it does the work of that consumer.
+-- A process locks the row of a consumer while it processes batches for that consumer.
 CREATE TABLE feed_consumers (
   bucket smallint NOT NULL,
   consumer text NOT NULL,
@@ -178,7 +180,7 @@ CREATE TABLE feed_consumers (
 INSERT INTO feed_consumers (bucket, consumer)
   SELECT bucket, consumer FROM generate_series(0, ${BUCKETS - 1}) AS bucket, unnest('{totals,events}'::text[]) AS consumer;
 
--- The totals of postings. The credits of many end users together can exceed 64 bits.
+-- The totals of all postings. The credits of many end users together can exceed 64 bits.
 CREATE TABLE daily_totals (
   bucket smallint NOT NULL,
   account integer NOT NULL,

@@ -179,8 +179,8 @@ class DatabaseAudit {
 }
 
 /**
- * Returns a function that finds the postings of a transaction. Only audits of refunds need it, so its index is built by
- * the first call.
+ * Returns a function that finds the postings of a transaction. Only audits of refunds call this function, so its first
+ * call builds the index.
  */
 function findIn(postings: readonly Posting[]): (id: TransactionId) => readonly Posting[] {
   let byId: Map<TransactionId, Posting[]> | null = null;

@@ -88,8 +88,8 @@ function opened(
 
 /**
  * A running server always has a connection, because it checks the database once a second. PostgreSQL still lists a
- * connection for a moment after it has been closed. With only one check, a copy right after the stop of a server would
- * be refused.
+ * connection for a moment after it has been closed. With only one check, a copy that starts right after a server has
+ * stopped would be refused.
  */
 async function refuseAtWork(connection: Connection, name: string): Promise<void> {
   const atWork = 'SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND application_name = $1 LIMIT 1';
@@ -98,7 +98,7 @@ async function refuseAtWork(connection: Connection, name: string): Promise<void>
     const rows = await connection.rows(sql(atWork, [APPLICATION_NAME]));
     if (rows.length === 0) return;
   }
-  throw new CannotOpen(`${name} is in use by another Scrip process; stop every server on it first.`);
+  throw new CannotOpen(`${name} is in use by another Scrip process; first stop every server that uses it.`);
 }
 
 class PostgresCopying implements CopyDestination {
@@ -187,7 +187,7 @@ class PostgresCopying implements CopyDestination {
     const [mark] = await this.#rows('SELECT source, account, end_user FROM scrip.copying');
     if (mark?.[0] !== source)
       throw new CannotOpen(
-        `${this.name} contains an unfinished copy of another ledger, or of an earlier version of this ledger; drop its schema scrip, and copy again.`,
+        `${this.name} contains an unfinished copy of another ledger, or of an earlier version of the source; drop its schema scrip, and copy again.`,
       );
     await this.#connection.send([COMMIT]);
     const [, account, endUser] = mark;

@@ -70,7 +70,7 @@ export class BatchRows {
     this.#add(addSnapshots, ...key, transactionId, stateText({ ...after, holds: [] }, createdAt));
   }
 
-  /** @param byPosting by cycle id, the changes to cycles that the statement for postings also writes */
+  /** @param byPosting the changes to cycles that the statement for postings also writes, by cycle id */
   #addPostings(key: Key, postings: readonly Posting[], byPosting: Map<TransactionId, Change>): void {
     let line = 0;
     for (const [index, posting] of postings.entries()) {
@@ -92,7 +92,7 @@ export class BatchRows {
     assert(byPosting.size === 0, 'a cycle changes only through a posting to it');
   }
 
-  /** A hold is never changed: it is closed as a whole. */
+  /** An open hold never changes; it can only be closed. */
   #addHolds(key: Key, before: readonly Hold[], after: readonly Hold[]): void {
     const { closeHolds, openHolds } = this.#statements;
     const [stored, open] = [before, after].map((holds) => new Set(holds.map(({ id }) => id)));

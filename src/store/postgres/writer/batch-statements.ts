@@ -154,11 +154,11 @@ function postingStatements(part: Part) {
   };
   return {
     /**
-     * Inserts postings, changes their cycles and adds the batch to the feed. A row consists of the new remaining
-     * credits of a cycle, a posting to the cycle, and the other new values of the cycle. All new values
-     * are null if the cycle does not change, or if an earlier row already has its new values. The parameters after the arrays are `ids_through`, the
-     * instant and a random id of the batch, and the number of cycles that change. `post` is null on Citus, which
-     * rejects such a statement.
+     * Inserts postings, changes their cycles and adds the batch to the feed. Each row contains a posting and the new
+     * values of its cycle: first the new remaining credits, then the posting, then the other new values. The new values
+     * are null if the cycle does not change, or if an earlier row already contains them. The parameters after the
+     * arrays are the new `ids_through`, the instant and a random id of the batch, and the number of cycles that change.
+     * `post` is null on Citus, which rejects such a statement.
      */
     post: part.isShard ? null : post('post', ALL),
     /** Like `post`, for rows in which all columns after `PLAIN_COLUMNS` are null, as in most subtractions. */

@@ -1,10 +1,10 @@
 // Writes batches to PostgreSQL, and retries failed batches if that is safe.
 //
 //   decide ──▶ write and COMMIT ──▶ done
-//    │             └── connection lost, or a warning ──▶ lock a row of the batch again, look for its witness
+//    │             └── connection lost, or a warning ──▶ lock an end user of the batch, look for its witness
 //    │                      ├── found, and confirmed ──▶ done
 //    │                      ├── not found ──▶ retry
-//    │                      └── unknown within the time limit ──▶ OutcomeUnknown
+//    │                      └── still unknown at the time limit ──▶ OutcomeUnknown
 //    ├── the worker of the shard cannot be reached, twice ──▶ StoreUnavailable; the shard is unreachable
 //    ├── deadlock, serialization failure, connection lost ──▶ nothing was changed: retry, up to a limit
 //    └── any other error ──▶ StoreUnavailable, or Internal, which stops the ledger
@@ -128,14 +128,14 @@ export class BatchWriter {
   }
 
   /**
-   * Returns whether a batch is stored although its COMMIT was not confirmed. First locks a row of the batch, which is
-   * impossible while the transaction of the batch is still running.
+   * Returns whether a batch was stored even though its COMMIT was not confirmed. First locks the row of an end user of
+   * the batch, which is impossible while the transaction of the batch is still running.
    *
    * @throws StoreFault `OutcomeUnknown` if this cannot be determined in time
    */
   async #isStored({ decided: { witness }, message }: CommitLost, part: Part): Promise<boolean> {
-    // A batch without a witness wrote only automatic events, or idempotency records of requests without a transaction.
-    // If the batch is stored, deciding it again writes nothing.
+    // A batch without a witness contains only automatic events and the idempotency records of requests that caused no
+    // transaction. If it was stored, deciding it again writes nothing.
     if (witness === null) return false;
     const began = performance.now();
     let searchMs = SEARCH_MS;
@@ -155,8 +155,8 @@ export class BatchWriter {
 
   /**
    * Looks for the witness of a batch, and waits until a standby has the batch. If the wait for a standby was cut short,
-   * the batch might exist only on the primary. The lookup takes a lock, which comes after the batch in the log, so a
-   * standby that confirms the lookup's COMMIT has the batch.
+   * the batch might exist only on the primary. PostgreSQL logs the row lock of the lookup after the batch, so a standby
+   * that confirms the lookup's COMMIT has the batch.
    */
   async #look({ user, transactionId }: Witness, { lock, find }: BatchStatements): Promise<boolean> {
     const connection = await this.#sessions.connect();

@@ -56,7 +56,7 @@ export class BalanceWriter {
    * Writes the balances of an end user. Other statements see new cycles only after `flush`.
    *
    * @param stored the balances in the file
-   * @param current the balances to write, with all cycles of `stored`
+   * @param current the balances to write; they still contain all cycles of `stored`
    */
   write(user: EndUserKey, stored: Balances, current: Balances): void {
     if (current.latestPosting === stored.latestPosting) return;

@@ -50,7 +50,7 @@ const CACHED_GENERATIONS = 1.5;
 /** The cache drops an end user that no batch has loaded for this long, even if the cache is not full. */
 const UNUSED_MS = 2 * 60_000;
 
-/** To find end users to drop, the cache examines this many for each batch, and this many more for each new end user. */
+/** To find end users to drop, the cache examines `batch` of them per batch, and `newEndUser` more per new end user. */
 const EXAMINED = { batch: 64, newEndUser: 8 };
 
 /** The cache contains many of these objects, so each field costs memory. */
@@ -72,7 +72,7 @@ export interface CachedEndUser {
   pendingPostings: number;
   /** Whether one of the two generations contains the end user. */
   isQueued: boolean;
-  /** Whether a batch has loaded the end user again since the full cache last considered dropping it. */
+  /** Whether a batch has loaded the end user again since the cache, when it was full, last considered dropping it. */
   isReused: boolean;
   /** When a batch last loaded the end user. */
   usedAt: Instant;

@@ -1,5 +1,6 @@
-// Reads the current state of end users: the stored balances and the pending postings. A batch appends postings to the
-// journal immediately, which dirties few pages. Balances are written later, together with neighbors in the file.
+// Reads the current state of an end user: the stored balances, with the pending postings applied. A batch appends its
+// postings to the journal immediately, which dirties few pages. The balances are written later, together with those of
+// neighbors in the file.
 //
 //   appended, durable, acknowledged ──▶ pending ──▶ flushed: the stored balances include the posting
 
@@ -230,8 +231,8 @@ function balancesOf(rows: readonly Row[]): Balances {
 }
 
 /**
- * Yields each end user that has postings after the mark in the table `flushed`, with its latest posting. The end users
- * are sorted by this posting.
+ * Yields each end user that has postings after the position in the table `flushed`, with its latest posting. The end
+ * users are sorted by this posting.
  */
 export function* unflushedEndUsers(db: DatabaseSync): Generator<readonly [user: EndUserKey, posting: number]> {
   const rows = prepare(

@@ -82,7 +82,7 @@ export class LedgerInUse extends CannotOpen {
  * @param isLocked whether the caller holds the lock of the file. If not, this function takes the lock for a migration,
  * so that no server uses the file during the migration.
  * @param testClock true if the ledger must have a test clock, false if it must not have one; null if either is
- * accepted. With `true`, a ledger without postings permanently gets a test clock
+ * accepted. With `true`, a ledger without postings gets a test clock, which it keeps forever
  */
 export function openLedgerFile(file: string, isLocked: boolean, testClock: boolean | null = null): DatabaseSync {
   refuseWithoutFolder(file);
@@ -108,8 +108,8 @@ export function openLedgerFile(file: string, isLocked: boolean, testClock: boole
 }
 
 /**
- * Takes the lock and migrates the file. If a server starts first, that server migrates the file and holds the lock
- * until it stops. While it waits for the lock, this function therefore checks the schema version repeatedly.
+ * Takes the lock and migrates the file. A server that takes the lock first migrates the file, and then holds the lock
+ * until the server stops. This function therefore checks the schema version before each attempt to take the lock.
  *
  * @throws CannotOpen if the file cannot be migrated because a server of an older version holds the lock
  */
@@ -167,7 +167,7 @@ export function refuseWithoutDurability(db: DatabaseSync, file: string): void {
   const journal = db.prepare('PRAGMA journal_mode').get()?.journal_mode;
   if (synchronous !== SYNCHRONOUS_FULL || journal !== 'wal') {
     throw new CannotOpen(
-      `${file} cannot promise durability (synchronous ${synchronous}, journal ${journal}); put it on a local disk.`,
+      `Commits to ${file} might not be durable (synchronous ${synchronous}, journal ${journal}); put it on a local disk.`,
     );
   }
 }
@@ -298,13 +298,13 @@ export function refuseSecondName(file: string): void {
     const other = lstatSync(join(folder, name), { throwIfNoEntry: false });
     return other?.ino === status.ino && other.dev === status.dev;
   });
-  const also = others.length === 0 ? '' : ` (here also ${others.join(', ')})`;
+  const also = others.length === 0 ? '' : ` (in the same folder: ${others.join(', ')})`;
   throw new CannotOpen(
     `${file} has ${status.nlink} hard links${also}, and SQLite keeps a separate log for each; stop Scrip, and remove all but the one that it was using.`,
   );
 }
 
-/** Two paths to one file must not lead to two locks, so all links are resolved. */
+/** Returns the path with all links resolved, so that two paths to one file share one lock. */
 export function canonical(file: string): string {
   return existsSync(file) ? realpathSync(file) : join(realpathSync(dirname(file)), basename(file));
 }

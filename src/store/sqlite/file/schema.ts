@@ -8,7 +8,7 @@
 export const ledgerSchema = `
 -- Cycles, each in its latest period, clustered by end user and then by \`ends_at\`, so that the live cycles of an end
 -- user are adjacent. Each end user also has a row of the type 'end-user', which sorts after the cycles. It contains the
--- open holds, and the latest posting that the end user's rows include.
+-- open holds, and the number of the latest posting that the end user's rows include.
 CREATE TABLE balances (
   account INTEGER NOT NULL,
   end_user BLOB NOT NULL CHECK (length(end_user) = 16),
@@ -66,7 +66,7 @@ CREATE TABLE postings (
   -- The hold that the posting closes, the transaction that it refunds, or the transaction that scheduled the plan.
   reference BLOB CHECK (length(reference) = 16),
   hold_expires_at INTEGER CHECK (hold_expires_at > created_at),
-  -- One CASE, with the most frequent kind first, because comparing texts costs the most here.
+  -- One CASE, with the most frequent kind first, because this check spends most of its time comparing texts.
   CHECK (
     CASE kind
       WHEN 'subtract' THEN amount < 0 AND held = 0
@@ -102,7 +102,7 @@ CREATE TABLE flushed (
 INSERT INTO flushed (only, posting) VALUES (1, 0);
 
 -- Snapshots: the states of end users after some of their transactions. Scrip uses snapshots to compute balances at past
--- instants and to find old transactions. A waypoint is used only to find transactions, so its state is null.
+-- instants and to find old transactions. A waypoint is a row without a state; it is used only to find transactions.
 CREATE TABLE snapshots (
   account INTEGER NOT NULL,
   end_user BLOB NOT NULL CHECK (length(end_user) = 16),
@@ -112,8 +112,8 @@ CREATE TABLE snapshots (
   PRIMARY KEY (account, end_user, transaction_id)
 ) STRICT, WITHOUT ROWID;
 
--- The latest instant that the ledger has used, and the last sequence number of that instant. The checksum detects
--- manual changes to the clock, which could revive or expire credits.
+-- The latest instant that the ledger has used, and the sequence number of the last transaction id of that instant. The
+-- checksum detects manual changes to the clock, which could revive or expire credits.
 CREATE TABLE clock (
   only INTEGER PRIMARY KEY CHECK (only = 1),
   at INTEGER NOT NULL,
@@ -152,7 +152,7 @@ CREATE TABLE idempotency_index (
 CREATE TABLE idempotency_indexed (
   only INTEGER PRIMARY KEY CHECK (only = 1),
   record INTEGER NOT NULL,
-  -- Part of each hash, so that clients, who choose the keys, cannot choose the hashes.
+  -- Hashed together with each key. Without it, a client could choose keys with equal hashes.
   seed BLOB NOT NULL CHECK (length(seed) = 16)
 ) STRICT;
 INSERT INTO idempotency_indexed (only, record, seed) VALUES (1, 0, randomblob(16));

@@ -11,7 +11,7 @@ const KEYS = 2 ** 31;
  * @returns the indexes of the keys, sorted by key
  */
 export function sortedPlaces(keys: readonly number[]): Uint32Array {
-  assert(keys.length < PLACES, 'a sort has a bounded length');
+  assert(keys.length < PLACES, 'fewer than 2^21 keys are sorted at a time');
   const packed = Float64Array.from(keys, (key, place) => (key % KEYS) * PLACES + place).sort();
   return Uint32Array.from(packed, (each) => each % PLACES);
 }

@@ -22,7 +22,7 @@ export function sqliteCode(error: unknown): number | null {
 /**
  * Converts an error that occurs before COMMIT into a fault. A violated constraint, a damaged file, or an error that
  * does not come from SQLite stops the ledger (`Internal`). Any other SQLite error has an external cause, such as a full
- * disk, and the transaction is rolled back.
+ * disk (`StoreUnavailable`). The caller rolls the transaction back.
  */
 export function faultOf(error: unknown): StoreFault {
   if (error instanceof StoreFault) return error;

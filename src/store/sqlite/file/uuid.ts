@@ -14,13 +14,13 @@ export function bytesOf(uuid: string): Uint8Array {
 }
 
 /**
- * A reusable buffer for a UUID parameter. SQLite copies the bytes when the statement runs. A new array for each UUID
- * would use memory outside of the heap, and creating it would take longer than inserting the posting.
+ * A buffer for a UUID parameter. It can be reused, because SQLite copies the bytes when the statement runs. A new array
+ * for each UUID would use memory outside of V8's heap, and creating it would take longer than inserting the posting.
  */
 export class UuidParameter {
   readonly #bytes = new Uint8Array(BYTES);
 
-  /** @returns the bytes of the UUID, in the same array for each call */
+  /** @returns the bytes of the UUID, in an array that the next call overwrites */
   of(uuid: string): Uint8Array {
     return fill(this.#bytes, uuid);
   }
@@ -36,7 +36,7 @@ function fill(bytes: Uint8Array, uuid: string): Uint8Array {
 
 // `join` returns a flat string. A template would return a rope, a tree of strings, which takes six times the memory.
 
-/** @param hex 32 digits from SQLite's `hex()`, because reading a blob would create an array outside of the heap */
+/** @param hex 32 digits from SQLite's `hex()`; reading a blob instead would create an array outside of V8's heap */
 export function uuidOfHex(hex: string): string {
   const digits = hex.toLowerCase();
   const part = (from: number, to: number) => digits.slice(from, to);

@@ -1,4 +1,4 @@
-// Tests that other connections can write although a busy writer holds the write lock nearly all the time.
+// Tests that other connections can write even though a busy writer holds the write lock nearly all the time.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -32,8 +32,8 @@ const BUSY = `
   db.close();`;
 
 /**
- * Usually, the other writes end after 5 to 20 transactions of the busy writer. With SQLite's own busy handler, the
- * other writes would time out after 250 transactions.
+ * The other writes usually wait for 5 to 20 transactions of the busy writer. With SQLite's own busy handler, they would
+ * time out after 250 transactions.
  */
 const TRANSACTIONS_MAX = 120;
 

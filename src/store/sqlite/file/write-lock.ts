@@ -13,7 +13,7 @@ const sleeping = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEME
 /**
  * Blocks the thread until the lock is free.
  *
- * @throws SQLite's error if the lock is still busy after 5 s
+ * @throws SQLite's error if another connection still holds the lock after 5 s
  */
 export function beginToWrite(db: DatabaseSync): void {
   withWriteLock(db, () => db.exec('BEGIN IMMEDIATE'));
@@ -38,8 +38,8 @@ export function tryToWrite(db: DatabaseSync): boolean {
 }
 
 /**
- * Runs a statement that begins a transaction or is a whole transaction. While another connection holds the lock, the
- * statement has no effect and is repeated.
+ * Runs a statement that begins a transaction or is a whole transaction. If another connection holds the lock, the
+ * statement has no effect, and is retried for up to 5 s.
  */
 export function withWriteLock<Result>(db: DatabaseSync, run: () => Result): Result {
   const until = performance.now() + BUSY_TIMEOUT_MS;

@@ -1,7 +1,7 @@
 // Finds idempotency records by a hash of their key. The latest entries are in memory. As soon as there are enough of
 // them, they form a sorted run, which stays in memory until it has been inserted into the B-tree. Each batch inserts a
 // part of the run in hash order, so that a page of the B-tree is written only once for several entries. If many records
-// have been deleted, a run also removes their entries.
+// have been deleted, the same batches also delete their entries from the B-tree.
 //
 //   recent ──full──▶ run ──inserted by the time that recent is full again──▶ B-tree
 
@@ -20,8 +20,8 @@ const HASHES = 2 ** 31;
 const LOOKED_UP = [16, 4, 1];
 
 /**
- * If more than this fraction of the entries in the B-tree belongs to deleted records, the next run removes those
- * entries.
+ * If more than this fraction of the entries in the B-tree belong to deleted records, those entries are deleted while
+ * the next run is inserted.
  */
 const EXPIRED_PART = 1 / 4;
 
@@ -139,8 +139,9 @@ export class RecordIndex {
   }
 
   /**
-   * Call this after expired records of grants, or of other writes, have been deleted: `count` records, with numbers up
-   * to `through`.
+   * Call this after `count` expired records have been deleted, either of grants or of other writes.
+   *
+   * @param through the highest number of these records
    */
   expire(retention: 'grants' | 'others', through: number, count: number): void {
     this.#expiredThrough[retention] = Math.max(this.#expiredThrough[retention], through);

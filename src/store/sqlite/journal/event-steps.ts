@@ -1,5 +1,5 @@
 // Reads the data from which one step derives events and summaries: the next postings of the journal, the end users for
-// whom time alone causes events, the progress of event derivation for each end user, and the settings of their accounts.
+// whom time alone causes events, the progress of event derivation for each end user, and the settings of the accounts.
 
 import type { DatabaseSync } from 'node:sqlite';
 import { type EndUserKey, endUserText } from '../../../ledger/command.ts';
@@ -30,14 +30,15 @@ const POSTINGS_MAX = 64;
 const DUE_MAX = 64;
 
 /**
- * A step that has loaded this many cycles and holds accepts no further end users. Loading and storing them takes 3 ms.
+ * A step that has loaded this many cycles and holds accepts no further end users. Loading and storing this many takes
+ * 3 ms.
  */
 const LOADED_MAX = 2_048;
 
 /**
- * Limits the work of applying the transactions of a step. For each transaction, the cycles and holds of the end user
- * are counted. If the sum reaches this limit, the step accepts nothing more; applying its transactions then takes about
- * 2 ms.
+ * Limits the work of applying the transactions of a step. For each transaction, the step adds the number of cycles and
+ * holds of the end user to a sum. When the sum reaches this limit, the step accepts no further transactions. Applying
+ * its transactions then takes about 2 ms.
  */
 const PASSED_MAX = 32_768;
 
@@ -61,7 +62,7 @@ export class EventSteps {
   readonly #endUser = new UuidParameter();
 
   /**
-   * @param attempt runs the reads, but not the derivation of events, whose errors are not faults of the ledger
+   * @param attempt runs the reads, but not the derivation of events: an error there is not a fault of the ledger
    */
   constructor(db: DatabaseSync, attempt: Attempt) {
     this.#attempt = attempt;
@@ -171,7 +172,7 @@ export class EventStep {
     return true;
   }
 
-  /** Adds an end user for whom time alone causes events up to `now`. @returns false if the step has no room */
+  /** Adds an end user for whom time alone causes events up to `now`. @returns false if the step has no room for it */
   wait(user: EndUserKey, now: Instant): boolean {
     const endUser = this.#endUser(user);
     if (endUser === null) return false;

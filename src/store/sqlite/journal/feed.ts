@@ -56,7 +56,7 @@ export class FeedRows {
    * because those rows could contain further postings of it.
    *
    * @param max a multiple of `PIECE_MAX`
-   * @param read is updated: the number of rows that were read, and the last posting of the latest transaction
+   * @param read is updated: the number of rows that were read, and the last posting of the last yielded transaction
    */
   *transactions(
     after: number,

@@ -13,7 +13,7 @@ import { OTHER_NAMES, PLAIN_NAMES } from './posting-rows.ts';
 const OWN_COLUMNS = ['posting', 'previous', 'account', 'end_user'];
 
 export class JournalWriter {
-  /** Inserts the columns `PLAIN_NAMES`. This is enough for most postings: their other columns have the default values. */
+  /** Inserts postings without the columns `OTHER_NAMES`, which keep their defaults in most postings. */
   readonly #plain: ManyRows;
   readonly #others: ManyRows;
   readonly #insertSnapshot: Statement;

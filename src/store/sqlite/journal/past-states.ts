@@ -52,7 +52,7 @@ export class PastStates {
       const id = lastIdAt(instants[index] as Instant);
       if (place !== null && place > current.posting) {
         const snapshot = this.#snapshots.between(user, current.id, id);
-        // A later snapshot includes postings that the caller cannot see.
+        // A snapshot with a posting after `place` includes postings that the caller cannot see.
         const isNearer = snapshot !== null && snapshot.posting > current.posting && snapshot.posting <= place;
         const { posting, state } = isNearer ? snapshot : current;
         current = { posting: place, state: yield* this.#folded(user, { posting, state }, place), id };

@@ -5,7 +5,7 @@ import { type Posting, type PostingKind, termsOfText } from '../../../ledger/pos
 import type { Row } from '../file/statements.ts';
 import { uuidOf, uuidOfHex } from '../file/uuid.ts';
 
-/** The columns in which all postings differ. */
+/** The columns that have a value in every posting. */
 export const PLAIN_NAMES = [
   'transaction_id',
   'cycle_id',
@@ -16,21 +16,21 @@ export const PLAIN_NAMES = [
   'expires_at',
   'actor',
 ];
-/** The columns that have their default values in most postings. */
+/** The columns that keep their defaults in most postings. */
 export const OTHER_NAMES = ['held', 'note', 'terms', 'reference', 'hold_expires_at'];
 
 const NAMES = [...PLAIN_NAMES, ...OTHER_NAMES];
 export const POSTING_COLUMN_COUNT = NAMES.length;
 
 /**
- * The ids that every posting has are read as hexadecimal digits, because each blob would need an array outside of the
- * heap.
+ * Reads `transaction_id` and `cycle_id` as hexadecimal digits, because reading a blob would create an array outside of
+ * V8's heap.
  */
 export function postingColumns(table: string): string {
   return NAMES.map((name) => (name.endsWith('_id') ? `hex(${table}.${name})` : `${table}.${name}`)).join(', ');
 }
 
-/** @param row begins with the columns of `postingColumns`, or with the same columns with ids as blobs */
+/** @param row begins with the columns of `postingColumns`; the ids can also be blobs */
 export function postingOf(row: Row): Posting {
   const [
     transactionId,

@@ -1,5 +1,5 @@
-// Derives the events of a ledger file from the journal and from time, and reads stored events. The read connection
-// loads the postings, the states and the settings. The writer stores the events.
+// Derives the events of a ledger file from the journal and the passage of time, and reads stored events. The read
+// connection loads the postings, the states and the settings. The writer stores the events.
 
 import assert from 'node:assert/strict';
 import type { Instant } from '../../../ledger/instant.ts';
@@ -60,8 +60,8 @@ export class SqliteEventLog implements EventLog {
     let step = this.#steps.next();
     let until: Instant | null = null;
     if (!step.isMore && this.#steps.hasDue(clock.peek())) {
-      // Wait for the batches in flight, and read the journal again, because these batches can have written postings
-      // from before `passed`.
+      // Wait for the batches in flight, because they can write postings that are earlier than `passed`. Then read the
+      // journal again.
       const passed = await this.#ledger.passedInstant();
       step = this.#steps.next();
       if (!step.isMore) {

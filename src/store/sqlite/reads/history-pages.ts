@@ -69,7 +69,7 @@ export class HistoryPages {
     return historyTransactionOf(postings, canBeRefunded ? this.#transactions.refundsOf(user, transactionId) : []);
   }
 
-  /** A cycle has the id of the transaction that opened it. */
+  /** Finds the posting that opened each cycle: a cycle has the id of the transaction that opened it. */
   #termsOf(
     user: EndUserKey,
     latest: number | null,

@@ -172,7 +172,10 @@ export class SqliteLedgerStore implements LedgerStore, ImportGranter {
     });
   }
 
-  /** Waits for the batches in flight, because they can write postings that are earlier than some of `instants`. */
+  /**
+   * Waits for the end user's batches in flight, because they can write postings that are earlier than some of
+   * `instants`.
+   */
   async statesAt(user: EndUserKey, instants: readonly Instant[]): Promise<StatesAt> {
     assert(instants.length <= POINTS_MAX, 'at most a thousand instants are requested');
     // Advance the clock: all later batches then have the current instant or a later one.
@@ -265,8 +268,8 @@ export class SqliteLedgerStore implements LedgerStore, ImportGranter {
   }
 
   /**
-   * Reads the clock after the rows. With an earlier instant, the credits of a new period could count together with
-   * those of the previous period.
+   * Reads the clock again after the rows. At an earlier instant, the previous period might not have ended, and its
+   * credits would be added to those of the new period.
    */
   read(user: EndUserKey): LoadedEndUser & { latestPosting: number | null } {
     const { state, latestPosting } = this.#endUsers.read(user, this.#pending.get(user), this.clock.now());
@@ -274,8 +277,8 @@ export class SqliteLedgerStore implements LedgerStore, ImportGranter {
   }
 
   /**
-   * Returns an instant such that the journal contains all earlier postings, except automatic events that are not stored
-   * yet.
+   * Returns an instant such that the journal contains all earlier postings, except the postings of due events that are
+   * not stored yet.
    *
    * @throws StoreFault if the outcome of a write is unknown
    */

@@ -13,7 +13,7 @@ const STEP_POSTINGS = 1_024;
 /**
  * @param postings latest first; read only up to the first posting after the page
  * @param first the lowest transaction id that the page can contain
- * @returns up to `limit` whole transactions, and the cursor for the next page
+ * @returns up to `limit` whole transactions, and the cursor for the next page. Each step before that yields its cost
  */
 export function* transactionPage(
   postings: Iterable<NumberedPosting>,

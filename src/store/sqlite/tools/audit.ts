@@ -39,12 +39,12 @@ type FaultsOf = (db: DatabaseSync) => Iterable<string>;
 const DERIVED: readonly (readonly [what: string, faultsOf: FaultsOf])[] = [
   ['the totals', totalsFaults],
   ['the idempotency records', recordFaults],
-  ['the marks in the journal', markFaults],
+  ['the positions in the journal', markFaults],
 ];
 
 type Report = (finding: Finding) => void;
 
-/** @param advance called from time to time with the number of checked postings and the number of all postings */
+/** @param advance called from time to time with the number of checked postings and the total number of postings */
 export function auditFile(
   db: DatabaseSync,
   report: Report,
@@ -204,7 +204,7 @@ class StoredReader {
     }
   }
 
-  /** Checks the stored due instant, by which the renewal job finds end users with due events. */
+  /** Checks the stored due instant, which the renewal job uses to find end users with due events. */
   #checkDue({ account, endUser }: EndUserKey, state: EndUserState, stored: Instant): void {
     // The audit of the end user already reports two active recurring cycles.
     if (state.cycles.filter(isActiveRecurring).length > 1 || nextEventAt(state) === stored) return;
@@ -220,7 +220,7 @@ function pageFaults(db: DatabaseSync): string[] {
   return faults.length === 1 && faults[0] === 'ok' ? [] : faults;
 }
 
-/** If a mark or a position is beyond the end of the journal, the next postings would be skipped. */
+/** If a stored position were beyond the end of the journal, Scrip would skip the next postings. */
 function* markFaults(db: DatabaseSync): Generator<string> {
   const latest = numberOf(db, 'SELECT coalesce(max(posting), 0) FROM postings');
   const flushed = numberOf(db, 'SELECT posting FROM flushed');

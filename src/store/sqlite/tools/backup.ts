@@ -1,5 +1,5 @@
-// Backs up a ledger file while a server runs on it, and restores a backup. A temporary file gets its final name only
-// after a check, so every backup and every restored ledger is complete.
+// Backs up a ledger file while a server uses it, and restores a backup. Both functions write a temporary file, audit
+// it, and only then give it its final name, so that every backup and every restored ledger is complete.
 
 import { closeSync, existsSync, openSync, renameSync, rmSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
@@ -139,7 +139,7 @@ function refuseNoBackup(from: string): void {
 
 /**
  * Refuses to replace a ledger. An empty file is allowed, because `lockLedgerFile` or a killed restore can leave one. A
- * log without a ledger is refused, because SQLite would replay it into the restored ledger.
+ * log or journal without a ledger is refused, because SQLite would apply it to the restored ledger.
  */
 function refuseLedgerAt(target: string): void {
   const found = [target, `${target}-wal`, `${target}-journal`].find((name) => sizeOf(name) > 0);

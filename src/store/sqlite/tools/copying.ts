@@ -1,5 +1,5 @@
-// A ledger file as the source or the destination of a copy. The copy holds the lock of the file from open to close, so
-// that no server can open the file.
+// A ledger file as the source or the destination of a copy. Opening it takes the lock of the file, and closing it
+// releases the lock, so that no server can open the file during the copy.
 
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
@@ -159,7 +159,7 @@ class SqliteCopying implements CopyDestination {
       if (mark === null) this.#mark(source);
       else if (mark.source !== source)
         throw new CannotOpen(
-          `${this.name} contains an unfinished copy of another ledger, or of an earlier version of this ledger; delete it, and copy again.`,
+          `${this.name} contains an unfinished copy of another ledger, or of an earlier version of the source; delete the file, and copy again.`,
         );
       return mark?.last ?? null;
     });
@@ -178,7 +178,7 @@ class SqliteCopying implements CopyDestination {
   }
 
   async commit({ account, endUser }: EndUserKey): Promise<void> {
-    assert(this.#writer, 'a copy begins before it commits');
+    assert(this.#writer, '`begin` was called');
     this.#writer.saveFlushed();
     this.#db.prepare('UPDATE copying SET account = ?, end_user = ?').run(account, bytesOf(endUser));
     this.#db.exec('COMMIT');

@@ -18,7 +18,7 @@ export interface EndUserPostings {
 }
 
 /**
- * SQLite merges two ordered lists: end users with stored balances, and end users with postings after the mark in
+ * SQLite merges two ordered lists: end users with stored balances, and end users with postings after the position in
  * `flushed`. An end user that is in both lists has two consecutive rows.
  */
 const END_USERS = `

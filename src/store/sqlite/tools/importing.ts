@@ -130,7 +130,7 @@ class SqliteImport implements ImportTarget {
       const part = { ...this.#latest, at: await this.#machineTime() };
       withWriteLock(this.#db, () => new ImportQueue(this.#db).clear(part));
     } catch {
-      // A batch that stays in the queue does no harm: servers ignore it, and the next import removes it.
+      // A batch that stays in the queue does no harm: servers ignore it after 10 s, and a later import removes it.
     }
   }
 }

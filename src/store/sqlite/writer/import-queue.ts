@@ -12,8 +12,8 @@ import { type ImportPart, importedByAnother, moveImport, stepValues } from '../.
 import { named, prepare, type Row, type Statement } from '../file/statements.ts';
 
 /**
- * How long an import waits for a server to process its batch, for example while the server restarts. If a batch stays
- * in the queue longer, its import was killed, and servers ignore the batch.
+ * How long an import waits for a server to process its batch, for example while the server restarts. If a batch has
+ * been in the queue for longer, its import must have been killed, and servers ignore the batch.
  */
 export const QUEUED_MS_MAX = 10_000;
 

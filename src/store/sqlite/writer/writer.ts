@@ -82,7 +82,7 @@ export class Writer {
   readonly #options: Partial<WriterOptions>;
   #open: OpenLedger | null = null;
   #halted: StoreFault | null = null;
-  /** When the file is reopened, the position of the ids does not go back, so that no transaction id is issued twice. */
+  /** Reopening the file does not set the position of the ids back, so that no transaction id is issued twice. */
   #ids = new TransactionIds({ at: 0, sequence: 0 });
   /** The latest instant that is saved in the file. */
   #savedAt = 0;
@@ -100,7 +100,7 @@ export class Writer {
     }
   }
 
-  /** @param part the rows of an import that the commands grant, or null; the same transaction advances the import */
+  /** @param part the rows of an import that the commands grant, or null; the import advances in the same commit */
   write(commands: readonly Command[], part: ImportPart | null = null): Written {
     this.#isIdle = false;
     return this.#transact(({ db, endUsers, journal, records, transactions }) => {
@@ -249,9 +249,8 @@ export class Writer {
   }
 
   /**
-   * Runs `work` in a transaction, and commits the transaction if `work` changed something. The transaction also saves
-   * the position of the clock: the position that `work` returns, or by default the position of the latest transaction
-   * id.
+   * Runs `work` between BEGIN and COMMIT, or ROLLBACK if `work` changed nothing. The commit also saves the position of
+   * the clock: the position that `work` returns, or by default the position of the latest transaction id.
    */
   #transact<Result>(
     work: (ledger: OpenLedger) => { result: Result; isChanged: boolean; position?: IdPosition },

@@ -1,4 +1,4 @@
-// Lets a test write the commands of several Citus shards in one call.
+// Lets a test write commands for several Citus shards in one call.
 
 import type { Command, Outcome } from '../../../../src/ledger/command.ts';
 import type { LedgerStore } from '../../../../src/store/ledger-store.ts';

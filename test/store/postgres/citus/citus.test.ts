@@ -45,7 +45,7 @@ storeContract('PostgreSQL with the SQL for Citus', newLedger, {
     'The balance at a past instant never changes, even while writes are running',
     'A list of end users shows each of them exactly once, even if several have the same sort key',
     'Events are deleted after the retention time, and their positions stay valid',
-    'The position before an instant comes after all earlier events and before all later events',
+    'Reading events from the position before an instant returns exactly the events since that instant',
     'One call records the last use of several API keys, and changes no other API key',
     'An end user whose requests were all refused does not appear on any list',
     'End users can be found by a prefix of their UUIDs',
@@ -106,7 +106,7 @@ test('with the SQL for Citus, writes to a shard whose worker cannot be reached f
   await server.query('DROP FUNCTION public.away CASCADE', database);
   await sleep(PROBE_PAUSE_MS);
   await ledger.due();
-  assert.deepEqual(ledger.store.unreachable(), [], 'a lookup probes the shard');
+  assert.deepEqual(ledger.store.unreachable(), [], 'a search for due end users probes the shard');
   assert.deepEqual(await ledger.results([ada.subtract(1)]), [ACCEPTED]);
   assert.deepEqual(problemsOf(await ledger.audit()), []);
   await ledger.close();

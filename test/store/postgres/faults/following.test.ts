@@ -1,6 +1,6 @@
-// The store sends the first statements of a batch on the connection of the previous batch, right after the COMMIT of
-// the previous batch and before the reply to this COMMIT. The batch sees the effects of the previous batch. If the
-// previous batch fails, the batch is retried and still takes effect.
+// The store does not wait for the reply to a COMMIT: it sends the first statements of the next batch right after the
+// COMMIT, on the same connection. The next batch sees the effects of the previous batch. If the previous batch fails,
+// the next batch is retried and still takes effect.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -26,7 +26,7 @@ function withTrigger(body: string, work: (contended: Contended) => Promise<void>
 
 type Results = readonly (Result | null)[] | string;
 
-/** The second batch starts when the first is decided but not committed yet. */
+/** Starts the second batch when the first has been decided, before it is committed. */
 async function writeInTurn(store: LedgerStore, first: readonly Command[], second: readonly Command[]) {
   const ends: string[] = [];
   const ended = async (name: string, write: ReturnType<LedgerStore['write']>): Promise<Results> => {
@@ -75,7 +75,7 @@ describe('Consecutive batches on one connection to PostgreSQL', { concurrency: t
       ));
   }
 
-  test('If a batch must be retried, that batch and the next batch on its connection each take effect once', () =>
+  test('If a batch is retried, the batch and the next batch on its connection each take effect once', () =>
     withTrigger(
       `IF new.amount = -30 AND nextval('public.tries') = 1 THEN RAISE 'not now' USING ERRCODE = '40001'; END IF;`,
       async ({ ledger, ada, bob }) => {

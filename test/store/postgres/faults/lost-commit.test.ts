@@ -43,7 +43,7 @@ test('A renewal that another process stored is not mistaken for the batch whose 
 });
 
 class Line {
-  /** Called once, after the proxy cuts the connection of the next COMMIT, and before the proxy connects again. */
+  /** Called once: after the proxy has cut the connection with the next COMMIT, and before it connects again. */
   beforeCommit: (() => Promise<void>) | null = null;
   readonly #server: Server;
   #mended: Promise<void> = Promise.resolve();

@@ -15,7 +15,7 @@ import { TcpProxy, type Verdict } from '../tcp-proxy.ts';
 
 const CUTS = Number(process.env.CUTS ?? 100);
 
-/** The timeouts of the store: for a connection, for an answer, and for finding the outcome of a lost COMMIT. */
+/** The timeouts of the store: for connecting, for a response, and for the search for the outcome of a lost COMMIT. */
 const CONNECT_MS = 2_000;
 const ANSWER_MS = 5_000;
 const OUTCOME_MS = 8_000 + 2_000;
@@ -48,7 +48,7 @@ async function openNetwork(t: TestContext): Promise<Network> {
   return { ledger, direct, proxy, ada };
 }
 
-/** If the store takes too long to close, it is still waiting for the database: closing the proxy ends the wait. */
+/** A store that waits for the database cannot close. After `CLOSE_MS`, closing the proxy ends this wait. */
 async function close(ledger: TestLedger, proxy: TcpProxy): Promise<void> {
   const closed = ledger.close();
   await Promise.race([closed, sleep(CLOSE_MS)]);
@@ -62,7 +62,7 @@ async function withNetwork(t: TestContext, work: (network: Network) => Promise<v
   assert.deepEqual(problemsOf(await network.ledger.audit()), []);
 }
 
-/** The fault affected the write only if the proxy saw a COMMIT. */
+/** Fails if the proxy saw no COMMIT, because then the fault had no effect. */
 async function proxySawCommit(struck: Promise<unknown>): Promise<void> {
   const isLate = sleep(SLACK_MS).then(() => assert.fail('the proxy has seen no COMMIT'));
   await Promise.race([struck, isLate]);

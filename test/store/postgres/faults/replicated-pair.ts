@@ -1,4 +1,5 @@
-// A PostgreSQL primary with a standby, a store on the primary, and proxies that can cut the connections between them.
+// A PostgreSQL primary with a standby, and a store on the primary. Proxies can cut the connections of the store and of
+// the replication.
 
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';

@@ -16,7 +16,7 @@ const CONNECTIONS_MAX = POOLED_MAX + LANES;
 
 /** The timeouts of a COMMIT (5 s), of the search for its outcome (8 s) and of the last lookup in this search (2 s). */
 const FIRST_MS = 5_000 + 8_000 + 2_000;
-/** Twice the timeout of a COMMIT, to detect batches that wait for the standby again. */
+/** Twice the timeout of a COMMIT: long enough to detect a later batch that waits for the standby again. */
 const LATER_MS = 2 * 5_000;
 const QUICK_MS = 1_000;
 
@@ -90,7 +90,7 @@ test('While a synchronous standby of PostgreSQL is unavailable for a long time, 
     isAnswered = true;
   });
   await lookFor(FIRST_MS, () => isAnswered);
-  assert(isAnswered, 'writes that were in flight when the standby stopped end in time');
+  assert(isAnswered, 'writes in flight when the standby stopped are answered in time');
   const answered = performance.now();
   await lookFor(LATER_MS, () => store.trouble() === null);
   assert.notEqual(store.trouble(), null, 'the store still reports the trouble');

@@ -1,5 +1,5 @@
-// Tests two stores behind PgBouncer while connections are terminated and PgBouncer is killed. This test needs an
-// installed PgBouncer, so `npm test` does not include it: run `npm run pgbouncer -- [SECONDS]`.
+// Tests two stores behind PgBouncer while connections are terminated and PgBouncer is killed. PgBouncer must be
+// installed, so `npm test` does not include this test: run `npm run pgbouncer -- [SECONDS]`.
 
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';

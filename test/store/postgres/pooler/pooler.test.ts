@@ -78,7 +78,7 @@ test('behind a pooler in transaction mode, two stores and the command line work 
   );
   const { code, stdout } = await scrip(['verify'], environment);
   assert.deepEqual([code, /^Verification passed/.test(stdout)], [0, true], stdout);
-  assert(pooler.spread >= CONNECTIONS, 'the transactions of a client use all connections');
+  assert(pooler.spread >= CONNECTIONS, 'the transactions of one client used all connections');
   t.diagnostic(`${pooler.transactions - before} transactions over ${CONNECTIONS} connections`);
   await assertNoSessionState(url);
 });

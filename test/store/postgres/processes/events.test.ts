@@ -1,4 +1,5 @@
-// Tests that several processes derive all events in PostgreSQL during writes, and while connections are terminated.
+// Tests that several processes on PostgreSQL derive each event once, even during writes, and even if connections are
+// terminated.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';

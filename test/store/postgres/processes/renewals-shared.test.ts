@@ -1,4 +1,5 @@
-// Tests processes that store renewals without communicating: their queries mostly return different end users.
+// Tests several processes that search for due renewals without coordinating: their searches mostly find different end
+// users.
 
 import assert from 'node:assert/strict';
 import { after, before, type TestContext, test } from 'node:test';
@@ -16,7 +17,7 @@ const USERS = 5_000;
 const BATCH = 500;
 
 const PAIRS = 20;
-/** On average, two queries share a sixteenth of their end users, or less. */
+/** On average, two searches have at most a sixteenth of their end users in common. */
 const OVERLAP_MAX = 0.25;
 
 let server: PostgresServer;
@@ -64,7 +65,7 @@ test('A single process on PostgreSQL renews each end user once, and in each buck
 }, async (t) => {
   const [process] = await withDueRenewals(t);
   const renewed = new Set<number>();
-  /** For each bucket, the batch of the latest end user that was renewed. */
+  /** For each bucket, the batch that created the most recently renewed end user. */
   const latest = new Map<number, number>();
   for (let due = await process.due(LIMIT); due.length > 0; due = await process.due(LIMIT)) {
     for (const user of due) {
@@ -85,7 +86,8 @@ test('A single process on PostgreSQL renews each end user once, and in each buck
 test('The search for due renewals on PostgreSQL reads only due cycles', { timeout: 60_000 }, async (t) => {
   const url = await server.createDatabase();
   const run = (sql: string) => server.query(sql, new URL(url).pathname.slice(1));
-  // The clock of the database advances while a query runs; a clock that the test sets does not.
+  // Uses the clock of the database, a volatile function: a query that compared it with a column could not use the
+  // index. With a clock that the test sets, such a query could use the index, and the test would not detect it.
   const ledger = await openFor(t, url);
   await run(
     `INSERT INTO scrip.cycles

@@ -1,5 +1,5 @@
-// Tests when the time of an end user's next renewal or lapse is stored in the ledger file. If this time is in the near
-// future, the balance of the end user is flushed at once.
+// Tests when the writer stores in the ledger file the time at which an end user is next due for a renewal or a lapse.
+// If the end user is due soon, the writer flushes its balance at once.
 
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';

@@ -59,7 +59,7 @@ test('a full cache of the writer drops end users that were loaded only once, and
   assert.notEqual(load(bob), second);
 });
 
-test('the writer drops an end user from its cache after two minutes in which no batch loaded the end user, even if the cache is not full', (t) => {
+test('the writer drops an end user from its cache if no batch has loaded the end user for two minutes, even if the cache is not full', (t) => {
   const { cache, load } = newCache(t);
   const first = load(ada);
   for (const [ms, isKept] of [

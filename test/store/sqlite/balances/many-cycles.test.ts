@@ -23,7 +23,7 @@ for (const [limits, options] of [
   ['usual', {}],
   ['small', SMALL],
 ] as const)
-  test(`The state that a reader has cached equals the state that a new reader loads, with ${limits} limits`, async (t) => {
+  test(`With ${limits} limits, the state that a reader has cached equals the state that a new reader loads`, async (t) => {
     const random = new Random(41);
     const file = temporaryFile();
     const ledger = await openInPlace(t, file, options);

@@ -58,7 +58,7 @@ test('a ledger file with a second hard link is refused under both names, whether
     assert.match(await refusalOf(backUpFile(name, join(temporaryFolder(), 'backup.db'), () => {})), /2 hard links/);
   }
   linkSync(file, beside);
-  assert.match(await refusalOf(serve(file)), /has 3 hard links \(here also beside\.db\)/);
+  assert.match(await refusalOf(serve(file)), /has 3 hard links \(in the same folder: beside\.db\)/);
   assert.deepEqual(
     await ledger.results([new EndUser(1, 1).add(1)]),
     [ACCEPTED],
@@ -97,7 +97,7 @@ test('a server and a command that create the same ledger file at the same instan
   const other = otherProcess(t, 'createKeys', file);
   const { firstAt } = await other.answer();
   for (let round = 0; round < ROUNDS; round++) {
-    // The delay varies, so that in some rounds both processes create the ledger in the same millisecond.
+    // The delay varies, so that both processes sometimes create the ledger in the same millisecond.
     await untilRound(firstAt, round, (round % 16) - 6);
     await serve(`${file}.${round}`);
   }

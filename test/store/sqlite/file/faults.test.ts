@@ -86,7 +86,7 @@ test('After a failed COMMIT, reads show renewals as soon as the writer has reope
   assert.equal(await balanceOf(ledger, ada), 10);
 });
 
-test('The writer of a ledger file recovers by itself when commits succeed again', async (t) => {
+test('The writer of a ledger file recovers by itself when COMMITs succeed again', async (t) => {
   const ledger = await openFor(t, temporaryFile());
   await ledger.write([ada.add(10)]);
   await ledger.whileCommitsFail(() => assert.rejects(ledger.write([ada.subtract(1)]), UNKNOWN));
@@ -121,7 +121,7 @@ describe('another program writes to the ledger file', { concurrency: 2 }, () => 
     assert.deepEqual(problemsOf(await ledger.audit()), []);
   });
 
-  test('If another program holds the write lock of a ledger file, a server waits for five seconds at its start, and then fails with an error that says what to do', async (t) => {
+  test('If another program holds the write lock of a ledger file, a server that starts waits for five seconds, and then fails with an error that says what to do', async (t) => {
     const file = temporaryFile();
     await makeHistory(file);
     const other = new DatabaseSync(file);

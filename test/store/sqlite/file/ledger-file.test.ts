@@ -164,8 +164,8 @@ const REFUSED: readonly (readonly [
   says: RegExp,
   by: 'all' | 'serving',
 ])[] = [
-  ['A ledger of a newer Scrip', sql(`PRAGMA user_version = ${SCHEMA_LATEST + 1}`), NEWER, 'all'],
-  ['A ledger of a much newer Scrip', sql('PRAGMA user_version = 99'), NEWER, 'all'],
+  ['A ledger of a newer version of Scrip', sql(`PRAGMA user_version = ${SCHEMA_LATEST + 1}`), NEWER, 'all'],
+  ['A ledger of a much newer version of Scrip', sql('PRAGMA user_version = 99'), NEWER, 'all'],
   ...[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11].map(
     (schema) => [`A ledger of schema ${schema}`, sql(`PRAGMA user_version = ${schema}`), OLD, 'all'] as const,
   ),
@@ -182,20 +182,10 @@ const REFUSED: readonly (readonly [
     DAMAGED,
     'serving',
   ],
-  [
-    'A ledger with a clock that was moved forward by a millisecond',
-    sql('UPDATE clock SET at = at + 1'),
-    CLOCK,
-    'serving',
-  ],
-  ['A ledger with a clock that was moved back by a millisecond', sql('UPDATE clock SET at = at - 1'), CLOCK, 'serving'],
-  [
-    'A ledger with a clock that has a later sequence',
-    sql('UPDATE clock SET sequence = sequence + 1'),
-    CLOCK,
-    'serving',
-  ],
-  ['A ledger with a clock that has a wrong checksum', sql('UPDATE clock SET checksum = 0'), CLOCK, 'serving'],
+  ['A ledger whose clock was moved forward by a millisecond', sql('UPDATE clock SET at = at + 1'), CLOCK, 'serving'],
+  ['A ledger whose clock was moved back by a millisecond', sql('UPDATE clock SET at = at - 1'), CLOCK, 'serving'],
+  ['A ledger whose clock has a later sequence', sql('UPDATE clock SET sequence = sequence + 1'), CLOCK, 'serving'],
+  ['A ledger whose clock has a wrong checksum', sql('UPDATE clock SET checksum = 0'), CLOCK, 'serving'],
   ['A ledger without a clock', sql('DELETE FROM clock'), /clock/, 'serving'],
   [
     'A copy that has just begun',
@@ -229,7 +219,7 @@ test('If Scrip refuses to open a ledger, it closes the ledger file', async () =>
   await makeHistory(file);
   byHand(file, 'UPDATE clock SET at = at + 1');
   await refusalOf(file);
-  assert(!existsSync(`${file}-shm`), 'the last connection to a ledger removes its shared memory');
+  assert(!existsSync(`${file}-shm`), 'SQLite deletes this file when the last connection closes');
 });
 
 test('A folder instead of a ledger file is refused with a one-sentence message', async () => {
@@ -272,7 +262,7 @@ test('A ledger file is refused if the header of any page is damaged', async () =
     assert.match(await refusalOf(file), DAMAGED, `page ${page}`);
 });
 
-test('A ledger file with damage in the middle of a page is refused, or the audit finds the damage, or the damage changes no data', async () => {
+test('Damage in the middle of a page of a ledger file changes no data, unless the file is refused or the audit finds the damage', async () => {
   const original = temporaryFile();
   const files = await damaged(original, PAGE_BYTES / 2);
   const whole = contentOf(original);
@@ -297,7 +287,7 @@ test('Tools that open a ledger file do not release the locks of a writer in the 
   const ledger = await openFor(t, file);
   await ledger.write([new EndUser(1, 1).add(1)]);
   const held = locksOf(file);
-  if (held === 0) return t.diagnostic('this system does not show its locks');
+  if (held === 0) return t.diagnostic('this system has no /proc/locks, so the test cannot see the locks');
   await operate(file);
   // If the locks were released, another program could delete the write-ahead log that the writer still uses.
   assert.equal(locksOf(file), held);

@@ -115,7 +115,7 @@ test('A request that is repeated after many kills takes effect only once', async
 });
 
 for (const indexRunMax of [1, 2, 7, 1_000])
-  test(`Exactly the idempotency records that have not expired are found, with sorted runs of ${indexRunMax} records`, async (t) => {
+  test(`With sorted runs of ${indexRunMax} records, lookups find exactly the idempotency records that have not expired`, async (t) => {
     const requests = new KeyedRequests(63);
     let file = temporaryFile();
     let ledger = await open(t, file, undefined, indexRunMax);
@@ -213,7 +213,7 @@ test('A failed batch stores no idempotency records', async (t) => {
   assert.equal(await balanceOf(ledger, ada), 10);
 });
 
-/** Among 150,000 keys, about five pairs have the same hash. */
+/** Returns two keys of an end user that have the same hash. Among 150,000 keys, there are about five such pairs. */
 function collidingKeys(seed: string): readonly [string, string] {
   const keys = new Map<number, string>();
   for (let number = 0; ; number++) {

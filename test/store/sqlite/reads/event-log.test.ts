@@ -66,7 +66,7 @@ test('Events that time alone causes are stored once, even if several calls deriv
   );
 });
 
-test('For a page of events of a rare type, Scrip reads a bounded number of events, and the next page continues after the last of these', async (t) => {
+test('For a page of events of a rare type, Scrip reads a bounded number of events, and the next page continues after the last event that was read', async (t) => {
   const file = temporaryFile();
   const ledger = await openInPlace(t, file);
   await ledger.write([new EndUser(1, 1).add(1)]);
