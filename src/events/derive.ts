@@ -115,8 +115,7 @@ class EndUserEvents {
   /**
    * Derives the events that time alone causes up to `until`. Stops before the next renewal or lapse, whose posting must
    * be recorded first. Also stops after `STEPS_MAX` steps, because an end user with thousands of ended cycles would
-   * otherwise block the event loop. If more events are due, `dueAt` is then in the past, so that a later call derives
-   * them.
+   * otherwise block the event loop. If due events remain, `dueAt` stays in the past, so that a later call derives them.
    */
   wait(until: Instant): void {
     this.#passTo(Math.min(until, nextEventAt(this.#state) - 1), STEPS_MAX);

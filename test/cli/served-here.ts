@@ -1,5 +1,4 @@
-// Serves ledgers and creates API keys in the process of the tests, which takes much less time than starting a `scrip`
-// command.
+// Serves ledgers and creates API keys in the test process, which takes much less time than starting a `scrip` command.
 
 import type { TestContext } from 'node:test';
 import { databaseOf, readConfig } from '../../src/config.ts';

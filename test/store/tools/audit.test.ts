@@ -59,7 +59,7 @@ function isOfPastPeriod({ kind, cycle_id: id, period, created_at: at, expires_at
   return kind === 'subtract' && Number(cycle?.period) > Number(period);
 }
 
-/** In the short form, returns only `count` of the choices, and other choices for the next row. */
+/** The short form of the tests uses only `count` of the choices, and different ones for each row. */
 function someOf<Choice>(choices: readonly Choice[], index: number, count = 1): readonly Choice[] {
   const rotated = choices.map((_, place) => choices[(index * count + place) % choices.length] as Choice);
   return effort(rotated.slice(0, count), choices);
@@ -172,7 +172,7 @@ for (const [table, column] of [
   });
 }
 
-test('The audit finds a flipped bit in the time of any transaction_id, and in any part of the id of a cycle or a hold', async () => {
+test('The audit finds a flipped bit in the timestamp of any transaction_id, and anywhere in the id of a cycle or a hold', async () => {
   for (const [index, row] of ledger.sample('postings').entries()) {
     const isNamed = row.terms !== null || row.kind === 'hold' || row.kind === 'lapse';
     for (const byte of someOf(isNamed ? ID_BYTES : ID_BYTES.slice(0, 1), index)) {

@@ -52,7 +52,7 @@ const CHOOSE_START = 'A cycle is already active. Choose when the new plan starts
 const NEVER_ENDS = 'The current period never ends. The new plan can only start now.';
 
 function faultErrors({ code }: StoreFault | NotBegun): FormState['errors'] {
-  // Commands from forms are never canceled.
+  // Only the type allows `Canceled`: commands from forms are never canceled.
   return { [WHOLE_FORM]: formText(code === 'Canceled' ? 'Overloaded' : code) };
 }
 

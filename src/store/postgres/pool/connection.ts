@@ -27,7 +27,7 @@ export type TextRow = readonly (string | null)[];
  */
 export function exactInteger(column: Value | undefined): number {
   const value = Number(column ?? Number.NaN);
-  assert(Number.isSafeInteger(value), 'an integer of the ledger is within 2^53−1');
+  assert(Number.isSafeInteger(value), 'integers in the ledger are between −(2^53−1) and 2^53−1');
   return value;
 }
 

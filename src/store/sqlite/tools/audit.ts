@@ -254,7 +254,7 @@ function* recordFaults(db: DatabaseSync): Generator<string> {
 function recordFault(row: Row, seed: string, hash: number): string | null {
   try {
     const record = recordOf(row);
-    return hashOf(seed, nameOf(record)) === hash ? null : 'does not have the hash of its key';
+    return hashOf(seed, nameOf(record)) === hash ? null : 'is stored under a hash that does not match its key';
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error;
     return `cannot be read (${error.message})`;

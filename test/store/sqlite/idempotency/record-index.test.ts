@@ -249,20 +249,20 @@ const TAMPERINGS: readonly (readonly [what: string, sql: string, says: RegExp])[
   [
     'A record with another hash',
     'UPDATE idempotency_records SET hash = hash + 1 WHERE record % 4 = 0',
-    /the hash of its key/,
+    /a hash that does not match its key/,
   ],
   [
     'A record with another key',
     `UPDATE idempotency_records SET key = key || '.' WHERE record % 4 = 0`,
-    /the hash of its key/,
+    /a hash that does not match its key/,
   ],
-  ['A record with another end user', `UPDATE idempotency_records SET account = 3`, /the hash of its key/],
+  ['A record with another end user', `UPDATE idempotency_records SET account = 3`, /a hash that does not match its key/],
   [
     'An outcome that is not JSON',
     `UPDATE idempotency_records SET outcome = '{' WHERE record % 4 = 0`,
     /cannot be read/,
   ],
-  ['Another seed', `UPDATE idempotency_indexed SET seed = zeroblob(16)`, /the hash of its key/],
+  ['Another seed', `UPDATE idempotency_indexed SET seed = zeroblob(16)`, /a hash that does not match its key/],
   ['A missing seed', `DELETE FROM idempotency_indexed`, /seed of the idempotency records is missing/],
 ];
 
