@@ -256,7 +256,11 @@ const TAMPERINGS: readonly (readonly [what: string, sql: string, says: RegExp])[
     `UPDATE idempotency_records SET key = key || '.' WHERE record % 4 = 0`,
     /a hash that does not match its key/,
   ],
-  ['A record with another end user', `UPDATE idempotency_records SET account = 3`, /a hash that does not match its key/],
+  [
+    'A record with another end user',
+    `UPDATE idempotency_records SET account = 3`,
+    /a hash that does not match its key/,
+  ],
   [
     'An outcome that is not JSON',
     `UPDATE idempotency_records SET outcome = '{' WHERE record % 4 = 0`,
