@@ -43,6 +43,6 @@ function textFor(mark: string, results: Results): string {
 
 function machineText({ machine, parts }: Results): string {
   const { processor, cores, memoryGib, system, node, generator } = machine;
-  const days = [...new Set(Object.values(parts).map(({ measuredAt }) => measuredAt.slice(0, 10)))];
-  return `${processor} with ${cores} cores, ${memoryGib} GiB of memory, ${system}, Node ${node}, load from ${generator} on the same cores; measured on ${days.join(' and ')}.`;
+  const days = [...new Set(Object.values(parts).map(({ measuredAt }) => measuredAt.slice(0, 10)))].sort();
+  return `${processor} with ${cores} cores, ${memoryGib} GiB of memory, ${system}, Node ${node}, load from ${generator} on the same cores; measured on ${days.join(', ')}.`;
 }
