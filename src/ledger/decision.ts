@@ -27,7 +27,7 @@ export function accepted(
   postings: readonly Posting[],
   result: Pick<Accepted, 'cycle' | 'hold' | 'refund'> = {},
 ): Decision {
-  return { outcome: { ...result, refused: null, transactionId }, postings };
+  return { outcome: { refused: null, transactionId, ...result }, postings };
 }
 
 export function refused(refusal: Refusal): Decision {

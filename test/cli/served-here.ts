@@ -1,10 +1,9 @@
 // Serves ledgers and creates API keys in the test process, which takes much less time than starting a `scrip` command.
 
 import type { TestContext } from 'node:test';
-import { databaseOf, readConfig } from '../../src/config.ts';
-import { openTools } from '../../src/open-tools.ts';
+import { readConfig } from '../../src/config.ts';
 import { type Service, startService } from '../../src/service.ts';
-import { createApiKey } from '../../src/store/key-store.ts';
+import { newKeyIn } from '../load/server-process.ts';
 import type { Environment } from './scrip-command.ts';
 
 /** Without WEBHOOK_KEY, a service on PostgreSQL would create a key file in the working directory. */
@@ -21,11 +20,6 @@ export async function serveHere(
 }
 
 /** Creates the ledger if it does not exist. */
-export async function createKeyHere(environment: Environment, accountName = 'Lovelace Ltd'): Promise<string> {
-  const { keys, tools } = await openTools(databaseOf(environment));
-  try {
-    return await createApiKey(keys, { accountName, scope: 'write' });
-  } finally {
-    await tools.close();
-  }
+export function createKeyHere(environment: Environment, accountName = 'Lovelace Ltd'): Promise<string> {
+  return newKeyIn(environment, accountName);
 }

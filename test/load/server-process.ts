@@ -84,12 +84,14 @@ export class ServerProcess {
   }
 }
 
+export function newKey(databaseUrl: string, accountName = 'Acme'): Promise<string> {
+  return newKeyIn({ DATABASE_URL: databaseUrl }, accountName);
+}
+
 /** Creates the ledger if it does not exist. */
-export async function newKey(databaseUrl: string, accountName = 'Acme'): Promise<string> {
-  const { tools, keys } = await openTools(databaseOf({ DATABASE_URL: databaseUrl }));
-  const secret = await createApiKey(keys, { accountName, scope: 'write' });
-  await tools.close();
-  return secret;
+export async function newKeyIn(environment: NodeJS.ProcessEnv, accountName: string): Promise<string> {
+  const { tools, keys } = await openTools(databaseOf(environment));
+  return await createApiKey(keys, { accountName, scope: 'write' }).finally(() => tools.close());
 }
 
 export async function auditProblems(databaseUrl: string): Promise<readonly string[]> {

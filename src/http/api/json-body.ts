@@ -7,9 +7,6 @@ import { type FieldError, InvalidRequest, invalidFields, PROBLEMS, pointerTo } f
 /** Fields without an upper limit: an integer above 2^53−1 is read as 2^53−1. */
 const UNBOUNDED_FIELDS: ReadonlySet<string> = new Set(['validity_days']);
 
-/** The character with which `toString` replaces bytes that are not UTF-8. */
-const REPLACEMENT = '\u{fffd}';
-
 /** Matches a number that is not a plain integer of at most 15 digits. */
 const UNUSUAL_NUMBER = /[:[,]\s*-?(?:0\d|\d{16,}|\d+[.eE])|[:[,]\s*-0/;
 const NUMBER = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/;
@@ -21,9 +18,8 @@ const TOKEN = /"(?:[^"\\]|\\.)*"|[{}[\]:,]|[^\s{}[\]:,"]+/g;
  */
 export function readJson(body: Buffer): unknown {
   if (body.length === 0) return undefined;
+  if (!isUtf8(body)) throw new InvalidRequest('InvalidJson', PROBLEMS.InvalidJson.detail('it is not encoded in UTF-8'));
   const text = body.toString('utf8');
-  if (text.includes(REPLACEMENT) && !isUtf8(body))
-    throw new InvalidRequest('InvalidJson', PROBLEMS.InvalidJson.detail('it is not encoded in UTF-8'));
   const value = parse(text);
   if (isPlain(text, value)) return value;
   const errors = readMembers(text, value as Record<string, unknown>);

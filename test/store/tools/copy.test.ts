@@ -8,10 +8,10 @@ import { hashOf } from '../../../src/accounts/api-key.ts';
 import type { Database } from '../../../src/config.ts';
 import { DAY_MS } from '../../../src/ledger/instant.ts';
 import { copyDatabase, openTools } from '../../../src/open-tools.ts';
-import { createApiKey } from '../../../src/store/key-store.ts';
 import { openPostgresStore } from '../../../src/store/postgres/postgres-store.ts';
 import { openSqliteStore } from '../../../src/store/sqlite/sqlite-store.ts';
 import type { Stores } from '../../../src/store/stores.ts';
+import { newKey } from '../../load/server-process.ts';
 import { byHand } from '../outside.ts';
 import { PostgresServer } from '../postgres/postgres-server.ts';
 import { openFor, openInPlace, SMALL } from '../sqlite/sqlite-ledger.ts';
@@ -220,9 +220,7 @@ describe('refused copies', options, () => {
     const { file } = await makeLedger();
     const [there, other] = [await server.createDatabase(), temporaryFile()];
     for (const url of [there, fileAt(other)]) {
-      const { tools, keys } = await openTools(at(url));
-      await createApiKey(keys, { accountName: 'Other', scope: 'write' });
-      await tools.close();
+      await newKey(url, 'Other');
       await disconnected();
       await assertRefused(fileAt(file), url, /holds a ledger/);
     }

@@ -6,11 +6,11 @@ import { copyFileSync } from 'node:fs';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { openStores } from '../../../src/open-store.ts';
-import { copyDatabase, openTools } from '../../../src/open-tools.ts';
-import { createApiKey } from '../../../src/store/key-store.ts';
+import { copyDatabase } from '../../../src/open-tools.ts';
 import { openSqliteStore } from '../../../src/store/sqlite/sqlite-store.ts';
 import type { ReportProgress } from '../../../src/store/tools/ledger-tools.ts';
 import { Running } from '../../cli/scrip-command.ts';
+import { newKey } from '../../load/server-process.ts';
 import { byHand } from '../outside.ts';
 import { PostgresServer } from '../postgres/postgres-server.ts';
 import { EndUser, problemsOf, temporaryFile } from '../temporary-ledger.ts';
@@ -92,9 +92,7 @@ describe('interrupted copies', options, () => {
 
       test(`An interrupted copy ${what} cannot be continued if another API key was created in its source`, async () => {
         const changed = copyOf(file);
-        const { tools, keys } = await openTools(at(fileAt(changed)));
-        await createApiKey(keys, { accountName: 'Another', scope: 'read' });
-        await tools.close();
+        await newKey(fileAt(changed), 'Another');
         await assertRefused(fileAt(changed), url, ANOTHER_LEDGER);
       });
 

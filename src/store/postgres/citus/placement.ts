@@ -71,9 +71,13 @@ export interface Placement {
  * @param rows the first column of each row is a bucket
  */
 export function partsIn(rows: readonly TextRow[], { partOfBucket }: Placement): Part[] {
-  const parts = [...new Set(rows.map(([bucket]) => partOfBucket(Number(bucket))))];
-  const first = Math.floor(Math.random() * parts.length);
-  return [...parts.slice(first), ...parts.slice(0, first)];
+  return fromRandomStart([...new Set(rows.map(([bucket]) => partOfBucket(Number(bucket))))]);
+}
+
+/** The same items, rotated by a random number, so that several processes mostly begin with different items. */
+export function fromRandomStart<Item>(items: readonly Item[]): Item[] {
+  const first = Math.floor(Math.random() * items.length);
+  return [...items.slice(first), ...items.slice(0, first)];
 }
 
 export const EVERYTHING: Part = {

@@ -26,7 +26,7 @@ import type { LoadedEndUser } from '../../loaded-end-user.ts';
 import { InvalidCursor, type StoreFault } from '../../store-fault.ts';
 import type { TotalsKeeper } from '../../totals.ts';
 import type { HistoryPage, HistoryRequest } from '../../transaction-history.ts';
-import { EVERYTHING, type Part } from '../citus/placement.ts';
+import { EVERYTHING, fromRandomStart, type Part } from '../citus/placement.ts';
 import type { Reachable } from '../citus/reach.ts';
 import { deleteOldest } from '../idempotency/record-table.ts';
 import { statesBefore } from '../journal/earlier-states.ts';
@@ -91,13 +91,6 @@ const dueSql = (buckets: readonly number[], reachable: Reachable) => `
     UNION ALL (SELECT bucket, account, end_user, expires_at FROM scrip.holds
      WHERE bucket IN (${buckets}) AND expires_at <= $1${reachable('holds')} ORDER BY expires_at LIMIT $2)
   ) AS oldest ORDER BY (bucket + $3) % ${BUCKETS}, at LIMIT $4`;
-
-interface DueSearch {
-  readonly now: Instant;
-  readonly limit: number;
-  /** How many of the longest overdue renewals and lapses are considered. */
-  readonly among: number;
-}
 
 interface PageRead extends LoadedEndUser {
   readonly rows: readonly TextRow[];
@@ -197,7 +190,7 @@ export class PostgresLedgerStore implements LedgerStore {
     return this.attempt(async () => {
       const { pool, clock } = this.database;
       const now = Math.max(await clock.peek(pool), clock.latest);
-      const rows = this.#hasManyDue ? await this.#manyDue(now, limit) : await this.#anyDue(now, limit);
+      const rows = await (this.#hasManyDue ? this.#manyDue(now, limit) : this.#anyDue(now, limit));
       const oldestFirst = rows.toSorted(([, , a], [, , b]) => Number(a) - Number(b));
       const users = oldestFirst.map(([account, endUser]) => ({ account: Number(account), endUser: endUser as string }));
       // An end user can have a due renewal and several due lapses.
@@ -206,7 +199,7 @@ export class PostgresLedgerStore implements LedgerStore {
   }
 
   async #anyDue(now: Instant, limit: number): Promise<readonly TextRow[]> {
-    const rows = await this.#dueIn(EVERYTHING.buckets, { now, limit, among: limit < BUCKETS ? limit : SHARES * limit });
+    const rows = await this.#dueIn(EVERYTHING.buckets, now, limit, limit < BUCKETS ? limit : SHARES * limit);
     this.#hasManyDue = rows.length === limit;
     return rows;
   }
@@ -219,19 +212,17 @@ export class PostgresLedgerStore implements LedgerStore {
   async #manyDue(now: Instant, limit: number): Promise<readonly TextRow[]> {
     const { parts } = this.database.placement;
     const groups = parts.flatMap(({ isShard, buckets }) => (isShard ? [buckets] : buckets.map((bucket) => [bucket])));
-    const first = randomInt(groups.length);
     const found: TextRow[] = [];
-    for (let next = 0; next < groups.length; next++) {
-      const group = groups[(first + next) % groups.length] as readonly number[];
-      const left = limit - found.length;
-      found.push(...(await this.#dueIn(group, { now, limit: left, among: left })));
+    for (const group of fromRandomStart(groups)) {
+      found.push(...(await this.#dueIn(group, now, limit - found.length)));
       if (found.length >= limit / 2) return found;
     }
     this.#hasManyDue = false;
     return found;
   }
 
-  #dueIn(buckets: readonly number[], { now, limit, among }: DueSearch): Promise<readonly TextRow[]> {
+  /** @param among how many of the longest overdue renewals, and how many such lapses, are considered */
+  #dueIn(buckets: readonly number[], now: Instant, limit: number, among = limit): Promise<readonly TextRow[]> {
     const { pool, reach } = this.database;
     const values = [now, among, randomInt(BUCKETS), limit];
     return reach.lookUp((reachable) => pool.rows(sql(dueSql(buckets, reachable), values)));

@@ -6,7 +6,7 @@ import { type Posting, termsText } from '../../../ledger/posting.ts';
 import type { EndUserState } from '../../../ledger/state.ts';
 import { isSnapshotDue, isWaypointDue, stateText } from '../../state-text.ts';
 import { ManyRows } from '../file/many-rows.ts';
-import { prepare, type Statement } from '../file/statements.ts';
+import { type Parameter, prepare, type Statement } from '../file/statements.ts';
 import { bytesOf } from '../file/uuid.ts';
 import { OTHER_NAMES, PLAIN_NAMES } from './posting-rows.ts';
 
@@ -71,29 +71,13 @@ export class JournalWriter {
     const { held, note, terms, reference, holdExpiresAt } = posting;
     const isPlain = held === 0 && note === null && terms === null && reference === null && holdExpiresAt === null;
     const rows = isPlain ? this.#plain : this.#others;
-    const user = rows.uuid(endUser);
-    const transaction = rows.uuid(transactionId);
-    const cycle = rows.uuid(cycleId);
-    if (isPlain) {
-      rows.add(number, previous, account, user, transaction, cycle, period, kind, amount, createdAt, expiresAt, actor);
-      return;
+    const ids = [rows.uuid(endUser), rows.uuid(transactionId), rows.uuid(cycleId)];
+    const values: Parameter[] = [number, previous, account, ...ids, period, kind, amount, createdAt, expiresAt, actor];
+    if (!isPlain) {
+      const referenced = reference === null ? null : rows.uuid(reference);
+      values.push(held, note, terms === null ? null : termsText(terms), referenced, holdExpiresAt);
     }
-    const plain = [
-      number,
-      previous,
-      account,
-      user,
-      transaction,
-      cycle,
-      period,
-      kind,
-      amount,
-      createdAt,
-      expiresAt,
-      actor,
-    ];
-    const referenced = reference === null ? null : rows.uuid(reference);
-    rows.add(...plain, held, note, terms === null ? null : termsText(terms), referenced, holdExpiresAt);
+    rows.add(...values);
   }
 }
 
