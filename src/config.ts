@@ -50,11 +50,11 @@ export interface Config {
 }
 
 export interface EventsSettings {
-  /** Events are stored for at least this time. */
+  /** Events are stored for at least this long. */
   readonly retentionMs: number;
   /** Whether webhooks to private and loopback addresses are allowed. */
   readonly allowPrivate: boolean;
-  /** The key that encrypts the secrets of webhooks; null to keep the key in a file. */
+  /** The key that encrypts webhook secrets; null if Scrip keeps a key in a file. */
   readonly key: string | null;
 }
 
@@ -205,7 +205,10 @@ function lanesOf(value = ''): number | null {
   return value === '' ? null : wholeNumber('DATABASE_LANES', value, 1, LANES_MAX);
 }
 
-/** By default, records of grants are kept longer than others, because payment providers retry webhooks for days. */
+/**
+ * By default, the idempotency records of grants are kept longer than all others, because payment providers retry
+ * webhooks for days.
+ */
 function idempotencyOf(environment: NodeJS.ProcessEnv): IdempotencyRetention {
   const days = environment.IDEMPOTENCY_GRANT_DAYS || '30';
   const hours = environment.IDEMPOTENCY_HOURS || '24';

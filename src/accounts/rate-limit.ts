@@ -20,8 +20,8 @@ export interface BucketState {
 }
 
 /**
- * Maximum number of buckets after a sweep. A sweep drops the oldest buckets beyond this number; the keys of these
- * buckets start again with a full bucket.
+ * Maximum number of buckets after a sweep. A sweep drops all full buckets, and then the oldest buckets beyond this
+ * number. A key whose bucket was dropped starts again with a full bucket.
  */
 export const LIMITED_KEYS_MAX = 10_000;
 
@@ -49,7 +49,8 @@ export class RateLimit {
   }
 
   /**
-   * Takes a token for a request. A rejected request takes no token, so that retrying does not extend the wait.
+   * Takes a token from the key's bucket if one is left. A rejected request takes no token, so retrying does not extend
+   * the wait.
    *
    * @param now in milliseconds, from a monotonic clock
    */

@@ -17,7 +17,7 @@ test('if items are taken one at a time, a fair queue alternates between accounts
   assert.equal(queue.length, 0);
 });
 
-test('if an account gets nothing in one call to a fair queue, the next call serves this account first', () => {
+test('an account that gets nothing in one call to a fair queue is served first in the next call', () => {
   const queue = queueOf([1, 'a1'], [2, 'b1'], [3, 'c1'], [1, 'a2']);
   assert.deepEqual(queue.take(2), ['a1', 'b1']);
   assert.equal(queue.length, 2);

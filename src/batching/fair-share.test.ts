@@ -1,4 +1,4 @@
-// Tests how accounts share a pool: one account can use half of the pool, and a new account always gets room.
+// Tests how accounts share a resource: one account can use half of it, and a new account always gets room.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -10,7 +10,7 @@ function takeAll(pool: FairShare, account: number): number {
   return taken;
 }
 
-test('the first account gets half of a shared pool, and each further account gets half of the rest', () => {
+test('the first account gets half of a shared resource, and each further account gets half of the rest', () => {
   const pool = new FairShare(1_000);
   assert.deepEqual(
     [1, 2, 3].map((account) => takeAll(pool, account)),
@@ -19,7 +19,7 @@ test('the first account gets half of a shared pool, and each further account get
   assert.equal(pool.total, 875);
 });
 
-test('when accounts repeatedly release and take units of a shared pool, their shares become equal', () => {
+test('when accounts repeatedly release and take units of a shared resource, their shares become equal', () => {
   const pool = new FairShare(1_000);
   takeAll(pool, 1);
   for (let round = 0; round < 1_000; round++)
@@ -30,7 +30,7 @@ test('when accounts repeatedly release and take units of a shared pool, their sh
   assert(Math.abs(pool.heldBy(1) - pool.heldBy(2)) <= 2, `${pool.heldBy(1)} and ${pool.heldBy(2)}`);
 });
 
-test('units that an account releases to a shared pool are available to other accounts', () => {
+test('units that an account releases to a shared resource are available to other accounts', () => {
   const pool = new FairShare(10);
   assert.equal(pool.hasRoom(1, 6), false);
   pool.take(1, 5);

@@ -1,5 +1,6 @@
-// A resource that accounts share, such as the space in a queue. An account can use at most as much of it as remains
-// free, so a single account gets half. Two accounts that keep taking and releasing units get about a third each.
+// A resource that accounts share, such as the space in a queue. An account can take units only if it then uses at most
+// as many units as remain free. A single account can therefore use half. Two accounts that keep taking and releasing
+// units get about a third each.
 
 export class FairShare {
   readonly max: number;
@@ -18,7 +19,7 @@ export class FairShare {
     return this.#held.get(account) ?? 0;
   }
 
-  /** Whether the account can take `amount` without using more than what then remains free. */
+  /** Whether the account, after taking `amount`, would use at most as much as remains free. */
   hasRoom(account: number, amount: number): boolean {
     return this.heldBy(account) + amount <= this.max - this.#total - amount;
   }

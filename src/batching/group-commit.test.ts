@@ -1,4 +1,5 @@
-// Tests when group commit forms batches, and which result each command gets.
+// Tests when group commit forms batches, and which result each command gets. A batch is decided when the store can take
+// the next batch of the lane; the batch can become durable later.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -68,7 +69,7 @@ test('the next batch begins before the commands of the previous batch are answer
   assert.equal(begunWhenAnswered, 2);
 });
 
-test('while a batch is decided but not durable, a second batch of at least the same size begins, but no third batch', async () => {
+test('while a batch is decided but not durable, a second batch of at least the same size can begin, but a third batch cannot', async () => {
   const { store, submit } = begin();
   for (const amount of [1, 2]) submit(amount);
   await nextTurn();
@@ -89,7 +90,7 @@ test('while a batch is decided but not durable, a second batch of at least the s
   assert.deepEqual(store.sizes(), [2, 2, 3]);
 });
 
-test('while a batch is decided but not durable, commands stay queued until there are as many as in that batch', async () => {
+test('while a batch is decided but not durable, the next batch begins only when it has at least as many commands', async () => {
   const { store, submit } = begin();
   for (const amount of [1, 2, 3]) submit(amount);
   await nextTurn();
@@ -171,7 +172,7 @@ test('without requests, due end users are settled in growing batches; a batch wi
   assert.deepEqual(sizes.slice(-3), [512, 25, 48], 'a request waits only for the batch that is being written');
 });
 
-test('only the refused command of a batch gets the refusal, and the other commands are accepted', async () => {
+test('if one command of a batch is refused, the other commands of the batch are still accepted', async () => {
   const { store, commit, results, submit } = begin();
   for (const amount of [1, 2, 3]) submit(amount);
   await nextTurn();
@@ -248,7 +249,7 @@ test('an unexpected store error becomes an Internal fault that contains the mess
   assert.match((fault as unknown as StoreFault).message, /x is not a function/);
 });
 
-test('a command that the store postpones is sent to the store again and answered only once, and the other commands of its batch do not wait', async () => {
+test('a command that the store postpones is sent to the store again and answered only once, and the other commands of its batch do not wait for it', async () => {
   const { store, commit, results, submit, settle } = begin();
   for (const amount of [1, 2]) submit(amount);
   settle('a');

@@ -1,11 +1,11 @@
-// Group commit. Commands that arrive during a write form the next batch, which needs one fsync for all of them. All
-// writes except imports go through group commit.
+// Group commit: the commands that arrive while a batch is being written form the next batch, which needs only one
+// fsync. All writes except imports go through group commit.
 //
 //   submit ──▶ queued ──▶ in a batch ──▶ durable ──▶ answered
 //      └── no room: Overloaded   └── too many due events for one batch: queued again
 //
-// The store defines the number of lanes. All commands of an end user go through the same lane, which writes its batches
-// in order.
+// A lane writes its batches in order. The store defines the number of lanes, and how many of them can write at the same
+// time. All commands of an end user go through the same lane.
 
 import assert from 'node:assert/strict';
 import type { Accepted, Command, Outcome, WriteCommand } from '../ledger/command.ts';
@@ -111,7 +111,7 @@ export class GroupCommit {
 
   /**
    * @param onHealth called with the fault when a batch fails, and with null when a batch succeeds after a fault. Not
-   * called for partial faults, or if the previous batch failed with the same code.
+   * called for a fault that concerns only some end users, or if the previous batch failed with the same code.
    */
   constructor(
     store: LedgerStore,
@@ -177,7 +177,8 @@ export class GroupCommit {
 
   /**
    * Whether the lane can begin its next batch now. Until the previous batch is durable, the next batch must be at least
-   * as large as the previous one: splitting the commands into smaller batches would cost more than it saves.
+   * as large as the previous one, because a small batch would delay the requests after it; see
+   * docs/decisions/0013-lanes.md.
    */
   #isReady({ requests, settlements, batches, last }: Lane): boolean {
     const queued = requests.length + settlements.length;

@@ -3,7 +3,7 @@
 
 import { performance } from 'node:perf_hooks';
 
-/** A process with a higher load counts as busy, because its requests already wait for each other. */
+/** Above this load, a process counts as busy, because its requests already wait for each other. */
 const BUSY = 0.65;
 const SAMPLE_MS = 200;
 /** With this factor per sample, the measured load falls from 1 to `BUSY` in about a second. */
@@ -20,7 +20,7 @@ export class LoadMeter {
 
   /**
    * Also returns true while the load is unknown, so that background work does not delay the first requests after a
-   * quiet time.
+   * quiet phase.
    */
   isBusy(): boolean {
     const elapsedMs = performance.now() - this.#sampledAtMs;

@@ -78,7 +78,7 @@ for (const [lateMs, idle, busy] of [
   [1_800_000, 2, 4],
   [86_400_000, 2, 4],
 ] as const)
-  test(`a job that is ${lateMs} ms late pauses for ${idle} times as long as its last step took, or ${busy} times as long while the process is busy`, () => {
+  test(`a paced job that is ${lateMs} ms late pauses for ${idle} times as long as its last step took, or ${busy} times as long while the process is busy`, () => {
     assert.equal(pauseFor(lateMs, false), idle);
     assert.equal(pauseFor(lateMs, true), busy);
   });

@@ -35,8 +35,8 @@ const LOOK_EVERY_MS = 500;
 export class PacedJob extends IntervalJob {
   readonly #load: Pick<typeof LOAD, 'isBusy'>;
   /**
-   * The start of the latest step after which no work was left, from `performance.now`. Initially, the creation of the
-   * job.
+   * The start of the latest step after which no work was left, from `performance.now`. Initially, the time at which the
+   * job was created.
    */
   #caughtUpAtMs = performance.now();
 
@@ -65,7 +65,7 @@ export class PacedJob extends IntervalJob {
     this.#load = load;
   }
 
-  /** A pause becomes shorter when the process is no longer busy. */
+  /** Checks the load at intervals during the pause, so that the pause becomes shorter if the load falls. */
   async #pauseAfter(began: number, stopping: AbortSignal): Promise<void> {
     const ended = performance.now();
     const stepMs = ended - began;

@@ -18,7 +18,7 @@ import { StoreFault } from '../store/store-fault.ts';
 import { BATCH_COMMANDS_MAX, NotBegun } from './group-commit.ts';
 import { QUEUE_LIMITS } from './queue-space.ts';
 
-test('if the queue has no room, further commands are refused as Overloaded immediately, and the queued commands are still accepted', async () => {
+test('if the queue has no room, further commands immediately get Overloaded, and the queued commands are still accepted', async () => {
   const { store, commit, results, submit } = begin({ commandsMax: 6, bytesMax: Infinity });
   submit(1);
   await nextTurn();
@@ -89,14 +89,17 @@ test('commands that are being written count towards the bytes of the queue until
   }
 });
 
-test('by default the queue has room for 10,000 commands and 16 MiB, and a single account can use half of it', async () => {
+test('by default, the queue has room for 10,000 commands and 16 MiB, and a single account can use half of it', async () => {
   const tried = begin();
   const taken = room(tried, subtraction(1));
   assert.equal(taken, QUEUE_LIMITS.commandsMax / 2, 'a single account leaves half of the queue free');
   assert(QUEUE_LIMITS.bytesMax <= 16 * 2 ** 20);
 });
 
-/** The amounts of account `n` begin at `n * OF_ACCOUNT`, so each amount identifies its account. */
+/**
+ * The amounts of account `n` begin at `n * OF_ACCOUNT`, so that each amount identifies its account. The amounts of an
+ * account that floods the queue are below `OF_ACCOUNT`.
+ */
 const OF_ACCOUNT = 100_000;
 
 test('ten commands of one account are in the next batch even if another account floods the queue', async () => {
@@ -153,7 +156,7 @@ test('if each of a thousand accounts submits one command, two batches include al
   assert.equal(served.length, 1_000);
 });
 
-test('if an account fills its share of the queue, its further commands are refused as Overloaded, and other accounts still get room', () => {
+test('if an account fills its share of the queue, its further commands get Overloaded, and other accounts still get room', () => {
   const { commit, results, submitOf } = begin({ commandsMax: 1_000, bytesMax: Infinity });
   const held: number[] = [];
   for (const account of [1, 2, 3, 4]) {
@@ -186,7 +189,7 @@ test('an account can use its whole share again after its commands have been answ
   }
 });
 
-test('the queue accepts commands that settle end users even if their account has filled its share of the queue', async () => {
+test('commands that settle end users are queued even if their account has filled its share of the queue', async () => {
   const { commit, settle, submit } = begin({ commandsMax: 100, bytesMax: Infinity });
   for (let count = 0; count < 80; count++) submit(1);
   settle(USER);

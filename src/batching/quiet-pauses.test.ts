@@ -1,4 +1,4 @@
-// Tests how often jobs look for work while their process writes nothing, and after it has written.
+// Tests how often jobs look for work while their process writes nothing, and after a batch.
 
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
@@ -13,7 +13,7 @@ function pausesOn(t: TestContext) {
   return Object.assign(world, { pauses: new QuietPauses(PAUSE_MS, () => world.batches) });
 }
 
-test('while a process writes nothing, its jobs look for work only once in each pause', (t) => {
+test('while a process writes nothing, its jobs pause between two lookups for work', (t) => {
   const world = pausesOn(t);
   assert(!world.pauses.isDue(world.now - PAUSE_MS + 1));
   assert(world.pauses.isDue(world.now - PAUSE_MS));
@@ -30,7 +30,7 @@ test('after a batch, jobs look for work at their usual interval for three second
   assert(!world.pauses.isDue(looked));
 });
 
-test('without a pause, jobs always look for work at their usual interval', (t) => {
+test('if the pause is 0, jobs always look for work at their usual interval', (t) => {
   const world = pausesOn(t);
   assert(new QuietPauses(0, () => 0).isDue(world.now));
 });

@@ -1,6 +1,7 @@
 // Lets background jobs look for work less often while this process writes nothing. Used for stores in which a lookup is
-// expensive. Jobs soon find work that the writes of their own process cause. They find other work, such as renewals and
-// work that a killed process left behind, at the end of the pause.
+// expensive. After a batch, the jobs of this process look for work at their usual interval for a while, so they soon
+// find work that the batch caused. They find other work, such as renewals and work that a killed process left behind,
+// at the end of a pause.
 
 /** For this long after a batch, jobs look for work at their usual interval: one job can create work for another. */
 const ACTIVE_MS = 3_000;

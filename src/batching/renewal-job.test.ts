@@ -112,7 +112,7 @@ test('the renewal job looks for due end users every second after it has been sta
   await job.stop();
 });
 
-test('a tick of the renewal job during a run starts no second run', async () => {
+test('a tick of the renewal job during a run does not start a second run', async () => {
   const store = new DueStore(1);
   const { job } = begin(store);
   const release = Promise.withResolvers<void>();

@@ -21,7 +21,9 @@ export function addConsolePeopleCommands(program: Command): void {
     )
     .requiredOption('--account <name>', 'account to join', accountName)
     .addOption(
-      new Option('--role <role>', 'role in the account; owners also manage members').choices(ROLES).default('owner'),
+      new Option('--role <role>', 'role in the account; owners can also manage members')
+        .choices(ROLES)
+        .default('owner'),
     )
     .action(invite);
   program
@@ -49,7 +51,8 @@ async function invite({ account, role }: { account: string; role: Role }): Promi
  * Creates an invitation to an account.
  *
  * @param options.onlyFirst whether to create the invitation only if the account has no members yet
- * @returns the path of the invitation link; null if no account has this name, or if `onlyFirst` prevents the invitation
+ * @returns the path of the invitation link; null if no account has this name, or if `onlyFirst` is true and the account
+ * already has members
  */
 export async function invitationPath(
   database: Database,

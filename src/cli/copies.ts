@@ -1,4 +1,5 @@
-// `scrip copy`, `backup`, `restore` and `export`: copy a whole ledger, or export the postings of an account.
+// `scrip copy`, `scrip backup` and `scrip restore` copy a whole ledger; `scrip export` exports the postings of an
+// account.
 
 import { createWriteStream } from 'node:fs';
 import { pipeline } from 'node:stream/promises';
@@ -23,7 +24,7 @@ export function addCopyCommands(program: Command): void {
     .description(
       'copy a whole ledger, with API keys and console users, into an empty one and compare the two; stop all servers first',
     )
-    .requiredOption('--from <url>', 'ledger to copy, in the form of DATABASE_URL')
+    .requiredOption('--from <url>', 'ledger to copy, in the same form as DATABASE_URL')
     .requiredOption('--to <url>', 'ledger to copy to; created if it does not exist')
     .addOption(createOption())
     .addHelpText('after', '\nTo resume an interrupted copy, run the same command again.')
@@ -42,7 +43,7 @@ export function addCopyCommands(program: Command): void {
     .action(restore);
   program
     .command('export')
-    .description('write all postings of an account; servers can keep running')
+    .description('export all postings of an account; servers can keep running')
     .requiredOption('--account <name>', 'account to export', accountName)
     .addOption(new Option('--format <format>', 'format of the output').choices(EXPORT_FORMATS).makeOptionMandatory())
     .option('--output <file>', 'file to write; must not exist (default: standard output)')
@@ -59,7 +60,7 @@ async function copy({ from, to, create }: CreateOption & { from: string; to: str
   if (resumedAfter > 0)
     process.stdout.write(`Resumed: ${counted(resumedAfter, 'end user')} copied by an earlier run.\n`);
   process.stdout.write(
-    `Copy complete, identical to the source: ${counted(accounts, 'account')}, ${counted(keys, 'API key')}, ${counted(people, 'console user')}, ${counted(endUsers, 'end user')} and ${counted(postings, 'posting')}.\nSHA-256 of both: ${sha256}\n`,
+    `Copy complete, identical to the source: ${counted(accounts, 'account')}, ${counted(keys, 'API key')}, ${counted(people, 'console user')}, ${counted(endUsers, 'end user')} and ${counted(postings, 'posting')}.\nSHA-256 of the source and the copy: ${sha256}\n`,
   );
 }
 

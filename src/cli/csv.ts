@@ -17,8 +17,8 @@ export class InvalidCsv extends Error {
 }
 
 /**
- * A longer field probably lacks its closing quote. Without this limit, such a field would extend to the end of the
- * file.
+ * A field with more characters probably lacks its closing quote. Without this limit, such a field would extend to the
+ * end of the file.
  */
 const FIELD_CHARACTERS_MAX = 10_000;
 

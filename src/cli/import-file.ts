@@ -16,9 +16,9 @@ import { counted } from './output.ts';
 const COLUMNS = ['end_user_id', 'amount', 'expires_at', 'validity_days', 'note'] as const;
 type Column = (typeof COLUMNS)[number];
 
-/** The maximum number of errors that are listed; all errors are counted. */
+/** Errors beyond this number are counted, but not listed. */
 export const ERRORS_LISTED_MAX = 20;
-/** Maximum length of a value that an error message quotes. */
+/** Error messages quote at most this many characters of a value. */
 const VALUE_CHARACTERS_MAX = 40;
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 const KIB = 2 ** 10;
@@ -42,7 +42,7 @@ export class FileErrors {
 
 export interface CheckedFile {
   readonly rows: number;
-  /** Hash of the rows, independent of the line endings, the column order and the name of the file. */
+  /** Hash of the rows, independent of the line endings, the column order and the file name. */
   readonly sha256: string;
   readonly errors: FileErrors;
   /** Rows whose credits have expired. A new import refuses a file with such rows; a resumed import skips these rows. */

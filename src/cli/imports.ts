@@ -1,4 +1,5 @@
-// `scrip import`: checks a whole CSV file, then adds its credits to end users. No row is imported twice.
+// `scrip import`: checks a whole CSV file, then adds its credits to end users. If the command runs again with the same
+// file, it imports no row twice.
 
 import { basename } from 'node:path';
 import type { Command } from 'commander';
@@ -23,8 +24,13 @@ const REASONS: Record<NotGranted, string> = {
 export function addImportCommand(program: Command): void {
   program
     .command('import')
-    .description('add credits to end users from a CSV file, each row only once; servers can keep running')
-    .argument('<file>', 'CSV with a header: end_user_id, amount, expires_at or validity_days, and note')
+    .description(
+      'add credits to end users from a CSV file; repeating the command imports no row twice; servers can keep running',
+    )
+    .argument(
+      '<file>',
+      'CSV file with the columns end_user_id, amount, expires_at or validity_days, and optionally note',
+    )
     .requiredOption('--account <name>', 'account to import into; must exist', accountName)
     .option('--another', 'import even if a different file was already imported into this account')
     .addHelpText('after', '\nTo resume an interrupted import, run the same command again. No row is imported twice.')
@@ -38,7 +44,7 @@ async function importFile(path: string, options: { account: string; another?: tr
   const account = await target.accountNamed(options.account);
   if (account === null)
     throw new CannotOpen(
-      `There is no account named ${options.account}. Check the name, or create the account with \`scrip key create --account "${options.account}"\`.`,
+      `Account ${options.account} does not exist. Check the name, or create the account with \`scrip key create --account "${options.account}"\`.`,
     );
   const { checked, earlier } = await withProgress(async (show) => {
     const checked = await file.check(await target.now(), show);
@@ -107,7 +113,7 @@ function printResult({ id, rows, granted }: LedgerImport, { hasInstants }: Check
   process.stdout.write(`Import ${id} complete: ${granted} of ${counted(rows, 'row')} imported into ${account}.\n`);
   if (hasInstants)
     process.stdout.write(
-      'Credits with an expires_at can stay valid for up to 24 hours after that instant, because the ledger counts whole days.\n',
+      'Credits with an expires_at can stay valid for up to 24 hours after that instant, because the ledger counts validity in whole days.\n',
     );
   if (granted === rows) return;
   process.stderr.write(

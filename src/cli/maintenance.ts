@@ -14,13 +14,13 @@ import { type CreateOption, createOption, withLedger, withNewLedger } from './wi
 export function addMaintenanceCommands(program: Command): void {
   program
     .command('verify')
-    .description('check the whole ledger against its postings; exits with 0 if no problem is found')
-    .option('--digest <file>', 'also check that no posting has changed since these digests were printed')
+    .description('check the whole ledger against its postings; the exit code is 0 if no problem is found')
+    .option('--digest <file>', 'also check that no posting has changed since the digests in this file were printed')
     .action(verify);
   program
     .command('digest')
     .description(
-      'print a one-line digest of all postings for `verify --digest`; store it where people with write access to the ledger cannot change it',
+      'print a one-line digest of all postings, to check them later with `verify --digest`; store it where people with write access to the ledger cannot change it',
     )
     .action(printDigest);
   program
@@ -49,7 +49,7 @@ async function verify({ digest: file }: { digest?: string }): Promise<void> {
   try {
     await withLedger(({ tools }) => verifyLedger(tools, digests));
   } catch (error) {
-    // The reader has closed the pipe; the exit code still shows whether there are problems.
+    // The reader of standard output has closed the pipe. The exit code still shows whether there are problems.
     if (!(error instanceof OutputClosed)) throw error;
   }
 }
@@ -84,7 +84,7 @@ async function changedSince(digests: readonly PostingsDigest[], tools: LedgerToo
     const found = present[index] as PostingsDigest;
     if (lineOf(found) === lineOf(kept)) return [];
     return [
-      `digest of ${instantText(kept.through)}: postings up to this instant have changed: expected ${contents(kept)}, found ${contents(found)}`,
+      `digest of ${instantText(kept.through)}: postings up to this instant have changed; expected ${contents(kept)}, found ${contents(found)}`,
     ];
   });
 }

@@ -45,7 +45,7 @@ export function minute(instant: number): string {
   return new Date(instant).toISOString().slice(0, 16).replace('T', ' ');
 }
 
-/** Formats rows as columns, each as wide as its longest cell. @param rows the headings first */
+/** Formats rows as columns, each as wide as its longest cell. @param rows the first row contains the headings */
 export function table(rows: readonly string[][]): string {
   const widths = (rows[0] as string[]).map((_, column) =>
     Math.max(...rows.map((row) => (row[column] as string).length)),

@@ -1,4 +1,4 @@
-// Worker processes that share one port, each with a complete service. The primary process starts, replaces and stops
+// Worker processes that share one port; each runs a complete service. The primary process starts, replaces and stops
 // the workers; it serves no requests itself.
 //
 //   primary ── fork ──▶ worker ── listening ──▶ serving ── exit ──▶ a new worker, after a pause
@@ -7,7 +7,7 @@ import cluster, { type Worker } from 'node:cluster';
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** Prevents a worker that fails at every start from keeping the CPU busy. */
+/** Without this pause, a worker that fails at every start would be restarted in a busy loop. */
 const RESTART_PAUSE_MS = 1_000;
 
 export interface Processes {

@@ -33,7 +33,7 @@ Settings (environment variables) and their defaults:
   RATE_LIMIT                     (requests per second for each API key; RATE_LIMIT_BURST allows bursts)
   PUBLIC_URL                     (URL at which users reach the console, https://…)
   SIGN_UP                 first  (who may sign up in the console; first: the first person, open: anyone, closed: no one)
-  SMTP_URL                       (smtp://… or smtps://…; with MAIL_FROM, the console sends mail)
+  SMTP_URL                       (mail server for the console, smtp://… or smtps://…; requires MAIL_FROM)
   EVENT_RETENTION_DAYS    30     (days to keep events)
   WEBHOOK_ALLOW_PRIVATE   no     (yes: webhooks may be sent to private addresses)
   WEBHOOK_KEY                    (key that encrypts webhook secrets; if empty, Scrip keeps a key in a file)

@@ -1,5 +1,5 @@
 // `scrip serve`: runs the service until SIGTERM or SIGINT, in this process or in several worker processes. With
-// --first-key, it also prints the first API key and a link to the console.
+// --first-key, it also creates and prints an API key if the ledger has none, and prints a link to the console.
 
 import cluster from 'node:cluster';
 import { existsSync } from 'node:fs';
@@ -22,10 +22,15 @@ export function addServeCommand(program: Command): void {
     .addOption(createOption())
     .option(
       '--test-clock',
-      'create or serve a ledger for tests, whose clock stands still until you move it; such a ledger always needs this option',
+      'create or serve a test ledger, whose clock stands still until you move it; required whenever you serve such a ledger',
     )
     .option('--first-key', 'if the ledger has no API keys, create one and print it')
-    .option('--processes <count>', 'number of processes that share the port; requires PostgreSQL', processCount, 1)
+    .option(
+      '--processes <count>',
+      'number of server processes that share the port; more than 1 requires PostgreSQL',
+      processCount,
+      1,
+    )
     .action(serve);
 }
 

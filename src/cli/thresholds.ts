@@ -32,9 +32,9 @@ export function addThresholdCommands(program: Command): void {
     .action(removeThreshold);
   program
     .command('expiring-notice')
-    .description('show or set how many days before an expiry the event credits.expiring happens')
+    .description('show or set the number of days between the event credits.expiring and the expiry of the credits')
     .requiredOption('--account <name>', 'account that the notice applies to', accountName)
-    .option('--days <days>', `1 to ${EXPIRING_DAYS_MAX}; shows the current value if absent`, expiringDays)
+    .option('--days <days>', `1 to ${EXPIRING_DAYS_MAX}; if absent, the command shows the current value`, expiringDays)
     .action(expiringNotice);
 }
 
@@ -83,7 +83,7 @@ async function expiringNotice({ account, days }: { account: string; days?: numbe
     if (days !== undefined) await thresholds.setExpiringDays(number, days);
     const current = days ?? (await thresholds.expiringDays(number));
     process.stdout.write(
-      `The event credits.expiring happens ${counted(current, 'day')} before credits of an end user of ${account} expire.\n`,
+      `For end users of ${account}, the event credits.expiring happens ${counted(current, 'day')} before credits expire.\n`,
     );
   });
 }

@@ -40,7 +40,7 @@ export function addWebhookCommands(program: Command): void {
     'rotate',
     'replace the secret and print the new one; for 24 hours, Scrip signs with both secrets',
   ).action(rotate);
-  onEndpoint(webhook, 'pause', 'stop sending events; they stay pending until you resume the endpoint').action(
+  onEndpoint(webhook, 'pause', 'stop sending events to an endpoint; they stay pending until you resume it').action(
     (id: number) =>
       change(
         id,
@@ -57,10 +57,10 @@ export function addWebhookCommands(program: Command): void {
   onEndpoint(webhook, 'test', 'send a test event').action((id: number) =>
     change(id, (endpoints) => endpoints.sendTest(null, id), 'Test event queued; the server will send it.'),
   );
-  onEndpoint(webhook, 'resend', 'resend an event, or all events of a time range')
+  onEndpoint(webhook, 'resend', 'resend an event, or all events in a time range')
     .option('--event <id>', 'the event to resend, evt_…')
     .option('--from <instant>', 'start of the time range, such as 2026-11-20T08:00:00Z', instant)
-    .option('--to <instant>', 'end of the time range, which is not included', instant)
+    .option('--to <instant>', 'end of the time range (exclusive)', instant)
     .action(resend);
 }
 

@@ -4,13 +4,13 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { clientNetwork } from './client-network.ts';
 
-test('for the rate limits of the console, an IPv4 address is one client, even with a port or mapped to IPv6', () => {
+test('the rate limits of the console treat an IPv4 address as one client, even with a port or mapped to IPv6', () => {
   for (const address of ['192.0.2.1', '::ffff:192.0.2.1', '::FFFF:c000:201', '192.0.2.1:443'])
     assert.equal(clientNetwork(address), '192.0.2.1', address);
   assert.notEqual(clientNetwork('192.0.2.2'), '192.0.2.1');
 });
 
-test('for the rate limits of the console, all addresses of an IPv6 /64 network are one client', () => {
+test('the rate limits of the console treat all addresses of an IPv6 /64 network as one client', () => {
   const network = clientNetwork('2001:db8::1');
   for (const address of [
     '2001:db8:0:0:a:b:c:d',
@@ -23,6 +23,6 @@ test('for the rate limits of the console, all addresses of an IPv6 /64 network a
   assert.notEqual(clientNetwork('2001:db8:0:1::1'), network);
 });
 
-test('for the rate limits of the console, each address that is not a valid IP address is one client', () => {
+test('the rate limits of the console treat each address that is not a valid IP address as a separate client', () => {
   for (const text of ['', 'unknown', '_hidden', '300.1.1.1', ':::']) assert.equal(clientNetwork(text), text);
 });

@@ -5,8 +5,8 @@ import ipaddr from 'ipaddr.js';
 /**
  * Returns the IPv4 address of a client, or its IPv6 /64 network, which usually belongs to one client.
  *
- * @param address from a socket or from `X-Forwarded-For`, with or without a port, which some proxies add
- * @returns `address` unchanged if it is not an IP address
+ * @param address from a socket or from `X-Forwarded-For`; some proxies add a port to the address
+ * @returns for an invalid IP address, its text, with the brackets and the port removed if possible
  */
 export function clientNetwork(address: string): string {
   const [, bracketed, withoutPort] = /^\[(.+)\](?::\d+)?$|^([\d.]+):\d+$/.exec(address) ?? [];

@@ -1,5 +1,5 @@
 // The parts that all routes of the console share: settings, the signed-in user, rate limits, and the identity module.
-// The first request that needs the identity module opens it, so a problem with the tables of the console does not
+// The first request that needs the identity module opens it, so a problem with the console's database tables does not
 // affect the API.
 
 import type { FastifyBaseLogger, FastifyReply, FastifyRequest } from 'fastify';
@@ -73,8 +73,8 @@ export class ConsoleContext {
   }
 
   /**
-   * The time of the test clock, or of the machine if there is no test clock. Accounts, API keys and sessions always use
-   * the time of the machine.
+   * The time of the test clock. If there is no test clock, or it could not be read, the time of the machine. Accounts,
+   * API keys and sessions always use the time of the machine.
    */
   ledgerNow({ testTime }: FastifyRequest): Instant {
     return testTime ?? this.options.now();
@@ -106,7 +106,7 @@ export class ConsoleContext {
     await identity?.close();
   }
 
-  /** Returns null if the browser would send the cookie unencrypted. */
+  /** Returns null if the browser would send the cookie over a network unencrypted. */
   cookieFor({ headers }: FastifyRequest): SessionCookie | null {
     return sessionCookie(this.settings.publicUrl, headers.host);
   }
@@ -121,7 +121,10 @@ export class ConsoleContext {
     return token === null ? null : (await this.identity()).sessions.viewer(token);
   }
 
-  /** Whether the request seems to come directly, without a proxy, from the machine that runs Scrip. */
+  /**
+   * Whether the request seems to come directly, without a proxy, from the machine that runs Scrip. Always false if
+   * `PUBLIC_URL` is set.
+   */
   isLocal({ headers, socket }: FastifyRequest): boolean {
     const isForwarded = ['forwarded', 'x-forwarded-for', 'via'].some((name) => headers[name] !== undefined);
     return (
@@ -142,7 +145,7 @@ export class ConsoleContext {
     );
   }
 
-  /** Counts an attempt. If there were too many, sends the response and returns true. */
+  /** Counts an attempt. If there were too many attempts, sends an error page and returns true. */
   async isRateLimited(reply: FastifyReply, attempt: Attempt): Promise<boolean> {
     const waitMs = await (await this.identity()).attempts.consume(attempt);
     if (waitMs === 0) return false;

@@ -146,9 +146,9 @@ function refuseCrossOrigin(scope: FastifyInstance, { settings }: ConsoleContext)
 }
 
 /**
- * Redirects a path with a trailing slash to the same path without the slash. If the URL accepts only POST, redirects a
- * GET to the page with the form: browsers send this GET if the user presses Enter in the address bar after a form was
- * refused. Sends "Page not found" for all other URLs.
+ * Redirects a path with a trailing slash to the same path without the slash. If a path accepts only POST, redirects a
+ * GET request to the page with the form for this path. Browsers send this GET request if the user presses Enter in the
+ * address bar while the page shows a refused form. Sends "Page not found" for all other URLs.
  */
 async function answerNotFound(context: ConsoleContext, request: FastifyRequest, reply: FastifyReply) {
   const [path = ''] = request.url.split('?', 1);

@@ -1,14 +1,12 @@
-// Detects requests that another website made a browser send (cross-site request forgery). Checks `Sec-Fetch-Site` or,
-// for older browsers, `Origin`. Browsers send at least one of these headers with every form, so a request with neither
-// header does not come from a browser and is allowed.
+// Detects cross-site request forgery: requests that another website causes a browser to send. Checks `Sec-Fetch-Site`
+// or, for older browsers, `Origin`. Browsers send at least one of these headers with every form, so a request with
+// neither header does not come from a browser and is allowed.
 
 import type { IncomingHttpHeaders } from 'node:http';
 
 const SAFE_METHODS = new Set(['GET', 'HEAD', 'OPTIONS']);
 
-/**
- * @param publicUrl the public origin of Scrip, which can differ from the `Host` header behind a proxy; null if unknown
- */
+/** @param publicUrl the public origin of Scrip; null if unknown. Behind a proxy, it can differ from `Host`. */
 export function isCrossOrigin(method: string, headers: IncomingHttpHeaders, publicUrl: string | null): boolean {
   if (SAFE_METHODS.has(method)) return false;
   const site = headers['sec-fetch-site'];

@@ -28,6 +28,11 @@ export function creditsText(amount: number): string {
   return `${numberText(amount)} ${amount === 1 ? 'credit' : 'credits'}`;
 }
 
+/** How many unused credits roll over: `up to 500 unused credits`. */
+export function rolloverLimitText(max: number): string {
+  return `up to ${numberText(max)} unused ${max === 1 ? 'credit' : 'credits'}`;
+}
+
 /** Formats a number for the ticks of an axis: `1.2K`. */
 export function compactText(value: number): string {
   return COMPACT.format(value).replace('-', MINUS);
@@ -43,8 +48,8 @@ export function largeNumber(value: number | bigint): string {
 }
 
 /**
- * Formats a number for narrow columns. A long number starts on a new line if possible, and can wrap after a thousands
- * separator.
+ * Formats a number for narrow columns. A long number starts on a new line if it does not fit on the current one, and
+ * can wrap after a thousands separator.
  */
 export function wrappableNumber(value: number | bigint): string {
   return wrappable(numberText(value));
@@ -85,7 +90,7 @@ export function moment(instant: Instant): string {
   return time(instant, momentText(instant), 'second');
 }
 
-/** Formats an instant with its time zone, for places where no heading names the zone. */
+/** Formats an instant with the time zone, for places where no heading names the time zone. */
 export function momentUtc(instant: Instant): string {
   return time(instant, `${momentText(instant)} UTC`, 'zoned');
 }
@@ -94,12 +99,12 @@ export function day(instant: Instant): string {
   return time(instant, dayText(instant), 'day');
 }
 
-/** The end of a cycle, to the minute; `never` for the last instant of the ledger. */
+/** Formats the end of a cycle to the minute; returns `never` for `INSTANT_MAX`. */
 export function endTime(instant: Instant): string {
   return instant === INSTANT_MAX ? 'never' : time(instant, momentText(instant).slice(0, -':00'.length), 'minute');
 }
 
-/** The time left, rounded up: `12 days`, `5 hours`, `less than a minute`. */
+/** Formats a duration, rounded up to days, hours or minutes: `12 days`, `5 hours`, `less than a minute`. */
 export function durationText(milliseconds: number): string {
   const units = [
     ['day', DAY_MS],

@@ -84,14 +84,17 @@ export const PERMISSIONS = {
 type Permissions = typeof PERMISSIONS;
 export type RouteName = keyof Permissions;
 
-/** Handlers of `anyone` routes get no viewer, because the lookup would cost a query. */
+/** Handlers of `anyone` routes get no viewer, because looking up the viewer would cost a query. */
 export type Handler<Name extends RouteName> = (
   request: FastifyRequest,
   reply: FastifyReply,
   viewer: Permissions[Name] extends 'anyone' ? null : Viewer,
 ) => unknown;
 
-/** Patterns of the URLs that accept only POST. `length` is the number of path segments of the page with the form. */
+/**
+ * Patterns of the URLs that accept only POST. The first `length` segments of such a URL are the path of the page that
+ * contains its form.
+ */
 const FORM_URLS = Object.keys(PERMISSIONS)
   .map((name) => name.split(' ') as [method: string, path: string])
   .filter(([method, path]) => method === 'POST' && !isPage(path))
@@ -106,7 +109,7 @@ function isPage(path: string): boolean {
   return `GET ${path}` in PERMISSIONS;
 }
 
-/** Returns the path of the page with the form that is posted to `path`; undefined if no `FORM_URLS` match. */
+/** Returns the path of the page whose form posts to `path`; undefined if `path` matches none of `FORM_URLS`. */
 export function pageOfForm(path: string): string | undefined {
   const form = FORM_URLS.find(({ pattern }) => pattern.test(path));
   return form && path.split('/').slice(0, form.length).join('/');

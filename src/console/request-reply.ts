@@ -63,7 +63,7 @@ export function sendCsv(reply: FastifyReply, name: string, lines: AsyncIterable<
     .send(Readable.from(lines, { objectMode: false }));
 }
 
-/** Redirects with status 303, so that a reload of the new page does not send the form again. */
+/** Redirects with status 303, so that reloading the new page does not submit the form again. */
 export function redirectTo(reply: FastifyReply, path: string): FastifyReply {
   return reply.redirect(path, 303);
 }

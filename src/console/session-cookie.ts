@@ -26,7 +26,7 @@ export function isLoopbackAddress(address: string | undefined): boolean {
   return /^(?:::ffff:)?127\.|^::1$/i.test(address ?? '');
 }
 
-/** Returns null if the browser would send the cookie unencrypted. */
+/** Returns null if the browser would send the cookie over a network unencrypted. */
 export function sessionCookie(publicUrl: string | null, host: string | undefined): SessionCookie | null {
   if (publicUrl?.startsWith('https:')) return SECURE;
   return isLoopback(host) ? LOOPBACK : null;
@@ -45,7 +45,7 @@ const THEME_COOKIE = 'scrip_theme';
 const YEAR_SECONDS = 31_536_000;
 
 /**
- * Signing out does not clear the theme cookie.
+ * Sets the theme cookie, which signing out does not clear.
  *
  * @param session the theme cookie gets the attributes of this session cookie
  */

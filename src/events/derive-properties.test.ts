@@ -1,5 +1,5 @@
-// Tests the events of random histories: they are the same no matter when they are derived, or in how many calls, and
-// they add up to the balance.
+// Tests the events of random histories. The events must not depend on when they are derived or in how many calls, and
+// they must add up to the balance.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -66,13 +66,16 @@ class Steps {
   }
 }
 
-/** The last instant before the next request, or `end`. Ignores renewals and lapses: they can be stored late. */
+/**
+ * The last instant before the next request; `end` if there are no more requests. Ignores renewals and lapses, because
+ * they can be stored late.
+ */
 function quietUntil(coming: readonly Transaction[], end: Instant): Instant {
   const request = coming.find(([first]) => first !== undefined && !isByTime(first.kind));
   return request?.[0] === undefined ? end : request[0].createdAt - 1;
 }
 
-test('the events of random histories are the same no matter when they are derived, or in how many calls', () => {
+test('the events of random histories do not depend on when they are derived or in how many calls', () => {
   const places = fc.array(fc.tuple(fc.nat({ max: 3 }), fc.nat({ max: 5 }), fc.nat({ max: 99 })), {
     minLength: 60,
     maxLength: 60,
@@ -100,7 +103,7 @@ test('the events of random histories are the same no matter when they are derive
       steps.derive(open, end);
       assert.deepEqual(steps.events, expected.events);
       const ids = new Set(expected.events.map(({ id }) => id));
-      assert.equal(ids.size, expected.events.length, 'ids are unique');
+      assert.equal(ids.size, expected.events.length, 'IDs are unique');
       assert.deepEqual(steps.latest?.next, expected.next);
       assert.equal(steps.latest?.dueAt, expected.dueAt);
     }),
@@ -142,7 +145,7 @@ function signed({ type, data }: LedgerEvent): number {
   }
 }
 
-test('the balance events of random histories agree with a reference implementation', () => {
+test('the `credits.expired` and `balance.*` events of random histories agree with a reference implementation', () => {
   let compared = 0;
   fc.assert(
     fc.property(histories, settings, later, (ledger, settings, after) => {
@@ -165,7 +168,7 @@ function comparable({ type, at, data }: LedgerEvent): ReferenceEvent {
   return { type, at, balance, amount: Number(data.previous_balance), of };
 }
 
-test('time alone causes no event before `dueAt`, and causes one at `dueAt` unless all credits roll over', () => {
+test('no time-driven event happens before `dueAt`, and one happens at `dueAt` unless all credits roll over', () => {
   let due = 0;
   fc.assert(
     fc.property(histories, settings, (ledger, settings) => {

@@ -1,4 +1,4 @@
-// Tests the events that time alone causes, and the derivation of events in several calls.
+// Tests time-driven events, and the derivation of events in several calls.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -186,7 +186,7 @@ function after(
   return deriveEvents({ user: ADA, from: from?.next ?? null, postings, until: at, settings });
 }
 
-test('for an end user with one cycle, time alone causes first `credits.expiring` and then the expiry', () => {
+test('if no more postings arrive, a cycle causes first `credits.expiring` and then `credits.expired`', () => {
   const { postings } = ledgerAfter([[0, add(30, { validityDays: 31 })]]);
   const added = after(null, { postings });
   assert.equal(added.dueAt, dayAt(31 - EXPIRING_DAYS_DEFAULT));
@@ -202,7 +202,7 @@ test('for an end user with one cycle, time alone causes first `credits.expiring`
   assert.deepEqual(ended.next.state, { cycles: [], holds: [] });
 });
 
-test('time alone causes no event for an end user whose credits never expire', () => {
+test('credits that never expire cause no time-driven event', () => {
   const { postings } = ledgerAfter([[0, add(30, { validityDays: VALIDITY_DAYS_MAX })]]);
   assert.equal(after(null, { postings }).dueAt, null);
 });
@@ -276,7 +276,7 @@ test('deriving events up to an instant in the past changes nothing', () => {
   assert.deepEqual(waited, { events: [], next: derived.next, dueAt: derived.dueAt });
 });
 
-test('if an account changes how many days before an expiry `credits.expiring` happens, the event can happen again for the same period, with another id', () => {
+test('after an account changes `expiringDays`, `credits.expiring` can happen again for the same period, with another ID', () => {
   const { postings } = ledgerAfter([[0, add(30)]]);
   const first = after(null, { postings, until: 20, settings: settingsOf([], 14) });
   const second = after(first, { until: 30, settings: settingsOf([], 3) });

@@ -1,4 +1,4 @@
-// Tests the data and the ids of events, and the events that holds and refunds cause.
+// Tests the data and the IDs of events, and the events that holds and refunds cause.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -109,7 +109,7 @@ test('each type of event has its own data', () => {
   assert.deepEqual([...new Set(events.map(({ type }) => type))].sort(), EVENT_TYPES.toSorted());
 });
 
-test('the id of an event depends only on its account, end user, type and cause', () => {
+test('the ID of an event depends only on its account, end user, type and cause', () => {
   const { postings } = LEDGER;
   const idsOf = (user: typeof ADA, thresholds: string[]) =>
     deriveEvents({ user, from: null, postings, until: null, settings: settingsOf(thresholds, 3) }).events.map(

@@ -3,9 +3,9 @@
 //
 // Each transaction is a step, and so is each instant at which credits expire or `credits.expiring` happens. Steps are
 // processed in chronological order. At the same instant, credits expire and cycles renew first, then holds lapse, then
-// requests take effect. For each step, the balances before and after the step are compared with the thresholds. A
-// renewal and the expiry of the previous period are one step. Otherwise, Scrip would report a low balance between the
-// expiry and the renewal.
+// requests take effect. For each step, the balances before and after the step are compared with the thresholds. An
+// expiry and the renewal or change of plan at the same instant are one step. Otherwise, Scrip would report a low
+// balance between the two.
 
 import { hash } from 'node:crypto';
 import type { Amount } from '../ledger/amount.ts';
@@ -50,7 +50,7 @@ interface Step {
   readonly at: Instant;
   /** Identifies the step among all steps of the end user. */
   readonly cause: string;
-  /** Absent if time alone causes the step. */
+  /** Absent if the step is an instant without a transaction. */
   readonly transactionId?: string;
   readonly after: EndUserState;
   /** The difference between the balances after and before the step. */
@@ -113,9 +113,10 @@ class EndUserEvents {
   }
 
   /**
-   * Derives the events that time alone causes up to `until`. Stops before the next renewal or lapse, whose posting must
-   * be recorded first. Also stops after `STEPS_MAX` steps, because an end user with thousands of ended cycles would
-   * otherwise block the event loop. If due events remain, `dueAt` stays in the past, so that a later call derives them.
+   * Derives the time-driven events up to `until`. Stops before the next renewal, change of plan or lapse, whose posting
+   * must be recorded first. Also stops after `STEPS_MAX` steps, because an end user with thousands of ended cycles
+   * would otherwise block the event loop. If due events remain, `dueAt` stays in the past, so that a later call derives
+   * them.
    */
   wait(until: Instant): void {
     this.#passTo(Math.min(until, nextEventAt(this.#state) - 1), STEPS_MAX);
@@ -123,7 +124,7 @@ class EndUserEvents {
 
   derivation(): Derivation {
     const next = { at: this.#at, latestGrant: this.#latestGrant, state: liveState(this.#state, this.#at) };
-    // Cycles without credits are ignored: their end causes no event.
+    // Ignore cycles without credits: they cause no time-driven event.
     const dueAt = this.#nextInstantOf(next.state.cycles.filter((cycle) => spendable(cycle) > 0));
     return { events: this.#events, next, dueAt: dueAt < nextEventAt(next.state) ? dueAt : null };
   }
@@ -143,7 +144,7 @@ class EndUserEvents {
     return this.#next;
   }
 
-  /** The next instant of an expiry or of `credits.expiring`; `NEVER` if there is none. */
+  /** The next instant at which credits expire or `credits.expiring` happens; `NEVER` if there is none. */
   #nextInstantOf(cycles: readonly Cycle[]): Instant {
     let next = NEVER;
     for (const cycle of cycles) {
@@ -154,7 +155,7 @@ class EndUserEvents {
     return next;
   }
 
-  /** The instant of `credits.expiring` for the current period of a cycle; 0 if there is none. */
+  /** When `credits.expiring` happens for the current period of a cycle; 0 if the event does not happen. */
   #expiringInstant({ start, end }: Cycle): Instant {
     const at = end - this.#settings.expiringDays * DAY_MS;
     return end < INSTANT_MAX && at > start ? at : 0;
@@ -179,7 +180,7 @@ class EndUserEvents {
       const amount = spendable(cycle) - rollingOver(cycle);
       if (amount === 0) return [];
       const fields = { cycle_id: cycle.id, amount, expire_at: timestamp(cycle.end) };
-      // The cause contains the instant: if `expiringDays` changes, the event can happen again at another instant.
+      // The cause contains the instant, so that the event can happen again, with another ID, if `expiringDays` changes.
       return [{ type: 'credits.expiring' as const, cause: `${periodOf(cycle)}/${at}`, fields }];
     });
   }
@@ -203,7 +204,7 @@ class EndUserEvents {
     this.#compare(before, (type, name, more) => this.#add(type, at, name + cause, { ...fields, ...more }));
   }
 
-  /** Adds the events that the new balance causes: low, exhausted or recovered. */
+  /** Adds the events `balance.low`, `balance.exhausted` and `balance.recovered` that the new balance causes. */
   #compare(
     before: { readonly balance: Amount; readonly limits: readonly Amount[]; readonly hadGrant: boolean },
     add: (type: EventType, name: string, fields: Fields) => void,
@@ -248,7 +249,7 @@ function sumOf(cycles: readonly Cycle[]): Amount {
   return cycles.reduce((sum, cycle) => sum + spendable(cycle), 0);
 }
 
-/** Returns the event that reports a transaction; empty for kinds without an event. */
+/** Returns the event that reports a transaction; an empty list if the transaction has no event of its own. */
 function happenedIn(postings: Transaction): Happened[] {
   const [first] = postings;
   const { id, kind, amount, expiresAt } = transactionOf(postings as [Posting, ...Posting[]]);
@@ -295,7 +296,7 @@ function happenedIn(postings: Transaction): Happened[] {
   }
 }
 
-/** The refunded credits that have expired: their periods have ended, and the refund opened no new cycle for them. */
+/** The refunded credits that expire immediately: their periods have ended, and the refund opens no cycle for them. */
 function refundExpired(postings: Transaction): Amount {
   return postings.reduce((sum, posting) => {
     if (isOpening(posting)) return sum - posting.amount;

@@ -1,5 +1,5 @@
-// Two background jobs. One derives events; the store updates the summaries of end users at the same time. The other job
-// deletes events that are older than the retention time.
+// Two background jobs. The first job derives events, which the store saves together with the summaries of end users.
+// The second job deletes events that are older than the retention time.
 
 import { IntervalJob } from '../batching/interval-job.ts';
 import { PacedJob } from '../batching/paced-job.ts';

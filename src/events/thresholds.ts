@@ -1,5 +1,5 @@
-// The settings of an account for its events: the thresholds of `balance.low`, and the number of days between
-// `credits.expiring` and the expiry. A changed setting applies to the events that are derived afterwards.
+// The event settings of an account: the thresholds of `balance.low`, and the number of days between `credits.expiring`
+// and the expiry. A changed setting applies to the events that are derived afterwards.
 
 import assert from 'node:assert/strict';
 import type { Instant } from '../ledger/instant.ts';
@@ -67,7 +67,7 @@ export class Thresholds {
   }
 
   async setExpiringDays(account: number, days: number): Promise<void> {
-    assert(Number.isInteger(days) && days >= 1 && days <= EXPIRING_DAYS_MAX, 'the caller checks the days');
+    assert(Number.isInteger(days) && days >= 1 && days <= EXPIRING_DAYS_MAX, 'the caller checks the number of days');
     await this.#database.queries
       .updateTable('accounts')
       .set({ expiring_days: days })

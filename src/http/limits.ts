@@ -3,8 +3,8 @@
 export const BODY_BYTES_MAX = 64 * 1024;
 export const HEADER_BYTES_MAX = 16 * 1024;
 /**
- * Scrip refuses a request with more headers. If Node.js enforced this limit, it would silently drop further headers,
- * such as an `Idempotency-Key`.
+ * Scrip refuses requests with more headers than this. If Node.js enforced the limit, it would silently drop further
+ * headers, such as an `Idempotency-Key`.
  */
 export const HEADERS_MAX = 100;
 /** In characters. */
@@ -20,15 +20,15 @@ export const SURPLUS_CONNECTIONS_MAX = 1_000;
 /**
  * Limits on the pipelined requests that are queued in one process. Each queued request takes about 2 kB of memory.
  *
- * While `PIPELINED_READ_MAX` or more requests are queued, Scrip does not resume connections that it paused because they
- * sent pipelined requests. Without this limit, garbage collection stopped the process for 20 ms at a time. While
+ * Scrip pauses a connection that sends pipelined requests. While `PIPELINED_READ_MAX` or more requests are queued, such
+ * a connection stays paused. Without this limit, garbage collection stopped the process for 20 ms at a time. While
  * `PIPELINED_MAX` or more requests are queued, Scrip resumes no connection at all.
  */
 export const PIPELINED_READ_MAX = 5_000;
 export const PIPELINED_MAX = 50_000;
 /**
- * An account can have as many requests in flight as the store completes in this time, but always enough for a full
- * batch.
+ * An account can have as many requests in flight as the store completes in this time, but at least one full batch of
+ * requests.
  */
 export const WAIT_MS_MAX = 500;
 /**
@@ -55,7 +55,7 @@ export const SERVER_LIMITS = {
   connectionsCheckMs: 5_000,
   /**
    * Longer than the idle timeout of common proxies (60 s), so that the proxy closes an idle connection first. If Scrip
-   * closed the connection just when the proxy sends a request, the request would fail.
+   * closed the connection just as the proxy sent a request, the request would fail.
    */
   keepAliveMs: 75_000,
   /** Scrip disconnects a client that accepts no bytes of its response for this long. */

@@ -57,7 +57,7 @@ interface Problem {
 const SPENT_FROM: Readonly<Record<Spending, string>> = {
   subtract: 'The balance is',
   hold: 'The balance is',
-  capture: 'The hold and the balance together are',
+  capture: 'The hold and the balance total',
 };
 const NOT_SPENT: Readonly<Record<Spending, string>> = {
   subtract: 'Nothing was subtracted.',
@@ -177,7 +177,7 @@ export const PROBLEMS = {
   UnsupportedMediaType: {
     status: 415,
     title: 'Unsupported media type',
-    detail: 'Send the body with `Content-Type: application/json`.',
+    detail: 'The body must be sent with `Content-Type: application/json`.',
     remedy: 'Send uncompressed JSON, with `Content-Type: application/json`.',
   },
   ExpectationFailed: {
@@ -251,7 +251,7 @@ export const PROBLEMS = {
     remedy:
       'If the request had an `Idempotency-Key`, send it again with the same key. Otherwise, check whether the write was applied before you send it again.',
     inForm:
-      'Outcome unknown: the change may or may not have been made. Submit the form again without changes: it takes effect only once.',
+      'Outcome unknown: the change may or may not have been made. Submit the form again without changes: a form that is submitted twice takes effect only once.',
   },
 } satisfies Readonly<Record<ProblemCode, Problem>>;
 
@@ -265,7 +265,7 @@ const ERROR_CODES: Partial<Record<ProblemCode, string>> = {
   CycleNotFound: 'NO_ACTIVE_CYCLE',
 };
 
-/** Returns the code in `ERROR_CODES`; by default, the name in capitals, such as `INSUFFICIENT_FUNDS`. */
+/** @returns the code in `ERROR_CODES`, if any; otherwise the name of the problem, such as `INSUFFICIENT_FUNDS` */
 export function errorCodeOf(code: ProblemCode): string {
   return ERROR_CODES[code] ?? code.replaceAll(/(?<=[a-z])(?=[A-Z])/g, '_').toUpperCase();
 }
@@ -313,7 +313,7 @@ function credits(amount: number): string {
 export class InvalidRequest extends Error {
   readonly code: RequestCode;
   readonly errors: readonly FieldError[];
-  /** The `error_code` of the response; null for the default of `code`. */
+  /** The `error_code` of the response; null for `errorCodeOf(code)`. */
   readonly errorCode: string | null;
 
   constructor(code: RequestCode, detail: string, errors: readonly FieldError[] = [], errorCode: string | null = null) {
@@ -325,7 +325,7 @@ export class InvalidRequest extends Error {
   }
 }
 
-/** @param errorCode the `error_code` of the response; null for the default of `InvalidField` */
+/** @param errorCode the `error_code` of the response; null for `INVALID_FIELD` */
 export function invalidFields(errors: readonly FieldError[], errorCode: string | null = null): InvalidRequest {
   return new InvalidRequest('InvalidField', PROBLEMS.InvalidField.detail(errors), errors, errorCode);
 }

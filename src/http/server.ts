@@ -75,7 +75,7 @@ export interface OtherPages {
   readonly plugin: (app: FastifyInstance) => Promise<void>;
   /** Only URLs that begin with this text, such as `/console/`, are passed to `addressFor`. */
   readonly prefix: string;
-  /** Returns the URL to route: the same URL, or another one if the router would reject it. */
+  /** @returns the URL to route: `url` itself, or a different URL if the router would reject `url` */
   readonly addressFor: (url: string) => string;
 }
 

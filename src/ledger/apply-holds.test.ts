@@ -72,16 +72,16 @@ test('open holds are sorted by the instant at which they lapse, then by the last
 });
 
 const CLOSED: readonly (readonly [what: string, posting: Posting, remaining: number])[] = [
-  ['a capture spends all that was held', capturing(HOLD), 90],
+  ['a capture spends all held credits', capturing(HOLD), 90],
   ['a capture of less than was held spends only the captured credits and returns the rest', capturing(HOLD, 4), 96],
-  ['a capture of 0 credits returns all that was held', capturing(HOLD, 0), 100],
+  ['a capture of 0 credits returns all held credits', capturing(HOLD, 0), 100],
   ['a capture of more than was held also draws on the same cycle', capturing(HOLD, 25), 75],
-  ['a release returns all that was held', releasing(HOLD), 100],
-  ['a lapse returns all that was held', lapsing(HOLD), 100],
+  ['a release returns all held credits', releasing(HOLD), 100],
+  ['a lapse returns all held credits', lapsing(HOLD), 100],
 ];
 
 for (const [what, posting, remaining] of CLOSED) {
-  test(`${what}, and the hold is closed`, () => {
+  test(`${what}, and closes the hold`, () => {
     assert.deepEqual(apply(HELD, posting), stateOf({ ...BOUGHT, remaining }, MONTHLY));
   });
 }
@@ -115,7 +115,7 @@ const INSTANTS: readonly (readonly [when: string, at: Instant])[] = [
 for (const [when, at] of INSTANTS) {
   const kept = holding(BOUGHT, 10, { at: NOW, until: at });
   const closings = [capturing(kept, 4, { at: at - 1 }), releasing(kept, { at: at - 1 }), lapsing(kept)];
-  test(`the lapse of a hold ${when} closes the hold and does not change the ended cycle, whether or not the cycle is loaded`, () => {
+  test(`if a hold lapses ${when}, the lapse closes the hold and does not change the cycle, whether or not the cycle is loaded`, () => {
     const held = apply(stateOf(BOUGHT), kept);
     assert.deepEqual(apply(held, lapsing(kept)), { cycles: held.cycles, holds: [] });
     assert.deepEqual(apply({ cycles: [], holds: held.holds }, lapsing(kept)), stateOf());
@@ -127,7 +127,7 @@ for (const [when, at] of INSTANTS) {
   });
 }
 
-test('a capture or a release after a cycle has ended closes the hold and does not change the cycle', () => {
+test('a capture or release of a hold whose cycle has ended closes the hold and does not change the cycle', () => {
   const kept = holding(BOUGHT, 10, { at: NOW, until: BOUGHT.end + DAY_MS });
   const held = apply(stateOf(BOUGHT), kept);
   for (const at of [BOUGHT.end, BOUGHT.end + DAY_MS - 1])

@@ -41,7 +41,7 @@ const NEXT: ScheduledPlan = { id: SCHEDULING.transactionId, plan: PLAN };
 const SCHEDULED: Cycle = Object.freeze({ ...DAILY, next: NEXT });
 const CHANGE = Object.freeze(changeOf(DAILY, NEXT));
 
-test('a scheduled plan is recorded on the active cycle, and replaces an earlier one', () => {
+test('a scheduled plan is recorded on the active cycle, and replaces an earlier scheduled plan', () => {
   assert.deepEqual(apply(stateOf(oneTime({}, 3), DAILY), SCHEDULING), stateOf(oneTime({}, 3), SCHEDULED));
   const again = scheduling(DAILY, { sequence: 100, plan: { ...PLAN, amount: 8 } });
   const next = { id: again.transactionId, plan: { ...PLAN, amount: 8 } };
@@ -64,7 +64,7 @@ test('a stop also cancels the scheduled plan', () => {
   assert.deepEqual(cycles, [{ ...DAILY, status: 'canceled', next: null }]);
 });
 
-test('scheduling a plan opens no cycle, and a change of plan opens a cycle', () => {
+test('scheduling a plan opens no cycle, but a change of plan does', () => {
   assert.equal(isOpening(SCHEDULING), false);
   assert(isOpening(CHANGE));
   assert(isOpening(opening(DAILY)));
@@ -86,7 +86,7 @@ test('a change of plan comes before a lapse at the same instant, and after a lap
   assert.deepEqual([END - 1, END, END + 1].map(kindAt), ['lapse', 'change-plan', 'change-plan']);
 });
 
-test('an addition has a plan without rollover, in days or in months', () => {
+test('an addition has a plan without rollover, with a validity in days or in months', () => {
   const plan = { amount: 5, validityDays: 31, validityMonths: null, rolloverMax: 0 };
   assert.deepEqual(planOf(add(5)), plan);
   const inMonths = { validityDays: null, validityMonths: 2 };
@@ -114,7 +114,12 @@ const SCHEDULES: readonly Violation[] = [
   ['a scheduled plan without terms', ACTIVE, { ...SCHEDULING, terms: null }, 4],
   ['a scheduled plan of a one-time cycle', ACTIVE, { ...SCHEDULING, terms: { type: 'one-time', plan: PLAN } }, 4],
   ['a scheduled plan without credits', ACTIVE, planned({ amount: 0 }), 1],
-  ['a scheduled plan that exceeds 2^53−1', ACTIVE, planned({ amount: AMOUNT_MAX - 1 }), 1],
+  [
+    'a scheduled plan whose credits and rollover together exceed 2^53−1',
+    ACTIVE,
+    planned({ amount: AMOUNT_MAX - 1 }),
+    1,
+  ],
   ['a scheduled plan of 121 months', ACTIVE, planned({ validityMonths: 121 }), 4],
   ['a scheduled plan with a validity in both days and months', ACTIVE, planned({ validityDays: 1 }), 4],
   ['a plan that is scheduled to follow a canceled cycle', stateOf({ ...DAILY, status: 'canceled' }), SCHEDULING, 3],
@@ -199,7 +204,7 @@ for (const [what, state, posting, invariant] of [...SCHEDULES, ...CHANGES, ...RE
   });
 }
 
-test('a plan that begins shortly before the last instant ends at that instant and never renews', () => {
+test('a scheduled plan that begins shortly before the last instant of the year 9999 ends at that instant and never renews', () => {
   const start = INSTANT_MAX - 2 * DAY_MS;
   const cycle = recurring({ start, validityDays: 1 });
   const scheduled = apply(stateOf(cycle), scheduling(cycle));

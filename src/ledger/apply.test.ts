@@ -44,9 +44,9 @@ test('a cycle of 2^53−1 credits that lasts to the end of the year 9999 can be 
 });
 
 const STOPPED: readonly (readonly [when: string, end: number, status: Cycle['status']])[] = [
-  ['a millisecond before the first one ends', NOW + 1, 'superseded'],
-  ['when the first one ends', NOW, 'canceled'],
-  ['a millisecond after the first one ends', NOW - 1, 'canceled'],
+  ['a millisecond before the canceled cycle ends', NOW + 1, 'superseded'],
+  ['when the canceled cycle ends', NOW, 'canceled'],
+  ['a millisecond after the canceled cycle ends', NOW - 1, 'canceled'],
 ];
 
 for (const [when, end, status] of STOPPED) {
@@ -69,7 +69,7 @@ test('an addition leaves a canceled cycle canceled', () => {
   assert.equal(apply(stateOf(canceled), opening(oneTime())).cycles[0], canceled);
 });
 
-test('a renewal replaces the ended period with the next one, which has its full credits and comes last in burn order', () => {
+test('a renewal replaces the ended period with the next period, which has all credits of the plan and comes last in burn order', () => {
   const before = stateOf({ ...MONTHLY, remaining: 40 }, oneTime());
   assert.deepEqual(apply(before, opening(NEXT)), stateOf(oneTime(), NEXT));
 });
@@ -99,7 +99,7 @@ test('a stop cancels the active cycle and does not change its credits', () => {
   assert.deepEqual(after, stateOf(BOUGHT, { ...cycle, status: 'canceled' }));
 });
 
-test('from the start of a cycle to a millisecond before its end, its credits can be spent and the cycle can be stopped', () => {
+test('the credits of a cycle can be spent, and the cycle can be stopped, from its start to a millisecond before its end', () => {
   for (const at of [MONTHLY.start, MONTHLY.end - 1]) {
     assert.equal(apply(stateOf(MONTHLY), drawing(MONTHLY, 1, at)).cycles[0]?.remaining, 99);
     assert.equal(apply(stateOf(MONTHLY), stopping(MONTHLY, at)).cycles[0]?.status, 'canceled');

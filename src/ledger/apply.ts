@@ -32,8 +32,8 @@ export function applyAll(state: EndUserState, postings: readonly Posting[]): End
 }
 
 /**
- * A state under construction. `cycles` is a copy that can be modified. `holds` can be the array of the earlier state,
- * so a change to a hold assigns a new array.
+ * A state under construction. `cycles` is a copy that can be modified. `holds` must not be modified, because it might
+ * still be the array of the earlier state: a change to a hold assigns a new array.
  */
 interface Draft {
   readonly cycles: Cycle[];
@@ -270,7 +270,7 @@ function change(cycles: Cycle[], { amount, held }: Posting, index: number): void
   cycles[index] = after;
 }
 
-/** Asserts that the posting belongs to the current period of its cycle. */
+/** Finds the cycle of the posting. Asserts that the posting belongs to the current period of the cycle. */
 function runningIndexOf(cycles: readonly Cycle[], posting: Posting): number {
   const index = indexOf(cycles, posting);
   const { period, start, end } = cycles[index] as Cycle;

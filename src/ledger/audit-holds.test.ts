@@ -1,4 +1,4 @@
-// Tests the audit rules for holds on hand-made valid and faulty ledgers.
+// Tests the audit rules for holds, with valid and faulty handwritten ledgers.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -361,7 +361,7 @@ for (const [what, stored, ...found] of [...HOLDS, ...LAPSES, ...CLOSINGS]) {
   test(`the audit finds ${what} and reports what is wrong`, () => assert.deepEqual(findings(stored), found));
 }
 
-test('the audit finds that a hold was created after its cycle had ended, even if a hundred cycles have ended', () => {
+test('the audit finds that a hold was created after its cycle had ended, even if a hundred cycles had ended by then', () => {
   const cycles = dayCycles(100, NOW);
   const late = holding(cycles[0] as Cycle, 10, { at: END + 200 });
   const found = findings({ cycles, holds: [holdOf(late)], postings: [...cycles.map(opening), late], now: END + 200 });

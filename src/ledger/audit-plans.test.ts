@@ -41,7 +41,7 @@ const [RENEWAL, REPLACED, USED, CHANGE, OPEN] = [
 ];
 const [OLD, NEW] = [CHANGE, RENEWAL].map(({ cycleId }) => cycleId).reverse() as [string, string];
 
-test('the audit finds nothing wrong with rollover, scheduled plans and changes of plan, now and later', () => {
+test('the audit finds nothing wrong with rollover, scheduled plans and changes of plan, at the end of a history and later', () => {
   for (const days of [0, 1, 2, 30, 31, 400])
     assert.deepEqual(findingsOf({ ...WRITTEN, now: WRITTEN.now + days * DAY_MS }), []);
   assert.deepEqual([RENEWAL.amount, CHANGE.amount, CHANGE.reference], [65, 70, USED.transactionId]);
@@ -54,7 +54,7 @@ test('the audit finds nothing wrong with rollover, scheduled plans and changes o
   );
 });
 
-test('the audit finds nothing wrong with a scheduled plan that a stop or a replacement canceled', () => {
+test('the audit finds nothing wrong with a scheduled plan that was canceled because the active cycle was stopped or replaced', () => {
   for (const last of [stopCycle(), startCycle(9, { onActive: 'replace' })]) {
     const stored = written([...HISTORY, [2.2, last]]);
     for (const days of [0, 9]) assert.deepEqual(findingsOf({ ...stored, now: stored.now + days * DAY_MS }), []);
@@ -112,7 +112,13 @@ const ROWS: readonly Row[] = [
     4,
     VALID,
   ],
-  ['a scheduled plan exceeds 2^53−1', USED, planned(USED, { rolloverMax: 2 ** 53 - 1 }), 1, TOGETHER],
+  [
+    'the credits and rollover of a scheduled plan together exceed 2^53−1',
+    USED,
+    planned(USED, { rolloverMax: 2 ** 53 - 1 }),
+    1,
+    TOGETHER,
+  ],
   [
     'a scheduled plan refers to a transaction',
     USED,
@@ -145,7 +151,13 @@ const ROWS: readonly Row[] = [
     4,
     'expires when its cycle',
   ],
-  ['a scheduled plan is stored as a start', USED, { kind: 'start-cycle' }, 3, 'at most one active recurring cycle'],
+  [
+    'a scheduled plan is stored as a cycle start',
+    USED,
+    { kind: 'start-cycle' },
+    3,
+    'at most one active recurring cycle',
+  ],
   ['a change of plan grants one credit too many', CHANGE, { amount: 71 }, 1, OPENS],
   ['a change of plan grants one credit too few', CHANGE, { amount: 69 }, 1, OPENS],
   ['a change of plan holds a credit', CHANGE, { held: 1 }, 1, OPENS],
@@ -157,7 +169,7 @@ const ROWS: readonly Row[] = [
     SCHEDULED,
   ],
   ['a change of plan has another rollover', CHANGE, planned(CHANGE, { rolloverMax: 6 }), 3, SCHEDULED],
-  ['a change of plan has another length', CHANGE, planned(CHANGE, { validityDays: 3 }), 3, SCHEDULED],
+  ['a change of plan has another validity', CHANGE, planned(CHANGE, { validityDays: 3 }), 3, SCHEDULED],
   ['a change of plan has no terms', CHANGE, { terms: null }, 3, SCHEDULED],
   ['a change of plan has no reference', CHANGE, { reference: null }, 3, SCHEDULED],
   [
@@ -190,7 +202,7 @@ const ROWS: readonly Row[] = [
     'is a renewal that was not',
   ],
   [
-    'a change of plan is stored as a start',
+    'a change of plan is stored as a cycle start',
     CHANGE,
     { kind: 'start-cycle', actor: 'key:7' },
     3,
@@ -219,7 +231,7 @@ for (const [what, posting, change, invariant, said] of ROWS) {
   });
 }
 
-test('the audit finds a wrong scheduled plan only if the plan has begun, or is still scheduled for a stored cycle', () => {
+test('the audit finds an error in a scheduled plan only if the plan has begun or is still scheduled for a stored cycle', () => {
   const change = planned(REPLACED, { amount: 61 });
   const at = (posting: Posting) => WRITTEN.postings.findIndex((each) => each.transactionId === posting.transactionId);
   const find = (posting: Posting, changed: Partial<Posting>) =>
@@ -255,7 +267,7 @@ const STORED: readonly (readonly [what: string, change: (cycle: Cycle) => Partia
 ];
 
 for (const [what, change, said] of STORED) {
-  test(`the audit finds that a stored scheduled plan ${what}`, () => {
+  test(`the audit finds that the scheduled plan of a stored cycle ${what}`, () => {
     const cycles = WRITTEN.cycles.map((cycle) => (cycle.id === NEW ? { ...cycle, ...change(cycle) } : cycle));
     const messages = findingsOf({ ...WRITTEN, cycles }).map(({ message }) => message);
     assert(
@@ -284,7 +296,7 @@ function without(kind: PostingKind, last = true) {
   };
 }
 
-test('the audit finds that a change of plan is missing, and that a renewal took its place', () => {
+test('the audit finds that a change of plan is missing or was replaced with a renewal', () => {
   assert.match(messagesOf(edited(without('change-plan'))), /comes before a change of plan that was already due/);
   const renewed = edited((postings) => {
     const place = postings.findIndex(({ kind }) => kind === 'change-plan');
@@ -299,7 +311,7 @@ test('the audit finds that a change of plan is missing, and that a renewal took 
   assert.match(messagesOf(renewed), /a cycle is not renewed if another plan is scheduled/);
 });
 
-test('the audit finds that the posting that scheduled a plan is missing', () => {
+test('the audit finds that the posting of a scheduled plan is missing', () => {
   const stored = edited((postings) =>
     postings.splice(
       postings.findIndex((each) => each.transactionId === USED.transactionId),
@@ -314,7 +326,7 @@ test('the audit finds that the posting that scheduled a plan is missing', () => 
   );
 });
 
-test('the audit finds a plan that was scheduled on a canceled cycle', () => {
+test('the audit finds a plan that was scheduled to follow a canceled cycle', () => {
   const stored = edited(
     (postings) => {
       const stop = postings.findIndex(({ kind }) => kind === 'stop-cycle');

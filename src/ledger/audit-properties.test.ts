@@ -1,5 +1,5 @@
-// Tests that the audit accepts random histories that the ledger wrote, and finds a single invalid change to such a
-// history.
+// Tests that the audit finds nothing wrong in random histories that the ledger wrote, and finds any single change that
+// makes such a history invalid.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -29,7 +29,7 @@ function stored({ cycles, holds, postings, now }: MemoryLedger): Stored {
   return { cycles, holds, postings, now };
 }
 
-test('the audit finds nothing wrong in random histories that the ledger wrote, now and later', () => {
+test('the audit finds nothing wrong in random histories that the ledger wrote, at their end and later', () => {
   fc.assert(
     fc.property(histories, fc.nat({ max: 400 }), (ledger, days) => {
       assert.deepEqual(findingsOf(stored(ledger)), []);
@@ -115,7 +115,10 @@ const HOLD_FIELDS: { readonly [Field in keyof Hold]: Other<Hold, Field> } = {
 
 type PostingField = Exclude<keyof Posting, 'transactionId' | 'actor' | 'note'>;
 
-/** Only the hash chain detects changes to other fields, and changes that `isFound` excludes. */
+/**
+ * Omits `transactionId`, `actor` and `note`, because only the hash chain detects every change to these fields. The same
+ * is true of the changes that `isFound` excludes.
+ */
 const POSTING_FIELDS: { readonly [Field in PostingField]: Other<Posting, Field> } = {
   cycleId: ({ cycleId }, all) => otherId(cycleId, all),
   period: ({ period }) => deltas.map((delta) => period + delta),
@@ -253,7 +256,7 @@ test('in a random history, the audit finds any missing or duplicate cycle, any d
   );
 });
 
-test('in a random history, the audit finds any missing or duplicate hold, and holds in any wrong order', () => {
+test('in a random history, the audit finds any missing or duplicate hold, and holds in reverse order', () => {
   fc.assert(
     fc.property(withHolds, fc.nat(), (all, random) => {
       const { holds } = all;

@@ -1,4 +1,4 @@
-// Tests the audit rules for refunds on hand-made valid and faulty ledgers.
+// Tests the audit rules for refunds, with valid and faulty handwritten ledgers.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

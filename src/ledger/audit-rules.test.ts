@@ -1,4 +1,4 @@
-// Tests the general audit rules on hand-made valid and faulty ledgers.
+// Tests the audit rules for amounts, cycles, renewals and transactions, with valid and faulty handwritten ledgers.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -200,7 +200,7 @@ const RENEWALS: readonly Row[] = [
     [3, by(RENEWED, 'breaks the rule that only an active recurring cycle is renewed')],
   ],
   [
-    'a renewal with an id that is not derived from its cycle',
+    'a renewal with an ID that is not derived from its cycle',
     { cycles: [NEXT], postings: [STARTED, { ...RENEWED, transactionId: LATE_ADD.transactionId }], now: END },
     [3, by(LATE_ADD, 'is a renewal that was not due')],
   ],
@@ -232,7 +232,7 @@ const TRANSACTIONS: readonly Row[] = [
     [1, `${CYCLE} has no posting that opens it`],
   ],
   [
-    'an addition with a time that does not match its id',
+    'an addition with a time that does not match its ID',
     {
       cycles: [BOUGHT],
       postings: [{ ...ADDED, createdAt: NOW + 1, expiresAt: END + 1 }],

@@ -1,5 +1,5 @@
-// Tests that the audit accepts a ledger that Scrip wrote, and finds a single wrong value in that ledger. Each test
-// changes one cycle, hold or posting, runs the audit, restores the ledger, and continues with the next one.
+// Tests that the audit accepts a ledger that Scrip wrote, and finds a single wrong value in that ledger. Most tests
+// change one cycle, hold or posting at a time, each in a fresh copy of the ledger, and run the audit on the copy.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -32,11 +32,11 @@ test('the audit finds nothing wrong in a history that the ledger wrote', () => {
   assert.deepEqual([...rows].sort(), ['one-time active', 'recurring canceled', 'recurring superseded']);
 });
 
-test('the audit finds nothing wrong with an end user without cycles and postings', () => {
+test('the audit finds nothing wrong with an end user that has no cycles and no postings', () => {
   assert.deepEqual(findingsOf({ cycles: [], holds: [], postings: [], now: NOW }), []);
 });
 
-test('the audit finds nothing wrong with renewals and lapses that are due and not stored yet', () => {
+test('the audit finds nothing wrong with renewals and lapses that are due but not stored yet', () => {
   const stored = written([
     [0, startCycle(50, { validityDays: 1 })],
     [0.1, holdFor(5, 3)],
@@ -50,7 +50,7 @@ test('the audit reads the postings of an end user only once, so they can come fr
   assert.deepEqual([...audit({ user: ADA, cycles, holds, postings: postings.values(), find }, now)], []);
 });
 
-test('a finding consists of the end user, the invariant, and a message about what is wrong', () => {
+test('a finding consists of the end user, the violated invariant, and a message that says what is wrong', () => {
   const stored = written();
   const [cycle] = stored.cycles as [Writable<Cycle>];
   cycle.remaining += 1;
@@ -66,8 +66,8 @@ test('a finding consists of the end user, the invariant, and a message about wha
 });
 
 /**
- * @param invariants the numbers of invariants, one digit each; the audit must report at least one of these invariants
- * @param hits the rows that the change makes wrong; by default all rows
+ * @param invariants each digit is the number of an invariant; the audit must report at least one of these invariants
+ * @param hits whether the change makes a row wrong; if absent, the change makes every row wrong
  */
 type Change<Row> = readonly [
   what: string,
@@ -129,7 +129,7 @@ const CYCLE_CHANGES: readonly Change<Cycle>[] = [
     isInDays,
   ],
   ['plan has one credit too many', ({ plan }) => ({ plan: { ...plan, amount: plan.amount + 1 } }), '4'],
-  ['plan has another rollover', ({ plan }) => ({ plan: { ...plan, rolloverMax: plan.rolloverMax + 1 } }), '4'],
+  ['plan has a different rollover', ({ plan }) => ({ plan: { ...plan, rolloverMax: plan.rolloverMax + 1 } }), '4'],
   ['scheduled plan should be absent', ({ id, plan }) => ({ next: { id, plan } }), '4'],
   ['validity is 0', ({ plan }) => ({ plan: { ...plan, validityDays: 0, validityMonths: null } }), '4'],
   ['period is too high by one', ({ period }) => ({ period: period + 1 }), '3'],
@@ -138,8 +138,8 @@ const CYCLE_CHANGES: readonly Change<Cycle>[] = [
   ['status is wrongly active', () => ({ status: 'active' }), '3', ({ status }) => status !== 'active'],
   ['status is wrongly canceled', () => ({ status: 'canceled' }), '3', ({ status }) => status !== 'canceled'],
   ['status is wrongly superseded', () => ({ status: 'superseded' }), '3', ({ status }) => status !== 'superseded'],
-  ['id has a time that is a millisecond too late', ({ id }) => ({ id: laterId(id) }), '1'],
-  ['id is a different id with the same time', ({ id }) => ({ id: otherTail(id) }), '1'],
+  ['ID has a time that is a millisecond too late', ({ id }) => ({ id: laterId(id) }), '1'],
+  ['ID is a different ID with the same time', ({ id }) => ({ id: otherTail(id) }), '1'],
 ];
 
 const FIRST_ADDITION = WRITTEN.postings[0]?.transactionId as string;
@@ -148,7 +148,10 @@ const hasTerms = ({ terms }: Posting) => terms !== null;
 
 const isHold = ({ kind }: Posting) => kind === 'hold';
 
-/** For a captured or released hold, the audit cannot always check the expiry. */
+/**
+ * Whether the posting creates a hold that is open or has lapsed. The audit cannot always check the expiry of a captured
+ * or released hold.
+ */
 function hasExpiry({ kind, transactionId: id }: Posting, { holds, postings }: Stored): boolean {
   const hasLapsed = postings.some((other) => other.kind === 'lapse' && other.reference === id);
   return kind === 'hold' && (hasLapsed || holds.some((hold) => hold.id === id));
@@ -194,9 +197,9 @@ const POSTING_CHANGES: readonly Change<Posting>[] = [
   ['period is too high by one', ({ period }) => ({ period: period + 1 }), '134'],
   ['period is too low by one', ({ period }) => ({ period: period - 1 }), '134'],
   ['cycle does not exist', ({ cycleId }) => ({ cycleId: otherTail(cycleId) }), '14'],
-  ['id has a time that is a millisecond too late', ({ transactionId: id }) => ({ transactionId: laterId(id) }), '4'],
+  ['ID has a time that is a millisecond too late', ({ transactionId: id }) => ({ transactionId: laterId(id) }), '4'],
   [
-    'id is a different id with the same time',
+    'ID is a different ID with the same time',
     ({ transactionId: id }) => ({ transactionId: otherTail(id) }),
     '134',
     (posting) => isOpening(posting) || isHold(posting) || posting.kind === 'lapse',
@@ -246,7 +249,7 @@ function partChange(change: (part: HoldPart) => Partial<HoldPart>): (hold: Hold)
 }
 
 const HOLD_CHANGES: readonly Change<Hold>[] = [
-  ['id is a different id with the same time', ({ id }) => ({ id: otherTail(id) }), '1'],
+  ['ID is a different ID with the same time', ({ id }) => ({ id: otherTail(id) }), '1'],
   ['expiry is a millisecond too late', ({ expiresAt }) => ({ expiresAt: expiresAt + 1 }), '1'],
   ['expiry is a millisecond too early', ({ expiresAt }) => ({ expiresAt: expiresAt - 1 }), '1'],
   ['amount is too high by one', partChange(({ amount }) => ({ amount: amount + 1 })), '1'],
@@ -256,7 +259,7 @@ const HOLD_CHANGES: readonly Change<Hold>[] = [
   ['period is too high by one', partChange(({ period }) => ({ period: period + 1 })), '1'],
   ['cycle does not exist', partChange(({ cycleId }) => ({ cycleId: otherTail(cycleId) })), '1'],
   ['last part is missing', ({ parts }) => ({ parts: parts.slice(0, -1) }), '1'],
-  ['parts are in another order', ({ parts }) => ({ parts: parts.toReversed() }), '1', ({ parts }) => parts.length > 1],
+  ['parts are in a different order', ({ parts }) => ({ parts: parts.toReversed() }), '1', ({ parts }) => parts.length > 1],
 ];
 
 function assertFound(stored: Stored, invariants: string, what: string): void {
@@ -294,7 +297,7 @@ for (const change of HOLD_CHANGES) {
   test(`the audit finds a stored hold whose ${change[0]}`, () => assertEachFound(({ holds }) => holds, change));
 }
 
-test('the audit does not compare the held credits of cycles that have ended, because lapses can be stored later', () => {
+test('the audit ignores the held credits of ended cycles, because stores do not update them after the end of a cycle', () => {
   const stored = written();
   const ended = stored.cycles.filter((cycle) => hasEnded(cycle, stored.now));
   for (const cycle of ended) cycle.held = Math.min(1, cycle.remaining);
@@ -302,7 +305,7 @@ test('the audit does not compare the held credits of cycles that have ended, bec
   assert.deepEqual(findingsOf(stored), []);
 });
 
-test('the audit finds that a stored hold is missing, is stored twice, or is stored in the wrong order', () => {
+test('the audit finds that a hold is missing, is stored twice, or is stored in the wrong order', () => {
   for (const [place, hold] of written().holds.entries()) {
     const { holds } = written();
     assertFound({ ...written(), holds: holds.toSpliced(place, 1) }, '1', 'a hold is missing');
@@ -311,7 +314,7 @@ test('the audit finds that a stored hold is missing, is stored twice, or is stor
   }
 });
 
-test('the audit finds that a stored cycle is missing', () => {
+test('the audit finds that a cycle is missing', () => {
   for (const place of written().cycles.keys()) {
     const stored = written();
     const [row] = stored.cycles.splice(place, 1);
@@ -319,7 +322,7 @@ test('the audit finds that a stored cycle is missing', () => {
   }
 });
 
-test('the audit finds that a posting is missing if the posting affects the stored cycles or holds', () => {
+test('the audit finds any missing posting that affects the stored cycles or holds', () => {
   for (const [place, posting] of written().postings.entries()) {
     const stored = written();
     if (!isAmountChecked(posting, stored) && posting.held === 0) continue;

@@ -42,7 +42,7 @@ export interface AuditedEndUser {
    * current transaction in memory.
    */
   readonly postings: Iterable<Posting>;
-  /** Returns the postings of a transaction; none if it does not exist. */
+  /** Returns the postings of a transaction; an empty array if the transaction does not exist. */
   readonly find: (id: TransactionId) => readonly Posting[];
 }
 
@@ -63,19 +63,19 @@ export function* audit(audited: AuditedEndUser, now: Instant): Generator<Finding
 }
 
 /**
- * The audit removes ended cycles from its state. Otherwise, checking an end user with thousands of ended cycles would
- * be slow. The next removal takes place when there are more cycles than this number plus twice the number of cycles
- * that the previous removal kept.
+ * The audit first removes ended cycles from its state when the state has more than this number of cycles. Each later
+ * removal takes place when the state has more cycles than this number plus twice the number of cycles that the previous
+ * removal kept. Without these removals, checking an end user with thousands of ended cycles would be slow.
  */
 const PRUNED_ABOVE = 32;
 
 class AuditFold {
-  /** The sum of the postings to periods that have not ended. */
+  /** The sum of the amounts of all postings to periods that have not ended at `#now`. */
   unexpired = 0n;
   readonly #stored: Map<string, Cycle>;
   readonly #now: Instant;
   readonly #find: AuditedEndUser['find'];
-  /** The refund postings that have been read so far, by the id of the refunded transaction. */
+  /** The refund postings that have been read so far, by the ID of the refunded transaction. */
   readonly #refunds = new Map<TransactionId, Posting[]>();
   #state: EndUserState = EMPTY_STATE;
   #pruneAbove = PRUNED_ABOVE;
@@ -170,7 +170,7 @@ class AuditFold {
   }
 }
 
-/** The kinds of postings with a `reference`. `apply` checks that the reference is present. */
+/** The only kinds of postings that can have a `reference`. `apply` checks that they do have one. */
 const REFERRING: ReadonlySet<PostingKind> = new Set(['capture', 'release', 'lapse', 'refund', 'change-plan']);
 
 const ACTORS: readonly { readonly kind: PostingKind; readonly actor: Actor }[] = [
@@ -225,9 +225,7 @@ const FIELDS: readonly (readonly [field: keyof Cycle, invariant: Invariant])[] =
   ['end', 4],
 ];
 
-/**
- * @param now if the cycle has ended by `now`, `held` is not compared: stores do not update it after the end
- */
+/** @param now determines whether the cycle has ended; stores do not update `held` after the end, so it can differ */
 function* differences(expected: Cycle, stored: Cycle, now: Instant): Generator<Fault> {
   for (const [field, invariant] of FIELDS) {
     if (field === 'held' && hasEnded(expected, now)) continue;

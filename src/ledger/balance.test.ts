@@ -52,7 +52,7 @@ test('the balance counts the remaining credits of a cycle, not its initial credi
   assert.equal(activeBalance([cycle({ remaining: 0 })], START), 0);
 });
 
-test('one-time, recurring, canceled and superseded cycles all count towards the balance, and ended cycles do not', () => {
+test('one-time, recurring, canceled and superseded cycles all count towards the balance, but ended cycles do not', () => {
   const cycles = [
     cycle({ remaining: 1 }),
     cycle({ remaining: 20, end: END - 1 }),

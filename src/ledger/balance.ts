@@ -1,4 +1,5 @@
-// Computes the balance at an instant from cycles and holds. Includes due renewals and lapses that are not stored yet.
+// Computes the balance at an instant from cycles and holds. Includes due events (renewals, changes of plan and lapses)
+// that are not stored yet.
 
 import assert from 'node:assert/strict';
 import { AMOUNT_MAX, type Amount } from './amount.ts';
@@ -8,8 +9,8 @@ import type { Instant } from './instant.ts';
 import type { EndUserState } from './state.ts';
 
 /**
- * The cycles that are running at `now`, in burn order, after all due renewals and lapses. If `now` is in the future,
- * assumes that no request arrives before then.
+ * The cycles that are running at `now`, in burn order, with all due events applied. If `now` is in the future, assumes
+ * that no request arrives before then.
  */
 export function cyclesAt(state: EndUserState, now: Instant): readonly Cycle[] {
   const returned = lapsedBy(state, now);
@@ -57,7 +58,7 @@ function periodText({ id, period }: Pick<Cycle, 'id' | 'period'>): string {
   return `${id}/${period}`;
 }
 
-/** The credits that an end user can spend at `now`, at most 2^53−1. The cycles must be settled at `now`. */
+/** The credits that an end user can spend at `now`, at most 2^53−1. All events due at `now` must have been applied. */
 export function activeBalance(cycles: readonly Cycle[], now: Instant): Amount {
   let total = 0;
   for (const cycle of cycles) {

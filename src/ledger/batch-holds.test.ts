@@ -83,7 +83,7 @@ test('a hold can be captured or released in the batch in which it was created', 
   assert.deepEqual(change?.after, stateOf({ ...oneTime({ amount: 10 }), remaining: 0 }));
 });
 
-test('a batch lists, for each end user, the transactions that its refunds refer to', () => {
+test('a batch lists the transactions that its refunds refer to, each with the end user of the refund', () => {
   const [a, b] = [idAt(NOW, 8), idAt(NOW, 9)];
   const batch = batchOf([refund(a), add(1, BOB), refund(b, 1, BOB), refund(a, 2), capture(a)]);
   assert.deepEqual(batch.references, [
@@ -164,7 +164,7 @@ test('a capture of a hold that is due to lapse is refused, and the lapse is appl
   assert.deepEqual(kindsOf(decided), [['lapse', 'lapse']]);
 });
 
-test('each posting of a lapse counts towards the limit of a batch, and a lapse is never applied in part', () => {
+test('each posting of a lapse counts towards the limit on due events in a batch, and a lapse is never applied in part', () => {
   const state = withLapsed(3, daysAgo(0.5));
   for (const [eventsMax, lapses] of [
     [1, 1],
@@ -181,7 +181,7 @@ test('each posting of a lapse counts towards the limit of a batch, and a lapse i
     assert.deepEqual(outcomes(decideAll([subtract(1)], [state], { eventsMax })), ['accepted']);
 });
 
-test('commands of an end user without due events are decided even if another end user uses up the limit of the batch', () => {
+test('commands of an end user without due events are decided even if another end user uses up the limit on due events', () => {
   const due = withLapsed(2, daysAgo(0.5));
   const commands = [settling(ADA), add(5, BOB), subtract(1), subtract(5, BOB)];
   const decided = decideAll(commands, [due, NONE], { eventsMax: 1 });

@@ -110,7 +110,7 @@ test('commands in one batch that start and stop the cycles of an end user are de
   );
 });
 
-test('the transaction ids of a batch ascend in the order of its commands', () => {
+test('the transaction IDs of a batch ascend in the order of its commands', () => {
   const { changes } = decideAll([add(ADA, 1), add(BOB, 1), add(ADA, 1)], [NONE, NONE]);
   const ids = changes.map(({ postings }) => postings.map(({ transactionId }) => transactionId));
   assert.deepEqual(ids, [[idAt(NOW, 2), idAt(NOW, 4)], [idAt(NOW, 3)]]);
@@ -131,7 +131,7 @@ test('a subtraction does not take the credits of another end user', () => {
   assert.deepEqual(outcomes(decided), ['accepted', 'InsufficientFunds']);
 });
 
-test('a batch writes nothing for end users without a change', () => {
+test('a batch writes nothing for end users without changes', () => {
   const decided = decideAll([subtract(ADA, 1), settling(BOB), add(CAT, 1)], [NONE, stateOf(daily(0)), NONE]);
   assert.deepEqual(postingCounts(decided), [[2, 0, 1]]);
   assert.equal(decided.changes[0]?.user.endUser, CAT.endUser);
@@ -176,11 +176,11 @@ test('a settle command applies due renewals and nothing else', () => {
   assert.deepEqual(postingCounts(decided), [[0, 2, 0]]);
 });
 
-test('a command is decided if the number of due renewals equals the limit of the batch', () => {
+test('a command is decided if exactly as many renewals are due as a batch can apply', () => {
   assert.deepEqual(outcomes(decideAll([subtract(ADA, 1)], [stateOf(daily(4))], 4)), ['accepted']);
 });
 
-test('if the due renewals exceed the limit of the batch by one, the oldest ones are applied and the commands are postponed', () => {
+test('if one renewal more is due than a batch can apply, the oldest renewals are applied and the commands are postponed', () => {
   const decided = decideAll([subtract(ADA, 1), add(ADA, 1)], [stateOf(daily(5))], 4);
   assert.deepEqual(decided.outcomes, [null, null]);
   assert.deepEqual(
@@ -204,7 +204,7 @@ test('each batch with a postponed command applies further due renewals until the
   assert.equal(decided.changes[0]?.after.cycles[0]?.remaining, 99);
 });
 
-test('an end user with postponed commands does not delay the others in the batch', () => {
+test('an end user with postponed commands does not delay the other end users in the batch', () => {
   const commands = [subtract(ADA, 1), add(BOB, 5), subtract(ADA, 1), subtract(BOB, 5)];
   const decided = decideAll(commands, [stateOf(daily(5)), NONE], 4);
   assert.deepEqual(outcomes(decided), [null, 'accepted', null, 'accepted']);
@@ -214,7 +214,7 @@ test('an end user with postponed commands does not delay the others in the batch
   ]);
 });
 
-test('the end users of a batch share its limit on renewals, in the order of the commands', () => {
+test('the end users of a batch share the limit on due events, in the order of their commands', () => {
   const states = [3, 2, 1, 0].map((days) => stateOf(daily(days)));
   const decided = decideAll([add(ADA, 1), add(BOB, 1), add(CAT, 1), add({ ...ADA, account: 3 }, 1)], states, 4);
   assert.deepEqual(outcomes(decided), ['accepted', null, null, 'accepted']);
@@ -248,12 +248,12 @@ test('any command for an end user with two active recurring cycles violates inva
     assert.throws(() => decideAll([command], [two]), { invariant: 3 });
 });
 
-/** Clears the ids, because they depend on the other commands of the batch. */
+/** Clears the cycle IDs, because they depend on the other commands in the batch. */
 function cyclesAfter({ changes }: DecidedBatch, user: number): Cycle[] | undefined {
   return changes.find(({ index }) => index === user)?.after.cycles.map((cycle) => ({ ...cycle, id: '' }));
 }
 
-test('commands have the same outcomes whether or not their batch also contains other end users', () => {
+test('commands have the same outcomes whether or not their batch also contains commands for other end users', () => {
   const users = fc.constantFrom(ADA, BOB, CAT);
   const commands = fc.oneof(
     fc.tuple(users, fc.integer({ min: 1, max: 9 })).map(([user, amount]) => add(user, amount)),

@@ -112,7 +112,7 @@ export function decideBatch(batch: Batch, loaded: LoadedBatch, moment: Moment, e
   assert(loaded.states.length === batch.users.length, 'every end user of the batch is loaded');
   const records = new Map<string, IdempotencyRecord>();
   const progress = loaded.states.map((state): Progress => ({ before: state, state, postings: [], isSettled: false }));
-  /** The transaction that a command refunds, with its earlier refunds, including those decided in this batch. */
+  /** The transaction that a command refunds, with all earlier refunds of that transaction, even those in this batch. */
   const referencedBy = ({ transactionId: transaction }: Refund, user: number): Referenced | null => {
     const stored = loaded.referenced.get(referenceName({ user, transaction }));
     if (stored === undefined) return null;
@@ -151,7 +151,7 @@ interface Progress {
   isSettled: boolean;
 }
 
-/** @returns the number of postings of due events that were applied */
+/** @returns how many postings the applied due events produced */
 function catchUp(user: Progress, { now }: Moment, eventsMax: number): number {
   if (user.isSettled) return 0;
   const { state, postings, isComplete } = settle(user.state, now, eventsMax);

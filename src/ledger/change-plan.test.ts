@@ -1,5 +1,5 @@
-// Tests that scheduled plans begin at the end of the current period. Some tests send requests in every order: before,
-// at and after the end of a period.
+// Tests that scheduled plans begin at the end of the current period. Some tests send every sequence of three requests,
+// with each request just before, at or just after the end of a period.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -44,7 +44,7 @@ function withDaily(): MemoryLedger {
   return ledger;
 }
 
-test('a scheduled plan changes nothing before the end of the period, and begins as a new cycle at that end', () => {
+test('a scheduled plan changes nothing before the end of the period, and begins as a new cycle when the period ends', () => {
   const ledger = withDaily();
   ledger.accept(subtract(30));
   const [daily] = ledger.cycles as [Cycle];
@@ -191,7 +191,7 @@ test('a stop after a change of plan stops the new cycle, never the old cycle', (
 });
 
 for (const days of [1, 2, 4, 7, 8, 3_000]) {
-  test(`after ${days} days of downtime, settling a change of plan and the later renewals together gives the same result as one by one`, () => {
+  test(`after ${days} days of downtime, settling a change of plan and the later renewals together gives the same result as settling them one by one`, () => {
     const ledger = withDaily();
     ledger.accept(later(10, { rolloverMax: 15 }));
     const { state } = ledger;
@@ -282,7 +282,7 @@ const SCHEDULES = TIMES.flatMap((first) =>
 
 for (const [first, one] of COMMANDS) {
   for (const [second, two] of COMMANDS) {
-    test(`a request to ${first}, a request to ${second} and any third request have their documented effects, whether they are sent before, at or after the end of a period`, () => {
+    test(`a request to ${first}, a request to ${second} and any third request have their documented effects, whether each is sent just before, at or just after the end of a period`, () => {
       for (const [third, three] of COMMANDS) for (const times of SCHEDULES) check([one, two, three], times, third);
     });
   }
@@ -321,7 +321,7 @@ function check(commands: readonly Command[], times: readonly Instant[], third: s
   assertSound(ledger);
 }
 
-test('a plan that was replaced by a later one never begins', () => {
+test('a scheduled plan never begins if a later one replaces it', () => {
   const ledger = withDaily();
   for (const amount of [1, 2, 3]) ledger.accept(later(amount));
   ledger.now = END + 30 * DAY_MS;
@@ -334,7 +334,7 @@ test('a plan that was replaced by a later one never begins', () => {
   assertSound(ledger);
 });
 
-test('each scheduled plan begins as a cycle with its own id, even if the same plan is scheduled again', () => {
+test('each scheduled plan begins as a cycle with its own ID, even if the same plan is scheduled again', () => {
   const ledger = withDaily();
   const ids = [END, END + 3 * DAY_MS, END + 6 * DAY_MS].map((end) => {
     ledger.accept(later(7));

@@ -9,7 +9,7 @@ import type { Actor, Note } from './posting.ts';
 import type { TransactionId } from './transaction-id.ts';
 
 export interface EndUserKey {
-  /** The account of the API key or of the signed-in user; never taken from a request body. */
+  /** The account of the API key or of the signed-in console user; never taken from a request body. */
   readonly account: number;
   /** A UUID in lower case. */
   readonly endUser: string;
@@ -33,7 +33,7 @@ export function isSameEndUser(a: EndUserKey, b: EndUserKey): boolean {
 export interface Idempotency {
   /** 1 … 255 characters. */
   readonly key: string;
-  /** The id of this request. A replayed refusal shows the id of the first request. */
+  /** The ID of this request. A replayed refusal shows the ID of the first request. */
   readonly requestId: string;
 }
 
@@ -102,12 +102,13 @@ export interface Refund extends Request {
   /** Null to refund all credits that are not refunded yet. */
   readonly amount: Amount | null;
   /**
-   * Credits of ended cycles return in a new cycle that is valid for this number of days. If null, they do not return.
+   * Refunded credits from ended periods return in a new cycle that is valid for this number of days. If null, these
+   * credits are lost.
    */
   readonly validityDays: number | null;
 }
 
-/** A write by a client or by a user of the console. */
+/** A write by an API client or a console user. */
 export type WriteCommand = Add | Subtract | StartCycle | StopCycle | Hold | Capture | Release | Refund;
 
 /** Applies the due events of an end user. */
@@ -125,7 +126,7 @@ export interface Needs {
   readonly canCreate: boolean;
   /** Whether the command needs all open holds. If not, the store can load only the due holds, which is faster. */
   readonly allHolds: boolean;
-  /** For a refund, the transaction to refund, which the store loads with its earlier refunds; otherwise null. */
+  /** The transaction to refund; null for other commands. The store also loads all earlier refunds of the transaction. */
   readonly transaction: TransactionId | null;
 }
 
@@ -159,16 +160,16 @@ export interface HoldResult {
   readonly status: 'open' | Exclude<HoldEnd, 'lapsed'>;
   readonly amount: Amount;
   readonly captured: Amount;
-  /** The credits that returned to running cycles. */
+  /** The credits that returned to periods that have not ended. */
   readonly returned: Amount;
-  /** The credits that were not captured and are lost because their cycles have ended. */
+  /** The credits that were not captured and are lost because their periods have ended. */
   readonly expired: Amount;
 }
 
 export interface RefundResult {
   /** Credits that the end user can spend again. */
   readonly restored: Amount;
-  /** Credits that are lost because their cycles have ended. */
+  /** Credits that are lost because their periods have ended. */
   readonly expired: Amount;
 }
 
@@ -183,6 +184,6 @@ export interface Accepted {
 }
 
 export type Outcome = (Accepted | Refusal) & {
-  /** Only in a replay: the id of the first request with this idempotency key. */
+  /** Only in a replay: the ID of the first request with this idempotency key. */
   readonly replayOf?: string;
 };

@@ -79,7 +79,7 @@ for (const [when, now, missed] of MISSED) {
     assert.equal(periodsMissed(MONTHLY, now), missed));
 }
 
-test('ten years are 3653 daily periods, including leap days', () => {
+test('a cycle with daily periods misses 3653 periods in ten years that include three leap days', () => {
   const daily = recurring({ start: Date.UTC(2016, 0, 1), validityDays: 1 });
   assert.equal(periodsMissed(daily, Date.UTC(2026, 0, 1) - 1), 3652);
   assert.equal(periodsMissed(daily, Date.UTC(2026, 0, 1)), 3653);
@@ -92,7 +92,7 @@ test('a cycle that does not renew misses no periods', () => {
     if (!doesRenew) assert.equal(periodsMissed({ ...MONTHLY, ...change }, INSTANT_MAX), 0, what);
 });
 
-test('the next period starts when the previous one ends, with full credits and the next number', () => {
+test('the next period starts with full credits when the previous one ends, and its number is one higher', () => {
   const next = { ...MONTHLY, period: 1, remaining: 100, start: END, end: END + 31 * DAY_MS };
   assert.deepEqual(periodAfter(MONTHLY, 1), next);
   const third = { ...MONTHLY, period: 3, remaining: 100, start: END + 62 * DAY_MS, end: END + 93 * DAY_MS };
@@ -305,7 +305,7 @@ for (const [what, change, ...rules] of BROKEN) {
   });
 }
 
-test('the remaining credits of a cycle that are not held can be spent', () => {
+test('all remaining credits of a cycle can be spent, except those that are held', () => {
   assert.equal(spendable(MONTHLY), 40);
   assert.equal(spendable({ ...MONTHLY, held: 39 }), 1);
   assert.equal(spendable({ ...MONTHLY, held: 40 }), 0);

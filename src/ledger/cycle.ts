@@ -32,7 +32,7 @@ export type CycleType = 'one-time' | 'recurring';
 export type CycleStatus = 'active' | 'canceled' | 'superseded';
 
 export interface Cycle {
-  /** The id of the transaction that started the first period. */
+  /** The ID of the transaction that started the first period. */
   readonly id: TransactionId;
   /** The number of the current period, counted from 0. */
   readonly period: number;
@@ -83,8 +83,8 @@ export function isLive(cycle: Cycle, now: Instant): boolean {
 
 /**
  * The number of periods of `cycle` that follow its current period and begin at or before `now`. Assumes that `cycle`
- * has no scheduled plan. Computed without a loop, so that the computation after ten years of downtime is as fast as
- * after one second.
+ * has no scheduled plan. Does not use a loop, so the computation is as fast after ten years of downtime as after one
+ * second.
  */
 export function periodsMissed(cycle: Cycle, now: Instant): number {
   if (!renews(cycle) || !hasEnded(cycle, now)) return 0;
@@ -98,9 +98,9 @@ export function periodsMissed(cycle: Cycle, now: Instant): number {
 
 /**
  * The cycle `count` periods later, if no credits are spent until then. Pass `cycle` as it is at the end of its current
- * period. The unused credits of each period roll over to the next one, up to `rolloverMax`; all others expire. The
- * new amount is therefore `count` times the credits of the plan plus the unused credits, but at most the credits of the
- * plan plus `rolloverMax`.
+ * period. At the end of each period, up to `rolloverMax` spendable credits roll over, and the rest expire. The new
+ * amount is therefore the spendable credits of `cycle` plus `count` times the credits of the plan, but at most the
+ * credits of the plan plus `rolloverMax`.
  */
 export function periodAfter(cycle: Cycle, count: number): Cycle {
   const { plan } = cycle;
@@ -111,7 +111,7 @@ export function periodAfter(cycle: Cycle, count: number): Cycle {
   return { ...cycle, period, amount, remaining: amount, held: 0, start, end };
 }
 
-/** The cycle that the scheduled plan starts. Its id is derived, so every process computes the same id. */
+/** The cycle that the scheduled plan starts. Its ID depends only on the arguments, so every process computes the same ID. */
 export function scheduledCycle({ end: start }: Cycle, { id, plan }: ScheduledPlan): Cycle {
   return newCycle(renewalId(id, start), 'recurring', plan);
 }
@@ -136,8 +136,8 @@ export function periodAt(cycle: Cycle, now: Instant): Cycle {
 }
 
 /**
- * The order in which credits are spent: by the start of the cycle or period, then by cycle id, which is the order of
- * creation. The order is total, so every store spends in the same order.
+ * The order in which credits are spent: first by the start of the current period, then by cycle ID, which is the order
+ * of creation. The order is total, so every store spends in the same order.
  */
 export function burnOrder(a: Cycle, b: Cycle): number {
   return a.start - b.start || (a.id < b.id ? -1 : a.id > b.id ? 1 : 0);
@@ -201,7 +201,7 @@ export function assertCycle(cycle: Cycle): void {
 
 function endsWhenDue(cycle: Cycle): boolean {
   const { period, start, end, plan } = cycle;
-  // If the validity is in days, all periods have the same length.
+  // Periods in days all have the same length, so the end follows from `start`. Months are counted from the creation.
   const due = plan.validityMonths === null ? endOf(start, plan) : endOf(createdAt(cycle), plan, period + 1);
   return start < end && end === due;
 }

@@ -80,7 +80,7 @@ const STARTABLE: readonly Row[] = [
 
 for (const onActive of ['refuse', 'replace'] as const) {
   for (const [what, cycles, after] of STARTABLE) {
-    test(`a cycle can be started ${what} (on active: ${onActive})`, () => {
+    test(`a cycle can be started ${what} (onActive: ${onActive})`, () => {
       const started = recurring({ amount: 25, validityDays: 7 });
       const decision = start(cycles, { onActive });
       assert.deepEqual(decision, { outcome: startedAs(started), postings: [opening(started)] });
@@ -95,7 +95,7 @@ test('a cycle with the maximum validity ends at the last instant of the year 999
   assert.equal(outcome.cycle?.end, INSTANT_MAX);
 });
 
-test('starting a cycle while one is active is refused with the active cycle in the outcome, and changes nothing', () => {
+test('starting a cycle while another is active is refused and changes nothing, and the outcome contains the active cycle', () => {
   const active = cycle(1);
   assertUnchanged(start([bought(3), active]), { refused: 'CycleAlreadyActive', cycle: active });
 });
@@ -105,7 +105,7 @@ test('a cycle is active until a millisecond before its end', () => {
   assert.equal(start([active], {}, active.end - 1).outcome.refused, 'CycleAlreadyActive');
 });
 
-test('a cycle start that is too large is refused with `CycleAlreadyActive` while another cycle is active', () => {
+test('while a cycle is active, starting another is refused with `CycleAlreadyActive`, even if it has too many credits', () => {
   assert.equal(start([cycle(1)], { amount: AMOUNT_MAX }).outcome.refused, 'CycleAlreadyActive');
 });
 
@@ -130,7 +130,7 @@ const ROOMS: readonly (readonly [why: string, cycles: readonly Cycle[], availabl
 ];
 
 for (const [why, cycles, available] of ROOMS) {
-  test(`a cycle start can raise a balance to 2^53−1 and no higher: ${why}`, () => {
+  test(`starting a cycle can raise a balance to 2^53−1 and no higher: ${why}`, () => {
     const started = start(cycles, { amount: available, validityDays: 31, onActive: 'replace' });
     assert.equal(started.outcome.refused, null);
     if (available === AMOUNT_MAX) return;
@@ -141,7 +141,7 @@ for (const [why, cycles, available] of ROOMS) {
 }
 
 for (const amount of [0, -1, 0.5]) {
-  test(`a cycle start with ${amount} credits, which the API rejects, fails an assertion`, () => {
+  test(`starting a cycle with ${amount} credits, which the API rejects, fails an assertion`, () => {
     assert.throws(() => start([], { amount }), { name: 'AssertionError' });
   });
 }

@@ -147,7 +147,7 @@ for (const [name, before, status] of [
   });
 }
 
-test('a lapse that was due while Scrip was not running is recorded at the instant at which the hold expired', () => {
+test('a lapse that became due while Scrip was not running is recorded with the instant at which the hold expired', () => {
   const ledger = ledgerOfTwoCycles();
   held(ledger, 15, 60);
   ledger.now += 5 * DAY_MS;
@@ -274,7 +274,7 @@ test('a hold cannot be refunded', () => {
   assert.deepEqual(ledger.run(refund(id)), { refused: 'NotRefundable' });
 });
 
-test('the outcome of a hold, a capture or a release describes the hold: its id, times, status and credits', () => {
+test('the outcome of a hold, a capture or a release describes the hold: its ID, times, status and credits', () => {
   const ledger = ledgerOfTwoCycles();
   const created = ledger.accept(hold(15, { expiresInSeconds: 60 }));
   const id = created.transactionId as string;
@@ -330,7 +330,7 @@ test('if a capture spends no credits from one cycle of its hold, the posting for
   ]);
 });
 
-test('the credits that a capture does not spend return to running cycles, and are lost if their cycles have ended', () => {
+test('held credits that a capture does not spend return to their cycles, or are lost if those cycles have ended', () => {
   const ledger = ledgerOfTwoCycles();
   const id = held(ledger, 15, 2 * 86_400);
   ledger.now += DAY_MS;

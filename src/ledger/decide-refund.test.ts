@@ -1,4 +1,4 @@
-// Tests that a refund returns at most the spent credits, first to the cycle that was spent last.
+// Tests that a refund returns no more credits than were spent, and returns them first to the cycle that was spent last.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -40,7 +40,7 @@ function balanceOf({ state, now }: MemoryLedger): number {
   return activeBalance(cyclesAt(state, now), now);
 }
 
-test('a refund first returns the credits that were spent last, as if fewer credits had been spent', () => {
+test('a refund returns the most recently spent credits first, as if the subtraction had been smaller', () => {
   const ledger = ledgerOfThreeCycles();
   const spent = spend(ledger, 25);
   assert.deepEqual(remainingOf(ledger), [0, 0, 5]);
@@ -50,7 +50,7 @@ test('a refund first returns the credits that were spent last, as if fewer credi
   assert.deepEqual(remainingOf(ledger), [2, 10, 10]);
 });
 
-test('a refund without an amount returns all credits that are not refunded yet, and a further refund is refused', () => {
+test('a refund without an amount returns all credits that have not been refunded yet, and a further refund is refused', () => {
   const ledger = ledgerOfThreeCycles();
   const spent = spend(ledger, 25);
   ledger.run(refund(spent, 7));
@@ -60,7 +60,7 @@ test('a refund without an amount returns all credits that are not refunded yet, 
   assert.deepEqual(ledger.run(refund(spent, 1)), { refused: 'RefundTooLarge', requested: 1, refundable: 0 });
 });
 
-test('a refund of more than the remaining refundable credits of a subtraction is refused and changes nothing', () => {
+test('a refund of more credits than are still refundable is refused and changes nothing', () => {
   const ledger = ledgerOfThreeCycles();
   const spent = spend(ledger, 25);
   ledger.run(refund(spent, 20));
@@ -81,7 +81,7 @@ test('refunded credits of a cycle that has ended count as expired and do not rai
   assert.deepEqual(ledger.run(refund(spent)), { refused: 'RefundTooLarge', requested: null, refundable: 0 });
 });
 
-test('refunded credits of a cycle that has ended come back as a new cycle if the refund has a validity', () => {
+test('if a refund has a validity, the credits of an ended cycle come back in a new cycle', () => {
   const ledger = ledgerOfThreeCycles();
   const spent = spend(ledger, 25);
   ledger.now = NOW + DAY_MS;
@@ -93,7 +93,7 @@ test('refunded credits of a cycle that has ended come back as a new cycle if the
   assert.equal(ledger.run(refund(spent)).refused, 'RefundTooLarge');
 });
 
-test('a refund opens no new cycle if all cycles are still running', () => {
+test('a refund with a validity opens no new cycle if no cycle has ended', () => {
   const ledger = ledgerOfThreeCycles();
   const spent = spend(ledger, 25);
   ledger.accept(refund(spent, null, { validityDays: 7 }));
@@ -171,7 +171,7 @@ for (const [when, late, result] of [
   });
 }
 
-test('a refund that opens a new cycle records the credits of each ended cycle, and then the new cycle', () => {
+test('a refund that opens a new cycle has one posting for each cycle that the credits came from, then one for the new cycle', () => {
   const ledger = ledgerOfThreeCycles();
   const spent = spend(ledger, 25);
   ledger.now = NOW + 2 * DAY_MS;
@@ -203,7 +203,7 @@ test('credits that a refund put into a new cycle are spent and refunded like oth
   assert.equal(balanceOf(ledger), 10);
 });
 
-test('a capture of credits of an ended cycle can be refunded: the credits have expired, or come back as a new cycle', () => {
+test('captured credits of an ended cycle can be refunded: they expire, or come back in a new cycle if the refund has a validity', () => {
   for (const validityDays of [null, 7]) {
     const ledger = ledgerOfThreeCycles();
     const { hold: created } = ledger.accept(hold(15, { expiresInSeconds: 3 * 86_400 }));
@@ -215,7 +215,7 @@ test('a capture of credits of an ended cycle can be refunded: the credits have e
   }
 });
 
-test('a refund of a capture that spent only a part of its hold returns only that part', () => {
+test('if a capture spent only a part of its hold, a refund returns only that part', () => {
   const ledger = ledgerOfThreeCycles();
   const { hold: created } = ledger.accept(hold(15));
   const transactionId = ledger.transact(capture(created?.id as string, 4));
@@ -256,7 +256,7 @@ test('the refundable credits of a transaction are the spent credits that no refu
   assert.equal(refundableOf({ postings: ledger.find(ledger.cycles[0]?.id as string), refunds: [] }), 0, 'an addition');
 });
 
-test('in random histories, the restored and expired credits of a refund add up to the requested amount, and never exceed the spent credits', () => {
+test('in random histories, the restored and expired credits of a full refund add up to the refundable credits, which never exceed the spent credits', () => {
   fc.assert(
     fc.property(histories, fc.option(fc.integer({ min: 1, max: 4 })), (ledger, validityDays) => {
       for (const { kind, transactionId: id } of [...ledger.postings]) {

@@ -31,13 +31,13 @@ export function refundableIn(referenced: Referenced, { cycleId, period }: Postin
 }
 
 /**
- * The periods from which the transaction spent credits, the last one first, each with the number of credits that can
- * still be refunded to it.
+ * The periods from which the transaction spent credits, in reverse order of its postings, each with the number of
+ * credits that can still be refunded to it.
  */
 function refundablePeriods({ postings, refunds }: Referenced): readonly Refundable[] {
   const refunded = new Map<string, Amount>();
-  // If an earlier refund opened a cycle, its entry in this map has no effect: the refunded transaction spent nothing
-  // from that cycle.
+  // If an earlier refund opened a cycle, the entry of that cycle has no effect, because the refunded transaction spent
+  // nothing from it.
   for (const { cycleId, period, amount } of refunds) {
     const name = `${cycleId}/${period}`;
     refunded.set(name, (refunded.get(name) ?? 0) + amount);

@@ -49,7 +49,7 @@ function assertRefused(decision: Decision, refusal: object): void {
 
 const ACCEPTED = { refused: null, transactionId: idAt(NOW) };
 
-test('an addition opens a one-time cycle that starts now and comes last in burn order, with one posting', () => {
+test('an addition has one posting, which opens a one-time cycle that starts now and comes last in burn order', () => {
   const before = [oneTime({ start: daysAgo(1) })];
   const cycle = oneTime({ amount: 25, validityDays: 7 });
   const decision = add(before, 25, 7);
@@ -140,7 +140,7 @@ for (const [why, cycles, validityDays, available] of ROOMS) {
   });
 }
 
-test('an addition fails an assertion if the next renewal would already exceed 2^53−1 credits', () => {
+test('an addition fails an assertion if the next renewal would already raise the balance above 2^53−1', () => {
   const cycles = [active(1, { amount: FULL_BUT_30, remaining: 0 }), bought(0, { amount: 31 })];
   assert.throws(() => add(cycles, 1, 32), { name: 'AssertionError' });
 });
@@ -204,7 +204,7 @@ test('all credits can be spent, and a subtraction of one more credit is refused'
   assertRefused(subtract(cycles, 121), { refused: 'InsufficientFunds', requested: 121, available: 120 });
 });
 
-test('an unknown end user has insufficient funds', () => {
+test('a subtraction from an unknown end user is refused for insufficient funds', () => {
   assertRefused(subtract([], 1), { refused: 'InsufficientFunds', requested: 1, available: 0 });
 });
 
@@ -217,7 +217,7 @@ test('a settle command on a settled state is accepted and changes nothing', () =
   assert.deepEqual(decision, { outcome: { refused: null, transactionId: null }, postings: [] });
 });
 
-test('a refused command uses no transaction id, and an accepted command uses one', () => {
+test('a refused command uses no transaction ID, and an accepted command uses one', () => {
   const moment = momentAt(NOW);
   const state = stateOf(bought(1));
   decide(state, subtraction(101), moment);

@@ -14,7 +14,7 @@ export interface Decision {
   readonly postings: readonly Posting[];
 }
 
-/** The instant of a decision, and a source of ascending transaction ids. */
+/** The instant of a decision, and a source of ascending transaction IDs. */
 export interface Moment {
   readonly now: Instant;
   /** The creation time of new idempotency records; `now` if absent. */

@@ -176,7 +176,7 @@ test('reversing the postings of one transaction gives a different hash chain', (
   );
 });
 
-test('omitting a transaction, swapping it with the next one, or merging both gives a different hash chain', () => {
+test('omitting a transaction, or swapping or merging it with the next one, gives a different hash chain', () => {
   fc.assert(
     fc.property(someTransactions, fc.nat(7), (transactions, at) => {
       const place = at % transactions.length;

@@ -38,7 +38,10 @@ function linked(previous: ChainHash, transaction: readonly Posting[]): ChainHash
   return hash('sha256', text, 'base64url');
 }
 
-/** The text is unambiguous: only its last two fields can contain spaces, and the text includes their lengths. */
+/**
+ * The text of a posting, which no other posting has: only the last two fields can contain spaces, and the text includes
+ * the lengths of these fields.
+ */
 function encoded(posting: Posting): string {
   const { transactionId, cycleId, period, kind, amount, held, createdAt, expiresAt, actor, note, terms } = posting;
   const opens = terms === null ? '-' : termsText(terms);

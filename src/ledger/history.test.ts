@@ -1,5 +1,6 @@
-// Tests the balance at past and future instants. For a past instant, the history shows the balance that a read
-// returned. For a future instant, it shows the balance that a read will return if no request arrives before then.
+// Tests the balance at past and future instants. For a past instant, the history shows the balance that a read at that
+// instant returned. For a future instant, it shows the balance that a read will return if no request arrives before
+// then.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -123,7 +124,7 @@ for (const [what, ledger, day, before, after] of BY_TIME) {
     assert.deepEqual(future(ledger, days(day) + 1), after);
   });
 
-  test(`twenty days later, the historical balance still changes at ${what}, and not a millisecond before`, () => {
+  test(`seen twenty days later, the historical balance changes at ${what}, and not a millisecond before`, () => {
     const stored = new MemoryLedger(days(day + 20));
     const { postings } = settle(ledger.state, stored.now, EVENTS_MAX);
     stored.postings.push(...ledger.postings, ...postings);
@@ -141,7 +142,7 @@ test('the balance can be computed for the last instant of the year 9999', () => 
   assert.equal(balanceAt(daily, LAST_INSTANT).balance, 100);
 });
 
-test('a stored renewal and a renewal that is due give the same balance', () => {
+test('a stored renewal and a due renewal that is not stored yet give the same balance', () => {
   const cycle = recurring({ validityDays: 1, remaining: 3 });
   const renewed = applyAll(stateOf(cycle), [opening(periodAfter(cycle, 1))]);
   for (const at of [days(1), days(2) - 1, days(2), days(9)])
@@ -159,7 +160,7 @@ function sumOf(postings: readonly Posting[], at: Instant): [balance: number, hel
 
 const shifts = fc.oneof(fc.constantFrom(-1, 0, 0, 1), fc.integer({ min: -DAY_MS, max: DAY_MS }));
 
-test('in a random history, the balance at any instant is the sum of the postings that count at that instant', () => {
+test('in a random history, the balance at any instant is the sum of the postings up to that instant that have not expired', () => {
   fc.assert(
     fc.property(histories, fc.array(shifts, { minLength: 1, maxLength: 4 }), ({ postings, now }, offsets) => {
       const boundaries = postings.flatMap(({ createdAt, expiresAt, holdExpiresAt }) => [
@@ -242,13 +243,13 @@ const STEP_MS = { hour: HOUR_MS, day: DAY_MS } as const;
 
 for (const interval of ['hour', 'day'] as const) {
   const step = STEP_MS[interval];
-  test(`a history by ${interval} has a point at its last instant if that instant is a whole number of intervals after the first`, () => {
+  test(`a history with interval=${interval} has a point at its last instant if that instant is a whole number of intervals after the first`, () => {
     assert.deepEqual(pointsBetween(NOW, NOW + 2 * step - 1, interval), [NOW, NOW + step]);
     assert.deepEqual(pointsBetween(NOW, NOW + 2 * step, interval), [NOW, NOW + step, NOW + 2 * step]);
     assert.deepEqual(pointsBetween(NOW, NOW + 2 * step + 1, interval), [NOW, NOW + step, NOW + 2 * step]);
   });
 
-  test(`a history by ${interval} can have ${POINTS_MAX} points, and not one more`, () => {
+  test(`a history with interval=${interval} can have ${POINTS_MAX} points, and not one more`, () => {
     const to = NOW + (POINTS_MAX - 1) * step;
     assert.equal(pointsBetween(NOW, to, interval)?.length, POINTS_MAX);
     assert.equal(pointsBetween(NOW, to + step - 1, interval)?.length, POINTS_MAX);
@@ -257,7 +258,7 @@ for (const interval of ['hour', 'day'] as const) {
   });
 }
 
-test(`a history by month can have ${POINTS_MAX} points, and not one more`, () => {
+test(`a history with interval=month can have ${POINTS_MAX} points, and not one more`, () => {
   const [from, last, next] = [Date.UTC(2026, 0, 31), Date.UTC(2026, 999, 30), Date.UTC(2026, 1_000, 31)] as const;
   assert.deepEqual([new Date(last), new Date(next)], [new Date('2109-04-30'), new Date('2109-05-31')]);
   assert.equal(pointsBetween(from, last, 'month')?.at(-1), last);
@@ -267,11 +268,11 @@ test(`a history by month can have ${POINTS_MAX} points, and not one more`, () =>
 });
 
 for (const interval of INTERVALS) {
-  test(`a history by ${interval} that covers a single instant has one point, even at the first and the last instant of the ledger`, () => {
+  test(`a history with interval=${interval} that covers a single instant has one point, even at the first and the last instant of the ledger`, () => {
     for (const at of [0, NOW, INSTANT_MAX]) assert.deepEqual(pointsBetween(at, at, interval), [at]);
   });
 
-  test(`a history by ${interval} that ends before it begins fails an assertion`, () => {
+  test(`a history with interval=${interval} that ends before it begins or after the last instant of the ledger fails an assertion`, () => {
     assert.throws(() => pointsBetween(NOW, NOW - 1, interval), { name: 'AssertionError' });
     assert.throws(() => pointsBetween(NOW, INSTANT_MAX + 1, interval), { name: 'AssertionError' });
   });

@@ -1,5 +1,5 @@
 // The balance of an end user at a past or future instant. A store provides the state after the last posting up to that
-// instant; this file adds the renewals, expiries and lapses that follow the posting.
+// instant; this file adds the renewals, changes of plan, expiries and lapses between that posting and the instant.
 
 import assert from 'node:assert/strict';
 import type { Amount } from './amount.ts';
@@ -25,7 +25,8 @@ export function balanceAt(state: EndUserState, at: Instant): BalancePoint {
 }
 
 /**
- * The instants of a history: `from`, and one more instant per interval up to `to`. Months are calendar months in UTC.
+ * The instants of a history: `from`, then one instant per interval, none later than `to`. Months are calendar months in
+ * UTC.
  *
  * @returns null if there would be more than `POINTS_MAX` instants
  */

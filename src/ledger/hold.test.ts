@@ -1,4 +1,4 @@
-// Tests how many credits are held at an instant, the order in which holds lapse, and the ids of lapses.
+// Tests how many credits are held at an instant, the order in which holds lapse, and the IDs of lapses.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -47,7 +47,7 @@ test('held credits above 2^53−1 fail an assertion instead of being rounded', (
   assert.throws(() => heldAt([most, holdUntil(LAPSE)], NOW), { name: 'AssertionError' });
 });
 
-test('the id of a lapse depends only on the hold and its expiry, and sorts after renewals and before requests', () => {
+test('the ID of a lapse depends only on the ID and the expiry of the hold, and sorts after the IDs of renewals and before those of requests', () => {
   const hold = holdUntil(LAPSE);
   const id = lapseId(hold);
   assert.equal(id, `${LAPSE_ID_PREFIX}-4000-8001-${hold.id.slice(24)}`);
@@ -68,7 +68,7 @@ test('a hold lasts 15 minutes by default, and at most 30 days', () => {
   assert.equal(HOLD_SECONDS_MAX * 1_000, 30 * DAY_MS);
 });
 
-test('holds lapse in the order of their lapse ids', () => {
+test('holds lapse in the order of the IDs of their lapses', () => {
   const holds = fc.uniqueArray(fc.tuple(fc.integer({ min: 0, max: 3 }), fc.integer({ min: 2, max: 40 })), {
     selector: ([, sequence]) => sequence,
     maxLength: 12,

@@ -28,7 +28,7 @@ export interface HoldPart {
 }
 
 export interface Hold {
-  /** The id of the transaction that created the hold. */
+  /** The ID of the transaction that created the hold. */
   readonly id: TransactionId;
   readonly expiresAt: Instant;
   /** One part for each cycle that the credits come from, in burn order. */
@@ -50,20 +50,20 @@ export function heldAt(holds: readonly Hold[], at: Instant): Amount {
 }
 
 /**
- * The id of the transaction in which a hold lapses. The id is derived from the hold, so every process computes the same
- * id.
+ * The ID of the transaction in which a hold lapses. The ID is derived from the hold, so every process computes the same
+ * ID.
  */
 export function lapseId({ id, expiresAt }: Hold): TransactionId {
   return transactionId({ at: expiresAt, sequence: LAPSE_SEQUENCE, tail: id.slice(24) });
 }
 
 /**
- * The order in which holds lapse. Holds that expire at the same instant are ordered by the last digits of their ids,
+ * The order in which holds lapse. Holds that expire at the same instant are ordered by the last digits of their IDs,
  * which are random, so a tie is practically impossible.
  */
 export function lapseOrder(a: Hold, b: Hold): number {
   if (a.expiresAt !== b.expiresAt) return a.expiresAt - b.expiresAt;
-  // The ids of lapses at the same instant differ only in their tails.
+  // The IDs of lapses at the same instant differ only in these last digits.
   const [first, second] = [a.id.slice(24), b.id.slice(24)];
   return first < second ? -1 : first > second ? 1 : 0;
 }

@@ -57,7 +57,7 @@ test('two equal requests with the same idempotency key in a batch have one effec
   assert.equal(twice.records.length, 1);
 });
 
-test('an idempotency record contains the request, its id, the outcome and the time', () => {
+test('an idempotency record contains the request, the request ID, the outcome and the time', () => {
   const { records } = decideAll([add(5, keyed('a'))]);
   const expected = { ...ADA, key: 'a', requestId: 'request-a', request: 'add 5 31d' };
   assert.deepEqual(records, [{ ...expected, outcome: ACCEPTED, recordedAt: NOW }]);
@@ -79,7 +79,7 @@ test('a replayed cycle start returns the cycle as it was when it started', () =>
   assert.deepEqual(again.outcomes, [replayed, replayed]);
 });
 
-test('a refusal is recorded and replayed too', () => {
+test('a refusal is recorded and replayed like an accepted request', () => {
   const refused = decideAll([subtract(5, keyed('a')), add(9), subtract(5, keyed('a'))]);
   const refusal = { refused: 'InsufficientFunds', requested: 5, available: 0 };
   assert.deepEqual(refused.outcomes, [refusal, ACCEPTED, { ...refusal, replayOf: 'request-a' }]);
@@ -103,7 +103,7 @@ test('equal requests without a key take effect each time and are not recorded', 
   assert.deepEqual([twice.records, amounts(twice)], [[], [5, 5, 5]]);
 });
 
-test('the same key can be used independently for other accounts and other end users', () => {
+test('the same key can be used independently for different accounts and different end users', () => {
   const bob = { endUser: '5f0c6f7e-0000-4000-8000-000000000002' };
   const all = [add(1, keyed('a')), add(2, { ...bob, ...keyed('a') }), add(3, { account: 2, ...keyed('a') })];
   const { outcomes, records } = decideAll(all);
@@ -192,7 +192,7 @@ test('two different requests have different recorded texts, even if only their n
   assert.equal(new Set(texts).size, REQUESTS.length * notes.length);
 });
 
-test('a replayed hold returns the hold as it was created, and a replayed capture returns the hold as it was closed', () => {
+test('a replayed hold returns the hold as it was when created, and a replayed capture returns the hold as it was when closed', () => {
   const ledger = new MemoryLedger();
   ledger.run(add(10));
   const created = decideAll([hold(5, keyed('a'))], [], ledger.state);

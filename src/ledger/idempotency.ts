@@ -42,8 +42,8 @@ export function nameOf(record: IdempotencyRecord): string {
 }
 
 /**
- * The parameters of a command as text, to compare a repeated request with the first one. Leaves out the actor, because
- * a client can change its API key between two attempts.
+ * The parameters of a command as text, to compare a repeated request with the first one. The text does not contain the
+ * actor, because a client can change its API key between two attempts.
  */
 export function requestOf(command: WriteCommand): string {
   const terms = termsOf(command);

@@ -56,7 +56,7 @@ for (const [name, start, days, end] of ENDS) {
   test(name, () => assert.equal(new Date(endOf(Date.parse(start), days)).toISOString(), end));
 }
 
-test('a cycle from the start of 1970 ends at the last instant if its validity is the maximum, and earlier if it is a day shorter', () => {
+test('a cycle that starts with the year 1970 ends at the last instant if it has the maximum validity, and earlier if its validity is a day shorter', () => {
   assert.equal(endOf(0, VALIDITY_DAYS_MAX), INSTANT_MAX);
   assert.equal(endOf(0, VALIDITY_DAYS_MAX - 1), (VALIDITY_DAYS_MAX - 1) * DAY_MS);
   assert((VALIDITY_DAYS_MAX - 1) * DAY_MS < INSTANT_MAX);
@@ -84,7 +84,7 @@ const INSTANTS: readonly (readonly [value: number, isOne: boolean])[] = [
   [Number.POSITIVE_INFINITY, false],
 ];
 
-test('an instant is a whole number of milliseconds from 1970 to the year 9999', () => {
+test('an instant is a whole number of milliseconds since 1970, up to the end of the year 9999', () => {
   for (const [value, isOne] of INSTANTS) assert.equal(isInstant(value), isOne, String(value));
 });
 

@@ -20,7 +20,10 @@ function isLeapYear(year: number): boolean {
   return year % 4 === 0 && year % 100 !== 0;
 }
 
-/** 9:30:00.123 on the given day, or on the last day of a shorter month. Month 12 is January of the next year. */
+/**
+ * 9:30:00.123 on the given day, or on the last day of a shorter month. January is month 0, so month 12 is January of the
+ * next year.
+ */
 function dayOf(year: number, month: number, day: number): Instant {
   const [inYear, inMonth] = [year + Math.floor(month / 12), month % 12];
   const days = inMonth === 1 && isLeapYear(inYear) ? 29 : (MONTH_DAYS[inMonth] as number);
@@ -171,7 +174,7 @@ test('for a validity in months, the formula for missed periods gives the same nu
   );
 });
 
-test('a monthly period that would end after the year 9999 ends at the last instant and does not renew', () => {
+test('a monthly period that would end after the year 9999 ends at the last instant and is not renewed', () => {
   const last = periodAfter(monthly(Date.UTC(9999, 10, 15)), 1);
   assert.deepEqual([last.start, last.end], [Date.UTC(9999, 11, 15), INSTANT_MAX]);
   assert.equal(renews(last), false);
@@ -179,7 +182,7 @@ test('a monthly period that would end after the year 9999 ends at the last insta
   assert.equal(periodsMissed(last, INSTANT_MAX), 0);
 });
 
-test('the number of months between two instants is the most that can be added to the first without passing the second', () => {
+test('the number of months between two instants is the largest number that can be added to the first without passing the second', () => {
   const cases: readonly (readonly [from: string, to: string, months: number])[] = [
     ['2026-01-31T12:00:00.000Z', '2026-01-31T12:00:00.000Z', 0],
     ['2026-01-31T12:00:00.000Z', '2026-02-28T11:59:59.999Z', 0],

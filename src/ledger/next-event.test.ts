@@ -40,7 +40,7 @@ for (const [when, late] of [
   ['a period after the end', 31 * DAY_MS],
   ['ten years after the end', 3_650 * DAY_MS],
 ] as const) {
-  test(`${when} of a period, the next event is the renewal at that end, with full credits`, () => {
+  test(`${when} of a period, the next event is the renewal at the end of this period, with full credits`, () => {
     assert.deepEqual(nextEvent(stateOf(oneTime(), MONTHLY), END + late), [RENEWAL]);
   });
 }
@@ -101,7 +101,7 @@ for (const [when, late] of [
   ['a millisecond after the expiry', 1],
   ['a year after the expiry', 365 * DAY_MS],
 ] as const) {
-  test(`${when} of a hold, its due lapse has the time of the expiry, and one posting for each part`, () => {
+  test(`${when} of a hold, the next event is the lapse at the expiry, with one posting for each part of the hold`, () => {
     const [first, second] = [MONTHLY, BOUGHT].map((cycle) => holding(cycle, 10, { until: LAPSE })) as [
       Posting,
       Posting,
@@ -124,7 +124,7 @@ test('the posting of a lapse names the hold and its cycle, spends nothing, and h
   assert.equal(sequenceOf(transactionId), 1);
 });
 
-test('of several holds, the one that expires first lapses first, whatever the order in which they were created', () => {
+test('of several holds, the one that expires first lapses first, regardless of the order in which they were created', () => {
   const [late, early] = [LAPSE + 1, LAPSE].map((until, index) =>
     holding(BOUGHT, 1, { until, sequence: 90 + index }),
   ) as [Posting, Posting];
@@ -134,7 +134,7 @@ test('of several holds, the one that expires first lapses first, whatever the or
   }
 });
 
-test('holds that expire at the same instant lapse one after the other, in the order of their lapse ids', () => {
+test('holds that expire at the same instant lapse one after the other, in the order of the IDs of their lapses', () => {
   const holds = [93, 91, 92].map((sequence) => holding(BOUGHT, 1, { until: LAPSE, sequence }));
   let state = withHolds(...holds);
   const ids: string[] = [];

@@ -1,5 +1,5 @@
-// The next event that time alone causes for an end user: a renewal, the start of a scheduled plan, or a lapse of a
-// hold.
+// The next automatic event of an end user: a renewal, a change of plan, or the lapse of a hold. Only the passage of time
+// causes an automatic event.
 
 import { type Cycle, periodAfter, renews, scheduledCycle } from './cycle.ts';
 import { type Hold, lapseId } from './hold.ts';
@@ -10,7 +10,7 @@ import { CHANGE_ACTOR, LAPSE_ACTOR, openingOf, type Posting, postingOn, RENEWAL_
 import type { EndUserState } from './state.ts';
 import { renewalId } from './transaction-id.ts';
 
-/** Means that there is no next event; later than every instant. */
+/** Stands for the instant of the next event if there is none. Later than every instant. */
 export const NEVER: Instant = INSTANT_MAX + 1;
 
 /** The instant of the next event; `NEVER` if there is none. */
@@ -37,8 +37,8 @@ export function isSettled(state: EndUserState, now: Instant): boolean {
 }
 
 /**
- * The posting that renews a cycle and opens `period`. Its transaction id is derived from the cycle and the start of the
- * period, so every process computes the same id.
+ * The posting that renews a cycle and opens `period`. Its transaction ID is derived from the cycle and the start of the
+ * period, so every process computes the same ID.
  */
 export function renewalOf(period: Cycle): Posting {
   const transactionId = renewalId(period.id, period.start);
@@ -52,7 +52,7 @@ export function changeOf(ended: Cycle, scheduled: ScheduledPlan): Posting {
   return openingOf(cycle, { ...entry, reference: scheduled.id });
 }
 
-/** The postings that return the credits of an expired hold. Their transaction id is derived from the hold. */
+/** The postings that return the credits of an expired hold. Their transaction ID is derived from the hold. */
 export function lapseOf(hold: Hold): readonly [Posting, ...Posting[]] {
   const entry = { transactionId: lapseId(hold), kind: 'lapse', createdAt: hold.expiresAt, actor: LAPSE_ACTOR } as const;
   const postings = hold.parts.map(({ cycleId, period, end, amount }) =>

@@ -1,4 +1,4 @@
-// Tests the limits, the text form and the period ends of plans.
+// Tests the limits of plans, their text form, and when their periods end.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -116,7 +116,7 @@ for (const text of [
   '0100/31d',
   '1e3/31d',
 ]) {
-  test(`a stored plan with the text ${JSON.stringify(text)} breaks the rules of a plan`, () => {
+  test(`a stored plan with the text ${JSON.stringify(text)} has neither a valid validity nor valid credits`, () => {
     assert.equal(isValidity(planOfText(text)), false);
     assert.equal(isInRange(planOfText(text)), false);
     assert.throws(() => assertPlan(planOfText(text)), { name: 'AssertionError' });
@@ -142,7 +142,7 @@ const plans: fc.Arbitrary<Plan> = fc
     rolloverMax: Math.min(rolloverMax, AMOUNT_MAX - amount),
   }));
 
-test('writing a plan as text and reading it gives the same plan, and two plans with the same text are the same plan', () => {
+test('writing a plan as text and reading it back gives the same plan, and two plans with the same text are the same plan', () => {
   fc.assert(
     fc.property(plans, plans, (plan, other) => {
       assert.deepEqual(planOfText(planText(plan)), plan);
@@ -179,7 +179,7 @@ for (const change of CHANGES) {
   });
 }
 
-test('the end of several periods of days or months is the end of the last one, and never after the last instant', () => {
+test('the end of several consecutive periods is counted from the start of the first, and is never after the last instant', () => {
   const start = Date.UTC(2026, 0, 31, 12);
   assert.equal(endOf(start, PLAN), start + 31 * DAY_MS);
   assert.equal(endOf(start, PLAN, 0), start);

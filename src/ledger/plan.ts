@@ -8,7 +8,7 @@ import type { TransactionId } from './transaction-id.ts';
 
 export const VALIDITY_MONTHS_MAX = 120;
 
-/** The length of a period, in 24-hour days or in calendar months (UTC). Exactly one of the two is null. */
+/** The length of a period, in 24-hour days or in calendar months (UTC). Exactly one of the two fields is null. */
 export interface Validity {
   readonly validityDays: number | null;
   readonly validityMonths: number | null;
@@ -23,7 +23,7 @@ export interface Plan extends Validity {
 
 /** A plan that begins at the end of the current period, in place of a renewal. */
 export interface ScheduledPlan {
-  /** The id of the transaction that scheduled the plan. */
+  /** The ID of the transaction that scheduled the plan. */
   readonly id: TransactionId;
   readonly plan: Plan;
 }
@@ -65,7 +65,10 @@ export function isSamePlan(a: Plan, b: Plan): boolean {
   return a === b || planText(a) === planText(b);
 }
 
-/** The text of a plan in both stores and in the hash chain: `100/31d`, or `100/1m/50` if up to 50 credits roll over. */
+/**
+ * The text of a plan in both stores and in the hash chain, such as `100/31d`, or `100/1m/50` if up to 50 credits roll
+ * over.
+ */
 export function planText({ amount, validityDays, validityMonths, rolloverMax }: Plan): string {
   const validity = validityMonths === null ? `${validityDays}d` : `${validityMonths}m`;
   return rolloverMax === 0 ? `${amount}/${validity}` : `${amount}/${validity}/${rolloverMax}`;

@@ -162,7 +162,7 @@ test('credits that are refunded to an ended cycle do not count towards the amoun
   assert.equal(refundOf([7, OVER]).amount, 0);
 });
 
-test('a refund expires with the last cycle whose credits changed, even if that cycle has ended', () => {
+test('a refund expires with the refunded cycle that ends last, even if that cycle has already ended', () => {
   assert.equal(refundOf([7, OVER], [5, RUNNING]).expiresAt, RUNNING);
   assert.equal(refundOf([7, OVER], [5, OVER - 1]).expiresAt, OVER);
 });
@@ -174,7 +174,7 @@ test('captured credits of an ended cycle count towards the amount of the capture
   assert.equal(movedBy(captured), -7);
 });
 
-test('a capture expires with the last cycle that credits were spent from; cycles of returned credits do not count', () => {
+test('a capture expires with the spent cycle that ends last; cycles that only get credits back do not count', () => {
   const entry = { ...DRAW, kind: 'capture', reference: ID } as const;
   const [spent, returned] = [
     postingOn({ cycleId: ID, period: 0, expiresAt: RUNNING }, { amount: -7, held: -7 }, entry),
@@ -185,15 +185,15 @@ test('a capture expires with the last cycle that credits were spent from; cycles
 });
 
 for (const [what, note, isOne] of [
-  ['an empty text', '', false],
-  ['a text of one character', '.', true],
-  ['a text of 500 characters', 'x'.repeat(500), true],
-  ['a text of 501 characters', 'x'.repeat(501), false],
-  ['a text of 500 characters outside the basic plane', '🦉'.repeat(500), true],
-  ['a text of 501 characters outside the basic plane', '🦉'.repeat(501), false],
-  ['a text of several lines', 'a\n\tb', true],
-  ['a text with a NUL', 'a\0b', false],
-  ['a text with an unpaired surrogate', 'a\ud83e', false],
+  ['an empty string', '', false],
+  ['a string of one character', '.', true],
+  ['a string of 500 characters', 'x'.repeat(500), true],
+  ['a string of 501 characters', 'x'.repeat(501), false],
+  ['a string of 500 characters outside the Basic Multilingual Plane', '🦉'.repeat(500), true],
+  ['a string of 501 characters outside the Basic Multilingual Plane', '🦉'.repeat(501), false],
+  ['a string of several lines', 'a\n\tb', true],
+  ['a string with a NUL', 'a\0b', false],
+  ['a string with an unpaired surrogate', 'a\ud83e', false],
 ] as const) {
   test(`${what} ${isOne ? 'is' : 'is not'} a valid note`, () => assert.equal(isNote(note), isOne));
 }

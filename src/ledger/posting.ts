@@ -9,7 +9,8 @@ import type { TransactionId } from './transaction-id.ts';
 /**
  * Postings of the kinds `schedule-plan`, `stop-cycle`, `hold`, `release` and `lapse` neither grant nor spend credits;
  * the API lists their transactions only if a request filters by their kind. `renew`, `change-plan` and `lapse` are
- * automatic events; `change-plan` starts a scheduled plan. The OpenAPI document lists the kinds in this order.
+ * automatic events, which only the passage of time causes; `change-plan` starts a scheduled plan. The OpenAPI document
+ * lists the kinds in this order.
  */
 export const POSTING_KINDS = [
   'add',
@@ -28,8 +29,8 @@ export const POSTING_KINDS = [
 export type PostingKind = (typeof POSTING_KINDS)[number];
 
 /**
- * What caused a transaction: `key:<id>` for an API key, `user:<id>` for a user of the console, `import:<id>` for an
- * imported file; `renewal`, `change` or `lapse` for an automatic event.
+ * What caused a transaction: `key:<id>` for an API key, `user:<id>` for a console user, `import:<id>` for an import;
+ * `renewal`, `change` or `lapse` for an automatic event.
  */
 export type Actor = string;
 
@@ -73,7 +74,7 @@ export interface Posting {
   /** Null unless the posting opens a cycle or a period, or schedules a plan. */
   readonly terms: CycleTerms | null;
   /**
-   * The id of the closed hold, of the refunded transaction, or of the transaction that scheduled the plan; otherwise
+   * The ID of the closed hold, of the refunded transaction, or of the transaction that scheduled the plan; otherwise
    * null.
    */
   readonly reference: TransactionId | null;
@@ -81,7 +82,9 @@ export interface Posting {
   readonly holdExpiresAt: Instant | null;
 }
 
-/** Whether a string is a valid note. Databases cannot store U+0000 or an unpaired surrogate. */
+/**
+ * Whether a string is a valid note. PostgreSQL cannot store U+0000, and UTF-8 cannot encode an unpaired surrogate.
+ */
 export function isNote(note: string): boolean {
   // A string has at most two UTF-16 code units for each code point.
   if (note.length === 0 || note.length > 2 * NOTE_LENGTH_MAX) return false;
@@ -176,7 +179,7 @@ export function transactionOf(postings: readonly [ListedPosting, ...ListedPostin
 
 /**
  * The amount that a posting contributes to its transaction. A refund to an ended cycle contributes 0, because the
- * refunded credits are lost.
+ * refunded credits have expired.
  */
 export function movedBy({ kind, amount, createdAt, expiresAt }: ListedPosting): number {
   return kind === 'refund' && expiresAt <= createdAt ? 0 : amount;

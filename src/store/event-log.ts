@@ -1,7 +1,7 @@
-// The port for events. Events are derived from the feed and from the passage of time, never within a write, and are
-// kept in a log for some weeks. `src/events/derive.ts` determines which events follow from postings and from time. A
-// store reads the next part of the feed, and stores the events together with the position up to which it has read the
-// feed.
+// The port for the events that the API lists and webhooks deliver. Scrip derives events from the postings in the feed,
+// never within a write. Time-driven events, such as `credits.expiring`, follow from the passage of time alone.
+// `src/events/derive.ts` determines which events happen. A store saves new events and its progress in the feed in one
+// database transaction, and keeps the events for a limited time.
 
 import type { Amount } from '../ledger/amount.ts';
 import type { EndUserKey } from '../ledger/command.ts';
@@ -27,7 +27,7 @@ export const EVENT_TYPES = [
 export type EventType = (typeof EVENT_TYPES)[number];
 
 export interface LedgerEvent {
-  /** `evt_` and 32 hexadecimal digits, computed from the cause: deriving the event again gives the same id. */
+  /** `evt_` and 32 hexadecimal digits: a hash of the event's cause, so deriving the event again gives the same id. */
   readonly id: string;
   readonly type: EventType;
   /** The instant at which the event happened. The event is stored later. */
@@ -55,7 +55,7 @@ export interface EventSettings {
 
 /** The progress of event derivation for an end user. */
 export interface EventState {
-  /** The instant up to which the events that time alone causes have been derived. */
+  /** The instant up to which time-driven events have been derived. */
   readonly at: Instant;
   /** The credits of the latest addition, cycle start or renewal; 0 if there was none. */
   readonly latestGrant: Amount;
@@ -65,13 +65,13 @@ export interface EventState {
 
 export interface DerivationInput {
   readonly user: EndUserKey;
-  /** Null for an end user without earlier postings. */
+  /** Null if no postings of the end user have been processed yet. */
   readonly from: EventState | null;
   /** The postings of whole transactions, oldest first. */
   readonly postings: readonly Posting[];
   /**
-   * Events that time alone causes are derived only up to this instant. All postings of the end user up to this instant
-   * are known, except those of automatic events. Null if no such instant is known.
+   * Time-driven events after the last posting are derived only up to this instant; if it is null, none are derived. The
+   * only postings that can be missing up to this instant are those of renewals, plan changes and lapses.
    */
   readonly until: Instant | null;
   readonly settings: EventSettings;
@@ -82,8 +82,8 @@ export interface Derivation {
   readonly events: readonly LedgerEvent[];
   readonly next: EventState;
   /**
-   * The next instant at which time alone can cause an event. Null if there is none, or if a renewal, a plan change or a
-   * lapse is due by that instant: its posting must be processed first.
+   * The next instant at which a time-driven event can happen; null if there is none. Also null if a renewal, a plan
+   * change or a lapse is due by that instant, because its posting must be processed first.
    */
   readonly dueAt: Instant | null;
 }
@@ -117,7 +117,7 @@ export interface EventPageRequest {
 }
 
 export interface EventPage {
-  /** In the order in which they were stored; for one end user, in the order in which they happened. */
+  /** In the order in which they were stored. For each end user, this is the order in which they happened. */
   readonly events: readonly LoggedEvent[];
   /**
    * The position after which the next page begins. Between `after` and this position, the page omits only events of
@@ -136,7 +136,7 @@ export const EXPIRING_DAYS_MAX = 365;
 
 export interface EventLog {
   /**
-   * Derives and stores the events of the next part of the feed, and some of the events that time alone has caused.
+   * Derives and stores the events of the next part of the feed, and some of the time-driven events that are due.
    *
    * @returns whether there might be more events to derive
    * @throws StoreFault; the next call derives the same part again
@@ -145,7 +145,7 @@ export interface EventLog {
   /** @throws (rejects) InvalidCursor if `after` is not a position of this ledger; StoreFault if the read fails */
   page(account: number, request: EventPageRequest): Promise<EventPage>;
   /**
-   * The position after the last event, of any account, that was recorded before `instant`.
+   * The position after the last event that was stored before `instant`. Considers the events of all accounts.
    *
    * @param instant real time, even if the ledger has a test clock
    */
@@ -158,7 +158,7 @@ export interface EventLog {
   deleteExpired(retentionMs: number): Promise<boolean>;
 }
 
-/** An event as JSON: an item of `GET /get-events` and, byte for byte, the body of a webhook. */
+/** An event as JSON, with the same bytes in the response of `GET /get-events` and in the body of a webhook. */
 export function eventBody({ id, type, at, data }: Pick<LoggedEvent, 'id' | 'type' | 'at' | 'data'>): string {
   return `{"id":"${id}","type":"${type}","timestamp":"${new Date(at).toISOString()}","data":${data}}`;
 }

@@ -1,6 +1,6 @@
-// The feed delivers committed postings to consumers at least once, in order for each end user. A consumer stores its
-// position in the same database transaction as its results, so that each posting counts exactly once. A write never
-// waits for a consumer.
+// The feed delivers each committed posting to each consumer at least once. The postings of an end user arrive in order.
+// A consumer stores its progress in the same database transaction as its results, so that each posting counts exactly
+// once. A write never waits for a consumer.
 
 import type { EndUserKey } from '../ledger/command.ts';
 import type { Posting } from '../ledger/posting.ts';

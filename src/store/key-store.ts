@@ -1,4 +1,4 @@
-// API keys and the accounts that own them. Other processes on the same store see a change within a second.
+// API keys and the accounts that own them. A revoked key stops working in every process within a second.
 
 import { randomBytes } from 'node:crypto';
 import { type ApiKey, apiKeySecret, type Scope, SECRET_BYTES } from '../accounts/api-key.ts';
@@ -46,18 +46,18 @@ export interface KeyStore {
   /**
    * Revoking a key twice is not an error.
    *
-   * @param owner if present, `account` must own the key, and `by` is the console user who revokes it; if absent, the
-   * operator revokes the key of any account
+   * @param owner if present, `account` must own the key, and `by` is the console user who revokes it; if absent, any
+   * account can own the key, and `OPERATOR` revokes it
    * @returns false if the key does not exist or another account owns it
    */
   revoke(id: number, owner?: { readonly account: number; readonly by: Actor }): Promise<boolean>;
   recordUses(ids: readonly number[]): Promise<void>;
-  /** The key with this hash; null if there is none or it is revoked. */
+  /** The key with this hash; null if no key has this hash, or if the key is revoked. */
   find(hash: string): Promise<ApiKey | null>;
 }
 
 /**
- * Creates an API key, and its account if no account has that name.
+ * Creates an API key, and also the account if no account is named `accountName`.
  *
  * @returns the secret, which is not stored
  */

@@ -1,5 +1,5 @@
-// The port through which a server writes and reads end users and their transactions. The rules are in `src/ledger`, not
-// in the stores. All writes of credits except imports reach `write` through group commit.
+// The port through which a server writes and reads end users and their transactions. The rules of the ledger are in
+// `src/ledger`, not in the stores. Except for imports, all writes of credits reach `write` through group commit.
 
 import type { Command, EndUserKey, Outcome } from '../ledger/command.ts';
 import type { Referenced } from '../ledger/decide-refund.ts';
@@ -12,8 +12,8 @@ import type { TotalsKeeper } from './totals.ts';
 import type { HistoryPage, HistoryRequest } from './transaction-history.ts';
 
 /**
- * The state contains at least the cycle that renews and, if its renewal is due, all holds. The caller computes the due
- * renewals from this state.
+ * The field `state` can be incomplete. It contains at least the active recurring cycle, if there is one, and all holds
+ * if a renewal of this cycle is due. The caller computes the due renewals from `state`.
  */
 export interface TransactionPage extends LoadedEndUser {
   /** The stored transactions, latest first. The caller adds the renewals that are due but not stored yet. */
@@ -33,13 +33,14 @@ export interface PageRequest {
 export interface StatesAt {
   readonly now: Instant;
   /**
-   * For each instant before `now`, the state after the last transaction at or before that instant; for `now` and later,
-   * the stored state. The caller computes the renewals, expiries and lapses that follow.
+   * One state for each requested instant. For an instant before `now`, it is the state after the last transaction at or
+   * before that instant; for `now` and later, it is the stored state. The caller computes the renewals, expiries and
+   * lapses between the state and the instant.
    */
   readonly states: readonly EndUserState[];
 }
 
-/** A lane is a sequence of batches. All writes of an end user go through the same lane of a process. */
+/** A lane is a sequence of batches. In each process, all writes of an end user go through the same lane. */
 export interface Lanes {
   readonly count: number;
   /** The maximum number of lanes that have batches in flight at the same time. */
@@ -63,26 +64,26 @@ export interface LedgerStore {
   readonly totals: TotalsKeeper;
   /**
    * Decides the outcomes of the commands in order, and stores their effects in one database transaction. Resolves with
-   * one outcome for each command as soon as that transaction is on stable storage. An outcome is null if the batch has
-   * no room for all due events of its end users; the caller must send the command again.
+   * one outcome for each command as soon as that transaction is on stable storage. If the end users of the batch have
+   * too many due events, some outcomes are null. The caller must send the commands with these outcomes again.
    *
    * @param commands of end users in the same lane
    * @param onDecided called as soon as the store can take the next batch of the lane, possibly before this batch is on
    * stable storage. The next batch sees the effects of this batch, unless this batch fails.
-   * @throws StoreFault, which applies to all commands
+   * @throws StoreFault; it applies to all commands of the batch
    */
   write(commands: readonly Command[], onDecided: () => void): Promise<readonly (Outcome | null)[]>;
   /**
-   * If an event is due but not stored, the caller shows it as if it were stored. After that, no write may be ordered
-   * before the event. The read therefore waits for writes in flight that could come before it, as do all other reads
-   * that return a state.
+   * Loads an end user. If an event is due but not stored, the caller shows it as if it were stored. From then on, no
+   * write may be ordered before the event. `load` therefore waits for the writes in flight that could come before
+   * the event, and so does every other read that returns a state.
    *
    * @throws StoreFault, like the reads below
    */
   load(user: EndUserKey): Promise<LoadedEndUser>;
   transactions(user: EndUserKey, page: PageRequest): Promise<TransactionPage>;
   /**
-   * A page of transactions with all details. Includes transactions that moved no credits, unlike `transactions`.
+   * A page of transactions with all details. Unlike `transactions`, it includes transactions that moved no credits.
    *
    * @throws InvalidCursor (rejects)
    */
@@ -91,7 +92,10 @@ export interface LedgerStore {
   statesAt(user: EndUserKey, instants: readonly Instant[]): Promise<StatesAt>;
   /** A transaction of the end user, of any kind; null if there is none with this id. */
   find(user: EndUserKey, id: TransactionId): Promise<Referenced | null>;
-  /** Up to `limit` end users with due events, longest overdue first. Others can be overdue for longer. */
+  /**
+   * Up to `limit` end users with due events, longest overdue first. If more end users have due events, those that are
+   * left out can be overdue for longer.
+   */
   due(limit: number): Promise<readonly EndUserKey[]>;
   /**
    * Deletes a limited number of expired idempotency records.

@@ -17,8 +17,8 @@ export interface KeyDatabase {
   readonly schema: string;
   readonly run: RunStatement;
   /**
-   * Runs `work` in a database transaction. These transactions run one at a time, because they assign account and key
-   * numbers.
+   * Runs `work` in a database transaction. These transactions run one at a time, because they assign account numbers
+   * and key IDs.
    */
   transact<Result>(work: (run: RunStatement) => Promise<Result>): Promise<Result>;
   now(): Promise<Instant>;
@@ -108,7 +108,8 @@ export class SqlKeyStore implements KeyStore {
 }
 
 /**
- * Returns the next free number. Uses a separate query, because Citus allows no subquery in the VALUES of an INSERT.
+ * Returns the next free account number or key ID. Uses a separate query, because Citus does not allow a subquery in the
+ * VALUES of an INSERT.
  */
 async function next(column: string, table: string, run: RunStatement): Promise<number> {
   const [row] = await run(`SELECT coalesce(max(${column}), 0) + 1 FROM ${table}`, []);

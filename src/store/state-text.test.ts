@@ -16,7 +16,7 @@ function spending(id: TransactionId): Posting {
   return { ...drawing(oneTime(), 1), transactionId: id };
 }
 
-test('A state that is converted to text and back stays the same, except that ended cycles are left out', () => {
+test('a state that is converted to text and back stays the same, except that ended cycles are left out', () => {
   const ended = oneTime({ start: NOW - 9 * DAY_MS, validityDays: 9 });
   const [renewing, left] = [recurring({ remaining: 7 }, 2), oneTime({ remaining: 0 }, 3)];
   const state = stateOf(ended, renewing, left);
@@ -25,7 +25,7 @@ test('A state that is converted to text and back stays the same, except that end
   assert.deepEqual(stateOfText(stateText(EMPTY_STATE, NOW)), EMPTY_STATE);
 });
 
-test('The text of a state includes cycles that are due for renewal', () => {
+test('the text of a state includes cycles that are due for renewal', () => {
   const due = recurring({ start: NOW - 9 * DAY_MS, validityDays: 3 });
   assert.deepEqual(stateOfText(stateText(stateOf(due), NOW)), stateOf(due));
 });
@@ -41,13 +41,13 @@ function dueAmong(count: number, cycles: number): number {
   return due;
 }
 
-test('On average, one in 128 transactions is followed by a snapshot, and fewer if the end user has many cycles', () => {
+test('on average, one in 128 transactions is followed by a snapshot, and fewer if the end user has many cycles', () => {
   const [few, many] = [dueAmong(100_000, 2), dueAmong(100_000, 160)];
   assert(few > 700 && few < 860, `${few} of 100,000`);
   assert(many > 0 && many < few / 8, `${many} of 100,000`);
 });
 
-test('When several transactions are stored together, a snapshot follows them if any of their ids is selected', () => {
+test('when several transactions are stored together, a snapshot follows them if any of their ids is selected', () => {
   const ids = Array.from({ length: 128 }, (_, number) =>
     transactionId({ at: NOW, sequence: number + 1, tail: number.toString(16).padStart(12, '0') }),
   );
@@ -55,7 +55,7 @@ test('When several transactions are stored together, a snapshot follows them if 
   assert(!isSnapshotDue(ids.slice(1).map(spending), EMPTY_STATE));
 });
 
-test('No snapshot is stored after a renewal: if the renewal is stored late, the state lacks cycles that have ended in the meantime', () => {
+test('no snapshot is stored after a renewal, because the state might lack cycles that ended between the renewal and its write', () => {
   for (let number = 0; number < 10_000; number++) {
     const id = transactionId({ at: NOW, sequence: 1, tail: number.toString(16).padStart(12, '0') });
     const renewal = renewalOf({ ...recurring(), id });

@@ -10,19 +10,19 @@ import type { EndUserState } from '../ledger/state.ts';
 
 /**
  * The average number of transactions between two snapshots. Applying the postings of this many transactions takes about
- * 0.2 ms. A snapshot of an end user with two cycles has 200 bytes.
+ * 0.2 ms. A snapshot of an end user with two cycles takes 200 bytes.
  */
 const TRANSACTIONS = 128;
 
 /**
- * If an end user has this many cycles and holds or more, snapshots are stored less often, so that they do not need more
- * space than the postings.
+ * If an end user has at least this many cycles and holds in total, snapshots are stored less often, so that they do not
+ * need more space than the postings.
  */
 const CYCLES_AT_FULL_RATE = 16;
 
 /**
- * Whether to store at least a waypoint after these postings. A waypoint is a snapshot without a state, which helps to
- * find older postings. A snapshot is due only if a waypoint is due.
+ * Whether to store a waypoint or a full snapshot after these postings. A waypoint is a snapshot without a state; it
+ * helps to find older postings. A full snapshot is due only if a waypoint is due.
  */
 export function isWaypointDue(postings: readonly Posting[]): boolean {
   return isOneOf(TRANSACTIONS, postings);

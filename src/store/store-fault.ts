@@ -1,15 +1,16 @@
 // The errors that a store throws. A refusal is not an error: it is returned (`ledger/command.ts`).
 
 /**
- * `StoreUnavailable`: nothing was changed. `OutcomeUnknown`: COMMIT failed, so it is unknown whether the write was
- * stored. `Internal`: an invariant is violated; the store has stopped writing and does not resume by itself.
+ * `StoreUnavailable`: nothing was changed. `OutcomeUnknown`: it is unknown whether the write was stored: for example,
+ * because COMMIT failed. `Internal`: an invariant is violated; the store has stopped writing and does not resume by
+ * itself.
  */
 export type FaultCode = 'StoreUnavailable' | 'OutcomeUnknown' | 'Internal';
 
 export class StoreFault extends Error {
   override readonly name = 'StoreFault';
   readonly code: FaultCode;
-  /** Whether the fault affects only some end users, and the store still serves all others. */
+  /** Whether the fault affects only some end users, and the store still serves the rest. */
   readonly isPartial: boolean;
 
   constructor(code: FaultCode, reason: string, { isPartial = false } = {}) {

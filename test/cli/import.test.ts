@@ -160,7 +160,7 @@ describe('scrip import', { ...options, concurrency: COMMANDS_AT_ONCE }, () => {
     await assertOneLine(
       ['import', '--account', 'acme', balances(2)],
       ledgerAt(file),
-      /^There is no account named acme\. Check the name, or create the account/,
+      /^Account acme does not exist\. Check the name, or create the account/,
     );
     await assertOneLine([...IMPORT, 'none.csv'], ledgerAt(file), /^File none\.csv does not exist\.$/);
   });

@@ -102,7 +102,7 @@ for (const [name, ledger] of STORES.slice(0, effort(1, 2))) {
       );
       const notice = ['expiring-notice', '--account', 'acme'];
       const happens = (days: string) =>
-        `The event credits.expiring happens ${days} before credits of an end user of acme expire.`;
+        `For end users of acme, the event credits.expiring happens ${days} before credits expire.`;
       assert.equal(await run(environment, ...notice), happens('7 days'));
       assert.equal(await run(environment, ...notice, '--days', '1'), happens('1 day'));
       assert.equal(await run(environment, ...notice), happens('1 day'));
@@ -164,7 +164,7 @@ describe('webhooks on the command line', { concurrency: COMMANDS_AT_ONCE }, () =
     await assertOneLine(
       ADD,
       environment,
-      /^Scrip cannot create or read .*\.key, the key that encrypts webhook secrets \(EISDIR.*\); .*, or set WEBHOOK_KEY\.$/,
+      /^Scrip cannot create or read .*\.key \(EISDIR.*\)\. This file contains the key that encrypts .*, or set WEBHOOK_KEY\.$/,
     );
     await run({ ...environment, WEBHOOK_KEY: KEY }, ...ADD);
   });

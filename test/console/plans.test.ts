@@ -63,7 +63,10 @@ test('a form starts a cycle that renews every 2 months with rollover, and the pa
   assert.equal(sent.status, 303);
   assert.equal(noticeIn((await console.get(sent.location)).text), 'Cycle started.');
   const text = await textAt(console);
-  assert.match(text, /Plan 1,000 credits every 2 months\. Up to 500 unused credits roll over to the next period\./);
+  assert.match(
+    text,
+    /Plan 1,000 credits every 2 months\. At each renewal, up to 500 unused credits can roll over to the new period\./,
+  );
   assert.match(text, /Renews to 1,000 plus up to 500 unused credits on 20 Jan 2027, 14:05:31 UTC \./);
   assert.match(text, /2-month cycle of 1,000, period 1/);
 });
@@ -111,7 +114,7 @@ test('a change of plan at the end of the period is previewed, scheduled after a 
   const preview = textOf(page);
   assert.match(
     preview,
-    /Current plan 1,000 credits every month New plan 200 credits every month, up to 50 unused roll/,
+    /Current plan 1,000 credits every month New plan 200 credits every month; up to 50 unused credits can roll over/,
   );
   assert.match(preview, /Starts 20 Dec 2026, 14:05:31 UTC Balance after you confirm 607 credits/);
   assert.match(
@@ -127,7 +130,7 @@ test('a change of plan at the end of the period is previewed, scheduled after a 
     /Changes to 200 credits every month on 20 Dec 2026, 14:05:31 UTC \. Unused credits of the current/,
   );
   assert.match(text, /600 of 1,000 30 days Changes to 200 20 Dec 2026, 14:05/);
-  assert.match(text, /Plan scheduled Monthly cycle of 1,000, period 1 To 200 credits every month Up to 50 unused/);
+  assert.match(text, /Plan scheduled Monthly cycle of 1,000, period 1 To 200 credits every month Rollover of up to 50 unused/);
   assert.match(text, /owner1@example\.com “Downgrade "now"”/);
   console.advance(DAYS_TO_RENEWAL * DAY_MS - 1);
   assert.match(await textAt(console), /Current balance 607 /);

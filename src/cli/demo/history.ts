@@ -53,12 +53,12 @@ const JOB_SECONDS_MAX = 900;
 /** The share of holds that are captured, and the share that are released. All other holds lapse. */
 const CAPTURED = 0.88;
 const RELEASED = 0.07;
-/** Among the end users with long jobs, the share with a job that is still running when the demo ends. */
+/** Of the end users that run long jobs, the share that have a job still running at the end of the two months. */
 const RUNNING = 0.3;
 const RUNNING_SECONDS = 24 * 3_600;
 
 /**
- * @param account the account of all end users; its first API key makes the requests
+ * @param account the ID of the account that all end users belong to; the API key with ID 1 makes the requests
  * @returns the requests in chronological order, without follow-ups
  */
 export function demoHistory(seed: number, account: number, until: Instant): DemoRequest[] {

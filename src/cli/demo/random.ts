@@ -1,6 +1,6 @@
 // Random numbers from a seed: the same seed gives the same numbers on every machine.
 
-/** Mulberry32: a small generator, uniform enough for made-up customers. Not for secrets. */
+/** Mulberry32: a small generator, uniform enough for demo data. Not for secrets. */
 export class Random {
   #state: number;
 
@@ -29,7 +29,7 @@ export class Random {
     return values[Math.floor(this.next() * values.length)] as Value;
   }
 
-  /** @returns a random count with a Poisson distribution and this mean */
+  /** @returns a random count from the Poisson distribution with this mean */
   poisson(mean: number): number {
     const limit = Math.exp(-mean);
     let count = 0;

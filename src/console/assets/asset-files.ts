@@ -1,5 +1,5 @@
-// The files that pages load: stylesheet, script, icon. Each URL contains a hash of the content, so browsers can cache
-// the file for a year.
+// The files that the pages of the console load: stylesheet, script and icon. Each URL contains a hash of the file's
+// content, so browsers can cache the file for a year.
 
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';

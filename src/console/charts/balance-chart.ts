@@ -53,7 +53,7 @@ export function balanceChart({ past, future }: BalanceOverTime): string {
   return chartFigure({
     id: 'balance',
     title: 'Balance over time',
-    description: `${numberText(first.balance)} on ${shortDayText(first.at)}, peak ${numberText(most)}, ${numberText(now.balance)} now. Projected balance on ${shortDayText(last.at)}, after expiries, renewals, changes of plan and lapses of holds: ${numberText(last.balance)}.`,
+    description: `Balance on ${shortDayText(first.at)}: ${numberText(first.balance)}. Peak: ${numberText(most)}. Now: ${numberText(now.balance)}. Projected balance on ${shortDayText(last.at)}: ${numberText(last.balance)}, after expiries, renewals, changes of plan and lapses of holds.`,
     legend: legendOf(
       [
         { mark: 'line-past', label: 'Balance' },

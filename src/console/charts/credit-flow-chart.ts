@@ -26,8 +26,8 @@ export interface CreditFlow {
   /** The totals of each day or month, oldest first. `day` is the start of the day or month. */
   readonly bars: readonly OverviewDay[];
   /**
-   * Whether the bars show only the credits of one API key or member. If so, the chart leaves out renewed and expired
-   * credits, because API keys and members do not cause them.
+   * Whether the bars show only the credits of one API key or member. If so, the chart leaves out renewals and expiries,
+   * because no API key or member causes them.
    */
   readonly isOfActor: boolean;
 }
@@ -75,8 +75,8 @@ function amountOf(day: OverviewDay, flow: Flow): bigint {
 }
 
 /**
- * The height of a part of a bar in credits, negative below the zero line. Very large amounts are rounded; the table
- * shows the exact amounts.
+ * Returns the height of a bar segment in credits, negative below the zero line. Very large amounts are rounded; the
+ * table below the chart shows the exact amounts.
  */
 function heightOf(day: OverviewDay, flow: Flow): number {
   const amount = Number(amountOf(day, flow));

@@ -21,7 +21,7 @@ function ticksIn(axis: string): string[] {
   return [...axis.matchAll(/>([^<>]+)<\/text>/g)].map(([, text]) => text as string);
 }
 
-test('a chart of amounts of similar size has a linear axis with round whole numbers in compact notation', () => {
+test('a chart with similar amounts has a linear axis with round whole numbers in compact notation', () => {
   const amounts = [900, 1_200, 2_650, 0, 1_000];
   assert.equal(needsLogarithm(amounts), false);
   const { axis, size } = creditPlot(SIZE, amounts, false);
@@ -39,7 +39,7 @@ test('one huge amount makes the axis of a chart logarithmic, so that the other a
   for (const tick of ticksIn(axis)) assert(size.left - 8 >= 7 * tick.length, `${tick} fits to the left of the plot`);
 });
 
-test('a chart of only huge amounts has a linear axis with enough room for the numbers', () => {
+test('a chart with only huge amounts has a linear axis with enough room for the numbers', () => {
   const amounts = [AMOUNT_MAX, AMOUNT_MAX / 2, AMOUNT_MAX / 3];
   assert.equal(needsLogarithm(amounts), false);
   const { axis, size } = creditPlot(SIZE, amounts, false);

@@ -1,7 +1,7 @@
 // Shared parts of all charts: sizes, the credit axis, day ticks, the legend, and the figure.
 //
-// Each chart is drawn twice, for wide and for narrow containers, because text scales with its SVG. The stylesheet hides
-// one of the drawings.
+// Each chart is drawn twice, once for wide containers and once for narrow ones, because the text in an SVG scales with
+// the SVG. The stylesheet hides one of the two drawings.
 
 import { scaleLinear, scaleSymlog } from 'd3-scale';
 import { html } from 'ghtml';
@@ -41,7 +41,7 @@ const NARROW = {
 } as const;
 
 const CREDIT_TICKS = 5;
-/** The gap between a number on the axis and the drawing, and the width of a character, both in SVG units. */
+/** The gap between a number on the axis and its grid line, and the width of a character, both in SVG units. */
 const TICK_GAP = 8;
 const TICK_CHARACTER_WIDTH = 7;
 
@@ -50,7 +50,7 @@ const TICK_CHARACTER_WIDTH = 7;
  * would flatten most values.
  */
 const LINEAR_RATIO_MAX = 500;
-/** A logarithmic scale ends at this multiple of the largest value; a linear scale ends at a round tick. */
+/** A logarithmic scale ends at this multiple of the largest value; a linear scale ends at a round number. */
 const HEADROOM = 10;
 
 export interface CreditPlot {
@@ -106,7 +106,7 @@ export function legendOf(entries: readonly LegendEntry[], isLogarithmic: boolean
  * Creates an axis that covers 0 and all bars or lines.
  *
  * @param ends the upper and lower ends of all bars or lines, in credits
- * @param isLogarithmic the result of `needsLogarithm` for the values
+ * @param isLogarithmic the result of `needsLogarithm` for the amounts in the chart
  */
 export function creditPlot(size: PlotSize, ends: readonly number[], isLogarithmic: boolean): CreditPlot {
   const [least, most] = [Math.min(0, ...ends), Math.max(0, ...ends)];

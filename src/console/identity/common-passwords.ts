@@ -1,5 +1,5 @@
-// The most common passwords that have at least 15 characters and pass the other rules, from zxcvbn's frequency list of
-// leaked passwords (github.com/dropbox/zxcvbn, data/passwords.txt, MIT license).
+// The most common leaked passwords that have at least 15 characters and pass the other rules in credential-rules.ts.
+// Source: zxcvbn's frequency list (github.com/dropbox/zxcvbn, data/passwords.txt, MIT license).
 
 export const COMMON_PASSWORDS: ReadonlySet<string> = new Set([
   'mailcreated5240',

@@ -1,5 +1,5 @@
-// Rules for email addresses and passwords. As NIST SP 800-63B, section 3.1.1.2, recommends, no rule requires certain
-// kinds of characters.
+// Rules for email addresses and passwords. No rule requires certain kinds of characters; this follows
+// NIST SP 800-63B, section 3.1.1.2.
 
 import { COMMON_PASSWORDS } from './common-passwords.ts';
 
@@ -9,12 +9,12 @@ const EMAIL = /^[a-z0-9.!#$%&'*+/=?^_`{|}~-]+@[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:
 const PASSWORD_CHARACTERS_MIN = 15;
 const PASSWORD_CHARACTERS_MAX = 128;
 
-/** The minimum length of a password if each run and each obvious word counts as one character. */
+/** The minimum length of a password if each obvious word and each run, such as `qwerty`, counts as one character. */
 const UNITS_MIN = 6;
 
 const WORDS = ['password', 'passwort', 'passphrase', 'letmein', 'welcome', 'admin', 'secret', 'iloveyou', 'changeme'];
 const SUBSTITUTED: Readonly<Record<string, string>> = { '@': 'a', 4: 'a', 0: 'o', 1: 'i', 3: 'e', $: 's', 5: 's' };
-/** Common sequences: the alphabet, digits, rows of the keyboard. */
+/** Common sequences: the alphabet, digits, and rows and columns of the keyboard. */
 const ROWS = ['abcdefghijklmnopqrstuvwxyz', '01234567890', 'qwertyuiop', 'asdfghjkl', 'zxcvbnm', '1qaz2wsx3edc4rfv'];
 const RUN_MIN = 3;
 
@@ -72,7 +72,10 @@ function unitsOf(text: string, plain: string, words: readonly string[]): number 
   return units;
 }
 
-/** The length of the run at the start of the text: a repeated character, or part of one of `ROWS`; 0 if none. */
+/**
+ * Returns the length of the run at the start of the text. A run is a repeated character, or a part of one of `ROWS`,
+ * forward or backward. If the run is shorter than `RUN_MIN`, returns 0.
+ */
 function runLength(text: string): number {
   let same = 1;
   while (text[same] === text[0]) same += 1;

@@ -1,4 +1,4 @@
-// The members of an account and its invitations.
+// The members and invitations of an account.
 
 import type { Role } from '../../accounts/membership.ts';
 import { DAY_MS } from '../../ledger/instant.ts';

@@ -35,7 +35,9 @@ export class PasswordHasher {
   }
 
   /**
-   * @param stored a PHC string; undefined for an unknown user: the check then takes as long as for a known user
+   * Takes as long for an unknown user as for a known user.
+   *
+   * @param stored the PHC string of the user; undefined for an unknown user
    * @throws {PasswordHasherBusy}
    */
   async verify(password: string, stored: string | undefined): Promise<boolean> {

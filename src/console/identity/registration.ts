@@ -33,8 +33,8 @@ export type SignUpOffer =
 
 export type Entry =
   /**
-   * @property claimed an existing account without members: the person becomes its owner, and the account is renamed
-   * to `accountName`; null to create a new account
+   * @property claimed an existing account without members; null to create a new account. The person who signs up
+   * becomes the owner of the existing account, which is renamed to `accountName`.
    */
   | { readonly by: 'sign-up'; readonly accountName: string; readonly claimed: number | null }
   | { readonly by: 'invitation'; readonly tokenSha256: string };

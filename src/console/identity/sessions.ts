@@ -9,7 +9,7 @@ import { newToken, sha256Of } from './secret-token.ts';
 
 const IDLE_MS = 12 * HOUR_MS;
 const LIFETIME_MS = 7 * DAY_MS;
-/** The minimum time between two updates of a session, so that most page views write nothing to the database. */
+/** A session is updated at most once in this time, so most page views write nothing to the database. */
 const UPDATE_INTERVAL_MS = 5 * 60_000;
 
 export interface ListedSession {
@@ -104,7 +104,7 @@ export class Sessions {
     return viewer;
   }
 
-  /** Active sessions of a user, most recently used first. @param token the token of the viewer's own session */
+  /** Active sessions of a user, most recently used first. @param token the token of the current session */
   async list(userId: string, token: string): Promise<readonly ListedSession[]> {
     const rows = await this.#database.queries
       .selectFrom('console_sessions')
@@ -119,10 +119,10 @@ export class Sessions {
   }
 
   /**
-   * Ends one session or all sessions of the user, but never the viewer's own session.
+   * Ends one or all of a user's sessions, except the current session.
    *
-   * @param id the `id` of a listed session; null to end all other sessions
-   * @param token the token of the viewer's own session
+   * @param id the `id` of a listed session; null to end all sessions except the current one
+   * @param token the token of the current session
    */
   async endOther(userId: string, id: string | null, token: string): Promise<void> {
     const others = this.#database.queries

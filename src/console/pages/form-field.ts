@@ -17,7 +17,7 @@ export interface Field {
   readonly type?: 'text' | 'email' | 'password' | 'date' | 'datetime-local';
   readonly autocomplete?: string;
   readonly hint?: string;
-  /** The value before the form is sent; empty if absent. */
+  /** The value when the page is loaded; empty by default. */
   readonly initial?: string;
   readonly isOptional?: boolean;
   /** Whether the label of an optional field ends in "(optional)"; true by default. */
@@ -35,14 +35,14 @@ export interface Select {
   readonly label: string;
   readonly choices: readonly (readonly [value: string, label: string])[];
   readonly hint?: string;
-  /** The value before the form is sent; the first choice if absent. */
+  /** The value when the page is loaded; the first choice by default. */
   readonly initial?: string;
 }
 
 /** The key in `errors` for an error that concerns the whole form. */
 export const WHOLE_FORM = 'form';
 
-/** @param state null for a form that has not been sent */
+/** @param state null if the form has not been submitted */
 export function field(options: Field, state: FormState | null): string {
   const { id, name, label, type = 'text', hint, initial = '', isOptional, isOptionalSaid = true } = options;
   const error = state?.errors[name];
@@ -116,7 +116,7 @@ export function formError(state: FormState | null): string {
   return error ? html`<p class="error" role="alert">${error}</p>` : '';
 }
 
-/** A form that is sent twice with the same key takes effect only once. */
+/** A form that is submitted twice with the same key takes effect only once. */
 export function idempotencyKeyInput(key: string): string {
   return html`<input type="hidden" name="idempotency_key" value="${key}">`;
 }

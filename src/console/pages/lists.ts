@@ -7,7 +7,7 @@ import { signedText, UTC_MARK, wrappable } from '../figures.ts';
 export type ActorView =
   | { readonly kind: 'api-key'; readonly name: string; readonly hint: string }
   | { readonly kind: 'member'; readonly email: string }
-  /** The actor of renewals, changes of plan, and lapses of holds. */
+  /** Scrip itself: the actor of renewals, scheduled changes of plan, and lapses of holds. */
   | { readonly kind: 'time' }
   | { readonly kind: 'operator' }
   /** A removed member, an import, or another actor without a name. */
@@ -42,7 +42,7 @@ export function kindBadge(kind: PostingKind): string {
   return html`<span class="badge kind-${kind}">${KIND_LABELS[kind]}</span>`;
 }
 
-/** Returns the signed amount of a transaction; empty if transactions of its kind neither grant nor spend credits. */
+/** Returns the signed amount of a transaction; empty for kinds that neither grant nor spend credits, such as holds. */
 export function amountLabel({ kind, amount }: Pick<Activity, 'kind' | 'amount'>): string {
   return isListed(kind) ? wrappable(signedText(amount)) : '';
 }
@@ -98,7 +98,7 @@ export interface Table {
   readonly isTall?: boolean;
 }
 
-/** On narrow screens, CSS stacks the cells of a row. The ARIA roles tell screen readers that the cells form a table. */
+/** On narrow screens, CSS stacks the cells of a row, so ARIA roles tell screen readers that the cells form a table. */
 export function table({ label, columns, rows, classes = '', isTall = false }: Table): string {
   const headings = columns.map(
     ([heading, cells]) =>

@@ -12,7 +12,7 @@ const MAIN = '<main id="content" tabindex="-1">';
 
 /**
  * @param now the time of the test clock; null if the ledger has none
- * @param url the page to which the browser returns after the user has sent the banner's form
+ * @param url the page to which the browser returns after the user submits the banner's form
  */
 export function withTestClock(page: string, now: Instant | null, url: string): string {
   if (now === null) return page;
@@ -23,7 +23,7 @@ export function withTestClock(page: string, now: Instant | null, url: string): s
 
 function banner(now: Instant, url: string | null): string {
   return html`<aside class="test-clock" aria-label="Test clock">
-<p><strong>Test clock: !${momentUtc(now)}</strong> <span>The time of this ledger stands still until you move it.</span></p>
+<p><strong>Test clock: !${momentUtc(now)}</strong> <span>Time in this ledger stands still until you move the clock.</span></p>
 !${url === null || url.startsWith(TEST_CLOCK_PATH) ? '' : bannerForm(now, url)}
 </aside>`;
 }
@@ -36,7 +36,10 @@ function bannerForm(now: Instant, url: string): string {
 </form>`;
 }
 
-/** The days are added to the time that the form shows, so sending the form twice moves the clock only once. */
+/**
+ * The entered days are added to `from`, the time when the page was loaded, so submitting the form twice moves the clock
+ * only once.
+ */
 function startFields(now: Instant, url: string): string {
   return html`<input type="hidden" name="from" value="${now}"><input type="hidden" name="back" value="${url}">`;
 }

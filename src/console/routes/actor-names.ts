@@ -1,4 +1,5 @@
-// Display names for actors: `key:7`, `user:…`, `renewal`, `change`, `lapse` and `operator`.
+// Finds the display names of actors, which are stored as `key:7`, `user:…`, `renewal`, `change`, `lapse` or
+// `operator`.
 
 import { type Actor, CHANGE_ACTOR, LAPSE_ACTOR, RENEWAL_ACTOR } from '../../ledger/posting.ts';
 import { OPERATOR } from '../../store/key-store.ts';

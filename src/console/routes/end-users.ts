@@ -1,5 +1,5 @@
-// Routes for the lists of end users and the search. A search for a whole UUID opens the page for that end user, even
-// if the end user has no credits yet.
+// Routes for the search and the lists of end users. A search for a full UUID opens the page for that end user, even if
+// the end user has no credits yet.
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { DAY_MS } from '../../ledger/instant.ts';
@@ -96,7 +96,7 @@ function readList(
   return { list: list === 'id' ? { by: list, prefix: '' } : { by: list }, error: null };
 }
 
-/** Returns a UUID in the form that the ledger stores, in lower case with hyphens; null if the text is not a UUID. */
+/** Returns the UUID in lower case with hyphens, as the ledger stores it; null if the text is not a UUID. */
 export function normalizedUuid(text: string): string | null {
   const range = uuidsWithPrefix(text);
   return range !== null && range.first === range.last ? range.first : null;

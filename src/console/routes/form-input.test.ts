@@ -72,7 +72,7 @@ test('a form reads a validity as months if months are chosen, and as days otherw
   assert.deepEqual(readValidity('2', 'days').value, { validityDays: 2, validityMonths: null });
 });
 
-test('a form without a validity means a validity of 31 days', () => {
+test('a form with neither a validity nor a unit means a validity of 31 days', () => {
   assert.deepEqual(readValidity('', '').value, { validityDays: 31, validityMonths: null });
 });
 

@@ -1,4 +1,4 @@
-// Parses the text of form fields into a value, or into an error that says what to enter instead. Ambiguous numbers are
+// Parses the text of a form field. Returns a value, or an error that says what to enter instead. Ambiguous numbers are
 // refused: `1.000` is one thousand in some countries and one in others.
 
 import { AMOUNT_MAX, type Amount } from '../../ledger/amount.ts';

@@ -1,4 +1,5 @@
-// Routes for signing in and out. A wrong password and an unknown address take the same time and get the same response.
+// Routes for signing in and out. A sign-in with a wrong password takes the same time and gets the same response as a
+// sign-in with an unknown email address.
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { ConsoleContext } from '../console-context.ts';
@@ -51,10 +52,10 @@ export function signInRoutes(on: On, context: ConsoleContext): void {
 }
 
 /**
- * Calls `attempt`, which checks a password, unless there were too many attempts to sign in.
+ * Calls `attempt`. After too many attempts to sign in, sends an error response instead.
  *
- * @param attempt resolves to null if the password is wrong
- * @returns undefined if there were too many attempts: the response has already been sent
+ * @param attempt checks a password, and resolves to null if the password is wrong
+ * @returns the result of `attempt`; undefined if there were too many attempts
  */
 export async function attemptPassword<Result>(
   context: ConsoleContext,
@@ -70,7 +71,7 @@ export async function attemptPassword<Result>(
   return result;
 }
 
-/** Ends the browser's previous session, because an attacker might have set its cookie (session fixation). */
+/** Ends the browser's previous session, because an attacker might have set the session cookie (session fixation). */
 export async function signIn(context: ConsoleContext, request: FastifyRequest, reply: FastifyReply, userId: string) {
   const { sessions } = await context.identity();
   const before = context.sessionTokenOf(request);
@@ -86,7 +87,7 @@ export async function startSession(
   userId: string,
 ): Promise<void> {
   const cookie = context.cookieFor(request);
-  if (cookie === null) throw new Error('session cookies are never sent unencrypted');
+  if (cookie === null) throw new Error('session cookies are never sent over a network unencrypted');
   const { sessions } = await context.identity();
   reply.header('set-cookie', setCookie(cookie, await sessions.begin(userId, browserOf(request.headers['user-agent']))));
 }

@@ -1,7 +1,7 @@
 // Routes that create a user, by sign-up or by invitation.
 //
-// With a mail server, the response does not reveal whether the address belongs to a user. Without a mail server, the
-// response does reveal this, because a new user is signed in immediately.
+// With a mail server, the response does not reveal whether the email address belongs to a user. Without a mail server,
+// the response does reveal this, because a new user is signed in immediately.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { FastifyReply, FastifyRequest } from 'fastify';
@@ -25,8 +25,8 @@ import { formField, pathField, redirectTo, sendPage } from '../request-reply.ts'
 import { attemptPassword, CREDENTIALS_CHARACTERS_MAX, sendHttpsRequired, sendInvalidLink, signIn } from './sign-in.ts';
 
 /**
- * The minimum response time with a mail server. Registrations take less time, so the response time does not reveal the
- * result.
+ * The minimum response time with a mail server. A registration takes less time than this, so the response time does not
+ * reveal the result.
  */
 const REGISTRATION_MS_MIN = 300;
 

@@ -12,7 +12,7 @@ import { type FieldReading, readDays, readInstant } from './form-input.ts';
 
 const NOTICES = { moved: 'Test clock moved.' } as const;
 
-/** After the form is sent, the browser returns only to a page of the console or to the API reference. */
+/** After moving the clock, Scrip redirects the browser only to a page of the console or to the API reference. */
 const BACK = /^\/(?:console|docs)(?:[/?][!-~]*)?$/;
 
 const NOT_FORWARD = 'The test clock can move only forward, and not beyond the year 9999.';

@@ -1,13 +1,13 @@
-// Decides to which URLs and IP addresses Scrip is allowed to send webhooks. URLs come from customers. Without this
-// check, a customer could reach services inside the operator's network. The addresses of a host name can change at any
-// time, so request.ts checks them for each new connection.
+// Decides which URLs and IP addresses Scrip may send webhooks to. URLs come from customers. Without this check, a
+// customer could reach services inside the operator's network. The addresses of a host name can change at any time, so
+// request.ts checks them for each new connection.
 
 import ipaddr from 'ipaddr.js';
 
 export interface AddressRules {
   /** Whether private and loopback addresses are allowed. */
   readonly allowPrivate: boolean;
-  /** Whether loopback addresses are allowed. Connections to them need no TLS. */
+  /** Whether loopback addresses are allowed even without `allowPrivate`. Connections to them need no TLS. */
   readonly allowLoopback: boolean;
 }
 
@@ -44,7 +44,7 @@ export function addressProblem(address: string, protocol: string, rules: Address
   if (range === 'loopback' && allowsLoopback(rules)) return null;
   if (protocol !== 'https:') return 'Scrip sends webhooks without TLS only to loopback addresses.';
   if (range === 'unicast' || (rules.allowPrivate && PRIVATE_RANGES.has(range))) return null;
-  // The sentence omits the address, because it could reveal how a name resolves in the operator's network.
+  // The sentence omits the address, which could reveal how a host name resolves in the operator's network.
   return 'The IP address of the endpoint is not public.';
 }
 

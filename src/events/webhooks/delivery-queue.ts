@@ -1,11 +1,13 @@
 // The queue of events for one endpoint, in memory. The events of an end user are delivered one at a time and in order,
 // so only the first event of each end user, called the head, can be sent.
 //
-//   logged:  waiting → sending → done
-//                         ↓ failed: the event waits for a retry. The position in the event log moves past this event,
-//                           and past later events of the end user, only after each of them is done or stored in
-//                           webhook_pending
-//   stored:  waiting → sending → done: the row is deleted
+//   read from the event log:    waiting → sending → done
+//                                            ↓ failed
+//                               waiting for a retry: this event and the later events of the end user can be stored in
+//                               webhook_pending
+//   read from webhook_pending:  waiting → sending → done: the row is deleted
+//
+// The position in the event log moves past an event only after the event is done or stored in webhook_pending.
 
 import assert from 'node:assert/strict';
 import type { Instant } from '../../ledger/instant.ts';
@@ -84,7 +86,7 @@ export class DeliveryQueue {
     this.#append(event);
   }
 
-  /** Marks an end user as ready if the retry of the end user's first event is due. */
+  /** Moves the end users whose first event is due for a retry from `#later` to `#ready`. */
   promote(now: Instant): void {
     for (const user of this.#later) {
       if (this.#headOf(user).nextAttemptAt > now) continue;
@@ -114,7 +116,7 @@ export class DeliveryQueue {
     return probe && this.#send(probe);
   }
 
-  /** Whether the first event of any end user has failed and is not delivered yet. */
+  /** Whether the first event of any end user has failed before. */
   hasFailed(): boolean {
     for (const [head] of this.#users.values()) if (head !== undefined && head.attempts > 0) return true;
     return false;
@@ -165,7 +167,7 @@ export class DeliveryQueue {
   }
 
   /**
-   * Records that events were stored in webhook_pending, with consecutive values of `place` from `firstPlace` on.
+   * Records that events were stored in webhook_pending, with consecutive values of `place` that start at `firstPlace`.
    *
    * @returns the `place` of each event that was finished in the meantime; the caller must delete its row
    */
@@ -210,7 +212,10 @@ export class DeliveryQueue {
     return event;
   }
 
-  /** Whether an event waits for a retry, or for an earlier event of the same end user that has failed or is stored. */
+  /**
+   * Whether an event waits for a retry, or for an earlier event of the same end user that has failed or is stored in
+   * webhook_pending.
+   */
   #isBlocked(event: QueuedEvent): boolean {
     const head = this.#headOf(event.endUserId);
     return head.attempts > 0 || (head !== event && head.place !== null);

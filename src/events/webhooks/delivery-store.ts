@@ -23,7 +23,7 @@ export interface Retry {
   readonly nextAttemptAt: Instant;
 }
 
-/** What has changed for an endpoint since its changes were last stored. */
+/** The changes for an endpoint that are not stored yet. */
 export interface EndpointChanges {
   readonly endpointId: number;
   /** Null if the position has not changed. */
@@ -43,8 +43,8 @@ export interface EndpointChanges {
 }
 
 /**
- * For each endpoint, the column `place` of the first event of `passed` in `webhook_pending`; 0 if `passed` is empty;
- * null if nothing was stored, because the endpoint is no longer leased to this process.
+ * Maps the ID of each endpoint to the column `place` in `webhook_pending` of the first event in `passed`. The value is
+ * 0 if `passed` is empty, and null if nothing was stored because the endpoint is no longer leased to this process.
  */
 export type StoredChanges = ReadonlyMap<number, number | null>;
 
@@ -58,7 +58,7 @@ export class DeliveryStore {
   readonly #database: AccountDatabase;
   readonly #process: string;
 
-  /** @param process the name of this process in leases */
+  /** @param process identifies this process in the column `leased_by` */
   constructor(database: AccountDatabase, process: string) {
     this.#database = database;
     this.#process = process;
@@ -130,8 +130,8 @@ export class DeliveryStore {
   }
 
   /**
-   * Stores the records of deliveries for which `store` had no room. If a crash loses some of these records, no event is
-   * lost: the records only let users see the deliveries.
+   * Stores the deliveries that did not fit into the transaction of `store`. A crash can lose some of these deliveries
+   * but no event, because `store` has already stored the positions and the pending events.
    */
   async storeDeliveries(changes: readonly EndpointChanges[], stored: StoredChanges): Promise<void> {
     let room = DELIVERIES_PER_TRANSACTION;

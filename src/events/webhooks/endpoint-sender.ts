@@ -3,7 +3,7 @@
 //
 //   sending ⇄ down (5 failures in a row: reads no more events and tries one event at a time)
 //      ↓ drain(): the endpoint is changed or paused, or the process stops
-//      ↓ abandon(): the lease is lost, or the endpoint is removed
+//      ↓ abandon(): the lease is lost, the endpoint is removed, or the changes cannot be stored
 //   draining → idle, when no request is in flight; then the sender is discarded
 //
 // The stored position moves past an event only after Scrip has delivered the event, has stopped retrying it, or has
@@ -46,7 +46,7 @@ export interface SenderOptions {
 const BUFFERED_MAX = 1_000;
 /** While this many events are pending, the sender reads no more events from the event log. */
 export const PENDING_MAX = 10_000;
-/** Keeps each read short. */
+/** The maximum number of events in one read from the event log, so that each read is short. */
 const READ_MAX = 200;
 export const CONCURRENT_MAX = 10;
 const DOWN_FAILURES = 5;
@@ -172,7 +172,7 @@ export class EndpointSender {
     return changes;
   }
 
-  /** @param firstPlace the column `place` of the first event of `passed` in `webhook_pending` */
+  /** @param firstPlace the column `place` in `webhook_pending` of the first event in `passed` */
   stored({ position, passed }: EndpointChanges, firstPlace: number): void {
     this.#storedPosition = position ?? this.#storedPosition;
     this.#finished.push(...this.#queue.stored(passed, firstPlace));
@@ -234,7 +234,7 @@ export class EndpointSender {
     this.#readTo = page.position;
   }
 
-  /** Begins as many attempts as the limits allow now. */
+  /** Begins attempts until no event is due, or `UNSTORED_MAX` or the concurrency limit is reached. */
   #pump(): void {
     while (this.#isRunning && this.#mayUse() && this.#deliveries.length + this.#inFlight < UNSTORED_MAX) {
       const isDown = this.#isDown;

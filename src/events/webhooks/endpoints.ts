@@ -24,7 +24,7 @@ export interface Endpoint {
   readonly createdAt: Instant;
   readonly createdBy: Actor;
   readonly paused: { readonly at: Instant; readonly because: string } | null;
-  /** Until this instant, webhooks are signed with the previous secret as well; null if only the current one is used. */
+  /** Webhooks are also signed with the previous secret until this instant; null if only the current secret is used. */
   readonly previousSecretUntil: Instant | null;
 }
 
@@ -134,7 +134,7 @@ export class Endpoints {
     return rows.map((row) => ({ ...endpointOf(row, this.#now()), accountName: row.accountName }));
   }
 
-  /** @param account null to find an endpoint of any account, as in the following methods */
+  /** @param account null to find an endpoint of any account; the following methods treat `account` in the same way */
   async find(account: number | null, id: number): Promise<Endpoint | null> {
     const row = await this.#database.queries
       .selectFrom('webhook_endpoints')
@@ -255,7 +255,7 @@ export class Endpoints {
   /**
    * Queues an event for another delivery.
    *
-   * @returns false if the event is neither pending nor in the stored deliveries
+   * @returns false if there is no such endpoint, or if the event is neither pending nor in the stored deliveries
    */
   resend(account: number | null, id: number, eventId: string): Promise<boolean> {
     return this.#change(account, id, async (queries) => {
@@ -308,7 +308,11 @@ export class Endpoints {
     return events.length;
   }
 
-  /** Runs `work` in a transaction that locks the row of the endpoint. @returns false if there is no such endpoint */
+  /**
+   * Increases the revision of the endpoint, which locks its row, and then runs `work` in the same transaction.
+   *
+   * @returns the result of `work`; false if there is no such endpoint
+   */
   #change(account: number | null, id: number, work: (queries: AccountQueries) => Promise<boolean>): Promise<boolean> {
     return this.#database.alone(async (queries) => {
       const { numUpdatedRows } = await updateOf(queries, id)
@@ -320,7 +324,7 @@ export class Endpoints {
   }
 }
 
-/** Parses the ID of an endpoint; null if the text is not a valid ID. */
+/** Returns the endpoint ID, or null if the text is not a valid ID. */
 export function endpointIdIn(text: string): number | null {
   const id = /^[1-9]\d{0,9}$/.test(text) ? Number(text) : 0;
   return id >= 1 && id <= ID_MAX ? id : null;

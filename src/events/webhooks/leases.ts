@@ -18,7 +18,7 @@ export interface LeaseTerms {
 /** The lease durations for a ledger that several processes can serve. */
 export const SHARED_LEASES: LeaseTerms = { leaseMs: 10_000, renewMs: 3_000, safeMs: 8_000 };
 
-/** The state of an endpoint at the beginning of a run of webhook-job.ts. */
+/** The state of an endpoint when a run of webhook-job.ts begins. */
 export interface SeenEndpoint {
   readonly id: number;
   readonly revision: number;
@@ -41,8 +41,8 @@ export interface EndpointRow {
 }
 
 /**
- * Each second, a process leases only this share of the free endpoints. If several processes start at the same time,
- * each of them therefore gets some endpoints.
+ * Each second, a process leases only this share of the free endpoints, but at least one endpoint. Processes that start
+ * at the same time therefore each get some endpoints.
  */
 const SHARE = 0.25;
 

@@ -17,7 +17,7 @@ interface Range {
 }
 
 /**
- * @param endpoint the search returns only events of the endpoint's account, and of the types that the endpoint receives
+ * @param endpoint limits the search to the events of its account, and to the types that it receives
  * @returns the events in the order in which they happened; null if there are more than `max`
  */
 export async function eventsIn(
@@ -26,7 +26,7 @@ export async function eventsIn(
   { from, to, max }: Range,
 ): Promise<NewPending[] | null> {
   const ofAccount = queries.selectFrom('events').where('account', '=', account);
-  // Two queries: SQLite uses the index for `min` or `max`, but reads all rows for a query with both.
+  // Two queries, because SQLite uses the index for `min` or `max` alone, but reads all rows for a query with both.
   const first = await ofAccount.select(({ fn }) => fn.min('event').as('event')).executeTakeFirst();
   const last = await ofAccount.select(({ fn }) => fn.max('event').as('event')).executeTakeFirst();
   const found = [];

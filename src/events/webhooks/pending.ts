@@ -1,4 +1,4 @@
-// The rows of `webhook_pending`: events that wait to be delivered, with the complete body of the request.
+// The rows of `webhook_pending`: events that are waiting for delivery, each with its complete request body.
 
 import type { Instant } from '../../ledger/instant.ts';
 import type { AccountQueries } from '../../store/account-database.ts';
@@ -9,19 +9,19 @@ export interface NewPending {
   /** Empty for events that do not belong to an end user. */
   readonly endUserId: string;
   readonly body: string;
-  /** Omit this field and the next two if Scrip has not tried to deliver the event yet. */
+  /** Omit `attempts`, `firstAttemptAt` and `nextAttemptAt` if Scrip has not tried to deliver the event yet. */
   readonly attempts?: number;
   readonly firstAttemptAt?: Instant | null;
   readonly nextAttemptAt?: Instant;
 }
 
-/** A statement with this many rows stays far below the maximum number of parameters in both databases. */
+/** An INSERT with this many rows stays far below the maximum number of parameters in SQLite and PostgreSQL. */
 const ROWS_PER_STATEMENT = 500;
 
 /**
- * Appends events to the pending events of an endpoint. The database transaction must hold a lock on the row of the
- * endpoint.
+ * Appends events to the pending events of an endpoint.
  *
+ * @param queries of a database transaction that holds a lock on the row of the endpoint
  * @returns the value of the column `place` for the first appended event; it increases by 1 for each further event
  */
 export async function addPending(

@@ -104,7 +104,7 @@ export class WebhookRequests {
     if (ipaddr.isValid(host)) this.#check([host], url.protocol);
     const post = () => this.#post(url, request, signal);
     return post().catch((error) => {
-      // The server closed an idle connection just when it was reused, so the request is sent again.
+      // If the server closes an idle connection just as it is reused, the request is sent again.
       if (error instanceof ClosedBeforeUse && !signal.aborted) return post();
       throw error;
     });

@@ -82,11 +82,13 @@ function keyIn(file: string): string {
   } catch (error) {
     const { message } = ((error as Error).cause ?? error) as Error;
     throw new CannotOpen(
-      `Scrip cannot create or read ${file}, the key that encrypts webhook secrets (${message}); give Scrip access to this file, or set WEBHOOK_KEY.`,
+      `Scrip cannot create or read ${file} (${message}). This file contains the key that encrypts webhook secrets. Give Scrip access to the file, or set WEBHOOK_KEY.`,
     );
   }
   if (KEY.test(key)) return key;
-  throw new UnusableSecret(`${file} must contain a key of 64 hexadecimal digits. Restore it, or set WEBHOOK_KEY.`);
+  throw new UnusableSecret(
+    `${file} must contain a key of 64 hexadecimal digits. Restore the file, or set WEBHOOK_KEY.`,
+  );
 }
 
 /** If another process creates the file at the same time, the key of that process is used. */

@@ -41,7 +41,7 @@ export interface WebhookOptions {
   readonly retryDelay?: (failures: number) => number | null;
 }
 
-/** Maximum number of steps per run that delete old deliveries. */
+/** Each run deletes old deliveries in at most this many steps. */
 const CLEANING_STEPS = 10;
 /** The minimum time between two log lines about failures. */
 const TROUBLE_MS = 60_000;
@@ -51,7 +51,7 @@ const NUDGE_MS = 20;
 const SENDERS_PER_TURN = 10;
 
 export class WebhookJob {
-  /** The number of attempts by this process, for the metrics. */
+  /** The number of delivery attempts by this process, for the metrics. */
   readonly attempts = { delivered: 0, failed: 0 };
   /** The number of paused endpoints of all accounts, for the metrics. */
   pausedEndpoints = 0;
@@ -62,9 +62,9 @@ export class WebhookJob {
   readonly #requests: WebhookRequests;
   readonly #job: IntervalJob;
   readonly #senders = new Map<number, EndpointSender>();
-  /** Maps the id of each leased endpoint to the time (`performance.now`) at which its lease was taken or renewed. */
+  /** Maps the ID of each leased endpoint to the time (`performance.now`) at which its lease was taken or renewed. */
   readonly #leasedAt = new Map<number, number>();
-  /** Maps the id of each endpoint whose secret cannot be decrypted to its revision. */
+  /** The endpoints whose secret cannot be decrypted: maps the ID of each endpoint to its revision. */
   readonly #unusable = new Map<number, number>();
   #renewedAt = 0;
   #troubleAt = Number.NEGATIVE_INFINITY;
@@ -112,8 +112,9 @@ export class WebhookJob {
   }
 
   /**
-   * The age of the oldest event that the senders of this process have read but not delivered; 0 if there is none. For
-   * an event from `webhook_pending`, the age is the time since the first attempt.
+   * The age of the oldest event that the senders of this process have read but not delivered; 0 if there is none. The
+   * age of an event from `webhook_pending` is the time since its first attempt; if there was no attempt, the event is
+   * not counted.
    */
   oldestAgeMs(): number {
     const instants = [...this.#senders.values()].map((sender) => sender.oldestAt()).filter((at) => at !== null);

@@ -18,8 +18,8 @@ declare module 'fastify' {
     /** Set before any API handler runs. */
     caller: Caller;
     /**
-     * Whether the request is in flight until its response is sent. False for a streamed list, which is in flight until
-     * its stream is closed.
+     * Whether the request stops being in flight when its response is sent. False for a refused request, which is never
+     * in flight, and for a streamed list, which is in flight until its stream is closed.
      */
     isInFlight: boolean;
   }
@@ -84,8 +84,10 @@ function isWithinRate(limit: RateLimit, key: number, reply: FastifyReply): boole
 }
 
 /**
- * Whether an account can start one more request. Two limits apply to the account's requests in flight: its fair share,
- * and the number of commands that the store completes in half a second, but at least a full batch.
+ * Whether an account can start one more request. Two limits apply to the account's requests in flight:
+ *
+ * - the account's fair share
+ * - the number of commands that the store completes in half a second, or a full batch of commands if that is more
  *
  * @param perMs commands that the store completes per millisecond; null if unknown
  */

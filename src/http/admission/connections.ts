@@ -125,8 +125,8 @@ const CONNECTION = Symbol('connection');
 export class Connection implements LatestKey, Requester, PausableConnection {
   readonly socket: Socket;
   /**
-   * True for a connection beyond `MAX_CONNECTIONS`. Scrip refuses its first request, except a request for one of the
-   * `OPERATOR_PATHS`, and then closes the connection.
+   * True for a connection beyond `MAX_CONNECTIONS`. Scrip refuses the first request on such a connection, unless the
+   * request is for one of the `OPERATOR_PATHS`. After the response, Scrip closes the connection.
    */
   isSurplus = false;
   authorization = '';
@@ -137,7 +137,7 @@ export class Connection implements LatestKey, Requester, PausableConnection {
   /** The queue of pipelined requests, in the order in which they arrived. */
   readonly pipelined: ArrivedRequest[] = [];
   answerMalformed: (() => void) | null = null;
-  /** Whether the latest response closes the connection. If so, later requests are ignored (RFC 9112, section 9.6). */
+  /** Whether Scrip is closing the connection. If so, further requests are ignored (RFC 9112, section 9.6). */
   isClosing = false;
   sentBytes = 0;
   /** The time at which the client stopped accepting bytes; null if there are no bytes to send. */

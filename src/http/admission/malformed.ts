@@ -10,7 +10,7 @@ const MALFORMED: Readonly<Record<string, PlainProblem>> = {
   HPE_HEADER_OVERFLOW: 'HeadersTooLarge',
 };
 
-/** Answers bytes that the HTTP parser of Node.js rejects: Fastify gets no request for them. */
+/** Responds to bytes that the HTTP parser of Node.js rejects. Fastify receives no request for such bytes. */
 export function answerMalformed(
   connections: Connections,
   error: NodeJS.ErrnoException,

@@ -26,7 +26,7 @@ export async function balanceHistory(
   }
   const instants = pointsBetween(from, to, interval);
   if (instants === null) {
-    const message = `gives more than ${POINTS_MAX} points from \`from\` to \`to\`; use a longer interval or a shorter range`;
+    const message = `gives more than ${POINTS_MAX} points between \`from\` and \`to\`; use a longer interval or a shorter range`;
     throw invalidFields([{ path: '/interval', message }]);
   }
   const { states } = await inTurn(() => ledger.statesAt(user, instants));

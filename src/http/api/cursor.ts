@@ -2,10 +2,10 @@
 //
 //   version 1 byte · transaction 16 bytes · from 6 bytes · to 6 bytes · checksum 8 bytes
 //
-// It contains the id of the last transaction of the page, so it is valid on every store and after a restart. The id of
-// a renewal is the same before and after Scrip stores the renewal. The checksum also covers the account, the end user
-// and the filters of the list. The checksum detects mistakes, such as a cursor of another list. It does not prevent
-// forgery, but a forged cursor gives no access to other accounts.
+// The cursor contains the ID of the last transaction of the page, so it is valid on every store and after a restart.
+// The ID of a renewal is the same before and after Scrip stores the renewal. The checksum covers the fields before it,
+// and the account, the end user and the filters of the list. The checksum detects mistakes, such as a cursor of another
+// list. It does not prevent forgery, but a forged cursor gives no access to other accounts.
 
 import { createHash } from 'node:crypto';
 import type { EndUserKey } from '../../ledger/command.ts';
@@ -45,7 +45,7 @@ export function writeCursor({ last, from, to }: PageCursor, user: EndUserKey, fi
 /** @throws InvalidRequest if `text` is not a cursor of this list */
 export function readCursor(text: string, user: EndUserKey, filters = ''): PageCursor {
   const bytes = Buffer.from(text, 'base64url');
-  // The decoder skips characters that are not base64url, so the text is compared with its re-encoding.
+  // The decoder skips characters that are not base64url: encode the bytes again, and compare the result with `text`.
   const isCursor = bytes.length === LENGTH && bytes[0] === VERSION && bytes.toString('base64url') === text;
   if (!isCursor || !checksumOf(bytes, user, filters).equals(bytes.subarray(CHECKSUM_AT))) throw invalidCursor();
   const hex = bytes.toString('hex', ID_AT, FROM_AT);

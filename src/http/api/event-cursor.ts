@@ -2,8 +2,9 @@
 //
 //   version 1 byte · checksum 8 bytes · position as text
 //
-// The checksum also covers the account. It detects mistakes, such as a cursor of another account. It need not
-// prevent forgery: the store checks the position, and returns only events of the API key's account.
+// The checksum covers the version, the position and the account. It detects mistakes, such as a cursor of another
+// account. It need not prevent forgery: the store checks the position, and returns only events of the API key's
+// account.
 
 import { hash } from 'node:crypto';
 import type { EventPosition } from '../../store/event-log.ts';
@@ -24,7 +25,7 @@ export function writeEventCursor(position: EventPosition, account: number): stri
 export function readEventCursor(text: string, account: number): EventPosition {
   const bytes = Buffer.from(text, 'base64url');
   const position = bytes.toString('utf8', POSITION_AT);
-  // The decoder skips characters that are not base64url, so the text is compared with its re-encoding.
+  // The decoder skips characters that are not base64url: encode the bytes again, and compare the result with `text`.
   if (bytes.length <= POSITION_AT || writeEventCursor(position, account) !== text) throw invalidAfter();
   return position;
 }

@@ -64,7 +64,7 @@ function isEventType(name: string): name is EventType {
   return (EVENT_TYPES as readonly string[]).includes(name);
 }
 
-/** The number of events in one piece of a response. A piece has about 30 KB. */
+/** The number of events in one piece of a response. A piece is about 30 kB long. */
 const EVENTS_A_PIECE = 100;
 
 function listPieces({ events, position, hasMore }: EventPage, account: number): readonly string[] {

@@ -1,5 +1,6 @@
-// Parses a JSON body, and refuses input that JSON.parse would change: numbers that lose digits, duplicate members, and
-// bytes that are not UTF-8. Most bodies pass a quick check; only the others are checked token by token.
+// Parses a JSON body. Refuses numbers that are not integers, and input that parsing would silently change: integers
+// that lose digits, duplicate members, and bytes that are not UTF-8. Most bodies pass a quick check. Bodies that do not
+// pass this check are checked token by token.
 
 import { isUtf8 } from 'node:buffer';
 import { type FieldError, InvalidRequest, invalidFields, PROBLEMS, pointerTo } from '../problems.ts';
@@ -14,7 +15,8 @@ const TOKEN = /"(?:[^"\\]|\\.)*"|[{}[\]:,]|[^\s{}[\]:,"]+/g;
 
 /**
  * @returns the parsed body; undefined for an empty body
- * @throws InvalidRequest `InvalidJson`, or `InvalidField` for duplicate members and for numbers that lose digits
+ * @throws InvalidRequest `InvalidJson`, or `InvalidField` for duplicate members, numbers that are not integers, and
+ * integers that lose digits
  */
 export function readJson(body: Buffer): unknown {
   if (body.length === 0) return undefined;
@@ -73,7 +75,7 @@ function readMembers(text: string, value: Record<string, unknown>): FieldError[]
   return errors;
 }
 
-/** Whether a JSON number is an integer before rounding: `7`, `7.0` and `7e2` are, `7.0000000000000000001` is not. */
+/** Whether a JSON number is an integer before rounding: `7`, `7.0` and `7e2` are; `7.0000000000000000001` is not. */
 function isInteger(source: string): boolean {
   const [, , whole = '', fraction = '', exponent = '0'] = NUMBER.exec(source) ?? [];
   const significant = (whole + fraction).replace(/0+$/, '');

@@ -55,7 +55,7 @@ export function listRequestOf(user: EndUserKey, query: TransactionListQuery): Li
   return { user, from: kept.from, to: kept.to, page, ...shown };
 }
 
-/** Returns the filters as one string, such as `add/note`; empty without filters. */
+/** Returns the filters in the form `kind/note`; an empty string if there are none. */
 export function filtersOf({ recorded }: Pick<ListRequest, 'recorded'>): string {
   const { kind, notePrefix } = recorded ?? {};
   return kind === undefined && notePrefix === undefined ? '' : `${kind ?? ''}/${notePrefix ?? ''}`;

@@ -38,7 +38,8 @@ export async function describe(app: FastifyInstance, { version, publicUrl }: Des
         },
         {
           name: 'Test clock',
-          description: 'A clock for tests. The time of the ledger changes only when you move this clock.',
+          description:
+            'A clock for tests. If a ledger has a test clock, the time of the ledger changes only when you move the clock.',
         },
       ],
       webhooks: WEBHOOKS,
@@ -50,8 +51,8 @@ export async function describe(app: FastifyInstance, { version, publicUrl }: Des
 }
 
 /**
- * Leaves the routes of `scope` out of the OpenAPI document. This is for the routes under `/v1`: they are the same as
- * the other routes, and the document lists `/v1` as a server.
+ * Leaves the routes of `scope` out of the OpenAPI document. The document need not repeat the routes under `/v1`,
+ * because it lists `/v1` as a server.
  */
 export function hidden(scope: FastifyInstance): FastifyInstance {
   scope.addHook('onRoute', (route) => {

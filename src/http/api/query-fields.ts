@@ -19,7 +19,10 @@ interface Typed {
 /** Merges the body into the query, for calls whose fields are all plain text. */
 export const mergeBodyIntoQuery: preValidationHookHandler = fieldsReader({});
 
-/** Puts the converted fields into `request.query` for validation, with instants in UTC. */
+/**
+ * Merges the body into `request.query`, and converts the fields that `typed` names, so that they can be validated.
+ * Instants are converted to UTC.
+ */
 export function fieldsReader(typed: Typed): preValidationHookHandler {
   return (request, _reply, done) => {
     const merged = mergedFields(readQuery(request.query as Fields, typed), request.body);

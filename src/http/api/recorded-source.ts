@@ -46,8 +46,8 @@ export function recordedSource(
 }
 
 /**
- * Renewals and changes of plan need not be sorted together with lapses, because no list has both: `kinds` is either one
- * requested kind, or the kinds of a plain list, which has no lapses.
+ * Lapses need not be sorted among renewals and changes of plan, because a list that contains lapses contains nothing
+ * else: `kinds` is either one requested kind, or `LISTED_KINDS`, which does not contain `lapse`.
  */
 function* dueEntries(state: EndUserState, now: Instant, kinds: readonly PostingKind[]): Generator<RecordedEntry> {
   const terms = new Map(state.cycles.map(({ id, type, plan }) => [id, { type, plan }]));

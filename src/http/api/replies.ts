@@ -1,7 +1,7 @@
 // Builds and sends responses. Timestamps are in UTC with milliseconds and end in `Z`, except `created_at` of a cycle
 // object, which has no suffix. For speed, objects that are sent often are built without JSON.stringify: UUIDs and
 // timestamps need no escapes. Large documents are sent in pieces. This limits memory use, and shows whether a slow
-// client still reads.
+// client is still reading.
 
 import { Readable } from 'node:stream';
 import type { FastifyReply } from 'fastify';
@@ -38,8 +38,8 @@ export function sendPieces(unsent: FairShare, reply: FastifyReply, pieces: reado
 const UNIT_BYTES_MAX = 3;
 
 /**
- * Returns the number of bytes in UTF-8. For a document that is certainly smaller than `LARGE_ANSWER_BYTES`, the exact
- * number does not matter: returns the number of UTF-16 code units.
+ * Returns the number of bytes in UTF-8. If the document is certainly smaller than `LARGE_ANSWER_BYTES`, returns the
+ * number of UTF-16 code units instead, because the exact number of bytes does not matter.
  */
 function bytesOf(pieces: readonly string[]): number {
   const length = pieces.reduce((sum, piece) => sum + piece.length, 0);
@@ -121,7 +121,7 @@ export function movedText({ endUser, amount }: Add | Subtract): string {
   return `{"end_user_id":"${endUser}","amount":${amount}}`;
 }
 
-/** The number of cycles in one piece of a balance. A piece takes about 0.2 ms of work and 50 KB. */
+/** The number of cycles in one piece of a balance. A piece takes about 0.2 ms to write, and is about 50 kB long. */
 const CYCLES_A_PIECE = 256;
 
 /**

@@ -28,9 +28,7 @@ function noteOf({ note = null }: WriteBody): Note | null {
   return note;
 }
 
-/**
- * Returns the error for forbidden characters in a note or in the filter by note. The schema limits the length.
- */
+/** Returns the error for forbidden characters in a note or in the filter `note`. The schema limits the length. */
 export function invalidNote(): InvalidRequest {
   const message = `must have 1 to ${NOTE_LENGTH_MAX} characters, without U+0000 or unpaired surrogates`;
   return invalidFields([{ path: '/note', message }]);
@@ -85,7 +83,7 @@ export function submit<Asked extends WriteCommand>(
   commit.submit(command, answer, connectionOf(request.raw.socket));
 }
 
-/** For `Internal`, logs the request id that the response contains. service.ts logs the reason for the fault. */
+/** For `Internal`, logs the request ID that the response contains. service.ts logs the reason for the fault. */
 function sendFault(reply: FastifyReply, code: FaultCode): void {
   if (code === 'Internal') reply.log.error({ fault: code, request_id: reply.request.id }, 'a write failed');
   sendProblem(reply, code);

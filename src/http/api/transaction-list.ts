@@ -55,8 +55,8 @@ async function listOf<Entry extends Transaction>(
 }
 
 /**
- * Also reads the last transaction of the previous page, to check that the cursor belongs to this list. Also reads the
- * first transaction of the next page, to find out whether there is a next page.
+ * Reads up to two transactions in addition to those of the page: the last transaction of the previous page, to check
+ * that the cursor belongs to this list, and the first transaction of the next page, to find out whether there is one.
  */
 async function pageOf<Entry extends Transaction>(
   source: ListSource<Entry>,

@@ -1,6 +1,6 @@
 // Authenticates requests by the header `Authorization: Bearer <API key>`. The result of a lookup is valid for half a
-// second, so a revoked key stops working within a second in every process. In the background, Scrip stores when each
-// key was last used, at most once a minute.
+// second, so a revoked key stops working within a second in every process. At most once a minute for each key, a
+// background job stores when the key was last used.
 
 import { type ApiKey, hashOf, isWellFormed } from '../../accounts/api-key.ts';
 import { IntervalJob } from '../../batching/interval-job.ts';

@@ -1,14 +1,15 @@
 // Counts the credits that accepted requests granted and spent, by account, API key and kind of request. A request is
 // counted when its write is durable; replays, renewals and scheduled plans are not counted. Refunded credits count as
-// granted, because a counter must never decrease. The counters start at 0 in each process, so they do not show
+// granted, because a counter must never decrease. The counters start at 0 in each new process, so they do not show
 // balances.
 
 import { Counter, type Registry } from 'prom-client';
 import type { Accepted, HoldResult, RefundResult, WriteCommand } from '../../ledger/command.ts';
 
 /**
- * Maximum number of actors that are counted separately. An actor has at most 5 series, one per kind of request, so
- * these actors have at most 5,000 series. Further actors are counted together.
+ * Maximum number of actors (API keys and console users) that are counted separately. An actor has at most 5 series, one
+ * per kind of request, so a thousand actors have at most 5,000 series. Further actors are counted together, with the
+ * labels `other`.
  */
 export const COUNTED_CALLERS_MAX = 1_000;
 
@@ -81,7 +82,7 @@ export class CreditMetrics {
   }
 }
 
-/** Whether `/start-cycle` has scheduled a plan, which grants its credits only when the current period ends. */
+/** Whether `/start-cycle` only scheduled a plan. A scheduled plan grants no credits until the current period ends. */
 function isScheduled({ cycle }: Accepted): boolean {
   return cycle !== undefined && cycle.next !== null;
 }

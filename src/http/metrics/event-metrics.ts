@@ -11,7 +11,7 @@ export interface MeasuredEvents {
 }
 
 interface MeasuredWebhooks {
-  /** The number of attempts to deliver an event, by result. */
+  /** The number of attempts to deliver events, by result. */
   readonly attempts: { readonly delivered: number; readonly failed: number };
   readonly pausedEndpoints: number;
   oldestAgeMs(): number;
@@ -20,7 +20,7 @@ interface MeasuredWebhooks {
 export function collectEventMetrics(metrics: ReadMetrics, { deriving, webhooks }: MeasuredEvents): void {
   metrics.gauge(
     'scrip_event_lag_seconds',
-    'Seconds since the job that derives events last had nothing to do',
+    'Seconds since the job that derives events was last caught up',
     () => deriving.lateMs() / 1_000,
   );
   metrics.gauge(

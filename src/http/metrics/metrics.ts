@@ -46,7 +46,7 @@ export function collectMetrics(registry: Registry, measured: Measured): void {
   metrics.gauge('scrip_requests_in_flight', 'Requests in flight, including lists being streamed', () => inFlight.total);
   metrics.gauge(
     'scrip_renewals_due',
-    'End users for which the last check found due renewals or lapses of holds; at most 1024',
+    'End users for whom the last check found due renewals or lapses of holds; at most 1024',
     () => renewalJob.due,
   );
   metrics.gauge(
@@ -59,7 +59,7 @@ export function collectMetrics(registry: Registry, measured: Measured): void {
   );
   metrics.gauge(
     'scrip_store_unreachable_shards',
-    'Shards on Citus that cannot be reached',
+    'Citus shards whose worker cannot be reached',
     () => ledger.unreachable().length,
   );
   metrics.counters(

@@ -1,6 +1,6 @@
 // The routes for operators and tools: health, readiness, metrics, the OpenAPI document and the descriptions of
-// problems. These routes need no API key. Only the metrics contain data about accounts and API keys, identified by
-// number.
+// problems. These routes need no API key. Only the metrics contain data about accounts and API keys. The metrics
+// identify both by ID.
 
 import type { FastifyInstance } from 'fastify';
 import type { Registry } from 'prom-client';

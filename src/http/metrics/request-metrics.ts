@@ -25,12 +25,12 @@ const SECONDS_BOUNDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5,
 const NO_ROUTE = 'none';
 
 /**
- * Requests are counted in groups of at most this size. Counting each request separately took 1.2 µs of the 30 µs that a
- * request takes; counting a thousand requests together takes 0.5 µs per request.
+ * Requests are counted in groups of at most this size. A request takes 30 µs. Counting requests one by one took 1.2 µs
+ * of this time; counting a thousand requests together takes 0.5 µs per request.
  */
 const PENDING_MAX = 1_000;
 
-/** The server calls these methods from its own hooks, because separate hooks would take longer than the counting. */
+/** The server calls `finish` from its own hook, because calling a separate hook would take longer than the counting. */
 export class RequestMetrics {
   readonly #responses: Counter<'route' | 'status'>;
   readonly #seconds: Histogram<'route'>;

@@ -1,5 +1,5 @@
 // Opens the PostgreSQL store. Several processes on several machines can use the same ledger at the same time. Writes
-// and reads use separate connection pools. Both connect to the primary.
+// and reads use separate connection pools. Both pools connect to the primary.
 
 import type { Stores } from '../stores.ts';
 import { type PostgresOptions, servingPool } from './pool/connection-pool.ts';
@@ -23,7 +23,8 @@ const CONNECTIONS_PER_LANE = 2;
 /**
  * Opens the ledger in a database, and creates or migrates the ledger if needed.
  *
- * @throws CannotOpen if the server cannot be reached, its settings are unsafe, or this version cannot use the schema
+ * @throws CannotOpen if the server cannot be reached, if its settings are unsafe, or if the ledger has an unsupported
+ * schema, is an unfinished copy, or does not match `testClock`
  */
 export function openPostgresStore({ testClock: isTest = false, ...options }: PostgresOptions): Promise<Stores> {
   return openLedger(

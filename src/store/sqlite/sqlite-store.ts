@@ -51,7 +51,7 @@ export async function openSqliteStore(
     const opening = wall
       ? new WriterInPlace(file, clock, options, events)
       : ThreadedWriter.open(file, clock, options, events);
-    // Both threads read the pending postings at the same time: this thread for reads, the writer thread for its cache.
+    // This thread reads the pending postings for its own reads while the writer thread reads them for its cache.
     const pending = pendingPostingsOf(db);
     const writer = await opening;
     const keys = connect(file);

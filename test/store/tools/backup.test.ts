@@ -219,7 +219,7 @@ describe('restored backups', () => {
     const file = temporaryFile();
     await makeHistory(file);
     const before = contentOf(file);
-    await assertRefused(restoreFile(backup, file, quietly), /already exists; move it away/);
+    await assertRefused(restoreFile(backup, file, quietly), /already exists; move away all files/);
     const ledger = await openFor(t, file);
     await assertRefused(restoreFile(backup, file, quietly), /is in use by another Scrip process/);
     await ledger.close();

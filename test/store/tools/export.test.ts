@@ -163,7 +163,7 @@ describe('exports', options, () => {
   });
 
   test('An export of an unknown account or a missing ledger fails with an error message', async () => {
-    const unknown = { name: 'CannotOpen', message: 'There is no account named Unknown; see `scrip key list`.' };
+    const unknown = { name: 'CannotOpen', message: 'Account Unknown does not exist; see `scrip key list`.' };
     for (const { url } of ledgers) await assert.rejects(exported(url, 'Unknown', 'csv'), unknown);
     const output = join(temporaryFolder(), 'none.csv');
     const args = ['export', '--account', 'Unknown', '--format', 'csv', '--output', output];

@@ -4,7 +4,7 @@ import { html } from 'ghtml';
 import type { Plan, Validity } from '../../../ledger/plan.ts';
 import type { CycleTerms } from '../../../ledger/posting.ts';
 import { instantOf, type TransactionId } from '../../../ledger/transaction-id.ts';
-import { creditsText, dayText, numberText } from '../../figures.ts';
+import { creditsText, dayText, numberText, rolloverLimitText } from '../../figures.ts';
 
 /** Both 30 and 31 days are called `Monthly`: some products sell 30-day months, others 31-day months. */
 const RHYTHMS: Readonly<Record<number, string>> = {
@@ -26,10 +26,10 @@ function rhythmOf({ validityDays, validityMonths }: Validity): string {
     : (RHYTHMS[validityDays] ?? `${numberText(validityDays)}-day`);
 }
 
-/** Describes a plan: `1,000 credits every month, up to 500 unused roll over`. */
+/** Describes a plan: `1,000 credits every month; up to 500 unused credits can roll over`. */
 export function planSummaryText(plan: Plan): string {
   const { rolloverMax } = plan;
-  const rollover = rolloverMax === 0 ? '' : `, up to ${numberText(rolloverMax)} unused roll over`;
+  const rollover = rolloverMax === 0 ? '' : `; ${rolloverLimitText(rolloverMax)} can roll over`;
   return `${creditsEveryText(plan)}${rollover}`;
 }
 
@@ -55,7 +55,7 @@ export function cycleNameText({ type, plan }: CycleTerms, period: number): strin
   return `${rhythm} cycle of ${numberText(amount)}, period ${numberText(period + 1)}`;
 }
 
-/** @param opening the terms of the cycle; if undefined, the name contains only the day on which the cycle was opened */
+/** @param opening the terms of the cycle; if undefined, the name contains only the day on which the cycle started */
 export function cycleName(id: TransactionId, period: number, opening: CycleTerms | undefined): string {
   const since = dayText(instantOf(id));
   const name = opening === undefined ? `Cycle since ${since}` : cycleNameText(opening, period);

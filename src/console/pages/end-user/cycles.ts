@@ -38,7 +38,10 @@ export function cyclesSection(cycles: readonly Cycle[], now: Instant): string {
 </section>`;
 }
 
-/** If there are more than `CYCLES_SHOWN_MAX` cycles, returns the first ones that have credits left or will renew. */
+/**
+ * If there are more than `CYCLES_SHOWN_MAX` cycles, returns only cycles that have credits left or will renew: at most
+ * the first `CYCLES_SHOWN_MAX` of them.
+ */
 function shownOf(cycles: readonly Cycle[]): readonly Cycle[] {
   if (cycles.length <= CYCLES_SHOWN_MAX) return cycles;
   return cycles.filter((cycle) => cycle.remaining > 0 || renews(cycle)).slice(0, CYCLES_SHOWN_MAX);

@@ -10,7 +10,7 @@ import {
   heldChange,
   NAMED_CYCLES_MAX,
 } from '../../../store/transaction-history.ts';
-import { endTime, moment, numberText, signedText, wrappable } from '../../figures.ts';
+import { endTime, moment, numberText, rolloverLimitText, signedText, wrappable } from '../../figures.ts';
 import { type FormState, field } from '../form-field.ts';
 import { type Activity, amountLabel, byCell, KINDS, kindBadge, kindLabel, pager, table } from '../lists.ts';
 import { creditsEveryText, cycleName } from './cycle-names.ts';
@@ -106,7 +106,10 @@ function expiry({ kind, expiresAt }: HistoryEntry): string {
   return html`<span class="expires muted small">!${text}</span>`;
 }
 
-/** The amount of a transaction, or the credits that it held or released. A refund shows expired credits as well. */
+/**
+ * Returns the amount of a transaction, or the credits that it held or released. For a refund, also returns the credits
+ * that expired.
+ */
 export function movedCredits(entry: Pick<HistoryEntry, 'id' | 'kind' | 'amount' | 'postings'>): string {
   const { id, kind, amount, postings } = entry;
   const held = wrappable(numberText(Math.abs(heldChange(entry))));
@@ -119,7 +122,7 @@ export function movedCredits(entry: Pick<HistoryEntry, 'id' | 'kind' | 'amount' 
     case 'capture':
       return html`!${amountLabel(entry)} <br><span class="muted small">hold of !${held}</span>`;
     case 'refund': {
-      // Skip the posting that opens a new cycle: the other postings already include its credits.
+      // Skip the posting that opens a new cycle: it restores expired credits, which the other postings already count.
       const given = postings.reduce((sum, posting) => sum + (posting.cycleId === id ? 0 : posting.amount), 0);
       const expired = given - amount;
       if (expired === 0) return amountLabel(entry);
@@ -130,7 +133,10 @@ export function movedCredits(entry: Pick<HistoryEntry, 'id' | 'kind' | 'amount' 
   }
 }
 
-/** The name of the cycle that a transaction changed; for several cycles, a list of their amounts and names. */
+/**
+ * Returns the name of the cycle that a transaction changed. If the transaction has several postings, returns a list of
+ * their amounts and cycles.
+ */
 export function touchedCycles(
   { kind, postings }: Pick<HistoryEntry, 'kind' | 'postings'>,
   terms: HistoryPage['terms'],
@@ -159,7 +165,7 @@ const REFERENCE_TEXTS: Partial<Record<PostingKind, string>> = {
 
 function scheduledPlan({ scheduled, expiresAt }: HistoryEntry): string {
   if (scheduled === null) return '';
-  const rollover = scheduled.rolloverMax === 0 ? '' : `Up to ${numberText(scheduled.rolloverMax)} unused roll over`;
+  const rollover = scheduled.rolloverMax === 0 ? '' : `Rollover of ${rolloverLimitText(scheduled.rolloverMax)}`;
   return html`<span class="refers-to small">To ${creditsEveryText(scheduled)}</span><span class="refers-to muted small">${rollover}</span><span class="refers-to muted small">From !${endTime(expiresAt)}</span>`;
 }
 
@@ -169,7 +175,7 @@ function referenceLink(endUser: string, { kind, reference }: HistoryEntry): stri
   return html`<span class="refers-to small">${REFERENCE_TEXTS[kind] ?? ''} <a href="${transactionPath(endUser, reference)}">!${moment(instantOf(reference))}</a></span>`;
 }
 
-/** Links in different rows have the same text, so screen readers also announce the time of the row. */
+/** Links in different rows have the same text, so screen readers also announce the time of the transaction. */
 function actionLink(endUser: string, { id, refundable }: HistoryEntry, openHolds: ReadonlySet<TransactionId>): string {
   const label = openHolds.has(id) ? 'Release' : (refundable ?? 0) > 0 ? 'Refund' : null;
   if (label === null) return '';

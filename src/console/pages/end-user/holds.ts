@@ -40,7 +40,7 @@ export function holdsSection({ endUser, now, holds, openHolds }: HoldsView): str
   const columns = [['Held'], ['Since (UTC)'], ['Until (UTC)'], ['By and note'], ['Action', 'end']] as const;
   const count =
     holds.length < openHolds.size
-      ? ` Showing the oldest ${numberText(holds.length)} of ${numberText(openHolds.size)}; you can release the others in the list of transactions.`
+      ? ` Showing the oldest ${numberText(holds.length)} of ${numberText(openHolds.size)}. You can release the others from the list of transactions.`
       : '';
   return html`<section class="card" id="holds">
 <h2>Holds</h2>

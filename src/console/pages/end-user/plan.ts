@@ -4,7 +4,7 @@ import { html } from 'ghtml';
 import { type Cycle, renews } from '../../../ledger/cycle.ts';
 import type { Plan, ScheduledPlan } from '../../../ledger/plan.ts';
 import { instantOf } from '../../../ledger/transaction-id.ts';
-import { creditsText, day, momentUtc, numberText } from '../../figures.ts';
+import { creditsText, day, momentUtc, numberText, rolloverLimitText } from '../../figures.ts';
 import { creditsEveryText } from './cycle-names.ts';
 import { transactionPath } from './end-user-paths.ts';
 
@@ -21,7 +21,7 @@ export function planSection(endUser: string, activeCycle: Cycle | null): string 
 function rolloverText({ rolloverMax }: Plan): string {
   return rolloverMax === 0
     ? 'Unused credits expire at the end of each period.'
-    : `Up to ${numberText(rolloverMax)} unused credits roll over to the next period.`;
+    : `At each renewal, ${rolloverLimitText(rolloverMax)} can roll over to the new period.`;
 }
 
 function atTheEnd(endUser: string, cycle: Cycle): string {
@@ -30,15 +30,15 @@ function atTheEnd(endUser: string, cycle: Cycle): string {
   if (next !== null) return html`!${changeSentence(cycle, next)} !${schedulingLink(endUser, next)}`;
   const { amount, rolloverMax } = plan;
   const credits =
-    rolloverMax === 0
-      ? creditsText(amount)
-      : `${numberText(amount)} plus up to ${numberText(rolloverMax)} unused credits`;
+    rolloverMax === 0 ? creditsText(amount) : `${numberText(amount)} plus ${rolloverLimitText(rolloverMax)}`;
   return html`Renews to ${credits} on !${momentUtc(end)}.`;
 }
 
 function changeSentence({ end }: Cycle, { plan }: ScheduledPlan): string {
   const rollover =
-    plan.rolloverMax === 0 ? '' : ` After that, up to ${numberText(plan.rolloverMax)} unused credits roll over.`;
+    plan.rolloverMax === 0
+      ? ''
+      : ` After that, ${rolloverLimitText(plan.rolloverMax)} can roll over to each new period.`;
   return html`Changes to ${creditsEveryText(plan)} on !${momentUtc(end)}. Unused credits of the current period expire then.${rollover}`;
 }
 

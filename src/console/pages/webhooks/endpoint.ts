@@ -1,5 +1,5 @@
-// The page for a webhook endpoint: its state and settings, and the deliveries, latest first. On two further pages, the
-// user confirms a new secret for the endpoint, or the removal of the endpoint.
+// The page for a webhook endpoint, with its state, settings and deliveries. Two other pages ask the user to confirm a
+// new secret or the removal of the endpoint.
 
 import { html } from 'ghtml';
 import type { Delivery } from '../../../events/webhooks/deliveries.ts';

@@ -12,9 +12,8 @@ import { table } from '../lists.ts';
 import { typesField, typesLabel } from './event-types.ts';
 import { endpointPath, sectionTabs, WEBHOOKS_PATH } from './webhook-paths.ts';
 
-/** An endpoint in the list. */
 export interface ListedEndpoint extends Pick<Endpoint, 'id' | 'url' | 'types' | 'paused'> {
-  /** The number of events that wait for a retry, or for an earlier event of the same end user. */
+  /** The number of events that are stored until they can be delivered, for example events that wait for a retry. */
   readonly pending: number;
   readonly lastDeliveredAt: Instant | null;
 }
@@ -82,7 +81,7 @@ export interface EndpointSecretView {
   readonly id: number;
   readonly url: string;
   readonly secret: string;
-  /** Webhooks are signed with both the previous and the new secret until this instant; null for a new endpoint. */
+  /** Requests are signed with both the previous and the new secret until this instant; null for a new endpoint. */
   readonly previousSecretUntil: Instant | null;
 }
 

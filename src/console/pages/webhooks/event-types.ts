@@ -27,10 +27,10 @@ const MEANINGS: Readonly<Record<EventType, string>> = {
   'balance.recovered': 'The balance is no longer 0, or no longer below a threshold',
 };
 
-/** The name of the checkboxes. In a refused form, `values` has the checked types under this name. */
+/** The name of the checkboxes. In a refused form, `values` has the checked types under this name, joined by commas. */
 export const TYPES_FIELD = 'types';
 
-/** @param initial the types that are checked before the form is sent; empty if the endpoint receives all types */
+/** @param initial the types that are checked when the page is loaded; empty if the endpoint receives all types */
 export function typesField(initial: readonly EventType[], state: FormState | null): string {
   const chosen = new Set(state === null ? initial : (state.values[TYPES_FIELD] ?? '').split(','));
   const error = state?.errors[TYPES_FIELD];

@@ -33,7 +33,7 @@ export function thresholdsPage({ thresholds, expiringDays, refused }: Thresholds
 </section>
 <section class="card">
 <h2>Expiring credits</h2>
-<p class="muted small">The event <span class="mono">credits.expiring</span> happens this many days before credits expire: 1 to ${EXPIRING_DAYS_MAX}.</p>
+<p class="muted small">The event <span class="mono">credits.expiring</span> happens a set number of days before credits expire. Enter a number from 1 to ${EXPIRING_DAYS_MAX}.</p>
 <form class="form pair" method="post" action="${THRESHOLDS_PATH}/expiring" novalidate>
 !${field({ ...days, isWholeNumber: true }, stateOf('days'))}
 <button class="button" type="submit">Save</button>

@@ -1,4 +1,4 @@
-// Converts the forms that change an end user's credits to commands. An invalid value becomes a field error.
+// Turns a form that changes an end user's credits into a command. An invalid value becomes a field error.
 
 import type { FastifyRequest } from 'fastify';
 import type { EndUserKey, OnActive, WriteCommand } from '../../../ledger/command.ts';

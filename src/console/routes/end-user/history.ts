@@ -82,8 +82,8 @@ export async function readHistory(
 }
 
 /**
- * Returns the terms of the cycles on the page. If a scheduled plan is due but its start is not stored yet, the terms of
- * its cycle are included.
+ * Returns the terms of the cycles on the page. The page can also show renewals and changes of plan that are due but not
+ * stored yet, so the renewing cycle and the cycle of the current period are included.
  */
 function termsOf({ state, now, terms }: HistoryPage): HistoryPage['terms'] {
   const renewing = state.cycles.find(renews);
@@ -93,8 +93,8 @@ function termsOf({ state, now, terms }: HistoryPage): HistoryPage['terms'] {
 }
 
 /**
- * Returns due transactions that are not stored yet, latest first. One page is enough: the renewal job stores all other
- * due transactions within seconds.
+ * Returns at most one page of due transactions that are not stored yet, latest first. One page is enough, because the
+ * renewal job stores due transactions within seconds.
  */
 function dueTransactions({ state, now }: LoadedEndUser): HistoryTransaction[] {
   const renewals = dueRenewals(state, now)

@@ -16,7 +16,7 @@ import { formField, queryField, sendPage } from '../../request-reply.ts';
 import { normalizedUuid } from '../end-users.ts';
 import type { EndUserRequest } from './end-user-request.ts';
 
-/** If no cycle was active when the form was loaded, `onActive` is `refuse`, and the user need not confirm. */
+/** If no cycle was active when the form was loaded, `onActive` is `refuse`, and no confirmation is needed. */
 export function needsConfirmation(command: StartCycle, { request }: EndUserRequest): boolean {
   return command.onActive !== 'refuse' && formField(request, CONFIRMED) === '';
 }

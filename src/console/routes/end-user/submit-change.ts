@@ -1,5 +1,5 @@
 // Submits the command of a form to group commit. The idempotency key of a form is stored with the change, so a form
-// that is sent twice takes effect only once.
+// that is submitted twice takes effect only once.
 
 import { randomUUID } from 'node:crypto';
 import type { FastifyRequest } from 'fastify';

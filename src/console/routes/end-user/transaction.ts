@@ -119,7 +119,7 @@ export async function transactionNotice(
 
 function refundNotice(postings: readonly [Posting, ...Posting[]]): string {
   const restored = transactionOf(postings).amount;
-  // Skip the posting that opens a new cycle: the other postings already include its credits.
+  // Skip the posting that opens a new cycle: it restores expired credits, which the other postings already count.
   const wanted = postings.reduce((sum, { terms, amount }) => sum + (terms === null ? amount : 0), 0);
   const expired = wanted - restored;
   if (restored === 0)

@@ -28,7 +28,7 @@ export function forEndpoint(context: ConsoleContext, handle: Handle) {
   };
 }
 
-/** The endpoint does not exist, or was removed while Scrip handled the request. */
+/** Call this if the endpoint does not exist, or was removed while Scrip handled the request. */
 export function sendNotFound(reply: FastifyReply, viewer: Viewer): FastifyReply {
   const detail = 'This account has no such webhook endpoint.';
   return sendError(reply, 404, { title: 'Webhook endpoint not found', detail }, viewer);

@@ -117,7 +117,7 @@ async function sendEndpoint(
   return sendPage(reply, endpointPage(view, { viewer, notice }));
 }
 
-/** Says how many events the form has queued. The redirect puts this number into the query string. */
+/** Says how many events the resend form has queued. The form's redirect carries this number in the query string. */
 function resentNotice(request: FastifyRequest): string | null {
   const count = queryField(request, 'resent');
   if (!/^\d{1,6}$/.test(count)) return null;

@@ -115,7 +115,7 @@ export const getBalanceHistory = {
   operationId: 'getBalanceHistory',
   tags: ['Credits'],
   summary: 'Get the balance over time',
-  description: `The active balance at \`from\`, and after each interval until \`to\`. Each point shows the exact balance at its instant. For points in the future, Scrip assumes that you make no further writes: only renewals, scheduled plans, the ends of cycles and the lapses of holds change the balance. ${GET_NOTE}`,
+  description: `The active balance at \`from\`, and after each interval until \`to\`. Each point shows the exact balance at its instant. For points in the future, Scrip assumes that you make no further writes: the balance changes only when a cycle renews or ends, a scheduled plan starts, or a hold lapses. ${GET_NOTE}`,
   querystring: BalanceHistoryQuery,
   response: read('BalanceHistory', 'The balance at each point; zero for an unknown end user.', {
     example: story.BALANCE_HISTORY,

@@ -29,19 +29,22 @@ const Problem = Type.Object(
         'The name of the error in capitals, such as `INSUFFICIENT_FUNDS`. Exceptions: `ACTIVE_CYCLE_EXISTS` for `CycleAlreadyActive`, `NO_ACTIVE_CYCLE` for `CycleNotFound`, and `AMOUNT_NEGATIVE` for an `amount` of 0 or less.',
     }),
     request_id: Type.String({
-      description: 'Identifies the request. A replayed error has the ID of the first request.',
+      description:
+        'Identifies the request. If Scrip replays an error for an `Idempotency-Key`, this is the ID of the first request with that key.',
     }),
     timestamp: Type.String({
       format: 'date-time',
-      description: 'When the request arrived, in UTC. A replayed error has the time of the first request.',
+      description:
+        'When the request arrived, in UTC. If Scrip replays an error for an `Idempotency-Key`, this is the time of the first request with that key.',
     }),
     message: Type.String({ description: 'The same as `detail`.' }),
-    detail: Type.String({ description: 'What is wrong with this request, or why it failed.' }),
+    detail: Type.String({ description: 'The reason why this request was refused or failed.' }),
     errors: Type.Optional(
       Type.Array(
         Type.Object({
           path: Type.String({
-            description: 'JSON Pointer to the field; empty for the whole body; `Idempotency-Key` for that header.',
+            description:
+              'A JSON Pointer to the field. Empty if the whole body is invalid; `Idempotency-Key` if that header is invalid.',
           }),
           message: Type.String(),
         }),
@@ -52,7 +55,7 @@ const Problem = Type.Object(
     ),
     requested: Type.Optional(
       amountOf(
-        'The requested credits. Present for `InsufficientFunds`, for `BalanceTooLarge`, and for `RefundTooLarge` if the request had an `amount`. For `BalanceTooLarge`: the credits that must fit within the maximum balance. If a refund was refused, these are the credits that would have returned. If a hold was refused, these are the credits to hold whose cycle or period ends at or before the next renewal.',
+        'The requested credits. Present for `InsufficientFunds`, for `BalanceTooLarge`, and for `RefundTooLarge` if the request had an `amount`. For `BalanceTooLarge`: the credits that must fit within the maximum balance. For a refund, only the credits that would have returned are counted. For a hold, only the credits whose cycle or period ends at or before the next renewal are counted.',
       ),
     ),
     available: Type.Optional(

@@ -33,7 +33,7 @@ export const RefundRequest = Type.Object(
         type: ['integer', 'null'],
         minimum: 1,
         description:
-          'Applies to refunded credits whose cycle or period has ended. These credits return in a new one-time cycle with this validity, in 24-hour days. If null or absent, these credits do not return, and the response counts them as `expired`.',
+          'The validity, in 24-hour days, of refunded credits whose cycle or period has ended. These credits return in a new one-time cycle with this validity. If this field is null or absent, these credits do not return, and the response counts them as `expired`.',
       }),
     ),
     note: Note,

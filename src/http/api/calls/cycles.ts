@@ -33,7 +33,7 @@ const plan = {
       type: 'string',
       enum: ['replace', 'at_period_end'],
       description:
-        'What to do if a recurring cycle is active; has no effect otherwise. `replace`: stop the active cycle and start the new cycle in one step; the credits of the stopped cycle stay usable until the end of its period. `at_period_end`: at the end of the current period, start the new cycle instead of renewing the active one. If `on_active` is absent and a cycle is active, the request is refused with `CycleAlreadyActive`.',
+        'Determines how the request changes an active recurring cycle. If no recurring cycle is active, `on_active` has no effect. `replace`: stop the active cycle and start the new cycle in one step. The credits of the stopped cycle stay usable until the end of its period. `at_period_end`: at the end of the current period, start the new cycle instead of renewing the active one. If `on_active` is absent and a recurring cycle is active, the request is refused with `CycleAlreadyActive`.',
     }),
   ),
 };
@@ -75,8 +75,7 @@ export const planMembers = {
   rollover_max: Type.Optional(RolloverMax),
   next_cycle: Type.Optional(
     Type.Ref('NextCycle#', {
-      description:
-        'The scheduled cycle, which starts at the end of the current period. Absent if no cycle is scheduled.',
+      description: 'The scheduled plan, which starts at the end of the current period. Absent if no plan is scheduled.',
     }),
   ),
 };
@@ -149,5 +148,11 @@ export const previewChange = {
   description:
     'Takes the fields of `/start-cycle`, and returns what a `/start-cycle` request with these fields would do now. A preview changes nothing. If the `/start-cycle` request would be refused, the preview is refused with the same error.',
   body: PreviewChangeRequest,
-  ...preview('Preview', 'What would happen.', story.PREVIEWED_CHANGE, 'CycleAlreadyActive', 'BalanceTooLarge'),
+  ...preview(
+    'Preview',
+    'The effects that the change of plan would have.',
+    story.PREVIEWED_CHANGE,
+    'CycleAlreadyActive',
+    'BalanceTooLarge',
+  ),
 };

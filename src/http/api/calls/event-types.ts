@@ -64,7 +64,7 @@ const DESCRIBED: Readonly<Record<EventType, Described>> = {
   },
   'credits.expired': {
     happened:
-      'Unused credits expired at the end of a cycle or period, or held credits expired because they returned after that end.',
+      'Unused credits expired at the end of their cycle or period, or held credits expired because they returned after their cycle or period had ended.',
     fields: { cycle_id: CycleId, amount: amountOf('The credits that expired.') },
   },
   'credits.expiring': {
@@ -76,7 +76,7 @@ const DESCRIBED: Readonly<Record<EventType, Described>> = {
     },
   },
   'cycle.started': {
-    happened: 'A recurring cycle was started by a request or by a scheduled change of plan.',
+    happened: 'A recurring cycle was started by a request or by a scheduled plan.',
     fields: {
       transaction_id: TransactionId,
       cycle_id: CycleId,
@@ -158,7 +158,8 @@ const mapping = Object.fromEntries(EVENT_TYPES.map((type) => [type, `#/component
 
 export const Event = Type.Unsafe({
   $id: 'Event',
-  description: 'Something that happened to an end user. Later versions can add event types and members of `data`.',
+  description:
+    'Something that happened to an end user. Later versions of Scrip can add event types and members of `data`.',
   oneOf: EVENT_TYPES.map((type) => Type.Ref(`${componentOf(type)}#`)),
   discriminator: { propertyName: 'type', mapping },
 });

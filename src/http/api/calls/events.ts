@@ -65,7 +65,7 @@ export const getEvents = {
   summary: 'List events',
   description: `Lists the events of all end users, oldest first. Events appear shortly after they happen, and are kept for 30 days unless the operator has set a different time. To process each event exactly once, store \`next_cursor\` together with the results of your processing, and send it as \`after\` in the next request. ${GET_NOTE}`,
   querystring: EventListQuery,
-  response: read('EventList', 'The events. With `types`, the list can be empty even if `has_more` is true.', {
+  response: read('EventList', 'The events. If you send `types`, the list can be empty even if `has_more` is true.', {
     example: EVENT_LIST,
   }),
 };

@@ -59,7 +59,7 @@ export const ValidityMonths = Type.Optional(
   }),
 );
 
-/** JSON Schema limits the length in code points; `submit.ts` checks the characters. */
+/** `maxLength` counts Unicode code points. `submit.ts` refuses characters that a note must not contain. */
 export const Note = Type.Optional(
   Type.Unsafe<string | null>({
     type: ['string', 'null'],

@@ -32,7 +32,7 @@ const HEADERS: Readonly<Record<number, Readonly<Record<string, unknown>>>> = {
     RateLimit: {
       type: 'string',
       description:
-        'Present in every response to a request with a valid API key, if API keys have a rate limit. `r` is the number of requests that the key can send now. If `r` is 0, `t` is the number of seconds until the key can send the next request. Otherwise, `t` is the number of seconds until the key can again send `q` requests at once; see `RateLimit-Policy`.',
+        'Present in every response to a request with a valid API key, if API keys have a rate limit. `r` is the number of requests that the key can send now. If `r` is 0, `t` is the number of seconds until the key can send the next request. Otherwise, `t` is the number of seconds until the key can again send `q` requests at once, where `q` is a parameter of `RateLimit-Policy`.',
       examples: ['"key";r=0;t=1'],
     },
     'RateLimit-Policy': {
@@ -147,7 +147,7 @@ function writtenHeaders(written: readonly Written[]) {
   };
 }
 
-/** The schema does not validate the idempotency key: `submit.ts` validates it, so that the problem names the header. */
+/** The schema does not validate the idempotency key. `submit.ts` validates it, and its error names the header. */
 function requestHeaders(written: Written | WrittenOften) {
   const named = () => Object.entries(written as WrittenOften);
   const examples = isOne(written)
@@ -161,7 +161,7 @@ function requestHeaders(written: Written | WrittenOften) {
     'Idempotency-Key': Type.Optional(
       Type.String({
         description:
-          'Makes it safe to send the request again. The key has 1 to 255 printable ASCII characters. Choose a new key for each operation on this end user. For at least 24 hours, a repeated request gets the response to the first request, with `Idempotent-Replayed: true`.',
+          'Makes it safe to send the request again. The key has 1 to 255 printable ASCII characters. Choose a new key for each operation on an end user. For at least 24 hours, a repeated request gets the response to the first request, with `Idempotent-Replayed: true`.',
         ...examples,
       }),
     ),

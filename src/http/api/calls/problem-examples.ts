@@ -18,7 +18,7 @@ const INVALID_FIELDS = [
 
 /**
  * The text of `InsufficientFunds` depends on the kind of the refused command. This object maps the response component
- * of an operation to that kind; for all other components, the kind is `subtract`.
+ * of an operation to that kind. For components that are not in the object, the kind is `subtract`.
  */
 const SPENDING: Readonly<Record<string, WriteCommand['kind']>> = { Hold: 'hold', Capture: 'capture' };
 
@@ -51,7 +51,7 @@ export interface ProblemExample {
   readonly value: unknown;
 }
 
-/** @param component the response component of the operation on success */
+/** @param component the component of the operation's success response */
 export function problemExample(code: ProblemCode, component: string): ProblemExample {
   const particulars =
     code in PARTICULARS

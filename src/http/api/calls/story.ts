@@ -233,7 +233,7 @@ export const LISTS = {
     value: { end_user_id, transactions: TRANSACTIONS },
   },
   details: {
-    summary: 'With `details` and `note`: all details of transactions whose note begins with the value of `note`',
+    summary: 'With `details` and `note`: the details of all transactions whose note begins with a given text',
     value: {
       end_user_id,
       transactions: [
@@ -258,7 +258,7 @@ export const LISTS = {
   },
 };
 
-/** The examples for the test clock use a second ledger, created with a test clock at the start of the story. */
+/** The examples for the test clock use a second ledger, which has a test clock and is created when the story starts. */
 export const TEST_CLOCK = { now: textOf(at(0)) };
 export const TEST_CLOCK_MOVES = {
   days: { summary: 'By 31 days', value: { advance_days: 31 } },

@@ -49,7 +49,7 @@ export const moveTestClock = {
   operationId: 'moveTestClock',
   tags: ['Test clock'],
   summary: 'Move the test clock',
-  description: `Moves the time of the ledger forward, by days or to an instant. After you receive the response, every read and write uses the new time, even after a restart: all renewals, expiries and lapses of holds up to the new time have happened. ${ONLY}`,
+  description: `Moves the time of the ledger forward, by a number of days or to an instant. After you receive the response, every read and write uses the new time, even after a restart. Everything that was due by the new time has happened: lapses of holds, renewals and expiries. ${ONLY}`,
   querystring: NoQuery,
   body: MoveTestClockRequest,
   response: testClockAnswers('The new time.', { examples: story.TEST_CLOCK_MOVED }, ...OF_WRITES),

@@ -73,7 +73,7 @@ export type TransactionListQuery = Static<typeof TransactionListQuery>;
 const Kind = Type.String({
   enum: POSTING_KINDS,
   description:
-    'Only with `details`. For a request: the name of the call. A `/start-cycle` request has the kind `schedule-plan` if it schedules a plan. If the request replaces a cycle, there is also a transaction of the kind `stop-cycle`. For an automatic event: `renew`, `lapse`, or `change-plan` if a scheduled plan started.',
+    'Only with `details`. For a request: the name of the call, or `schedule-plan` if a `/start-cycle` request scheduled a plan. If a `/start-cycle` request replaced a cycle, there is also a transaction of the kind `stop-cycle`. For an automatic event: `renew`, `lapse`, or `change-plan` if a scheduled plan started.',
 });
 
 export const TouchedCycle = Type.Object(
@@ -91,7 +91,7 @@ export const TouchedCycle = Type.Object(
     }),
     held: Type.Optional(
       Type.Integer({
-        description: 'The change in the number of held credits of the cycle. Absent if the number did not change.',
+        description: 'The change in the number of credits held in the cycle. Absent if the number did not change.',
       }),
     ),
     cycle_type: Type.Optional(CycleType),
@@ -119,7 +119,7 @@ export const Transaction = Type.Object(
     created_at: CycleStart,
     expire_at: timestamp(
       '2026-12-21T08:00:03.123Z',
-      'For a transaction that added or spent credits, the latest end of the cycles and periods whose credits changed. For all other transactions, the end of the first affected cycle or period. From this instant on, `amount` affects the balance only through credits that roll over.',
+      'For a transaction that added or spent credits: the end of the cycle or period whose credits changed, or the latest of the ends if there are several. For all other transactions: the end of the first affected cycle or period. From this instant on, `amount` affects the balance only through credits that roll over.',
     ),
     kind: Type.Optional(Kind),
     note: Type.Optional(
@@ -151,7 +151,7 @@ export const Transaction = Type.Object(
     cycles: Type.Optional(
       Type.Array(Type.Ref('TouchedCycle#'), {
         description:
-          'Only with `details`. The cycles that the transaction affected, in the order in which it affected them. `cycle_type`, `starting_amount`, `cycle_start` and `cycle_end` are left out after the tenth cycle of a transaction, and for some cycles if the transactions of a page affected hundreds of cycles.',
+          'Only with `details`. The cycles that the transaction affected, in the order in which it affected them. Only the first ten cycles of a transaction have `cycle_type`, `starting_amount`, `cycle_start` and `cycle_end`. If the transactions of a page affected hundreds of cycles, some of the first ten lack these fields, too.',
       }),
     ),
   },
@@ -176,7 +176,7 @@ export const getAllUserTransactions = {
   operationId: 'getAllUserTransactions',
   tags: ['Credits'],
   summary: 'List transactions',
-  description: `Lists the transactions that added or spent credits, most recent first: additions, cycle starts, renewals, subtractions, captures and refunds. The response contains all of these transactions or, with \`limit\` or \`cursor\`, a page of them. Pages are stable: transactions that are written between two requests do not shift the pages. ${GET_NOTE}`,
+  description: `Lists the transactions that added or spent credits: additions, cycle starts, renewals, subtractions, captures and refunds. The most recent transaction comes first. The response contains all of these transactions or, with \`limit\` or \`cursor\`, a page of the list. Pages are stable: transactions that are written between two requests do not shift the pages. ${GET_NOTE}`,
   querystring: TransactionListQuery,
   response: read('TransactionList', 'The transactions; an empty list if the end user is unknown.', {
     examples: story.LISTS,

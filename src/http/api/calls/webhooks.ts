@@ -1,5 +1,5 @@
-// Describes the requests to webhook endpoints for the OpenAPI document. Webhooks use the same schemas as the list of
-// events.
+// The part of the OpenAPI document that describes the requests to webhook endpoints. Webhooks use the same schemas as
+// the list of events.
 
 import { EVENT_TYPES } from '../../../store/event-log.ts';
 import { EVENT_EXAMPLES } from './event-story.ts';
@@ -12,14 +12,14 @@ function header(name: string, description: string, type: 'string' | 'integer', e
 const HEADERS = [
   header(
     'webhook-id',
-    'The `id` of the event. The ID is the same in each attempt: ignore events that you have already processed.',
+    'The `id` of the event. Every attempt to deliver the event has the same ID, so that you can ignore events that you have already processed.',
     'string',
     EVENT_EXAMPLES['credits.added']?.id,
   ),
-  header('webhook-timestamp', 'When Scrip sent this attempt, as Unix time in seconds.', 'integer', 1_795_161_602),
+  header('webhook-timestamp', 'When Scrip sent this request, as Unix time in seconds.', 'integer', 1_795_161_602),
   header(
     'webhook-signature',
-    'Signatures separated by spaces. Each signature is `v1,` followed by an HMAC-SHA256 in Base64. The HMAC covers `webhook-id`, `webhook-timestamp` and the body, joined by `.`. Its key is the secret of the endpoint without `whsec_`, decoded from Base64. One valid signature is sufficient: for a day after the secret was replaced, Scrip signs with both secrets.',
+    'One or more signatures, separated by spaces. Each signature is `v1,` followed by an HMAC-SHA256 in Base64. The HMAC covers `webhook-id`, `webhook-timestamp` and the body, joined by `.`. The key of the HMAC is the secret of the endpoint without the prefix `whsec_`, decoded from Base64. One valid signature is sufficient: for a day after the secret was replaced, Scrip signs with the old and the new secret.',
     'string',
     'v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=',
   ),
@@ -41,7 +41,7 @@ export const WEBHOOKS = {
       tags: ['Events'],
       summary: 'Receive an event',
       description:
-        'Scrip sends each event to every webhook endpoint of the account that accepts this type of event. The requests follow [Standard Webhooks](https://www.standardwebhooks.com). Verify the signature over the bytes of the body before you parse them. The events of an end user arrive in the order in which they happened. An event can arrive more than once.',
+        'Scrip sends each event to all webhook endpoints of the account that accept events of its type. The requests follow [Standard Webhooks](https://www.standardwebhooks.com). Verify the signature before you parse the body, because the signature covers the exact bytes of the body. The events of an end user arrive in the order in which they happened. An event can arrive more than once.',
       parameters: HEADERS,
       requestBody: {
         required: true,

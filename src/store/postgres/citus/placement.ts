@@ -23,7 +23,7 @@ export interface Part {
    * with the writes.
    */
   readonly isShard: boolean;
-  /** SQL that limits a statement to the part: ` AND c.bucket IN (5, 9)`, or an empty string. */
+  /** SQL that limits a statement to the part, such as ` AND c.bucket IN (5, 9)`. Empty for a single database. */
   within(table: string): string;
   /**
    * SQL that inserts rows of end users. The parameters are arrays, one for each column: first the columns of the key,
@@ -58,7 +58,7 @@ export interface Placement {
   readonly byKey: readonly Query[];
   /** Settings for a transaction that uses rows of several parts, or tables that are not divided into parts. */
   readonly throughout: readonly Query[];
-  /** Statements that begin a transaction in which all reads of several parts see the same snapshot. */
+  /** Statements that begin a transaction whose reads see the same snapshot, even if they read several parts. */
   readonly beginSnapshot: readonly Query[];
   /** See `LedgerStore`. */
   readonly quietPauseMs: number;
@@ -74,7 +74,7 @@ export function partsIn(rows: readonly TextRow[], { partOfBucket }: Placement): 
   return fromRandomStart([...new Set(rows.map(([bucket]) => partOfBucket(Number(bucket))))]);
 }
 
-/** The same items, rotated by a random number, so that several processes mostly begin with different items. */
+/** The same items, rotated by a random number of places, so that processes usually begin with different items. */
 export function fromRandomStart<Item>(items: readonly Item[]): Item[] {
   const first = Math.floor(Math.random() * items.length);
   return [...items.slice(first), ...items.slice(0, first)];

@@ -38,7 +38,7 @@ function clusterOf(t: TestContext, placement = PLACEMENT) {
 }
 
 for (const code of ['08006', '57014', 'XX000'])
-  test(`a lookup that fails with ${code} because of a worker is run again without the shards of that worker`, async (t) => {
+  test(`a lookup that fails with ${code} because a worker cannot be reached is repeated without the shards of that worker`, async (t) => {
     const cluster = clusterOf(t);
     assert.deepEqual(await cluster.lookUp(), ['shard even', 'shard odd']);
     cluster.code = code;
@@ -48,7 +48,7 @@ for (const code of ['08006', '57014', 'XX000'])
     assert.deepEqual(await cluster.lookUp(), ['shard even']);
   });
 
-test('a lookup that fails for a reason other than an unreachable worker is not run again, and no shard counts as unreachable', async (t) => {
+test('a lookup that fails for a reason other than an unreachable worker is not repeated, and no shard counts as unreachable', async (t) => {
   const cluster = clusterOf(t);
   const failing = cluster.reach.lookUp(() => Promise.reject(fromServer('42P01')));
   await assert.rejects(failing, /remote node/);

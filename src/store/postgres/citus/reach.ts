@@ -2,7 +2,7 @@
 // background work leave it out, so that all other shards work as usual. A single database is always considered
 // reachable.
 //
-//   reachable ── the worker of a batch or a lookup cannot be reached ──▶ unreachable ── a probe succeeds ──▶ reachable
+//   reachable ── a batch, a lookup or a probe cannot reach the worker ──▶ unreachable ── a probe succeeds ──▶ reachable
 
 import { StoreFault } from '../../store-fault.ts';
 import { sql } from '../pool/connection.ts';
@@ -43,8 +43,8 @@ export class Reach {
   }
 
   /**
-   * Records that the worker of a part cannot be reached. Probes the other parts in the background, because the worker
-   * probably stores several shards.
+   * Records that a batch could not reach the worker of a part. Probes the other parts in the background, because the
+   * worker probably stores several parts.
    *
    * @returns the fault with which the batch fails
    */
@@ -61,8 +61,8 @@ export class Reach {
   }
 
   /**
-   * Runs a lookup over all shards that can be reached. If the lookup fails because of a worker, finds out which shards
-   * are unreachable, and repeats the lookup without them.
+   * Runs a lookup over all shards that can be reached. If the lookup fails with an error that an unreachable worker can
+   * cause, finds out which shards are unreachable, and repeats the lookup without them.
    */
   async lookUp<Result>(read: (reachable: Reachable) => Promise<Result>): Promise<Result> {
     if (this.#unavailable.size > 0 && performance.now() - this.#probedAtMs >= PROBE_PAUSE_MS)
@@ -85,7 +85,7 @@ export class Reach {
     return buckets.length === 0 ? ' AND false' : ` AND ${table}.bucket IN (${buckets.join(', ')})`;
   };
 
-  /** Starts `probe` unless a probe is already running, and waits for the running probe. */
+  /** Waits for the probe that is running. If none is running, starts `probe` and waits for it. */
   #probe(probe: () => Promise<unknown>): Promise<void> {
     this.#probing ??= probe()
       .then(() => {})
@@ -100,7 +100,7 @@ export class Reach {
     await Promise.all(this.#parts.filter((part) => !this.#unavailable.has(part)).map((part) => this.#isReached(part)));
   }
 
-  /** Probes one of the unreachable parts. If that part is reachable again, probes the others. */
+  /** Probes one of the unreachable parts. If that part is reachable again, probes the other unreachable parts. */
   async #probeUnavailable(): Promise<void> {
     const unavailable = this.unavailable();
     const first = unavailable[Math.floor(Math.random() * unavailable.length)] as Part;

@@ -21,7 +21,7 @@ import { POSTING_COLUMNS, postingOf } from '../rows/ledger-rows.ts';
 const STRETCHES_PER_STEP = 4;
 const POSTINGS_PER_STEP = 500;
 
-/** The latest snapshot up to each id in `$4`, in the order of the ids; null if there is none. */
+/** Selects the latest snapshot up to each id in `$4`, in the order of the ids; null if there is none. */
 const SNAPSHOTS = prepared(
   'snapshots_before',
   `SELECT s.transaction_id FROM unnest($4::uuid[]) WITH ORDINALITY AS k (until, place) LEFT JOIN LATERAL (
@@ -33,8 +33,8 @@ const SNAPSHOTS = prepared(
 const SNAPSHOT = prepared('snapshot', `SELECT state FROM scrip.snapshots WHERE ${OF_END_USER} AND transaction_id = $4`);
 
 /**
- * The first `$6` postings after transaction `$4` and up to transaction `$5`. The last transaction among them is always
- * complete.
+ * Selects the first `$6` postings after transaction `$4` and up to transaction `$5`, and the remaining postings of the
+ * last selected transaction.
  */
 const POSTINGS = prepared(
   'postings_between',

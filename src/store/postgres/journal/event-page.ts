@@ -7,7 +7,7 @@ import { InvalidCursor } from '../../store-fault.ts';
 import type { Part } from '../citus/placement.ts';
 import { exactInteger, type Query, sql, type TextRow } from '../pool/connection.ts';
 
-/** The query for a page reads at most this many events, so a page takes at most about 10 ms even for rare types. */
+/** For a page with only some event types, the query reads at most this many events, which takes about 10 ms. */
 const LOOKED_AT_MAX = 5_000;
 
 /** For each part, the number of its last event before a position. The parts are in the order of `Placement.parts`. */
@@ -32,7 +32,7 @@ export function numbersOf(position: EventPosition | null, latest: PartNumbers): 
   return texts.map(Number);
 }
 
-/** The number of the latest event of each part that has one. */
+/** Selects the number of the latest event of each part, except parts that have never had an event. */
 export const LATEST_EVENTS = sql(
   `SELECT bucket, latest_event FROM scrip.feed_consumers WHERE consumer = 'events' AND latest_event > 0`,
 );
@@ -45,9 +45,9 @@ export function numbersIn(rows: readonly TextRow[], parts: readonly Part[]): Par
 
 /**
  * Reads the events of an account after a position: up to `limit + 1` events of the wanted types, each with its bucket,
- * number, id, type, instant and data. For each part in which events were read, also returns a row without an id. It
- * contains the number of the last event that was read in this part, and how many events were read. A single statement
- * reads all rows, so that they are from the same snapshot.
+ * number, id, type, instant and data. For each part in which events were read, also returns a row with a null id. In
+ * this row, `event` is the number of the last event that was read in the part, and `at` is the number of events that
+ * were read. A single statement reads all rows, so that they are from the same snapshot.
  */
 export function pageQuery(
   account: number,
@@ -104,9 +104,9 @@ export function pageOf(
 }
 
 /**
- * Selects, for each part, the number of its last event that was recorded before an instant. If all such events have
- * been deleted, selects the number before the oldest stored event. If no event is stored, selects the number of the
- * latest event.
+ * Selects, for each part, the number of its last event that was recorded before an instant. If no such event is stored,
+ * selects the number before the oldest stored event. If the part stores no events at all, selects the number of its
+ * latest event, which has been deleted; 0 if there was never an event.
  */
 export function lastBefore(instant: Instant, parts: readonly Part[]): Query {
   // The events of a part are recorded in the order of their numbers, and the instant is usually recent, so a scan from

@@ -1,13 +1,14 @@
 // Derives events and summaries from the feed, and stores them in PostgreSQL. A single database transaction takes
 // batches from the feed, and stores the events of their postings, the new summaries of the end users, and the number of
-// the latest event. The transaction holds the lock on the consumer's row until the commit, so the event numbers within
-// a part (the database, or a shard of Citus) ascend in commit order.
+// the latest event. Until it commits, the transaction holds the lock on the row of the consumer `events`. The event
+// numbers within a part (the database, or a shard of Citus) therefore ascend in commit order.
 //
-// Time alone also causes events. They can be derived up to an instant only if no batch with an earlier instant can
-// still commit. To find such an instant, a short transaction locks the rows of the due end users, reads the clock, and
-// ends. Every batch locks the rows of its end users before it reads the clock, and keeps the locks until it commits. A
-// batch that gets the locks after the short transaction therefore has no earlier instant. The short transaction skips
-// rows that a running batch has locked, so it never waits for a batch.
+// Time-driven events, such as `credits.expiring`, can be derived up to an instant only if no batch with an earlier
+// instant can still commit. To find such an instant, a short transaction locks the rows of the end users whose
+// time-driven events are due, reads the clock, and ends. Every batch locks the rows of its end users before it reads
+// the clock, and keeps the locks until it commits. A batch that gets the locks after the short transaction therefore
+// has no earlier instant. The short transaction skips rows that a running batch has locked, so it never waits for a
+// batch.
 
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type EndUserKey, endUserText } from '../../../ledger/command.ts';
@@ -43,13 +44,13 @@ import { upsert } from './totals-rows.ts';
  */
 const LIMITS: TakeLimits = { batchesMax: 64, postingsMax: 200 };
 
-/** One step derives time-caused events for at most this many end users. */
+/** One step derives time-driven events for at most this many due end users. */
 const DUE_MAX = 64;
 
-/** After working for this long, the derivation yields to the other work of this process. */
+/** After working for this long, the derivation yields to other work on the main thread. */
 const SLICE_MS = 3;
 
-/** Due end users, and the instant up to which their time-caused events can be derived. */
+/** Due end users, and the instant up to which their time-driven events can be derived. */
 interface Passed {
   readonly users: readonly EndUserKey[];
   readonly until: Instant;
@@ -67,7 +68,7 @@ export interface EventStep {
   readonly begin: Placement['begin'];
 }
 
-/** The buckets of end users for whom time alone has caused events. */
+/** Selects the buckets of end users whose time-driven events are due. */
 export function dueBuckets(now: Instant, reachable: Reachable): Query {
   return sql(
     `SELECT DISTINCT bucket FROM (
@@ -99,7 +100,7 @@ export async function deriveSome(
   }
   const taken = await connection.rows(take('events', part, LIMITS));
   const isMore = isFull(taken);
-  // Later batches stay in the feed. Their postings are later than `latest`, except those of automatic events.
+  // Of the postings left in the feed, only those of renewals, plan changes and lapses can be earlier than `latest`.
   const latest = isMore ? Math.max(...taken.map(([, , at]) => exactInteger(at))) : passed.until;
   const postings = await postingsNamed(connection, taken, part);
   const inputs = inputsOf(postings, passed.users, Math.min(latest, passed.until));
@@ -120,13 +121,13 @@ export async function deriveSome(
   // Wait for a standby, if there is one: otherwise, after a failover, different events could get the numbers of events
   // that a client has already read.
   await connection.commit([...writes, ...COMMIT_BATCH]);
-  // Time alone might already have caused further events for the end users of these postings.
+  // For the end users of these postings, further time-driven events might already be due.
   return isMore || passed.users.length === DUE_MAX || nextDueAt <= passed.until;
 }
 
 /**
- * Briefly locks the rows of due end users, and returns these end users and an instant. From then on, no batch can add a
- * posting with an earlier instant to these end users, except for automatic events.
+ * Briefly locks the rows of due end users, and returns these end users and an instant. From then on, the only postings
+ * with an earlier instant that a batch can add to these end users are those of renewals, plan changes and lapses.
  */
 async function passTime(
   connection: Connection,
@@ -179,9 +180,9 @@ interface Deriving {
 }
 
 interface Derived {
-  /** The statements that store the events and the summaries of the end users. */
+  /** The statements that store the events, the summaries of the end users, and the changed counts of the accounts. */
   readonly writes: readonly Query[];
-  /** The earliest instant at which time alone causes an event for one of the end users; `NEVER` if there is none. */
+  /** The earliest `dueAt` of the end users; `NEVER` if there is none. */
   readonly nextDueAt: Instant;
 }
 
@@ -222,7 +223,7 @@ function storeSummaries(part: Part, rows: RowArrays): Query {
   return sql(`${insertion} ON CONFLICT (${KEY}) DO UPDATE SET ${changes}`, rows.literals());
 }
 
-/** Statements that add the changes to the stored counts of the accounts. */
+/** Statements that add `counts`, which are differences, to the stored counts of the accounts. */
 export function countUpserts(counts: Iterable<AccountCounts>, part: Part): Query[] {
   const rows = new RowArrays(['integer', 'bigint', 'bigint']);
   for (const { account, endUsers, withCredits } of counts) rows.add(account, endUsers, withCredits);
@@ -237,7 +238,7 @@ class EventRows {
   readonly #before: number;
   readonly #recordedAt: Instant;
 
-  /** @param before the number of the latest event that is stored */
+  /** @param before the number of the part's latest event */
   constructor(before: number, recordedAt: Instant) {
     this.#before = before;
     this.#recordedAt = recordedAt;

@@ -1,7 +1,7 @@
 // The feed on PostgreSQL. For each consumer, each batch inserts a row that lists the transactions of the batch. A
-// consumer takes its earliest rows and reads their postings. A single database transaction deletes the rows and stores
-// the consumer's results. Batches do not always commit in the order of their instants. The batches of one end user do,
-// because each of them locks the row of the end user.
+// consumer takes its earliest rows and reads the postings of the listed transactions. A single database transaction
+// deletes the rows and stores the consumer's results. Batches do not always commit in the order of their instants. The
+// batches of one end user do, because each of them locks the row of the end user.
 
 import { INSTANT_MAX } from '../../../ledger/instant.ts';
 import type { FeedPosting } from '../../feed.ts';
@@ -14,7 +14,7 @@ import { BEGIN_UNPROMISED, COMMIT, ROLLBACK } from '../pool/transactions.ts';
 import { type ReadInteger, USER_POSTING_COLUMNS, userPostingOf } from '../rows/ledger-rows.ts';
 import { totalsUpserts } from './totals-rows.ts';
 
-/** The maximum number of batches whose totals are computed together. */
+/** The limits of the batches whose totals are computed together. */
 const TOTALS_LIMITS: TakeLimits = { batchesMax: 64, postingsMax: 1_000_000 };
 
 /** `totals` computes totals; `events` derives events and summaries. */
@@ -70,8 +70,9 @@ export function lockConsumer(consumer: Consumer, { bucket }: Part, option: 'SKIP
 }
 
 /**
- * Deletes and returns the earliest rows up to the row that reaches one of the limits, and all rows with the same
- * instant as that row. Each returned row contains the columns `TRANSACTIONS`, the instant, and the number of postings.
+ * Deletes and returns the earliest rows, up to the row that reaches one of the limits. Also includes all rows with the
+ * same instant as that row. Each returned row contains the columns `TRANSACTIONS`, the instant, and the number of
+ * postings.
  */
 export function take(consumer: Consumer, { bucket }: Part, { batchesMax, postingsMax }: TakeLimits): Query {
   return sql(
@@ -94,9 +95,9 @@ export interface TakeLimits {
 }
 
 /**
- * Reads the postings of transactions, within the caller's database transaction. The account and the id identify a
- * transaction: two transactions of an account can have the same id only if they have the same instant, and then with a
- * probability of 2^-48.
+ * Reads the postings of transactions, within the caller's database transaction. The account and the id are enough to
+ * find a transaction, without the end user: two transactions of an account can have the same id only if they have the
+ * same instant, and then with a probability of 2^-48.
  *
  * @param batches rows of `TRANSACTIONS`
  * @returns the postings; those of each end user are in the order in which they happened
@@ -110,7 +111,7 @@ export async function postingsNamed(
   if (batches.length === 0) return [];
   const accounts = new Set(batches.flatMap(([literal]) => elementsOf(literal).split(',')));
   const ids = batches.map(([, literal]) => elementsOf(literal)).join(',');
-  // Arrays are faster than a join: a single index scan takes half as long as an index lookup for each transaction.
+  // Arrays are faster than a join: a single index scan takes half as long as one index lookup per transaction.
   const rows = await connection.rows(
     sql(
       `SELECT ${USER_POSTING_COLUMNS} FROM scrip.postings p

@@ -19,13 +19,13 @@ export const HOLD_AS_CYCLE = `hold_id, NULL::integer, NULL, parts::text, NULL::b
 
 const TYPE = 2;
 
-/** SQL that converts arrays of end-user keys to rows `k`. Each row has its position in the arrays. */
+/** SQL that converts arrays of end-user keys to rows `k`. The column `place` is the position of the key, from 1. */
 export const KEYS = `${unnest(KEY_TYPES)} WITH ORDINALITY AS k (${KEY}, place)`;
 
 /**
  * SQL for the cycles and holds of the end users in `KEYS`. The parameters are those of `KEYS`, followed by two
  * instants. Cycles that have ended by the first instant are left out, unless they renew. Holds that lapse after the
- * second instant are left out. Each row has the position of its end user, `ids_through`, and the columns of a cycle.
+ * second instant are left out. Each row contains `place` and `ids_through`, followed by the columns of a cycle.
  */
 export function statesSql(part: Part): string {
   const [floor, until] = [1, 2].map((offset) => `$${KEY_TYPES.length + offset}`);

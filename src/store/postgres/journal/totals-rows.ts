@@ -42,9 +42,8 @@ export function totalsUpserts({ daily, expiries }: Totals, part: Part): Query[] 
 }
 
 /**
- * Statements that add `rows` to the stored sums of a part.
- *
- * Citus accepts this INSERT only if its SELECT reads a table of the same shard: here, `feed_consumers`.
+ * Statements that add `rows` to the stored sums of a part. The SELECT reads `feed_consumers` because Citus accepts the
+ * INSERT only if its SELECT reads a table of the same shard.
  */
 export function upsert(
   table: string,

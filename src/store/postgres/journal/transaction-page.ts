@@ -11,14 +11,14 @@ import { keyOf, LAST_ID, OF_END_USER } from '../rows/key.ts';
 /** Each query reads this many postings, plus one for each transaction of the page. */
 const FURTHER_POSTINGS = 64;
 /**
- * Maximum number of postings that are read for one page. If most of these postings belong to transactions that are not
- * listed, the page can have fewer transactions than requested.
+ * Maximum number of postings that are read for one page. If most of these postings belong to transactions that moved no
+ * credits, the page can have fewer transactions than requested.
  */
 const PAGE_POSTINGS_MAX = 5_000;
 
 /**
  * Selects the latest `$7` postings, and the remaining postings of the oldest selected transaction. Scrip adds up the
- * postings itself, which costs the server a third less than adding them up in SQL.
+ * postings itself, which takes a third less time on the server than adding them up in SQL.
  */
 const POSTINGS = prepared(
   'page',
@@ -54,7 +54,7 @@ export async function transactionsOf(
       return { transactions, next: transactions.at(-1)?.id ?? null };
     }
     if (last === null || looked >= PAGE_POSTINGS_MAX) return { transactions: listed, next: last };
-    // Postings never change, so this query can use another snapshot.
+    // Postings never change, so this query can use another snapshot than the previous query.
     read = await pool.rows(transactionsQuery(user, { ...request, from: last }));
   }
 }

@@ -1,4 +1,5 @@
-// Connection pools for PostgreSQL: one for serving, and one for operator commands.
+// Connection pools for PostgreSQL: one with timeouts, for `scrip serve` and `scrip import`, and one without timeouts,
+// for the other operator commands.
 
 import pg from 'pg';
 import { Connection, type ConnectionOptions, type Query, type QueryResult, type TextRow } from './connection.ts';
@@ -8,7 +9,8 @@ export interface PostgresOptions {
   /** The number of batches that are written at the same time, each on its own connection; null for the default. */
   readonly lanes: number | null;
   /**
-   * Whether statements are prepared on the server. If so, a pooler in transaction mode must track prepared statements.
+   * Whether statements are prepared on the server. If so, a connection pooler in transaction mode must track prepared
+   * statements.
    */
   readonly prepared: boolean;
   /** Whether Citus distributes the tables; null to check whether the extension is installed. */
@@ -18,8 +20,8 @@ export interface PostgresOptions {
   /** Whether to open a database even if its settings allow confirmed writes to be lost. */
   readonly acceptUnsafe: boolean;
   /**
-   * True if the ledger must have a test clock, false if it must not have one; null or absent if either is accepted. A
-   * new ledger gets a test clock only if `testClock` is true.
+   * True if the ledger must have a test clock, false if it must not have one, null if either is accepted. Absent means
+   * false for `openPostgresStore`, otherwise null. A new ledger gets a test clock only if `testClock` is true.
    */
   readonly testClock?: boolean | null;
   /** SQL that replaces the database's clock, for tests. */
@@ -34,13 +36,16 @@ export const ANSWER_TIMEOUT_MS = 5_000;
 /** `scrip copy` looks for connections with this `application_name`, to detect processes that use the ledger. */
 export const APPLICATION_NAME = 'scrip';
 
-/** A pool for serving. Each step (see `Connection`) has a timeout, because clients are waiting for its answer. */
+/**
+ * A pool for `scrip serve` and `scrip import`. Each step (see `Connection`) has a timeout, because clients can be
+ * waiting for its answer.
+ */
 export function servingPool({ url, prepared }: PostgresOptions, max: number): ConnectionPool {
   const config = { connectionString: url, max, application_name: APPLICATION_NAME };
   return new ConnectionPool(config, { isPrepared: prepared, timeoutMs: ANSWER_TIMEOUT_MS });
 }
 
-/** A pool for operator commands. Steps have no timeout. */
+/** A pool for the other operator commands. Steps have no timeout. */
 export function toolsPool({ url }: PostgresOptions, max: number, applicationName: string): ConnectionPool {
   const config = { connectionString: url, max, application_name: applicationName };
   return new ConnectionPool(config, { isPrepared: false, timeoutMs: 0 });
@@ -59,7 +64,7 @@ export class ConnectionPool {
     return this.#connections.get(await this.#pool.connect()) as Connection;
   }
 
-  /** Runs `work` on a connection. An error closes the connection, which rolls back an open transaction. */
+  /** Runs `work` on a connection. If `work` fails, closes the connection, which rolls back any open transaction. */
   async use<Result>(work: (connection: Connection) => Promise<Result>): Promise<Result> {
     const connection = await this.connect();
     let isSound = false;
@@ -87,7 +92,7 @@ export class ConnectionPool {
 
 export function openPool(config: pg.PoolConfig): pg.Pool {
   const pool = new pg.Pool({ connectionTimeoutMillis: CONNECT_TIMEOUT_MS, keepAlive: true, ...config });
-  // Ignore these errors: if the server has closed a connection, the next statement on the connection fails anyway.
+  // Ignore connection errors here: the next statement on the connection fails anyway.
   pool.on('error', () => {});
   pool.on('connect', (client) => client.on('error', () => {}));
   return pool;

@@ -1,8 +1,8 @@
-// A connection to PostgreSQL that sends steps: statements that are sent together and answered together. By itself, the
-// driver would send a Sync after each statement, and the server flushes its output at each Sync: five statements would
-// be answered in five packets. A step has a single Sync, and no Describe, because the callers know the columns. After
-// an error, the connection is closed, because this process cannot know which statements the server has prepared. See
-// https://www.postgresql.org/docs/current/protocol-flow.html#PROTOCOL-FLOW-EXT-QUERY
+// A connection to PostgreSQL that sends steps: statements that are sent together and answered together. Without steps,
+// the driver would send a Sync after each statement. The server flushes its output at each Sync, so it would answer
+// five statements in five packets. A step has a single Sync, and no Describe, because the callers know the columns.
+// After an error, the connection is closed, because this process cannot know which statements the server has prepared.
+// See https://www.postgresql.org/docs/current/protocol-flow.html#PROTOCOL-FLOW-EXT-QUERY
 
 import assert from 'node:assert/strict';
 import type { PoolClient, Submittable, Connection as Wire } from 'pg';
@@ -16,12 +16,11 @@ export interface Query {
   readonly values: readonly Value[];
 }
 
-/** The columns of a row in PostgreSQL's text format. */
+/** The values of a row, in PostgreSQL's text format. */
 export type TextRow = readonly (string | null)[];
 
 /**
- * Converts a `bigint` column to a number. If a number cannot represent the integer exactly, an assertion fails, which
- * stops the ledger.
+ * Converts a `bigint` column to a number. If a number cannot represent the integer exactly, an assertion fails.
  *
  * @param column the text of the integer, or a number
  */
@@ -83,15 +82,15 @@ export class Connection {
 
   /**
    * Sends the statements as one step, with a single Sync at the end. Does not wait for the answers to earlier steps, so
-   * that the server can start this step without a round trip in between.
+   * that the server can start this step as soon as it has finished the previous one.
    *
    * @returns a result for each statement
    * @throws (rejects) the error of the first statement that fails
    */
   send(queries: readonly Query[], timeoutMs = this.#options.timeoutMs): Promise<readonly QueryResult[]> {
     return new Promise((resolve, reject) => {
-      // The driver would submit the step only after all earlier steps are answered. Write the step here, so that it is
-      // sent now.
+      // If earlier steps are still unanswered, the driver submits this step only after their answers. Write the step
+      // here, so that it is sent now.
       const isSent = this.#wire !== null && this.#unanswered > 0;
       if (isSent) this.#write(this.#wire as Wire, queries);
       this.#unanswered += 1;
@@ -153,7 +152,7 @@ export class Connection {
   /**
    * Returns the connection to the pool.
    *
-   * @param isSound false to close the connection instead, which rolls back an open transaction
+   * @param isSound false to close the connection instead, which rolls back any open transaction
    */
   release(isSound: boolean): void {
     this.#client.release(!isSound);

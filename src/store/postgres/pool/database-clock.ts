@@ -1,4 +1,4 @@
-// The ledger's time on PostgreSQL: the database's clock, which all processes share. The time is never earlier than an
+// The ledger's time on PostgreSQL: the database's clock, which all processes share. The time is never earlier than any
 // instant that this process has seen or that any process has stored. With a test clock, the time is the stored instant,
 // which advances only when a process moves it.
 

@@ -1,4 +1,5 @@
-// The test clock of a ledger in PostgreSQL. After a move, every process uses the new time from its next statement on.
+// The test clock of a ledger in PostgreSQL. Once the clock has been moved, the next statement of every process uses the
+// new time.
 
 import type { Instant } from '../../../ledger/instant.ts';
 import { StoreFault } from '../../store-fault.ts';

@@ -2,9 +2,9 @@
 // no process issues an earlier instant.
 //
 // While a synchronous standby is unreachable, each COMMIT stays in progress on the server and occupies a connection,
-// even after the client has given up. If a COMMIT gets no answer, this process sends no further COMMIT as long as the
-// server reports that one is waiting. A standby confirms COMMITs in the order of the log, so a new COMMIT would wait as
-// well.
+// even after the client has given up. If a COMMIT gets no answer, this process writes no further batch while the server
+// reports that a COMMIT is waiting for a standby. A standby confirms COMMITs in the order of the write-ahead log, so
+// the COMMIT of a new batch would wait as well.
 
 import { StoreFault } from '../../store-fault.ts';
 import { type Connection, exactInteger, sql } from './connection.ts';
@@ -23,7 +23,7 @@ const ANSWER_MS = 2_000;
  */
 const STANDBY_MS = 2_000;
 
-/** Finds a COMMIT that waits for a standby. This query takes no lock. */
+/** Finds a COMMIT that has been waiting for a standby longer than `STANDBY_MS`. This query takes no lock. */
 const WAITING = sql(`
   SELECT 1 FROM pg_stat_activity
   WHERE datname = current_database() AND usename = current_user AND wait_event = 'SyncRep'
@@ -48,8 +48,8 @@ export class Heartbeat {
   }
 
   /**
-   * Reads the clock before the first check. A client might already have seen the current time, so this process must not
-   * issue an earlier instant, even if the clock is set back later.
+   * Reads the clock before the first check. A client might already have received the current time from another process,
+   * so this process must not issue an earlier instant, even if the clock is set back later.
    */
   async start(): Promise<void> {
     this.#clock.notBefore(await this.#clock.peek(this.#pool));

@@ -27,9 +27,9 @@ const LOST: readonly Error[] = [
   new Error('Client has encountered a connection error and is not queryable'),
   new Error('Client was closed and is not queryable'),
   new Error('Received unexpected dataRow message from backend.'),
-  // The server ends the connection or is no longer the primary. If the driver cannot parse a message, it throws an
-  // error without a code.
+  // The server ends the connection or is no longer the primary, or the connection has failed (class 08).
   ...['57P01', '57P02', '57P03', '57P05', '25P03', '25P04', '25006', '08000', '08003', '08006'].map(fromServer),
+  // The driver throws a `DatabaseError` without a code for a message that it cannot parse.
   fromServer(),
 ];
 
@@ -83,7 +83,7 @@ function nameOf(error: unknown): string {
   return `${error.constructor.name} ${(error as { code?: string }).code ?? ''} "${error.message}"`;
 }
 
-test('an error of class 08 from a Citus coordinator means that it cannot reach a worker; other errors, such as a lost connection to the coordinator, do not', () => {
+test('an error of class 08, except 08P01, from a Citus coordinator means that the coordinator cannot reach a worker; other errors, such as a lost connection to the coordinator, do not mean this', () => {
   for (const code of ['08000', '08003', '08006']) assert(isWorkerAway(fromServer(code)), code);
   for (const error of [fromServer('08P01'), fromServer('57P01'), fromServer(), fromNetwork('ECONNRESET')])
     assert(!isWorkerAway(error), nameOf(error));

@@ -20,7 +20,7 @@ export function isWorthRetrying(error: unknown): boolean {
 
 /**
  * Matches operating-system error codes, such as `ECONNRESET`, and the Node.js error codes for sockets and TLS. Apply
- * this pattern only to errors that are not from the server, because an SQLSTATE code can also be five letters long.
+ * this pattern only to errors that are not from the server: an SQLSTATE code can also consist of five capital letters.
  */
 const NETWORK_CODE = /^(E(?!RR_)[A-Z_]+|ERR_(STREAM|SOCKET|SSL|TLS)_[A-Z_]+)$/;
 
@@ -32,9 +32,9 @@ const DRIVER_MESSAGE =
   /^(Connection terminated|No answer within|timeout exceeded when trying to connect$|timeout expired$|Client has encountered a connection error|Client was closed|Received unexpected \w+ message from backend)/;
 
 /**
- * Whether the connection is lost or about to be lost. This is true for network errors, for errors of class 08, and if
- * the server ends the connection or is no longer the primary. An unknown error counts as a bug in Scrip, because a
- * retry would not help.
+ * Whether the connection is lost or about to be lost: after a network error or an error of class 08, or if the server
+ * ends the connection or is no longer the primary. An unknown error that is not from the server counts as a bug in
+ * Scrip, because a retry would not help.
  */
 export function isConnectionLost(error: unknown): boolean {
   if (!(error instanceof Error) || error instanceof StoreFault) return false;
@@ -45,16 +45,16 @@ export function isConnectionLost(error: unknown): boolean {
 }
 
 /**
- * Whether a Citus coordinator reports that it cannot reach a worker. The connection to the coordinator still works, and
- * the transaction is rolled back.
+ * Whether a Citus coordinator reports that it cannot reach a worker. If so, the connection to the coordinator still
+ * works, and the transaction has been rolled back.
  */
 export function isWorkerAway(error: unknown): boolean {
   return error instanceof DatabaseError && /^08(?!P01)/.test(codeOf(error));
 }
 
 /**
- * Whether an error from the coordinator can mean that a worker does not answer: a statement timeout, or an error
- * without a specific code.
+ * Whether an error from the coordinator can mean that a worker does not answer: a statement timeout (57014), or an
+ * internal error (XX000).
  */
 export function mayBeWorkerAway(error: unknown): boolean {
   return error instanceof DatabaseError && ['57014', 'XX000'].includes(codeOf(error));
@@ -64,9 +64,9 @@ export function mayBeWorkerAway(error: unknown): boolean {
 const DAMAGED = ['XX001', 'XX002'];
 
 /**
- * Converts an error that occurred before COMMIT to a fault. An invariant violation, damaged data or a bug in Scrip
- * stops the ledger (`Internal`). Any other error has an external cause. The transaction is then rolled back, so nothing
- * has changed.
+ * Returns the fault for an error that occurred before COMMIT. An invariant violation, damaged data or a bug in Scrip
+ * stops the ledger (`Internal`). Any other error has an external cause (`StoreUnavailable`): the transaction is rolled
+ * back, so nothing has changed.
  */
 export function faultOf(error: unknown): StoreFault {
   if (error instanceof StoreFault) return error;

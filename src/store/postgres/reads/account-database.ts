@@ -1,5 +1,5 @@
 // PostgreSQL connections for the console, the webhooks and the thresholds. Table names include the schema, because a
-// pooler in transaction mode does not keep the search path.
+// connection pooler in transaction mode does not keep the search path.
 
 import { Kysely, PostgresDialect, sql } from 'kysely';
 import pg from 'pg';

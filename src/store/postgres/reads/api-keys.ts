@@ -1,4 +1,5 @@
-// Stores API keys in PostgreSQL. A table lock prevents two keys or two accounts from getting the same number.
+// Stores API keys in PostgreSQL. A table lock prevents two API keys from getting the same ID, and two accounts from
+// getting the same number.
 
 import assert from 'node:assert/strict';
 import type { KeyStore } from '../../key-store.ts';
@@ -26,7 +27,7 @@ export function postgresKeyStore({ pool, clock }: LedgerDatabase, attempted: typ
       ),
     /** Locks the rows in a fixed order; otherwise, several processes could deadlock. */
     async recordUses(ids) {
-      assert(ids.every(Number.isSafeInteger), 'keys have numbers');
+      assert(ids.every(Number.isSafeInteger), 'API key IDs are integers');
       const used = `key_id = ANY('{${ids}}')`;
       await attempted(async () => {
         const now = await clock.peekMachine(pool);

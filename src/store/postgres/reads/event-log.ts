@@ -1,5 +1,5 @@
-// The event log in a database that several processes can share. Each process goes through the parts one after another,
-// and skips a part while another process is deriving its events.
+// The event log in PostgreSQL. A part is a shard of Citus; without Citus, the only part is the whole database. Each
+// process derives the events of one part after another, and skips a part while another process is deriving its events.
 
 import { randomInt } from 'node:crypto';
 import type { Instant } from '../../../ledger/instant.ts';
@@ -22,7 +22,7 @@ import { attempt } from '../pool/postgres-error.ts';
 import { BEGIN_UNPROMISED, COMMIT } from '../pool/transactions.ts';
 import type { LedgerDatabase } from '../schema/open-ledger.ts';
 
-/** One step deletes at most this many events. A full step takes the server about 5 ms. */
+/** One call of `deleteExpired` deletes at most this many events, which takes the server about 5 ms. */
 const DELETED_MAX = 1_000;
 
 /** Unlike an `Internal` fault of the ledger, an `Internal` fault of the event log does not stop writes. */

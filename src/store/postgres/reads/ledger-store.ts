@@ -74,15 +74,16 @@ const REFERENCED = prepared(
 );
 
 /**
- * `due(limit)` picks end users from the `SHARES * limit` longest overdue renewals and as many lapses. If `limit` is
- * below `BUCKETS`, it considers only the `limit` longest overdue renewals and lapses.
+ * `#anyDue` considers the `SHARES * limit` renewals that have been due the longest and the same number of lapses, and
+ * returns at most `limit` of them. If `limit` is below `BUCKETS`, it considers only `limit` renewals and `limit`
+ * lapses.
  */
 const SHARES = 16;
 
 /**
  * Finds due renewals and due lapses in some buckets. The results begin at a random bucket, so several processes mostly
- * find different end users without coordination. The instant is a parameter, because PostgreSQL cannot use an index to
- * compare a column with a volatile function.
+ * find different end users without coordination. The current instant is a parameter, because PostgreSQL cannot use an
+ * index to compare a column with a volatile function.
  */
 const dueSql = (buckets: readonly number[], reachable: Reachable) => `
   SELECT account, end_user, at FROM (
@@ -108,11 +109,11 @@ export class PostgresLedgerStore implements LedgerStore {
    * The invariant violation that a read or a write has found, which stops all further writes; null if there is none.
    */
   #broken: StoreFault | null = null;
-  /** True after a search of all buckets has reached its limit, until `#manyDue` finds less than half of its limit. */
+  /** Becomes true when `#anyDue` finds `limit` rows, and false when `#manyDue` finds fewer than half of `limit`. */
   #hasManyDue = false;
   /**
-   * The index of the part whose expired records are deleted next. The first part is random, so that processes begin
-   * with different parts.
+   * The index of the part whose expired idempotency records are deleted next. The first part is random, so that
+   * processes usually begin with different parts.
    */
   #deletedPart: number;
 
@@ -206,8 +207,8 @@ export class PostgresLedgerStore implements LedgerStore {
 
   /**
    * Searches one bucket at a time (on Citus, one shard at a time), beginning with a random one, until it has found half
-   * of `limit`. To find 1,024 of 300,000 due end users during a storm of renewals on two cores, PostgreSQL took 3 to 7 ms
-   * in one bucket, and 50 to 150 ms in all buckets.
+   * of `limit`. During a storm of renewals (300,000 due end users, two cores), PostgreSQL took 3 to 7 ms to find 1,024
+   * end users in one bucket, and 50 to 150 ms to find as many in all buckets.
    */
   async #manyDue(now: Instant, limit: number): Promise<readonly TextRow[]> {
     const { parts } = this.database.placement;
@@ -221,7 +222,7 @@ export class PostgresLedgerStore implements LedgerStore {
     return found;
   }
 
-  /** @param among how many of the longest overdue renewals, and how many such lapses, are considered */
+  /** @param among the number of renewals, and of lapses, to consider: those that have been due the longest */
   #dueIn(buckets: readonly number[], now: Instant, limit: number, among = limit): Promise<readonly TextRow[]> {
     const { pool, reach } = this.database;
     const values = [now, among, randomInt(BUCKETS), limit];
@@ -229,8 +230,8 @@ export class PostgresLedgerStore implements LedgerStore {
   }
 
   /**
-   * Each call deletes expired records of one part. If the part has none left, the next call continues with the next
-   * part.
+   * Each call deletes expired records of one part. If the part has none left or cannot be reached, the next call
+   * continues with the next part.
    */
   deleteExpiredRecords(retention: IdempotencyRetention): Promise<boolean> {
     return this.attempt(async () => {
@@ -290,7 +291,7 @@ export class PostgresLedgerStore implements LedgerStore {
   }
 
   /**
-   * @param page the query for a page of rows, if any; if an event is due, this query and `#loading` are sent again
+   * @param page the query for a page of rows, if any; if an event is due, this query is sent again, after `#loading`
    */
   async #shown(user: EndUserKey, results: readonly QueryResult[], page: readonly Query[] = []): Promise<PageRead> {
     const read = this.#readOf(results);

@@ -9,7 +9,7 @@ const SPECIAL = /["\\]/g;
 
 export class RowArrays {
   readonly types: readonly string[];
-  /** The elements of each column, as text; empty as long as all elements of the column are null. */
+  /** The elements of each column, as text; empty while all elements of the column are null. */
   readonly #columns: string[];
   #count = 0;
 
@@ -71,7 +71,7 @@ export class RowsStatement {
     return new RowArrays(this.#types);
   }
 
-  /** Whether the statement can write the rows. Columns that are not in the statement must be null in every row. */
+  /** Whether the statement can write the rows. Any columns that the statement lacks must be null in every row. */
   takes(rows: RowArrays): boolean {
     return rows.isNullFrom(this.#types.length);
   }

@@ -88,7 +88,7 @@ async function refuseUnsafe(pool: ConnectionPool): Promise<void> {
   );
 }
 
-/** @throws CannotOpen if the database holds an unfinished copy, because part of the ledger is missing */
+/** @throws CannotOpen if the database contains an unfinished copy, in which part of the ledger is missing */
 export async function refuseUnfinishedCopy(pool: ConnectionPool): Promise<void> {
   if (!(await hasUnfinishedCopy(pool))) return;
   throw new CannotOpen(

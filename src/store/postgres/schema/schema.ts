@@ -79,13 +79,13 @@ CREATE TABLE postings (
   transaction_id uuid NOT NULL,
   cycle_id uuid NOT NULL,
   period integer NOT NULL CHECK (period >= 0),
-  -- The position of the posting within its transaction, from 0. Between these columns, the value fits into space that
+  -- The position of the posting within its transaction, from 0. In this place, the column fits into space that
   -- PostgreSQL would otherwise use for alignment.
   line smallint NOT NULL DEFAULT 0,
   kind text NOT NULL,
   amount bigint NOT NULL,
   created_at bigint NOT NULL,
-  -- A posting can expire at or before created_at only if it closes a hold or refunds a transaction.
+  -- Can be at or before created_at only if the posting closes a hold or refunds a transaction.
   expires_at bigint NOT NULL CHECK (expires_at > created_at OR reference IS NOT NULL),
   actor text NOT NULL CHECK (actor <> ''),
   note text CHECK (length(note) BETWEEN 1 AND 500),
@@ -97,7 +97,7 @@ CREATE TABLE postings (
   reference uuid,
   hold_expires_at bigint,
   -- PostgreSQL parses these constraints again for each statement, so they are short: with a case for each kind, a batch
-  -- of 40 subtractions cost the server 10% more.
+  -- of 40 subtractions took the server 10% more time.
   CONSTRAINT amount_of_kind CHECK (CASE
     WHEN amount < 0 THEN kind = ANY ('{subtract,capture}')
     WHEN amount > 0 THEN kind = ANY ('{add,start-cycle,renew,change-plan,refund}')
@@ -211,7 +211,7 @@ CREATE TABLE end_user_summaries (
   latest_grant bigint NOT NULL CHECK (latest_grant BETWEEN 0 AND 9007199254740991),
   -- In the text format of snapshots.
   state text NOT NULL,
-  -- The next instant at which time alone causes an event.
+  -- The next instant at which a time-driven event can happen; see Derivation.
   due_at bigint,
   PRIMARY KEY (bucket, account, end_user)
 );

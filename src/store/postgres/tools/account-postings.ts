@@ -17,7 +17,7 @@ export function openPostgresAccount(options: PostgresOptions, name: string): Pro
   return openLedger(pool, { ...options, acceptUnsafe: true, create: false }, async () => {
     await refuseUnfinishedCopy(pool);
     const [found] = await pool.rows(sql('SELECT account FROM scrip.accounts WHERE name = $1', [name]));
-    if (found === undefined) throw new CannotOpen(`There is no account named ${name}; see \`scrip key list\`.`);
+    if (found === undefined) throw new CannotOpen(`Account ${name} does not exist; see \`scrip key list\`.`);
     const account = Number(found[0]);
     const [counted] = await pool.rows(sql('SELECT count(*) FROM scrip.postings WHERE account = $1', [account]));
     const batches = () => postingsOfAccount(account, ledgerRowsOf(pool, { after: beforeAccount(account) }));

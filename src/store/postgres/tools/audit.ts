@@ -97,7 +97,7 @@ class DatabaseAudit {
       }
       for (const transaction of fold.end())
         this.#fault(
-          `the snapshot of account ${user.account}, end user ${user.endUser} after transaction ${transaction} does not match its postings`,
+          `the snapshot of account ${user.account}, end user ${user.endUser}, after transaction ${transaction} does not match its postings`,
         );
       const stored = this.#stateOf(user, cycles[index] ?? [], holds[index] ?? []);
       if (postings.some(({ createdAt }) => createdAt > this.#now)) await this.#waitForClock();
@@ -179,8 +179,8 @@ class DatabaseAudit {
 }
 
 /**
- * Returns a function that finds the postings of a transaction. Only audits of refunds call this function, so its first
- * call builds the index.
+ * Returns a function that finds the postings of a transaction. The function builds its index on the first call, because
+ * only audits of refunds need the index.
  */
 function findIn(postings: readonly Posting[]): (id: TransactionId) => readonly Posting[] {
   let byId: Map<TransactionId, Posting[]> | null = null;

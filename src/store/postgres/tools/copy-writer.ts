@@ -1,5 +1,6 @@
-// Writes copied postings into a database, with the rows that are derived from them: cycles, holds, snapshots, and
-// summaries with the progress of event derivation. Adds nothing to the feed. Runs within the caller's transactions.
+// Writes copied postings to a database, and the rows that are derived from them: cycles, holds, snapshots, and
+// summaries, which include the progress of event derivation. Adds nothing to the feed. Runs within the caller's
+// transactions.
 
 import assert from 'node:assert/strict';
 import { applyAll } from '../../../ledger/apply.ts';
@@ -21,7 +22,7 @@ import { holdValues, postingValues } from '../rows/ledger-rows.ts';
 import { type RowArrays, RowsStatement } from '../rows/row-arrays.ts';
 import { batchStatementsOf } from '../writer/batch-statements.ts';
 
-/** Each of these statements can insert rows of several parts, even on Citus. */
+/** On Citus, each of these statements can insert rows into several shards. */
 const { insertCycles, insertPostings, insertRecords, insertSnapshots, openHolds } = batchStatementsOf(EVERYTHING);
 const insertEndUsers = new RowsStatement(
   'insert_end_users',

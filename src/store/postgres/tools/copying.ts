@@ -1,5 +1,5 @@
-// A database as the source or the destination of a copy. A copy detects running servers by their connections. Its locks
-// block the writes of any server that it has not detected.
+// Copies a ledger from or to a PostgreSQL database. A copy is refused if it finds a connection of a running server.
+// Locks on the source block the writes of any server that the copy has not found.
 
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -37,7 +37,7 @@ import { CopyWriter } from './copy-writer.ts';
 import { ledgerRowsOf } from './ledger-scan.ts';
 import { rebuildTotals } from './totals.ts';
 
-/** One connection for the locks or the writes, two for reading or rebuilding, and a spare one. */
+/** One connection to lock a source or write to a destination, two to read rows or rebuild totals, and a spare one. */
 const CONNECTIONS = 4;
 
 /** How many times a copy checks for connections of running servers, and the pause between two checks. */
@@ -47,12 +47,12 @@ const BETWEEN_LOOKS_MS = 100;
 const TABLE_NAMES = ['accounts', 'api_keys', 'end_users', 'cycles', 'holds', 'postings', 'idempotency_records'];
 const TABLES = TABLE_NAMES.map((table) => `scrip.${table}`);
 
-/** A copy has no timeouts, except when it waits for a lock. */
+/** Begins a transaction in which only waiting for a lock has a timeout. */
 function begin({ placement }: LedgerDatabase): readonly Query[] {
   return [sql('BEGIN'), ...UNLIMITED, ...setLocal({ lock_timeout: '3s' }), ...placement.throughout];
 }
 
-/** @throws CannotOpen if there is no ledger, or if a server is using it */
+/** @throws CannotOpen if there is no ledger, if the ledger is an unfinished copy, or if a server is using the ledger */
 export function openPostgresSource(options: PostgresOptions): Promise<CopySource> {
   return opened({ ...options, acceptUnsafe: true, create: false }, async (connection, database) => {
     await refuseUnfinishedCopy(database.pool);
@@ -248,7 +248,7 @@ class PostgresCopying implements CopyDestination {
     for (const table of TABLES) {
       if ((await this.#rows(`SELECT 1 FROM ${table} LIMIT 1`)).length > 0)
         throw new CannotOpen(
-          `${this.name} already holds a ledger; copy to a database that has none, or drop its schema scrip.`,
+          `${this.name} already holds a ledger; copy to another database, or drop the schema scrip in this one.`,
         );
     }
     await this.#connection.send([

@@ -1,4 +1,4 @@
-// Imports grants into a ledger in PostgreSQL, which servers can use at the same time.
+// Imports grants into a ledger on PostgreSQL. Servers can use the ledger at the same time.
 
 import assert from 'node:assert/strict';
 import type { Add, Command, Outcome } from '../../../ledger/command.ts';
@@ -31,12 +31,12 @@ const WRITER_CONNECTIONS = 2;
 
 const BEGIN = [sql('BEGIN'), sql('LOCK TABLE scrip.imports IN EXCLUSIVE MODE')];
 
-/** If another process has advanced the import, no row matches, and the division by zero makes the whole batch fail. */
+/** If another process has advanced the import, no row matches, and a division by zero makes the whole batch fail. */
 const MOVE = `WITH moved AS (${moveImport('scrip')} RETURNING 1) SELECT 1 / count(*)::integer FROM moved`;
 
 /**
- * @throws CannotOpen if there is no ledger, or if Citus distributes the tables, because a batch then cannot be a single
- * transaction
+ * @throws CannotOpen if there is no ledger, if the ledger is an unfinished copy, or if Citus distributes the tables,
+ * because a batch could then need several transactions
  */
 export function openPostgresImport(options: PostgresOptions): Promise<ImportTarget> {
   return openLedger(servingPool(options, CONNECTIONS), { ...options, create: false }, async (database) => {
@@ -110,7 +110,7 @@ class PostgresImport implements ImportTarget {
         commands,
         () => {},
         (decided) => {
-          assert(!decided.includes(null), 'the end users have just been settled');
+          assert(!decided.includes(null), 'all due events of the end users have just been stored');
           return [move(stepOf(decided.filter((outcome) => outcome?.refused === null).length))];
         },
       );
@@ -121,7 +121,7 @@ class PostgresImport implements ImportTarget {
     }
   }
 
-  /** Settles the end users of the commands, in as many batches as needed. */
+  /** Stores all due events of the end users in `commands`, in as many batches as needed. */
   async #settle(commands: readonly Command[]): Promise<void> {
     while ((await this.#writer.write(settling(commands), () => {})).includes(null));
   }

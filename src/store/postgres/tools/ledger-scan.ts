@@ -1,5 +1,6 @@
-// Reads all postings of a database, sorted by account and end user. The primary key begins with the bucket, so all
-// buckets are read at the same time and merged, without a sort. On Citus, each statement reads one shard.
+// Reads all postings of a database, sorted by account and end user. The primary key sorts by bucket first (see
+// `rows/key.ts`), so the scan reads all buckets at the same time and merges them, which needs no sort. On Citus, each
+// statement reads one shard.
 
 import assert from 'node:assert/strict';
 import { type EndUserKey, isSameEndUser } from '../../../ledger/command.ts';
@@ -67,7 +68,7 @@ class BucketPostings {
   #rows: Iterator<TextRow> = [].values();
 
   constructor(connection: Connection, bucket: number, { after, integer }: ScanOptions) {
-    // `cursor` takes no query parameters, so these values become part of the SQL text.
+    // `cursor` takes no query parameters, so `after` becomes part of the SQL text.
     assert(after === null || (Number.isSafeInteger(after.account) && /^[0-9a-f-]{36}$/.test(after.endUser)));
     const behind = after === null ? '' : `AND (account, end_user) > (${after.account}, '${after.endUser}'::uuid)`;
     const text = `SELECT ${USER_POSTING_COLUMNS} FROM scrip.postings WHERE bucket = ${bucket} ${behind}

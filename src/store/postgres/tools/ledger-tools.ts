@@ -1,4 +1,5 @@
-// Runs an operator's commands, such as `scrip verify`, on a PostgreSQL ledger that servers can use at the same time.
+// Runs an operator's commands, such as `scrip verify`, on a ledger on PostgreSQL. Servers can use the ledger at the
+// same time.
 
 import { lastIdAt, type TransactionId } from '../../../ledger/transaction-id.ts';
 import { CannotOpen } from '../../store-fault.ts';

@@ -57,8 +57,9 @@ export async function totalsFaults(connection: Connection, waiting: Waiting, sum
 }
 
 /**
- * Rebuilds the totals and the counts of end users, one part at a time. Servers can keep running; the feed consumers of
- * the part are locked during the rebuild. Batches that commit after the snapshot stay in the feed.
+ * Rebuilds the totals and the counts of end users, one part (see `Part`) at a time. Servers can keep running: only the
+ * feed consumers of the part are locked. The rebuild reads one snapshot of the part. Batches that commit after the
+ * snapshot stay in the feed.
  */
 export async function rebuildTotals({ pool, placement }: LedgerDatabase): Promise<void> {
   for (const part of placement.parts) {

@@ -1,5 +1,6 @@
-// Locks the end users of a batch and loads its data, usually in one round trip. Loads only due holds, unless a command
-// needs all holds. Open holds therefore do not slow down subtractions.
+// Locks the end users of a batch and loads the data that the batch needs, usually in one round trip. Loads only the due
+// holds of an end user, unless a command needs all holds of that end user. Open holds therefore do not slow down
+// subtractions.
 
 import { type Batch, type LoadedBatch, NO_REFERENCED, referenceName } from '../../../ledger/batch.ts';
 import { needs } from '../../../ledger/command.ts';
@@ -48,7 +49,8 @@ export async function lockAndLoad(
   const users = statements.lock.rows();
   for (const key of keys) users.add(...key);
   const whole = usersWithAllHolds(batch);
-  // The instant of the batch is not known when this query is sent, so the query uses an instant that is usually later.
+  // The query for due holds is sent before the instant of the batch is known, so it uses an instant that is usually
+  // later.
   const dueUntil = clock.soon;
   const asked = {
     locked: statements.lock.query(users),
@@ -137,8 +139,8 @@ function referencedIn(
 }
 
 /**
- * Generates ids that sort after all ids of the loaded rows. Cycles that are not loaded have ended, so no batch at or
- * after the instant `time` has changed them.
+ * Generates ids that sort after all ids of the loaded rows. Cycles that are not loaded need no check: they have ended,
+ * so no batch at or after the instant `time` has changed them.
  *
  * @param rows each row begins with a position and `ids_through`, which can be null
  */

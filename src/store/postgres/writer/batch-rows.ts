@@ -32,7 +32,7 @@ export class BatchRows {
   readonly #idsThrough: TransactionId;
   /** Postings, with the new values of their cycles if one statement writes both. */
   readonly #posted: RowArrays;
-  /** The rows of the other statements, which most batches do not need. */
+  /** The rows of all statements that do not write postings. In a single database, most batches have none. */
   readonly #others = new Map<RowsStatement, RowArrays>();
   #changedByPosting = 0;
 
@@ -76,7 +76,7 @@ export class BatchRows {
     for (const [index, posting] of postings.entries()) {
       line = posting.transactionId === postings[index - 1]?.transactionId ? line + 1 : 0;
       const change = byPosting.get(posting.cycleId);
-      // A posting can belong to an earlier period of the cycle.
+      // A posting to an earlier period of the cycle does not change the cycle.
       const carried = change?.after.period === posting.period ? change : null;
       if (carried !== null) {
         byPosting.delete(posting.cycleId);
@@ -105,9 +105,9 @@ export class BatchRows {
   }
 
   /**
-   * Returns the writes in the order in which they must run. A cycle must be stopped before another one is opened,
-   * because a unique index allows only one active cycle. Holds must be stored before snapshots, because the statement
-   * for snapshots reads the stored holds.
+   * Returns the writes in the order in which they must run. A recurring cycle must be stopped before another one is
+   * opened, because a unique index allows only one active recurring cycle per end user. Holds must be stored before
+   * snapshots, because the statement for snapshots reads the stored holds.
    */
   writes(at: Instant): Write[] {
     const { changeCycles, insertCycles, closeHolds, openHolds, moveIds, addSnapshots, insertRecords } =

@@ -43,8 +43,8 @@ function loadingStatements(part: Part) {
     JOIN scrip.postings p ON ${sameKey('p')}`;
   return {
     /**
-     * Locks the rows of end users, and returns the position and `ids_through` of each end user that has a row. The
-     * order of the locks is the same in every batch, so that batches do not deadlock.
+     * Locks the rows of end users. For each row, returns the position of the end user in the arrays, and `ids_through`.
+     * Every batch takes its locks in the same order, so that batches do not deadlock.
      */
     lock: new RowsStatement(
       'lock',
@@ -60,7 +60,10 @@ function loadingStatements(part: Part) {
       `SELECT k.place, NULL::uuid, ${HOLD_AS_CYCLE} FROM ${KEYS} JOIN scrip.holds h
        ON ${sameKey('h')} AND h.expires_at > ${after} AND h.expires_at <= ${until}${part.within('h')}`,
     ),
-    /** The postings of transactions and of their refunds, each with the position of the requested transaction. */
+    /**
+     * The postings of the requested transactions and of their refunds. Each row begins with the position of the
+     * requested transaction in the arrays.
+     */
     referenced: new RowsStatement(
       'referenced',
       referenceTypes,
@@ -133,8 +136,8 @@ function postingStatements(part: Part) {
   const feed = (values: readonly string[]) => `
     INSERT INTO scrip.feed (bucket, consumer, at, batch, accounts, transaction_ids)
     VALUES ${CONSUMERS.map((consumer) => `(${part.bucket}, '${consumer}', ${values.join(', ')})`).join(', ')}`;
-  // Use one statement instead of three: for batches of 40 subtractions, three statements cost the server 11% more time
-  // and this process 13% more.
+  // Use one statement instead of three: for batches of 40 subtractions, three statements cost PostgreSQL 11% more CPU
+  // time, and this process 13% more.
   const post = (label: string, columns: PostColumns) => {
     const types = [...KEY_TYPES, 'bigint', ...columns.types];
     const [idsThrough, at, batch, changes] = [1, 2, 3, 4].map((offset) => `$${types.length + offset}`);
@@ -158,7 +161,7 @@ function postingStatements(part: Part) {
      * values of its cycle: first the new remaining credits, then the posting, then the other new values. The new values
      * are null if the cycle does not change, or if an earlier row already contains them. The parameters after the
      * arrays are the new `ids_through`, the instant and a random id of the batch, and the number of cycles that change.
-     * `post` is null on Citus, which rejects such a statement.
+     * `post` is null on Citus, which rejects writes in a WITH clause.
      */
     post: part.isShard ? null : post('post', ALL),
     /** Like `post`, for rows in which all columns after `PLAIN_COLUMNS` are null, as in most subtractions. */
@@ -174,7 +177,7 @@ interface PostColumns {
   readonly types: readonly string[];
   readonly inserted: string;
   readonly values: string;
-  /** SQL that sets further columns of the cycle. */
+  /** SQL that sets additional columns of the cycle. */
   readonly changes: string;
 }
 
@@ -200,7 +203,7 @@ function otherStatements(part: Part) {
       'add_end_user',
       `INSERT INTO scrip.end_users (${KEY}) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`,
     ),
-    /** The parameter after the arrays is the new `ids_through` of end users. */
+    /** Sets `ids_through` of end users to the parameter after the arrays. */
     moveIds: new RowsStatement(
       'move_ids',
       KEY_TYPES,
@@ -212,8 +215,8 @@ function otherStatements(part: Part) {
     ),
     insertSnapshots: insertion(part, SNAPSHOT.table, SNAPSHOT.columns, SNAPSHOT.types),
     /**
-     * Inserts snapshots. The given states have no holds, because few batches load all holds. The statement adds the
-     * stored holds.
+     * Inserts snapshots. The states in the rows contain no holds, because few batches load all holds. The statement
+     * adds the stored holds.
      */
     addSnapshots: insertion(
       part,
@@ -230,7 +233,7 @@ const SNAPSHOT = { table: 'snapshots', columns: 'transaction_id, state', types: 
 
 /** SQL that adds the stored holds to a state without holds, in the format of `stateText`. */
 function withHolds(part: Part): string {
-  // Sort holds by the instant at which they lapse, and then by the last digits of their ids.
+  // Sort holds as `lapseOrder` does: by the instant at which they lapse, and then by the last digits of their ids.
   const holds = `SELECT string_agg(
       '["' || h.hold_id::text || '",' || h.expires_at::text || ',' || h.parts::text || ']', ','
       ORDER BY h.expires_at, right(h.hold_id::text, 12) COLLATE "C"

@@ -1,6 +1,6 @@
-// Prepares a batch for its COMMIT: locks and loads the end users, and lets the ledger decide. A batch takes two round
-// trips: one to load, and one to write and commit. On Citus, COMMIT takes a third one, because this process must first
-// count the changed rows.
+// Prepares a batch for its COMMIT: locks and loads the end users, decides the outcomes of the commands, and collects
+// the rows to write. A batch takes two round trips: one to load, and one to write and commit. On Citus, COMMIT takes a
+// third round trip, because this process must first count the changed rows.
 
 import assert from 'node:assert/strict';
 import { batchOf, decideBatch, type UserChange } from '../../../ledger/batch.ts';
@@ -27,7 +27,7 @@ export interface Missing {
 export interface Decided {
   readonly outcomes: readonly (Outcome | null)[];
   readonly writes: readonly Write[];
-  /** A transaction that is stored if and only if the batch is; null if the batch has none. */
+  /** A transaction that is stored if and only if the batch is stored; null if the batch has no such transaction. */
   readonly witness: Witness | null;
 }
 
@@ -68,7 +68,7 @@ function canCreate(user: EndUserKey, commands: readonly Command[]): boolean {
 
 /**
  * A renewal, a scheduled change of plan or a lapse cannot be the witness: its id is the same in every process, so
- * another process can have stored it.
+ * another process might have stored it.
  */
 function witnessOf(changes: readonly UserChange[]): Witness | null {
   for (const { user, postings } of changes) {

@@ -32,27 +32,30 @@ const TRIES_MAX = 10;
  * The pause before a retry is this time, multiplied by the number of tries so far and by a random number from 0 to 1.
  */
 const BACKOFF_MS = 20;
-/** No retry begins after this time: on a server that hangs, each try takes seconds while many clients wait. */
+/**
+ * No retry begins more than this time after the first try began: on a server that hangs, each try takes seconds while
+ * many clients wait.
+ */
 const TRIES_MS = 6_000;
 
 /** How long to search for a batch whose COMMIT was not confirmed. */
 const SEARCH_MS = 8_000;
 /**
- * The same limit if a Citus worker cannot be reached. It is short, because the search delays the other batches if this
- * process writes only one batch at a time.
+ * How long to search if a Citus worker cannot be reached. This time is shorter than `SEARCH_MS`: if this process writes
+ * only one batch at a time, all other batches wait for the search.
  */
 const SEARCH_AWAY_MS = 2_000;
 const SEARCH_PAUSE_MS = 200;
 /**
- * The timeout of one lookup in the search for a batch. The timeouts in `BEGIN_LOOK` are shorter, so that the server
- * gives up first.
+ * The timeout of each step of a lookup in the search for a batch. The timeouts in `BEGIN_LOOK` are shorter, so that the
+ * server gives up first.
  */
 const LOOK_MS = 2_000;
 const BEGIN_LOOK = [sql('BEGIN'), ...setLocal({ statement_timeout: '1500ms', lock_timeout: '1s' })];
 
 type Outcomes = readonly (Outcome | null)[];
 
-/** Returns further statements for a batch's transaction. A statement must fail if it cannot make its change. */
+/** Returns additional statements for a batch's transaction. A statement must fail if it cannot make its change. */
 type WriteBeside = (outcomes: Outcomes) => readonly Query[];
 
 export class BatchWriter {
@@ -120,7 +123,7 @@ export class BatchWriter {
     const isByWorker = part.isShard && isWorkerAway(error);
     if (isLost || (isConnectionLost(error) && !isByWorker)) this.#heartbeat.suspectStandby();
     if (isLost && (await this.#isStored(error, part))) return error.decided.outcomes;
-    // No request has changed anything: the transaction was rolled back, or the batch has no witness.
+    // The transaction was rolled back, or the batch has no witness. In both cases, no request has changed anything.
     if (isLost && isLast) throw new StoreFault('StoreUnavailable', error.message);
     const isUndone = isLost || isWorthRetrying(error) || isConnectionLost(error);
     if (!isUndone || isLast) throw faultOf(error);
@@ -154,9 +157,9 @@ export class BatchWriter {
   }
 
   /**
-   * Looks for the witness of a batch, and waits until a standby has the batch. If the wait for a standby was cut short,
-   * the batch might exist only on the primary. PostgreSQL logs the row lock of the lookup after the batch, so a standby
-   * that confirms the lookup's COMMIT has the batch.
+   * Looks for the witness of a batch, and waits until a standby has the batch. The batch's COMMIT might have stopped
+   * waiting for a standby, so the batch might exist only on the primary. In the write-ahead log, the row lock of the
+   * lookup comes after the batch, so a standby that confirms the lookup's COMMIT has the batch.
    */
   async #look({ user, transactionId }: Witness, { lock, find }: BatchStatements): Promise<boolean> {
     const connection = await this.#sessions.connect();

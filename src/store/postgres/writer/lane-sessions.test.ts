@@ -30,7 +30,7 @@ function runBatch(sessions: LaneSessions, lane: number | null) {
 }
 
 describe('the connection of a PostgreSQL lane', () => {
-  test('the next batch of a lane takes over the connection if it begins in the same turn of the event loop', async () => {
+  test('the next batch of a lane takes over the connection if it begins in the turn of the event loop in which the previous batch ends', async () => {
     const { sessions, returned } = fakePool();
     const first = runBatch(sessions, LANE);
     const { connection } = await first.begun;
@@ -58,7 +58,7 @@ describe('the connection of a PostgreSQL lane', () => {
     }
   });
 
-  test('after an error, no further batch takes over the connection, and the connection is closed as soon as both of its batches have ended', async () => {
+  test('after an error, no further batch takes over the connection, and the connection is closed as soon as both batches that share it have ended', async () => {
     const { sessions, returned } = fakePool();
     const first = runBatch(sessions, LANE);
     const { connection, open } = await first.begun;

@@ -24,9 +24,10 @@ export class LaneSessions {
   }
 
   /**
-   * Runs a batch on the open connection of its lane, or on a connection from the pool. An error closes the connection,
-   * which rolls back this batch and fails the next batch on the connection. A `StoreFault` does not close the
-   * connection, because it is thrown before any statement of the batch is sent.
+   * Runs a batch on the open connection of its lane, or on a connection from the pool. After an error, the next batch
+   * on the connection fails too. The connection is closed when both batches have ended, which rolls back an open
+   * transaction. A `StoreFault` does not close the connection, because it is thrown before any statement of the batch
+   * is sent.
    *
    * @param work runs the batch, and calls `open` when the COMMIT of the batch has been sent
    */
@@ -65,9 +66,9 @@ export class LaneSessions {
   }
 
   /**
-   * Offers the connection to the next batch of the lane until the end of this turn of the event loop. The connection
-   * then returns to the pool. A batch that waits for the pool therefore begins only after the requests of this batch
-   * have been answered.
+   * Offers the connection to the next batch of the lane until the end of this turn of the event loop. If no batch takes
+   * the connection, it then returns to the pool. A batch that waits for a connection from the pool therefore begins
+   * only after the requests of this batch have been answered.
    */
   #leave(session: Session): void {
     this.#offer(session);

@@ -33,7 +33,7 @@ export class BalanceWriter {
          VALUES ${rows}`,
     );
     // An UPDATE that sets `status` or `ends_at` also updates the index of active cycles, even if the values stay the
-    // same. So there are statements without these columns.
+    // same. Each change therefore uses the statement with the fewest columns.
     const key = 'WHERE account = ? AND end_user = ? AND ends_at = ? AND cycle_id = ?';
     this.#setRemaining = prepare(db, `UPDATE balances SET remaining = ?, held = ? ${key}`);
     this.#setStatus = prepare(db, `UPDATE balances SET remaining = ?, held = ?, status = ?, next = ? ${key}`);

@@ -1,7 +1,7 @@
 // The writer's cache of end users. An end user is pending if the balances in the file do not include its latest
 // postings yet. Pending end users are flushed in generations, and then stay in the cache for some time:
 //
-//   young: collects pending end users ──full──▶ old: flushed evenly until the next young generation is full
+//   young: collects pending end users ──full──▶ old: flushed at an even pace until the next young generation is full
 //
 // A generation is flushed in file order, so that one page write serves several end users. After a crash, pending
 // postings are read from the journal.
@@ -38,7 +38,7 @@ export const CACHE_LIMITS: CacheLimits = {
   perUserMax: 64,
 };
 
-/** A pending balance is flushed before this many generations have ended. */
+/** A pending balance is flushed before this many young generations have become old: its own and the next one. */
 const GENERATIONS = 2;
 
 /**
@@ -50,7 +50,10 @@ const CACHED_GENERATIONS = 1.5;
 /** The cache drops an end user that no batch has loaded for this long, even if the cache is not full. */
 const UNUSED_MS = 2 * 60_000;
 
-/** To find end users to drop, the cache examines `batch` of them per batch, and `newEndUser` more per new end user. */
+/**
+ * To find end users to drop, the cache examines `batch` end users per batch, and `newEndUser` more per end user that
+ * the batch has added.
+ */
 const EXAMINED = { batch: 64, newEndUser: 8 };
 
 /** The cache contains many of these objects, so each field costs memory. */
@@ -72,7 +75,7 @@ export interface CachedEndUser {
   pendingPostings: number;
   /** Whether one of the two generations contains the end user. */
   isQueued: boolean;
-  /** Whether a batch has loaded the end user again since the cache, when it was full, last considered dropping it. */
+  /** Set when a batch loads the end user again, and cleared when `#makeRoom` examines the end user in a full cache. */
   isReused: boolean;
   /** When a batch last loaded the end user. */
   usedAt: Instant;
@@ -87,12 +90,13 @@ export class EndUserCache {
   readonly #saveFlushed: Statement;
   readonly #cached = new Map<string, CachedEndUser>();
   /**
-   * The end users of `#cached` in a circle. The search for end users to drop continues after `#hand` (clock algorithm).
+   * The end users of `#cached`, as the circle of a clock algorithm. Each search for end users to drop continues after
+   * the position `#hand`.
    */
   readonly #circle: CachedEndUser[] = [];
   #hand = 0;
   #cachedCycles = 0;
-  /** The number of end users that batches have added since the last search. */
+  /** The number of end users that batches have added since the last search for end users to drop. */
   #added = 0;
   /** The end users of the young generation. `#places` contains their sort keys, for the order of the file. */
   #queued: CachedEndUser[] = [];
@@ -101,7 +105,7 @@ export class EndUserCache {
   /** The end users of the old generation that are not flushed yet. The next one to flush is the last element. */
   #flushing: CachedEndUser[] = [];
   #flushingTotal = 0;
-  /** Postings with a higher number count towards the limits of the young generation. */
+  /** Postings with a higher number count toward `postingsMax` of the young generation. */
   #beganBehind: number;
   #beganAt: Instant;
   #now: Instant;
@@ -252,8 +256,8 @@ export class EndUserCache {
   }
 
   /**
-   * Drops end users that are not pending and have not been loaded for a long time. If the cache is full, also drops
-   * those that have not been loaded since the hand last passed them, but only as many as necessary.
+   * Drops end users that no batch has loaded for `UNUSED_MS`. If the cache is full, also drops end users that have not
+   * been reused, but only until the cache is no longer full. Never drops an end user of the young or old generation.
    */
   #makeRoom(): void {
     const circle = this.#circle;

@@ -41,7 +41,7 @@ const INTERNED = new Map<string, never>(
   ['one-time', 'recurring', 'active', 'canceled', 'superseded'].map((name) => [name, name as never]),
 );
 
-/** Does not check the cycle: the audit reports wrong values, and all other callers check the cycle. */
+/** Does not check the cycle, so that the audit can report wrong values. All other callers check the cycle. */
 export function cycleOf(row: Row): Cycle {
   const [id, period, type, status, amount, remaining, held, start, end, plan, next] = row;
   return {
@@ -99,7 +99,7 @@ export class EndUserReader {
     // Pending postings can touch cycles that have ended by now, so the read includes all cycles that were live before
     // the first of these postings.
     const stored = this.#balances.read(user, first === undefined ? now : Math.min(now, first - 1));
-    // Some of the postings can have been flushed between the two reads.
+    // Some of the postings might have been flushed since `latest` was read.
     const missing = postings.filter(({ number }) => number > (stored.latestPosting ?? 0));
     return { stored, current: folded(stored, missing) };
   }
@@ -119,8 +119,8 @@ export class EndUserReader {
   #catchUp(user: EndUserKey, kept: Balances, pending: number | null, now: Instant): Balances {
     const latest = this.latestPosting(user, pending);
     const postings = latest === null ? [] : this.#postings.after(kept.latestPosting ?? 0, latest, user);
-    // The read that cached this state dropped all cycles that had ended. A new posting can be earlier than that read,
-    // and can touch such a cycle.
+    // The cached state does not contain the cycles that had ended when it was read. A newer posting can have an earlier
+    // instant than that read, and can change one of these cycles.
     return foldedAt(now, kept, postings);
   }
 
@@ -199,8 +199,9 @@ class BalanceReader {
   read({ account, endUser }: EndUserKey, now: Instant): Balances {
     const id = this.#endUser.of(endUser);
     const rows = this.#current.all(account, id, now);
-    // Only an end user with a due event can have an ended cycle that is still to be renewed. One statement then reads
-    // all rows, because the writer can flush between two statements. The row of the type 'end-user' is the last.
+    // Only an end user with a due event can have an ended cycle that must still be renewed. `#withDue` then reads all
+    // rows again, and not only this cycle, because the writer might have flushed in between. The last row has the type
+    // 'end-user', and its last column is `due_at`.
     const dueAt = rows.at(-1)?.at(-1) ?? null;
     return balancesOf(dueAt === null || (dueAt as number) > now ? rows : this.#withDue.all(account, id, now));
   }

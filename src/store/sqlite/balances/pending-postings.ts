@@ -5,10 +5,10 @@ import type { EndUserKey } from '../../../ledger/command.ts';
 import { unflushedEndUsers } from './end-user-reader.ts';
 
 /**
- * Contains the latest posting of each end user whose stored balances might not include all postings yet. Reads follow
- * the links in the journal backwards from this posting. Has two generations, like the writer's cache. When the writer
- * has flushed its old generation, `rotate` drops the old generation here as well, and the young one becomes the old
- * one.
+ * Contains the latest posting of each end user whose stored balances might not include all postings yet. Readers follow
+ * the links in the journal backward from this posting. Like the writer's cache, this class has two generations. When
+ * the writer has flushed its old generation, `rotate` drops the old generation of this class too, and makes the young
+ * generation the old one.
  */
 export class PendingPostings {
   #young: PostingsByEndUser = new Map();

@@ -2,7 +2,7 @@
 // and checks the file for damage. Takes the lock that keeps a second server from opening the same file.
 
 import { closeSync, existsSync, lstatSync, mkdirSync, openSync, readdirSync, realpathSync, statSync } from 'node:fs';
-import { basename, dirname, join } from 'node:path';
+import { basename, dirname, join, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import type { EndUserKey } from '../../../ledger/command.ts';
 import { accountSchema } from '../../account-schema.ts';
@@ -44,7 +44,7 @@ const SCHEMA_RETRY_MS = 10;
 const sleeping = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
 
 /**
- * Locks the file until the returned connection is closed. If the process dies, even by kill -9, the kernel releases
+ * Locks the file until the returned connection is closed. If the process dies, even from `kill -9`, the kernel releases
  * the lock.
  *
  * @param waitMs how long to wait for a process that has the lock
@@ -54,8 +54,8 @@ export function lockLedgerFile(file: string, waitMs = LOCK_WAIT_MS): DatabaseSyn
   refuseWithoutFolder(file);
   let lock: DatabaseSync | null = null;
   try {
-    // Create the file first: if the path is a link to a missing file, creating the file later would change the name of
-    // the lock.
+    // Create the file first, because the lock is named after the resolved path. If the path is a symbolic link to a
+    // missing file, it resolves to another path as soon as the file exists.
     if (!existsSync(file)) closeSync(openSync(file, 'a'));
     refuseSecondName(file);
     lock = new DatabaseSync(`${canonical(file)}.lock`, { timeout: waitMs });
@@ -80,9 +80,9 @@ export class LedgerInUse extends CannotOpen {
  * Opens the file, and creates or migrates it if needed.
  *
  * @param isLocked whether the caller holds the lock of the file. If not, this function takes the lock for a migration,
- * so that no server uses the file during the migration.
+ * so that no server uses the file during the migration
  * @param testClock true if the ledger must have a test clock, false if it must not have one; null if either is
- * accepted. With `true`, a ledger without postings gets a test clock, which it keeps forever
+ * accepted. If true, a ledger without postings permanently gets a test clock
  */
 export function openLedgerFile(file: string, isLocked: boolean, testClock: boolean | null = null): DatabaseSync {
   refuseWithoutFolder(file);
@@ -108,10 +108,10 @@ export function openLedgerFile(file: string, isLocked: boolean, testClock: boole
 }
 
 /**
- * Takes the lock and migrates the file. A server that takes the lock first migrates the file, and then holds the lock
- * until the server stops. This function therefore checks the schema version before each attempt to take the lock.
+ * Takes the lock and migrates the file. If a server takes the lock first, the server migrates the file, and holds the
+ * lock until it stops. This function therefore checks the schema version before each attempt to take the lock.
  *
- * @throws CannotOpen if the file cannot be migrated because a server of an older version holds the lock
+ * @throws CannotOpen if the file cannot be migrated because a server of an older version of Scrip holds the lock
  */
 function migrateAlone(db: DatabaseSync, file: string): void {
   const until = performance.now() + BUSY_TIMEOUT_MS;
@@ -129,10 +129,11 @@ function migrateAlone(db: DatabaseSync, file: string): void {
 /**
  * Checkpoints the write-ahead log into the file, and truncates the log.
  *
- * After a failed fsync, a kernel can mark pages as clean that are not on disk. A process that starts later can then
- * read a commit that exists only in the page cache, and that no later fsync writes to disk. A power failure would lose
- * this commit and all later commits in the log. The checkpoint writes all these pages again. It does not wait for
- * readers such as `scrip verify`. Such a reader can keep the log from being truncated.
+ * After a failed fsync, the kernel can mark pages as clean even though they are not on disk. A process that starts
+ * later can then read a commit that exists only in the page cache, and that no later fsync writes to disk. A power
+ * failure would lose this commit and all later commits in the log. To prevent this, the checkpoint writes the pages of
+ * all these commits again. The checkpoint does not wait for readers such as `scrip verify`, so a reader can keep the
+ * log from being truncated.
  */
 function truncateLog(db: DatabaseSync): void {
   db.exec('PRAGMA busy_timeout = 0; PRAGMA wal_checkpoint(TRUNCATE)');
@@ -143,8 +144,9 @@ function truncateLog(db: DatabaseSync): void {
 export function connect(file: string): DatabaseSync {
   const db = new DatabaseSync(file, { timeout: BUSY_TIMEOUT_MS });
   // With `synchronous = FULL`, COMMIT returns after the commit is on stable storage; macOS also needs `fullfsync`. With
-  // 40 subtractions per commit, 2 KiB pages cost 9% less than 4 KiB pages. Checkpoints after every 4 MiB of log are
-  // short. In total, they cost no more than checkpoints after every 32 MiB, because a batch dirties few pages.
+  // 40 subtractions per commit, writes take 9% less time with 2 KiB pages than with 4 KiB pages. A checkpoint after
+  // every 4 MiB of log is short. Because a batch dirties few pages, frequent checkpoints take no more time in total
+  // than checkpoints after every 32 MiB.
   db.exec(`
     PRAGMA page_size = 2048;
     PRAGMA cache_size = -16384;
@@ -167,7 +169,7 @@ export function refuseWithoutDurability(db: DatabaseSync, file: string): void {
   const journal = db.prepare('PRAGMA journal_mode').get()?.journal_mode;
   if (synchronous !== SYNCHRONOUS_FULL || journal !== 'wal') {
     throw new CannotOpen(
-      `Commits to ${file} might not be durable (synchronous ${synchronous}, journal ${journal}); put it on a local disk.`,
+      `Commits to ${file} might not be durable (synchronous ${synchronous}, journal ${journal}); move the file to a local disk.`,
     );
   }
 }
@@ -210,7 +212,7 @@ export function hasTestClock(db: DatabaseSync): boolean {
 /** A ledger without postings can still get a test clock, because `scrip key create` might have created the ledger. */
 function settleClock(db: DatabaseSync, file: string, testClock: boolean | null): void {
   if (testClock) db.exec('INSERT OR IGNORE INTO test_clock SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM postings)');
-  // Read the table even if `testClock` is null: if its page is damaged, `openLedgerFile` reports the damage.
+  // Read the table even if `testClock` is null: if the table's page is damaged, `openLedgerFile` reports the damage.
   const hasOne = hasTestClock(db);
   const refusal = testClock === null ? null : testClockRefusal(file, hasOne, testClock);
   if (refusal !== null) throw new CannotOpen(refusal);
@@ -240,7 +242,7 @@ function refuseForeign(db: DatabaseSync, file: string): void {
   refuseOtherSchema(schema, file);
 }
 
-/** @throws CannotOpen for a schema that this version neither supports nor can migrate */
+/** @throws CannotOpen if this version of Scrip neither supports the schema nor can migrate it */
 export function refuseOtherSchema(schema: number, file: string): void {
   if (schema > SCHEMA_LATEST)
     throw new CannotOpen(
@@ -264,8 +266,9 @@ export function makeFolder(file: string): void {
   const folder = dirname(file);
   if (existsSync(folder)) return;
   try {
-    // Sync the parent of the first new folder, because the parent contains the entry of that folder.
-    syncToDisk(dirname(mkdirSync(folder, { recursive: true }) as string));
+    const outermost = resolve(mkdirSync(folder, { recursive: true }) as string);
+    // Sync the parent of each new folder, because the parent contains the directory entry of the new folder.
+    for (let made = resolve(folder); made.length >= outermost.length; made = dirname(made)) syncToDisk(dirname(made));
   } catch (error) {
     throw new CannotOpen(
       `The folder of ${file} cannot be created (${(error as Error).message}); point DATABASE_URL at a file in a folder that Scrip can write to.`,
@@ -273,9 +276,7 @@ export function makeFolder(file: string): void {
   }
 }
 
-/**
- * Refuses a missing folder, because its disk might not be mounted: a new ledger would look as if all data were lost.
- */
+/** Refuses a missing folder: if its disk is not mounted, a new ledger would look as if all data were lost. */
 function refuseWithoutFolder(file: string): void {
   const folder = dirname(file);
   if (existsSync(folder) && statSync(folder).isDirectory()) return;
@@ -300,11 +301,11 @@ export function refuseSecondName(file: string): void {
   });
   const also = others.length === 0 ? '' : ` (in the same folder: ${others.join(', ')})`;
   throw new CannotOpen(
-    `${file} has ${status.nlink} hard links${also}, and SQLite keeps a separate log for each; stop Scrip, and remove all but the one that it was using.`,
+    `${file} has ${status.nlink} hard links${also}, and SQLite keeps a separate log for each; stop Scrip, and remove all links except the one that Scrip was using.`,
   );
 }
 
-/** Returns the path with all links resolved, so that two paths to one file share one lock. */
+/** Returns the path with all symbolic links resolved, so that all paths to a file share one lock. */
 export function canonical(file: string): string {
   return existsSync(file) ? realpathSync(file) : join(realpathSync(dirname(file)), basename(file));
 }

@@ -18,7 +18,7 @@ function table() {
   return { db, insert, all };
 }
 
-test('A bulk insert of any number of rows writes each row once, in order and with its own UUID', () => {
+test('a bulk insert of any number of rows writes each row once, in order and with its own UUID', () => {
   const { db, insert, all } = table();
   for (let count = 0; count <= 50; count++) {
     db.exec('DELETE FROM things');
@@ -34,7 +34,7 @@ test('A bulk insert of any number of rows writes each row once, in order and wit
   }
 });
 
-test('A bulk update fails if one of its rows does not exist', () => {
+test('a bulk update fails if one of its rows does not exist', () => {
   const { db, insert } = table();
   for (let number = 1; number <= 20; number++) insert.add(insert.uuid(uuid(number)), 'before');
   insert.flush();
@@ -46,6 +46,6 @@ test('A bulk update fails if one of its rows does not exist', () => {
   assert.throws(() => change.flush(), /each row is written/);
 });
 
-test('A bulk insert refuses a row with too few values', () => {
+test('a bulk insert refuses a row with too few values', () => {
   assert.throws(() => table().insert.add('one value'), /a value for each column/);
 });

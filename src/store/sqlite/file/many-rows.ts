@@ -1,5 +1,5 @@
-// Runs one statement for many rows. With one statement per row, a third of the time would go into starting statements
-// and opening tables and indexes.
+// Runs one statement for many rows. With one statement per row, starting the statement and opening the table and its
+// indexes would take a third of the time for each row.
 
 import assert from 'node:assert/strict';
 import type { DatabaseSync } from 'node:sqlite';
@@ -28,7 +28,7 @@ export class ManyRows {
     }));
   }
 
-  /** Returns the bytes of a UUID for the next call to `add`. */
+  /** Returns the bytes of a UUID, which can be passed only to the next call of `add`. */
   uuid(text: string): Uint8Array {
     const index = this.#uuidsUsed++;
     this.#uuids[index] ??= new UuidParameter();

@@ -1,14 +1,15 @@
 // The schema of a ledger file. UUIDs are stored as 16 bytes, instants as milliseconds since 1970. The CHECK constraints
-// prevent an overdraft even if the code that writes has a bug.
+// prevent an overdraft even if the writer has a bug.
 //
 // The cost of a batch depends mainly on the number of modified pages, not on the fsync. Rows are therefore only
 // appended to `postings` and `idempotency_records`. The rows of an end user in `balances` are adjacent, and are written
 // some time after the postings; see `../balances/end-user-cache.ts`.
 
 export const ledgerSchema = `
--- Cycles, each in its latest period, clustered by end user and then by \`ends_at\`, so that the live cycles of an end
--- user are adjacent. Each end user also has a row of the type 'end-user', which sorts after the cycles. It contains the
--- open holds, and the number of the latest posting that the end user's rows include.
+-- One row per cycle, which describes the latest period of the cycle. The rows are clustered by end user and then by
+-- \`ends_at\`, so that the live cycles of an end user are adjacent. Each end user also has a row of the type
+-- 'end-user', which sorts after the rows of the cycles. This row contains the open holds, and the number of the latest
+-- posting that the end user's rows include.
 CREATE TABLE balances (
   account INTEGER NOT NULL,
   end_user BLOB NOT NULL CHECK (length(end_user) = 16),
@@ -93,8 +94,8 @@ CREATE TABLE postings (
 
 CREATE INDEX refunds ON postings (account, end_user, reference) WHERE kind = 'refund';
 
--- The balances include all postings up to this one. For some end users, they also include later postings; see
--- latest_posting.
+-- The number of a posting: the table \`balances\` includes this posting and all earlier postings. The rows of some end
+-- users also include later postings; see \`balances.latest_posting\`.
 CREATE TABLE flushed (
   only INTEGER PRIMARY KEY CHECK (only = 1),
   posting INTEGER NOT NULL CHECK (posting >= 0)
@@ -152,7 +153,7 @@ CREATE TABLE idempotency_index (
 CREATE TABLE idempotency_indexed (
   only INTEGER PRIMARY KEY CHECK (only = 1),
   record INTEGER NOT NULL,
-  -- Hashed together with each key. Without it, a client could choose keys with equal hashes.
+  -- Hashed together with each key. Without the seed, a client could choose keys with equal hashes.
   seed BLOB NOT NULL CHECK (length(seed) = 16)
 ) STRICT;
 INSERT INTO idempotency_indexed (only, record, seed) VALUES (1, 0, randomblob(16));
@@ -191,8 +192,8 @@ CREATE TABLE expiry_totals (
   PRIMARY KEY (account, hour)
 ) STRICT, WITHOUT ROWID;
 
--- The data that the console's lists show about each end user, and the progress of event derivation; see EventState. The
--- row includes all postings up to latest_posting, and all expiries up to derived_to.
+-- One row per end user, with the data that the console's lists show and the progress of event derivation; see
+-- EventState. Each row includes all postings up to latest_posting, and all expiries up to derived_to.
 CREATE TABLE end_user_summaries (
   account INTEGER NOT NULL,
   end_user BLOB NOT NULL CHECK (length(end_user) = 16),
@@ -205,7 +206,7 @@ CREATE TABLE end_user_summaries (
   latest_grant INTEGER NOT NULL CHECK (latest_grant BETWEEN 0 AND 9007199254740991),
   -- In the text format of snapshots.
   state TEXT NOT NULL,
-  -- The next instant at which time alone causes an event.
+  -- The next instant at which the passage of time causes an event.
   due_at INTEGER,
   PRIMARY KEY (account, end_user)
 ) STRICT, WITHOUT ROWID;
@@ -220,7 +221,7 @@ CREATE TABLE end_user_counts (
   with_credits INTEGER NOT NULL
 ) STRICT;
 
--- Events, in the order in which they were derived. Numbers are never reused.
+-- Events, in the order in which they were derived. Event numbers are never reused.
 CREATE TABLE events (
   event INTEGER PRIMARY KEY AUTOINCREMENT,
   account INTEGER NOT NULL,

@@ -1,4 +1,4 @@
-// Sorts with the native sort of typed arrays, by packing the key and the index of each item into one number.
+// Sorts keys with the native sort of typed arrays. Each key and its index are packed into one number.
 
 import assert from 'node:assert/strict';
 

@@ -1,4 +1,4 @@
-// Converts SQLite errors into faults; the result codes are at https://sqlite.org/rescode.html.
+// Converts SQLite errors into faults; the result codes are listed at https://sqlite.org/rescode.html.
 
 import { AssertionError } from 'node:assert';
 import { StoreFault } from '../../store-fault.ts';

@@ -1,4 +1,4 @@
-// Prepared statements that return rows as arrays, which cost less than objects.
+// Prepares statements that return rows as arrays, which takes less time than returning objects.
 
 import type { DatabaseSync, SQLOutputValue } from 'node:sqlite';
 

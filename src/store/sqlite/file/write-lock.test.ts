@@ -32,8 +32,8 @@ const BUSY = `
   db.close();`;
 
 /**
- * The other writes usually wait for 5 to 20 transactions of the busy writer. With SQLite's own busy handler, they would
- * time out after 250 transactions.
+ * A test fails if its writes wait for this many transactions of the busy writer. They usually wait for 5 to 20
+ * transactions. With SQLite's own busy handler, they would time out after 250 transactions.
  */
 const TRANSACTIONS_MAX = 120;
 
@@ -62,7 +62,7 @@ async function assertTurns(t: TestContext, counts: Int32Array, writes: readonly 
   assert(waited < TRANSACTIONS_MAX, `the other writes waited for ${waited} transactions`);
 }
 
-test('An API key can be created between the transactions of a busy writer', async (t) => {
+test('an API key can be created between the transactions of a busy writer', async (t) => {
   const { file, counts } = await busyLedger(t);
   const { tools, keys } = openSqliteTools(file, { create: false });
   t.after(() => tools.close());
@@ -70,14 +70,14 @@ test('An API key can be created between the transactions of a busy writer', asyn
   await assertTurns(t, counts, ['a', 'b', 'c', 'd', 'e'].map(make));
 });
 
-test('Totals can be rebuilt between the transactions of a busy writer', async (t) => {
+test('totals can be rebuilt between the transactions of a busy writer', async (t) => {
   const { file, counts } = await busyLedger(t);
   const { tools } = openSqliteTools(file, { create: false });
   t.after(() => tools.close());
   await assertTurns(t, counts, [() => tools.rebuildTotals()]);
 });
 
-test('The console can write between the transactions of a busy writer, with and without an explicit transaction', async (t) => {
+test('the console can write between the transactions of a busy writer, with and without an explicit transaction', async (t) => {
   const { file, counts } = await busyLedger(t);
   await using database = openSqliteAccountDatabase(file);
   const { queries, alone } = database;
@@ -93,7 +93,7 @@ test('The console can write between the transactions of a busy writer, with and 
   assert.deepEqual(await queries.selectFrom(table).selectAll().execute(), []);
 });
 
-test('A copy can be written between the transactions of a busy writer', async (t) => {
+test('a copy can be written between the transactions of a busy writer', async (t) => {
   const from = temporaryFile();
   await makeHistory(from);
   const { file, counts } = await busyLedger(t);

@@ -1,6 +1,6 @@
-// Takes the write lock of a ledger file for all connections except the writer's. A busy writer holds the lock most of
-// the time, and releases it for a fraction of a millisecond after each batch. SQLite's busy handler waits up to 100 ms
-// between attempts, and would miss these gaps for seconds.
+// All connections to a ledger file except the writer's take the write lock with these functions. A busy writer holds
+// the lock most of the time, and releases it for a fraction of a millisecond after each batch. SQLite's busy handler
+// waits up to 100 ms between attempts, and would miss these gaps for seconds.
 
 import type { DatabaseSync } from 'node:sqlite';
 import { BUSY_TIMEOUT_MS } from './ledger-file.ts';
@@ -11,7 +11,7 @@ const RETRY_EVERY_MS = 0.5;
 const sleeping = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
 
 /**
- * Blocks the thread until the lock is free.
+ * Begins a write transaction. Blocks the thread until the lock is free.
  *
  * @throws SQLite's error if another connection still holds the lock after 5 s
  */
@@ -38,8 +38,8 @@ export function tryToWrite(db: DatabaseSync): boolean {
 }
 
 /**
- * Runs a statement that begins a transaction or is a whole transaction. If another connection holds the lock, the
- * statement has no effect, and is retried for up to 5 s.
+ * Runs a statement that begins a transaction, or that is a complete transaction by itself. If another connection holds
+ * the lock, the statement has no effect, and is retried for up to 5 s.
  */
 export function withWriteLock<Result>(db: DatabaseSync, run: () => Result): Result {
   const until = performance.now() + BUSY_TIMEOUT_MS;

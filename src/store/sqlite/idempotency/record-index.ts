@@ -141,7 +141,7 @@ export class RecordIndex {
   /**
    * Call this after `count` expired records have been deleted, either of grants or of other writes.
    *
-   * @param through the highest number of these records
+   * @param through the highest record number among the deleted records
    */
   expire(retention: 'grants' | 'others', through: number, count: number): void {
     this.#expiredThrough[retention] = Math.max(this.#expiredThrough[retention], through);

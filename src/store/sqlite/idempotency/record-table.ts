@@ -99,7 +99,7 @@ export class RecordTable {
   }
 }
 
-/** The hash has 31 bits, because V8 stores such a number as a small integer. */
+/** The hash has only 31 bits, so that V8 stores it as a small integer. */
 export function hashOf(seed: string, name: string): number {
   return hash('sha256', seed + name, 'buffer').readUInt32BE(0) >>> 1;
 }

@@ -1,5 +1,6 @@
-// Reads the data from which one step derives events and summaries: the next postings of the journal, the end users for
-// whom time alone causes events, the progress of event derivation for each end user, and the settings of the accounts.
+// Reads the data from which one step derives events and summaries: the next postings of the journal, the due end users,
+// the progress of event derivation for each end user, and the settings of the accounts. An end user is due if the
+// passage of time has caused an event without a posting, such as the expiry of credits.
 
 import type { DatabaseSync } from 'node:sqlite';
 import { type EndUserKey, endUserText } from '../../../ledger/command.ts';
@@ -26,7 +27,7 @@ import { type Attempt, FeedPosition, FeedRows } from './feed.ts';
  */
 const POSTINGS_MAX = 64;
 
-/** A step has at most this many end users for whom time alone causes events. */
+/** The maximum number of due end users in a step. */
 const DUE_MAX = 64;
 
 /**
@@ -36,9 +37,9 @@ const DUE_MAX = 64;
 const LOADED_MAX = 2_048;
 
 /**
- * Limits the work of applying the transactions of a step. For each transaction, the step adds the number of cycles and
- * holds of the end user to a sum. When the sum reaches this limit, the step accepts no further transactions. Applying
- * its transactions then takes about 2 ms.
+ * Limits the work of applying the transactions of a step. Each transaction adds the number of cycles and holds of its
+ * end user to a sum. When the sum reaches this limit, the step accepts no further transactions or end users. Applying
+ * the transactions of such a step takes about 2 ms.
  */
 const PASSED_MAX = 32_768;
 
@@ -47,7 +48,7 @@ interface StepEndUser {
   readonly from: EventState | null;
   readonly settings: EventSettings;
   readonly postings: Posting[];
-  /** Null until the first posting of a new end user is added. */
+  /** For a new end user, null until a posting is added. */
   latest: LatestPosting | null;
 }
 
@@ -62,7 +63,7 @@ export class EventSteps {
   readonly #endUser = new UuidParameter();
 
   /**
-   * @param attempt runs the reads, but not the derivation of events: an error there is not a fault of the ledger
+   * @param attempt runs the reads. It does not run the derivation of events, whose errors are not faults of the ledger
    */
   constructor(db: DatabaseSync, attempt: Attempt) {
     this.#attempt = attempt;
@@ -106,7 +107,7 @@ export class EventSteps {
     return this.#attempt(() => this.#due.get(now, 1) !== undefined);
   }
 
-  /** Adds end users for whom time alone causes events up to `now`. */
+  /** Adds end users who are due at `now`. */
   addDue(step: EventStep, now: Instant): void {
     const rows = this.#attempt(() => this.#due.all(now, DUE_MAX)) as readonly [number, string][];
     for (const [account, digits] of rows) if (!step.wait({ account, endUser: uuidOfHex(digits) }, now)) break;
@@ -172,7 +173,7 @@ export class EventStep {
     return true;
   }
 
-  /** Adds an end user for whom time alone causes events up to `now`. @returns false if the step has no room for it */
+  /** Adds an end user who is due at `now`. Returns false if the step has no room. */
   wait(user: EndUserKey, now: Instant): boolean {
     const endUser = this.#endUser(user);
     if (endUser === null) return false;

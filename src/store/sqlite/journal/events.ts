@@ -1,6 +1,6 @@
-// Stores events in a ledger file, in parts. Stores each part together with the summaries of its end users and a
-// position in the journal. The events of all postings up to this position have been derived, and the summaries include
-// these postings.
+// Stores events in a ledger file, one part at a time. Each part is stored together with the summaries of its end users
+// and with a position in the journal. The events of all postings up to this position are stored, and the summaries
+// include these postings.
 
 import type { DatabaseSync } from 'node:sqlite';
 import type { EndUserKey } from '../../../ledger/command.ts';
@@ -105,7 +105,8 @@ export class EventWriter {
       `INSERT INTO end_user_summaries (${columns}, account, end_user) VALUES (${columns.map(() => '?')}, ?, ?)
        ON CONFLICT (account, end_user) DO UPDATE SET ${columns.map((column) => `${column} = excluded.${column}`)}`,
     );
-    // Setting a column rewrites its index even if the value stays the same, so leave out columns that rarely change.
+    // An UPDATE rewrites the index of each column that it sets, even if the value stays the same. This UPDATE therefore
+    // leaves out columns that rarely change.
     this.#change = prepare(db, `UPDATE end_user_summaries SET ${CHANGING.map((column) => `${column} = ?`)} ${own}`);
     this.#count = prepare(
       db,
@@ -128,8 +129,8 @@ export class EventWriter {
 
   /**
    * @param now the machine's time
-   * @returns false if the position or the summary of an end user has changed, which means that the part has already
-   * been stored; the caller then rolls back
+   * @returns false if the position or a stored summary has changed since the part was derived, which means that the
+   * part has already been stored; the caller then rolls back
    */
   save({ after, through, summaries, events }: EventPart, now: Instant): boolean {
     if (this.#position.read() !== after) return false;
@@ -162,8 +163,8 @@ export class EventWriter {
   }
 
   /**
-   * Stores an end user's summary, unless the stored row has changed since the step read it. Checking the position is
-   * not enough: it does not change if only time has caused events.
+   * Stores an end user's summary, unless the stored row has changed since the step read it. Checking the position in
+   * the journal is not enough: a part without postings does not change the position.
    */
   #changeFrom(summary: NewSummary, counts: CountChanges): boolean {
     const { account, derivedFrom, dueAt, expiresAt, balance } = summary;

@@ -53,7 +53,7 @@ export class FeedRows {
 
   /**
    * Yields the transactions in the next `max` rows. If the journal might have more rows, omits the last transaction,
-   * because those rows could contain further postings of it.
+   * because the later rows could contain more of its postings.
    *
    * @param max a multiple of `PIECE_MAX`
    * @param read is updated: the number of rows that were read, and the last posting of the last yielded transaction
@@ -87,7 +87,7 @@ export class FeedRows {
 
 interface FeedRow extends FeedPosting {
   readonly number: number;
-  /** Equal in all postings of a transaction. */
+  /** The same in all rows of a transaction. */
   readonly transaction: unknown;
 }
 

@@ -18,7 +18,7 @@ const STEP_POSTINGS = 512;
 /** The duration of a step, measured as the number of cycles that could be read in the same time. */
 type Cost = number;
 
-/** The cost of finding the last posting up to an instant: 0.1 ms. */
+/** The cost of finding the last posting up to an instant, which takes 0.1 ms. */
 const FINDING: Cost = 80;
 const READING: Cost = 2;
 /**
@@ -52,7 +52,7 @@ export class PastStates {
       const id = lastIdAt(instants[index] as Instant);
       if (place !== null && place > current.posting) {
         const snapshot = this.#snapshots.between(user, current.id, id);
-        // A snapshot with a posting after `place` includes postings that the caller cannot see.
+        // A snapshot that includes postings after `place` is of no use: the caller cannot see those postings.
         const isNearer = snapshot !== null && snapshot.posting > current.posting && snapshot.posting <= place;
         const { posting, state } = isNearer ? snapshot : current;
         current = { posting: place, state: yield* this.#folded(user, { posting, state }, place), id };
@@ -90,7 +90,7 @@ export class PastStates {
       postings.push(posting);
       if (postings.length % STEP_POSTINGS === 0) yield READING * STEP_POSTINGS;
     }
-    assert(after === 0 || last <= after, 'the links of an end user lead to its snapshots');
+    assert(after === 0 || last <= after, 'the links between postings lead to each snapshot of the end user');
     yield READING * (postings.length % STEP_POSTINGS);
     postings.reverse();
     let current = state;

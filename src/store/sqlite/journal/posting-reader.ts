@@ -13,12 +13,12 @@ export interface NumberedPosting {
   readonly posting: Posting;
 }
 
-/** This many postings are read one by one at first, because most reads need no more. */
+/** The number of postings to read one by one before reading pieces. Most callers need no more postings. */
 const ONE_BY_ONE = 4;
 /**
- * The initial and the maximum number of postings that one statement reads. A posting takes 3.9 µs if it is read alone,
- * 3.3 µs in pieces of 16 and 1.9 µs in pieces of 64, but a larger piece can contain more postings that the caller does
- * not need.
+ * The size of the first piece, and the maximum size of a piece, in postings. One statement reads a piece. A posting
+ * takes 3.9 µs if it is read alone, 3.3 µs in a piece of 16 and 1.9 µs in a piece of 64. However, the caller might not
+ * need all postings of a large piece.
  */
 const PIECE_MIN = 16;
 const PIECE_MAX = 64;
@@ -36,8 +36,8 @@ export class PostingReader {
   /** @param options.anyInteger whether to accept and round integers above 2^53−1, as the audit does */
   constructor(db: DatabaseSync, { anyInteger = false } = {}) {
     this.#selectOne = prepare(db, `SELECT ${COLUMNS} FROM postings AS p WHERE p.posting = ?1`);
-    // The recursion reads only two columns, because SQLite copies each of its rows. CROSS JOIN preserves the order of
-    // the rows.
+    // The recursion reads only two columns, because SQLite copies every row of a recursion. CROSS JOIN preserves the
+    // order of the rows.
     this.#selectPiece = prepare(
       db,
       `WITH RECURSIVE walk (posting, previous) AS (

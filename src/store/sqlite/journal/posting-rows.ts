@@ -23,8 +23,8 @@ const NAMES = [...PLAIN_NAMES, ...OTHER_NAMES];
 export const POSTING_COLUMN_COUNT = NAMES.length;
 
 /**
- * Reads `transaction_id` and `cycle_id` as hexadecimal digits, because reading a blob would create an array outside of
- * V8's heap.
+ * Returns the columns of a posting for a SELECT. `transaction_id` and `cycle_id` are read as hexadecimal digits,
+ * because reading blobs would create arrays outside of V8's heap.
  */
 export function postingColumns(table: string): string {
   return NAMES.map((name) => (name.endsWith('_id') ? `hex(${table}.${name})` : `${table}.${name}`)).join(', ');

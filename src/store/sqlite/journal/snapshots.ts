@@ -17,7 +17,10 @@ export interface Snapshot {
 /** Sorts before all ids. */
 const NO_BYTES = new Uint8Array();
 
-/** The transaction ids of an end user ascend in the journal, because the ledger's clock never goes backwards. */
+/**
+ * Relies on the order of transaction ids: the ids of an end user ascend in the journal, because the ledger's clock
+ * never goes backwards.
+ */
 export class SnapshotReader {
   readonly #between: Statement;
   readonly #notBefore: Statement;

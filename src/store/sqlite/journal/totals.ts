@@ -38,8 +38,8 @@ export class TotalsWriter {
       `SELECT max(posting), count(*) FROM (SELECT posting FROM postings WHERE posting > ?
          ORDER BY posting LIMIT ${POSTINGS_MAX})`,
     );
-    // Count a transaction at its first posting: there, the previous posting in the journal belongs to another
-    // transaction. A refund to a period that has ended moves no credits; see `movedBy`.
+    // Count each transaction once, at its first posting: the posting whose predecessor in the journal belongs to
+    // another transaction. A refund to a period that has ended moves no credits; see `movedBy`.
     this.#daily = prepare(
       db,
       `SELECT p.account, p.created_at / ${DAY_MS} AS day, p.kind, p.actor,
@@ -48,8 +48,8 @@ export class TotalsWriter {
        FROM postings AS p LEFT JOIN postings AS q ON q.posting = p.posting - 1
        WHERE ${NEW_POSTINGS} GROUP BY p.account, day, p.kind, p.actor`,
     );
-    // Credits that roll over do not expire. They are subtracted from the total of the hour in which their period ended,
-    // which is the hour of the renewal.
+    // Credits that roll over do not expire. Subtract them from the expiry total of the hour in which the previous
+    // period ended. The renewal happens in the same hour.
     this.#expiries = prepare(
       db,
       `SELECT p.account, p.expires_at / ${HOUR_MS} AS hour, CAST(sum(p.amount) AS TEXT)

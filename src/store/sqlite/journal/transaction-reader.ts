@@ -1,4 +1,4 @@
-// Finds a transaction of an end user by its id, with its refunds.
+// Finds a transaction of an end user by transaction id, and the refunds of that transaction.
 
 import type { DatabaseSync } from 'node:sqlite';
 import type { EndUserKey } from '../../../ledger/command.ts';

@@ -8,15 +8,16 @@ import { connect } from '../file/ledger-file.ts';
 import { beginToWrite, tryToWrite, withWriteLock } from '../file/write-lock.ts';
 
 /**
- * A transaction tries this many times, once a millisecond, to take the write lock before it blocks the thread. Between
- * these attempts, the thread can answer requests while the writer holds the lock and waits for the disk.
+ * A transaction first tries this many times, once a millisecond, to take the write lock without blocking the thread.
+ * Between these attempts, the thread can answer requests while the writer holds the lock and waits for the disk. If all
+ * attempts fail, the transaction blocks the thread until the lock is free.
  */
 const TRIES = 50;
 
 /** @param file a ledger that this process has already opened */
 export function openSqliteAccountDatabase(file: string): AccountDatabase {
   const db = connect(file);
-  // A checkpoint would block this thread. The writer does the checkpoints in its own thread.
+  // A checkpoint would block this thread. The writer runs checkpoints in its own thread.
   db.exec('PRAGMA wal_autocheckpoint = 0');
   const config: SqliteDialectConfig = {
     database: {
@@ -62,8 +63,8 @@ class LedgerDriver extends SqliteDriver {
   }
 
   /**
-   * Takes the write lock at BEGIN. If a transaction began with a read and another connection then wrote, the
-   * transaction could not write.
+   * Takes the write lock at BEGIN. Otherwise, if a transaction began with a read and another connection then wrote, the
+   * transaction could no longer write.
    */
   override async beginTransaction(): Promise<void> {
     for (let left = TRIES; left > 0; left--) {

@@ -1,4 +1,4 @@
-// Reads the data that the console shows from a ledger file.
+// Reads data for the console from a ledger file.
 
 import type { Instant } from '../../../ledger/instant.ts';
 import { type Posting, type PostingKind, transactionOf } from '../../../ledger/posting.ts';

@@ -18,7 +18,10 @@ import { prepare, type Row, type Statement } from '../file/statements.ts';
 import { EventSteps } from '../journal/event-steps.ts';
 import type { SqliteLedgerStore } from './ledger-store.ts';
 
-/** For a page with only some event types, a search reads at most this many events, which takes about 1 ms. */
+/**
+ * The maximum number of events to examine for one page, if the page contains only some event types. Examining this many
+ * takes about 1 ms.
+ */
 const LOOKED_AT_MAX = 5_000;
 
 export class SqliteEventLog implements EventLog {
@@ -71,7 +74,7 @@ export class SqliteEventLog implements EventLog {
     }
     if (step.isEmpty) return false;
     const isSaved = await this.#ledger.saveEvents(step.derive(derive, until));
-    // By now, events that time alone causes can be due, even for end users of this step.
+    // In the meantime, the passage of time can have caused more events, even for end users of this step.
     return step.isMore || !isSaved || this.#steps.hasDue(clock.peek());
   }
 
@@ -95,7 +98,8 @@ export class SqliteEventLog implements EventLog {
       let high = this.#latestNumber();
       if (oldest === null) return String(high);
       let low = Number(oldest) - 1;
-      // Every event up to `low` was recorded before `instant`, and no event after `high` was recorded before it.
+      // Every event up to `low` was recorded before `instant`, and every event after `high` was recorded at `instant`
+      // or later.
       while (low < high) {
         const middle = Math.ceil((low + high) / 2);
         const found = this.#before.get(low + 1, middle) as [event: number, recordedAt: Instant] | undefined;

@@ -69,7 +69,7 @@ export class HistoryPages {
     return historyTransactionOf(postings, canBeRefunded ? this.#transactions.refundsOf(user, transactionId) : []);
   }
 
-  /** Finds the posting that opened each cycle: a cycle has the id of the transaction that opened it. */
+  /** Returns the terms with which each cycle was opened. A cycle has the same id as the transaction that opened it. */
   #termsOf(
     user: EndUserKey,
     latest: number | null,
@@ -88,7 +88,7 @@ export class HistoryPages {
     return within === undefined ? latest : this.#snapshots.postingOf(user, latest, within.last);
   }
 
-  /** A valid cursor is the number of a posting of this end user, and this posting is the last of its transaction. */
+  /** A valid cursor is the number of the last posting of a transaction of this end user. */
   #startAt(cursor: string, user: EndUserKey): number {
     const number = POSTING_NUMBER.test(cursor) ? Number(cursor) : 0;
     const [here] = this.#postings.backwards(number, user);

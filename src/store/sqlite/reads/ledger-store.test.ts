@@ -1,4 +1,4 @@
-// Tests how many reads of single end users run in one turn of the event loop, and which reads wait for a write.
+// Tests how many reads run in one turn of the event loop, and which reads wait for a write.
 
 import assert from 'node:assert/strict';
 import type { DatabaseSync } from 'node:sqlite';
@@ -123,14 +123,14 @@ async function severalTurns(): Promise<void> {
   for (let turn = 0; turn < 3; turn++) await nextTurn();
 }
 
-test('a read that shows no renewal does not wait for writes, and no read waits for the writes of another end user', async () => {
+test('a read waits for writes only if it shows a renewal, and only for writes of the same end user', async () => {
   const { read, write, due } = besideReadsOfOneCycle();
   write(ADA);
   await read(ADA, due - 1);
   await read(BOB, due);
 });
 
-test('a read that shows a renewal waits for each batch of its end user, whether the batch succeeds or fails', async () => {
+test('a read that shows a renewal waits until every batch with a command for the same end user has succeeded or failed', async () => {
   const { read, write, due } = besideReadsOfOneCycle();
   const first = write(BOB, ADA);
   const second = write(ADA);
@@ -146,7 +146,7 @@ test('a read that shows a renewal waits for each batch of its end user, whether 
   await reading;
 });
 
-test('while a write has an unknown outcome, a read that would show a renewal for the same end user fails', async () => {
+test('while the outcome of a write is unknown, a read that would show a renewal of the same end user fails', async () => {
   const { store, read, write, due } = besideReadsOfOneCycle();
   const batch = write(ADA);
   const reading = read(ADA, due);
@@ -159,4 +159,13 @@ test('while a write has an unknown outcome, a read that would show a renewal for
   await read(BOB, due);
   store.onTrouble(null);
   await read(ADA, due);
+});
+
+test('a read of past balances, and an instant that waits for all writes, fail if the outcome of a write becomes unknown', async () => {
+  const { store, write, due } = besideReadsOfOneCycle();
+  const batch = write(ADA);
+  const waiting = [store.statesAt(ADA, [due]), store.passedInstant()];
+  await severalTurns();
+  batch.fail(new StoreFault('OutcomeUnknown', 'COMMIT failed'));
+  for (const each of waiting) await assert.rejects(each, /the outcome of a write/);
 });

@@ -43,20 +43,20 @@ import { HistoryPages } from './history-pages.ts';
 import { transactionPage } from './transaction-page.ts';
 
 /**
- * A turn of the event loop that has read this many cycles, in about 5 ms, starts no further reads. Most end users have
- * only a few cycles.
+ * A turn of the event loop starts no further reads after it has read this many cycles and holds, which takes about
+ * 5 ms. Most end users have only a few cycles.
  */
 export const CYCLES_PER_TURN_MAX = 4_096;
 
 /** A batch that the writer has not answered yet, or whose outcome is unknown. Reads might not show its effects yet. */
 interface BatchInFlight {
   readonly commands: readonly Command[];
-  /** Resolved at the end of the batch; null unless a reader waits for the batch. */
+  /** Resolved when the batch ends or its outcome becomes unknown; null unless a read waits for the batch. */
   ended: PromiseWithResolvers<void> | null;
   isOutcomeUnknown: boolean;
 }
 
-/** @returns the cost of the read, in cycles */
+/** @returns the cost of the read, relative to the cost of reading one cycle */
 type QueuedRead = () => number;
 
 export class SqliteLedgerStore implements LedgerStore, ImportGranter {
@@ -71,7 +71,7 @@ export class SqliteLedgerStore implements LedgerStore, ImportGranter {
   readonly #historyPages: HistoryPages;
   readonly #pastStates: PastStates;
   readonly #writer: LedgerWriter;
-  /** Other connections that `close` closes, in this order. */
+  /** The connections that `close` closes after `db`, in this order. */
   readonly #others: readonly DatabaseSync[];
   readonly #due: Statement;
   readonly #uncounted: Statement;
@@ -246,7 +246,8 @@ export class SqliteLedgerStore implements LedgerStore, ImportGranter {
    * such as a renewal, it first waits for the end user's writes in flight, because those writes can come before the
    * event.
    *
-   * @throws what `read` throws; StoreFault if a due event would be shown while the outcome of a write is unknown
+   * @throws what `read` throws; StoreFault if the result would show a due event while the outcome of a write of the
+   * same end user is unknown
    */
   enqueue<Result extends LoadedEndUser>(user: EndUserKey, read: () => Result): Promise<Result> {
     const { promise, resolve, reject } = Promise.withResolvers<Result>();
@@ -256,7 +257,7 @@ export class SqliteLedgerStore implements LedgerStore, ImportGranter {
         const { state, now } = result;
         const writing = this.#inFlight.size === 0 || isSettled(state, now) ? null : this.#writingOf(user);
         if (writing === null) resolve(result);
-        else void writing.then(() => this.#schedule(queued));
+        else writing.then(() => this.#schedule(queued), reject);
         return sizeOf(state);
       } catch (error) {
         reject(error);
@@ -268,8 +269,9 @@ export class SqliteLedgerStore implements LedgerStore, ImportGranter {
   }
 
   /**
-   * Reads the clock again after the rows. At an earlier instant, the previous period might not have ended, and its
-   * credits would be added to those of the new period.
+   * Reads the clock again after the rows, because the rows can contain a renewal that was stored after the clock was
+   * first read. At that earlier instant, the previous period might not have ended, and its credits would be added to
+   * those of the new period.
    */
   read(user: EndUserKey): LoadedEndUser & { latestPosting: number | null } {
     const { state, latestPosting } = this.#endUsers.read(user, this.#pending.get(user), this.clock.now());
@@ -277,8 +279,8 @@ export class SqliteLedgerStore implements LedgerStore, ImportGranter {
   }
 
   /**
-   * Returns an instant such that the journal contains all earlier postings, except the postings of due events that are
-   * not stored yet.
+   * Returns the current instant as soon as the journal contains all earlier postings, except the postings of due events
+   * that are not stored yet.
    *
    * @throws StoreFault if the outcome of a write is unknown
    */
@@ -317,7 +319,7 @@ export class SqliteLedgerStore implements LedgerStore, ImportGranter {
     });
   }
 
-  /** Runs a long read in several turns of the event loop. Each step of `reading` yields its cost, in cycles. */
+  /** Runs a long read in several turns of the event loop. Each step of `reading` yields a cost as in `QueuedRead`. */
   #inTurns<Result>(reading: Generator<number, Result>): Promise<Result> {
     const { promise, resolve, reject } = Promise.withResolvers<Result>();
     const queued = () => {
@@ -381,10 +383,16 @@ export class SqliteLedgerStore implements LedgerStore, ImportGranter {
   }
 }
 
-/** Returns a promise for the end of the batch. @throws StoreFault if the outcome of the batch is unknown */
-function answered(batch: BatchInFlight): Promise<void> {
+/**
+ * Waits for the end of the batch.
+ *
+ * @throws StoreFault (rejects) if the outcome of the batch is unknown or becomes unknown
+ */
+async function answered(batch: BatchInFlight): Promise<void> {
+  if (!batch.isOutcomeUnknown) {
+    batch.ended ??= Promise.withResolvers();
+    await batch.ended.promise;
+  }
   if (batch.isOutcomeUnknown)
     throw new StoreFault('StoreUnavailable', 'the outcome of a write for this end user is not known yet');
-  batch.ended ??= Promise.withResolvers();
-  return batch.ended.promise;
 }

@@ -1,4 +1,4 @@
-// Builds a page of transactions of an end user.
+// Builds a page of an end user's transactions.
 
 import { isListed, type Posting, type Transaction, transactionOf } from '../../../ledger/posting.ts';
 import type { TransactionId } from '../../../ledger/transaction-id.ts';
@@ -13,7 +13,8 @@ const STEP_POSTINGS = 1_024;
 /**
  * @param postings latest first; read only up to the first posting after the page
  * @param first the lowest transaction id that the page can contain
- * @returns up to `limit` whole transactions, and the cursor for the next page. Each step before that yields its cost
+ * @yields the cost of each step except the last, relative to the cost of reading one cycle
+ * @returns up to `limit` whole transactions, and the cursor for the next page
  */
 export function* transactionPage(
   postings: Iterable<NumberedPosting>,

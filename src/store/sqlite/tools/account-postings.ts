@@ -17,7 +17,7 @@ export async function openSqliteAccount(file: string, name: string): Promise<Acc
     refuseUnfinishedCopy(db, file);
     db.exec('BEGIN');
     const found = db.prepare('SELECT account FROM accounts WHERE name = ?').get(name);
-    if (found === undefined) throw new CannotOpen(`There is no account named ${name}; see \`scrip key list\`.`);
+    if (found === undefined) throw new CannotOpen(`Account ${name} does not exist; see \`scrip key list\`.`);
     const account = Number(found.account);
     const total = db.prepare('SELECT count(*) AS count FROM postings WHERE account = ?').get(account)?.count;
     const batches = () => postingsOfAccount(account, inBatches(ledgerRowsOf(db, beforeAccount(account))));

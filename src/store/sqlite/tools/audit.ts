@@ -1,5 +1,5 @@
 // Audits a ledger file in one snapshot: applies all postings of each end user again, and compares the result with the
-// stored balances. Keeps only the cycles of one end user and a thousand of its postings in memory.
+// stored balances. Keeps only the cycles of one end user and a thousand of its postings in memory at a time.
 
 import type { DatabaseSync } from 'node:sqlite';
 import { applyAll } from '../../../ledger/apply.ts';
@@ -31,7 +31,7 @@ import { totalsFaults } from './totals.ts';
 
 const ADVANCE_POSTINGS = 5_000;
 
-/** Maximum number of store faults that the audit lists. A single fault already shows that the store is damaged. */
+/** The maximum number of sentences in `AuditReport.store`. A single one already shows that the store is damaged. */
 const STORE_FAULTS_MAX = 100;
 
 type FaultsOf = (db: DatabaseSync) => Iterable<string>;
@@ -44,7 +44,10 @@ const DERIVED: readonly (readonly [what: string, faultsOf: FaultsOf])[] = [
 
 type Report = (finding: Finding) => void;
 
-/** @param advance called from time to time with the number of checked postings and the total number of postings */
+/**
+ * @param advance called every `ADVANCE_POSTINGS` postings, with the number of checked postings and the total number of
+ * postings
+ */
 export function auditFile(
   db: DatabaseSync,
   report: Report,
@@ -206,7 +209,7 @@ class StoredReader {
 
   /** Checks the stored due instant, which the renewal job uses to find end users with due events. */
   #checkDue({ account, endUser }: EndUserKey, state: EndUserState, stored: Instant): void {
-    // The audit of the end user already reports two active recurring cycles.
+    // If there are two active recurring cycles, the audit of the end user already reports this.
     if (state.cycles.filter(isActiveRecurring).length > 1 || nextEventAt(state) === stored) return;
     this.#fault(`the due instant of end user ${endUser} of account ${account} does not match its balances`);
   }
@@ -220,7 +223,10 @@ function pageFaults(db: DatabaseSync): string[] {
   return faults.length === 1 && faults[0] === 'ok' ? [] : faults;
 }
 
-/** If a stored position were beyond the end of the journal, Scrip would skip the next postings. */
+/**
+ * Checks the stored positions up to which postings have been flushed or consumed. If a position were beyond the end of
+ * the journal, Scrip would skip the next postings.
+ */
 function* markFaults(db: DatabaseSync): Generator<string> {
   const latest = numberOf(db, 'SELECT coalesce(max(posting), 0) FROM postings');
   const flushed = numberOf(db, 'SELECT posting FROM flushed');

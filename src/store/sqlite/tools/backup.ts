@@ -30,7 +30,8 @@ const KIB = 2 ** 10;
 /**
  * Writes a backup that includes every write that was acknowledged before the call.
  *
- * @throws CannotOpen if there is no ledger, `to` already exists, or the ledger is broken; then no backup is written
+ * @throws CannotOpen if the backup cannot be made: for example, because there is no ledger, `to` already exists, or the
+ * ledger is damaged. Then, no backup is written
  */
 export async function backUpFile(file: string, to: string, report: ReportProgress): Promise<BackupReport> {
   refuseMissing(file);
@@ -51,7 +52,8 @@ export async function backUpFile(file: string, to: string, report: ReportProgres
 /**
  * Restores the ledger `file` from a backup, which stays unchanged.
  *
- * @throws CannotOpen if the backup is not complete, or a ledger already exists; then nothing is changed
+ * @throws CannotOpen if the backup cannot be restored: for example, because it is damaged, or because a ledger already
+ * exists. Then, nothing is changed
  */
 export async function restoreFile(from: string, file: string, report: ReportProgress): Promise<BackupReport> {
   refuseNoBackup(from);
@@ -110,7 +112,7 @@ async function copySnapshot(db: DatabaseSync, to: string, report: ReportProgress
 async function verified(file: string, origin: string, report: ReportProgress): Promise<BackupReport> {
   using db = connect(file);
   refuseOther(db, origin);
-  // The copy becomes a single file without a write-ahead log, until a server switches back to WAL mode.
+  // The copy becomes a single file without a write-ahead log, until a server switches it back to WAL mode.
   db.exec('PRAGMA journal_mode = DELETE');
   const show = (done: number, total: number) => report({ step: 'verifying', done, total, unit: 'postings' });
   const { endUsers, postings, broken, example } = await auditSummary((onFinding) => auditFile(db, onFinding, show));
@@ -139,13 +141,14 @@ function refuseNoBackup(from: string): void {
 
 /**
  * Refuses to replace a ledger. An empty file is allowed, because `lockLedgerFile` or a killed restore can leave one. A
- * log or journal without a ledger is refused, because SQLite would apply it to the restored ledger.
+ * write-ahead log or rollback journal without a ledger is refused, because SQLite would apply it to the restored
+ * ledger.
  */
 function refuseLedgerAt(target: string): void {
   const found = [target, `${target}-wal`, `${target}-journal`].find((name) => sizeOf(name) > 0);
   if (found === undefined) return;
   throw new CannotOpen(
-    `${found} already exists; move it away with all files whose names begin with its name, or restore to another file.`,
+    `${found} already exists; move away all files whose names begin with ${target}, or restore to another file.`,
   );
 }
 

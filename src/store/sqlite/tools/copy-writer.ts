@@ -1,6 +1,6 @@
 // Writes copied postings into a ledger file, with new numbers and links. Also writes the balances and snapshots that
-// follow from the postings, and the summaries with the progress of event derivation. Runs within the caller's
-// transactions.
+// follow from the postings, and the summary of each end user, which contains the progress of event derivation. Runs
+// within the caller's transactions.
 
 import assert from 'node:assert/strict';
 import type { DatabaseSync } from 'node:sqlite';
@@ -51,8 +51,8 @@ export class CopyWriter {
   }
 
   /**
-   * Marks all postings as flushed and their events as derived, because `end` has written the balances and the summaries
-   * of their end users.
+   * Marks all postings as flushed and their events as derived, because `end` has written the balances and the summary
+   * of each end user.
    */
   saveFlushed(): void {
     this.#saveFlushed.run(this.#journal.latest);

@@ -124,7 +124,7 @@ class SqliteCopying implements CopyDestination {
     );
     const all: IdempotencyRecord[] = [];
     for await (const batch of records) all.push(...batch);
-    // The numbers of the records must ascend with `recordedAt`, as `RecordTable.sweep` assumes.
+    // Sort, because `RecordTable.sweep` assumes that the numbers of the records ascend with `recordedAt`.
     all.sort((a, b) => a.recordedAt - b.recordedAt);
     const table = new RecordTable(this.#db);
     for (const batch of inBatches(all)) table.insert(batch);

@@ -12,7 +12,7 @@ import { PostingReader } from '../journal/posting-reader.ts';
 
 export interface EndUserPostings {
   readonly user: EndUserKey;
-  /** The latest posting that the stored balances include; null if no balances are stored yet. */
+  /** The number of the latest posting that the stored balances include; null if no balances are stored yet. */
   readonly stored: number | null;
   readonly latest: number;
 }
@@ -52,9 +52,9 @@ export function* endUsersOf(db: DatabaseSync, after: EndUserKey | null): Generat
 const STRETCH = 1_000;
 
 /**
- * Reads the postings of an end user oldest first, although their links lead backwards. A first pass follows the links,
- * and remembers the last posting of each group of `STRETCH` postings. A second pass reads one group after another, and
- * reverses each group.
+ * Reads the postings of an end user oldest first, although each posting links only to the previous one. A first pass
+ * follows the links, and remembers the latest posting of each group of `STRETCH` postings. A second pass reads the
+ * groups, oldest first, and reverses each group.
  */
 export class OldestFirst {
   readonly #postings: PostingReader;

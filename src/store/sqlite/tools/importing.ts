@@ -135,13 +135,13 @@ class SqliteImport implements ImportTarget {
   }
 }
 
-/** Stores all due events of the end users, in as many batches as needed, and then grants the credits of the rows. */
+/** Stores all due events of the end users in `commands`, in as many batches as needed, and then grants the credits. */
 function written(writer: Writer, part: ImportPart, commands: readonly Add[]): readonly Outcome[] {
   while (writer.write(settling(commands)).outcomes.includes(null));
   return writer.write(commands, part).outcomes as readonly Outcome[];
 }
 
-/** Queues the rows, and waits until a server has granted their credits. */
+/** Queues `commands`, and waits until a server has granted the credits. */
 async function queued(db: DatabaseSync, part: ImportPart, commands: readonly Add[]): Promise<readonly Outcome[]> {
   const queue = new ImportQueue(db);
   const until = performance.now() + QUEUED_MS_MAX;

@@ -47,7 +47,7 @@ export class SnapshotAudit {
 
   #wrong({ account, endUser }: EndUserKey, transactionId: string): void {
     const where = `account ${account}, end user ${endUser}`;
-    this.#fault(`the snapshot of ${where} after transaction ${transactionId} does not match its postings`);
+    this.#fault(`the snapshot of ${where}, after transaction ${transactionId} does not match its postings`);
   }
 
   #snapshotsOf(user: EndUserKey): Map<TransactionId, string> {

@@ -10,7 +10,7 @@ import { EVENTS } from '../journal/events.ts';
 import { FeedPosition } from '../journal/feed.ts';
 import type { EndUserPostings } from './end-users.ts';
 
-/** SQL that counts the end users of each account, in the columns of `end_user_counts`. */
+/** SQL that counts the end users of each account. The result has the columns of `end_user_counts`. */
 export const SUMMED_COUNTS =
   'SELECT account, count(*), count(*) FILTER (WHERE balance > 0) FROM end_user_summaries GROUP BY account';
 

@@ -88,17 +88,18 @@ export class ImportQueue {
 }
 
 /**
- * Advances an import. Call this function in the transaction that grants the credits of the rows. If the rows came from
- * the queue, stores their outcomes in the queue.
+ * Records that the rows of `part` have been imported. Call this function in the transaction that grants the credits. If
+ * the rows came from the queue, also stores their outcomes in the queue.
  *
  * @throws StoreFault if the grants must be rolled back: too many events are due, or the rows have already been imported
  */
 export function advanceImport(db: DatabaseSync, part: ImportPart, outcomes: readonly (Outcome | null)[]): void {
-  // All due events were stored before this batch, but the clock might have jumped forwards in the meantime.
+  // A null outcome means that too many events are due. All due events were stored before this batch, but the clock
+  // might have jumped forward in the meantime.
   if (outcomes.includes(null)) throw new StoreFault('StoreUnavailable', 'too many events became due during the import');
   const granted = outcomes.filter((outcome) => outcome?.refused === null).length;
   const { changes } = db.prepare(MOVE).run(named(stepValues({ ...part, granted })));
-  // A server can process a batch twice if it does not know yet that its first COMMIT succeeded.
+  // A server can process a batch again if it does not know yet that the first COMMIT of the batch succeeded.
   if (changes === 0) throw new StoreFault('StoreUnavailable', 'these rows have already been imported');
   const store = 'UPDATE import_batches SET outcomes = ? WHERE import_id = ? AND from_row = ?';
   db.prepare(store).run(JSON.stringify(outcomes), part.id, part.from);

@@ -32,7 +32,7 @@ export type WriterRequest =
 
 export type ThreadMessage = WriterRequest | 'close';
 
-/** What a method of `Writer` returned. The result of a batch of commands is sent as the text from `writtenText`. */
+/** The return value of a method of `Writer`. The result of a batch is sent as the text from `writtenText`. */
 export type Reply = string | boolean | number | null | undefined;
 
 export interface Failed {

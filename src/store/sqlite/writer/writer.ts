@@ -36,7 +36,7 @@ import type { Written } from './written.ts';
 
 /**
  * A batch stops applying due events when they have produced this many postings, which takes about 10 ms. Without the
- * limit, an end user with ten years of due daily renewals would delay other requests for longer than that.
+ * limit, an end user with ten years of due daily renewals would delay other requests by more than 10 ms.
  */
 const EVENTS_PER_BATCH_MAX = 1_000;
 
@@ -62,8 +62,8 @@ export interface WriterOptions {
 }
 
 /**
- * A database connection, and the objects that write through it. After a failed transaction, the writer discards the
- * connection and these objects.
+ * A database connection, and the objects that use it. After a failed transaction, the writer discards the connection
+ * and these objects.
  */
 interface OpenLedger {
   readonly db: DatabaseSync;
@@ -82,13 +82,13 @@ export class Writer {
   readonly #options: Partial<WriterOptions>;
   #open: OpenLedger | null = null;
   #halted: StoreFault | null = null;
-  /** Reopening the file does not set the position of the ids back, so that no transaction id is issued twice. */
+  /** Never moved back, not even when the file is reopened, so that no transaction id is issued twice. */
   #ids = new TransactionIds({ at: 0, sequence: 0 });
   /** The latest instant that is saved in the file. */
   #savedAt = 0;
   #isIdle = false;
 
-  /** @throws CannotOpen if the file cannot be opened, or SQLite does not keep the durability settings */
+  /** @throws CannotOpen if the file cannot be opened, or if commits to the file might not be durable */
   constructor(file: string, clock: LedgerClock, options: Partial<WriterOptions> = {}) {
     this.#file = file;
     this.#clock = clock;
@@ -100,7 +100,7 @@ export class Writer {
     }
   }
 
-  /** @param part the rows of an import that the commands grant, or null; the import advances in the same commit */
+  /** @param part the rows of an import that `commands` came from, or null; the same commit advances the import */
   write(commands: readonly Command[], part: ImportPart | null = null): Written {
     this.#isIdle = false;
     return this.#transact(({ db, endUsers, journal, records, transactions }) => {
@@ -271,8 +271,8 @@ export class Writer {
   }
 
   /**
-   * Advances the clock to the current time. If the clock stands still until the ids of its instant run short, advances
-   * the clock by a millisecond.
+   * Advances the clock to the current time. If at least half of the ids of the latest instant have been issued,
+   * advances the clock by a millisecond instead.
    */
   #now(): Instant {
     const { at } = this.#ids.position;

@@ -13,7 +13,7 @@ export interface Written {
 
 /**
  * Converts the result of a batch to JSON for the main thread. Without JSON, V8 would clone the objects field by field,
- * which costs twice as much as converting them to JSON and back.
+ * which takes twice as much CPU time as converting them to JSON and back.
  */
 export function writtenText({ outcomes, latestPostings, rotations }: Written): string {
   return JSON.stringify([outcomes.map(shortened), latestPostings, rotations]);
@@ -27,7 +27,7 @@ export function writtenOf(text: string): Written {
   return { outcomes, latestPostings, rotations };
 }
 
-/** The outcome of nearly all commands contains only a transaction id, and is sent as this id. */
+/** An outcome that contains only a transaction id, as nearly all outcomes do, is sent as this id. */
 type Plain = TransactionId;
 
 function shortened(outcome: Outcome | null): Outcome | Plain | null {

@@ -2,10 +2,12 @@
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { existsSync, linkSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import fs, { existsSync, linkSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
 import { dirname, join } from 'node:path';
 import { test } from 'node:test';
 import { Worker } from 'node:worker_threads';
+import { makeFolder } from '../../../../src/store/sqlite/file/ledger-file.ts';
 import { openSqliteStore } from '../../../../src/store/sqlite/sqlite-store.ts';
 import { backUpFile } from '../../../../src/store/sqlite/tools/backup.ts';
 import { openSqliteTools } from '../../../../src/store/sqlite/tools/ledger-tools.ts';
@@ -38,6 +40,21 @@ test('a ledger file is refused if its folder does not exist, because the disk of
   }
   mkdirSync(dirname(file));
   await serve(file);
+});
+
+test('when Scrip creates the folders of a ledger file, it syncs the parent of each new folder', (t) => {
+  const parent = temporaryFolder();
+  const opened = t.mock.method(fs, 'openSync');
+  const synced = t.mock.method(fs, 'fsyncSync');
+  syncBuiltinESMExports();
+  t.after(() => {
+    t.mock.restoreAll();
+    syncBuiltinESMExports();
+  });
+  makeFolder(join(parent, 'a', 'b', 'c', 'scrip.db'));
+  const folders = opened.mock.calls.map(({ arguments: [path] }) => path);
+  assert.deepEqual(folders, [join(parent, 'a', 'b'), join(parent, 'a'), parent]);
+  assert.equal(synced.mock.callCount(), folders.length);
 });
 
 test('a ledger file is refused if its folder is a file', async () => {
