@@ -1,4 +1,4 @@
-// Draws the CPU time per request of each compared system as an SVG for light and dark pages.
+// Draws an SVG chart of the CPU time per request of each compared system. The chart suits light and dark pages.
 
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';

@@ -6,7 +6,7 @@ export interface Frame {
   readonly name: string;
   /** For example `ledger/draw.ts:10`; empty for code that is not JavaScript. */
   readonly place: string;
-  /** The time in microseconds without callees; `total` includes callees. */
+  /** In microseconds. `self` excludes the time in callees, and `total` includes it. */
   self: number;
   total: number;
   readonly children: Frame[];

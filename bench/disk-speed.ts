@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Figure, median } from './results.ts';
 
-/** A batch of 50 subtractions adds about as many bytes to the log. */
+/** A batch of 50 subtractions adds about this many bytes to the write-ahead log. */
 const BYTES = 100_000;
 const WRITES = 100;
 

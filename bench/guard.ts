@@ -1,5 +1,5 @@
-// Compares the ratios of a quick run with the baseline. Worse ratios never fail the run, since shared machines are
-// noisy.
+// Compares a quick run with the baseline. Both contain ratios, such as the throughput of Scrip divided by that of the
+// echo. Worse ratios never fail the run, since shared machines are noisy.
 
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -19,7 +19,7 @@ interface Kept {
 }
 
 const BASELINE = join(import.meta.dirname, 'baseline.json');
-/** On a busy machine, quick runs of the same commit differ by up to 15%. */
+/** On a busy machine, the ratios of quick runs of the same commit differ by up to 15%. */
 const WORSE_BY = 0.15;
 
 const SQLITE = 'Scrip on SQLite';

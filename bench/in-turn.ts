@@ -1,6 +1,7 @@
-// Loads several subjects in alternating blocks, so that other load on the machine affects all subjects alike, and
-// computes the medians of the blocks. A round is one block of each subject. Only one subject at a time gets requests.
-// The other subjects keep running, except in `fromStart`.
+// Measures several subjects, which are Scrip and the systems that it is compared with. The subjects are put under load
+// in alternating short blocks, so that other load on the machine affects all subjects alike. A round is one block of
+// each subject. The results are the medians of all rounds. Only one subject at a time gets requests. The other subjects
+// keep running, except in `fromStart`.
 //
 //   warm-up of each subject ──▶ blocks in turn ──▶ rounds with an unusually slow or fast echo are dropped ──▶ medians
 
@@ -27,7 +28,7 @@ export interface Blocks {
 
 /**
  * A warm-up ends when at least `requestsMin` requests have been answered and the CPU time per request has stopped
- * falling, but after `secondsMax` at the latest.
+ * falling, but after `secondsMax` seconds at the latest.
  */
 export interface WarmUp {
   readonly requestsMin: number;
@@ -41,10 +42,10 @@ interface Round extends Answered {
 
 const MIB = 2 ** 20;
 
-/** A round is dropped if its echo's CPU time or throughput differs from the median by more than this share. */
+/** A round is dropped if the CPU time or throughput of the echo differs from its median by more than this share. */
 const ECHO_OFF_MAX = 0.1;
 
-/** A decrease in the CPU time per request counts only if it is larger than this share. */
+/** The CPU time per request counts as falling only if it falls by more than this share. */
 const FALLING_BY = 0.02;
 const BLOCKS_NOT_FALLING = 3;
 
@@ -83,7 +84,7 @@ async function untilIdle({ pids }: Subject): Promise<void> {
   }
 }
 
-/** One block is not enough: V8 discards optimized code the first time that connections close during requests. */
+/** Warms up for several blocks: V8 discards optimized code the first time that connections close during requests. */
 async function settle(contest: Contest, blocks: Blocks, { requestsMin, secondsMax }: WarmUp): Promise<void> {
   let requests = 0;
   let lowest = Number.POSITIVE_INFINITY;
@@ -97,7 +98,7 @@ async function settle(contest: Contest, blocks: Blocks, { requestsMin, secondsMa
   }
 }
 
-/** Returns null if at most half of the rounds were near the median, since the median is then unreliable. */
+/** Returns null if the echo was near its median in at most half of the rounds, since the median is then unreliable. */
 function steadyRounds(echo: readonly Round[]): ReadonlySet<number> | null {
   const usual = { cpu: median(echo.map(({ cpuMicros }) => cpuMicros)), rate: median(echo.map(rateOf)) };
   const isOff = (value: number, median: number) => Math.abs(value / median - 1) > ECHO_OFF_MAX;

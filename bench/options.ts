@@ -3,7 +3,7 @@
 import { parseArgs } from 'node:util';
 
 export interface Options {
-  /** Names of parts, or prefixes of names; if empty, all parts run. */
+  /** The parts of the benchmark to run: names, or prefixes of names. If the list is empty, all parts run. */
   readonly only: readonly string[];
   readonly rounds: number;
   readonly seconds: number;

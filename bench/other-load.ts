@@ -1,8 +1,8 @@
-// Measures the CPU time of other processes. If they were busy during a benchmark, its results are unreliable.
+// Measures the CPU time that other processes use during a benchmark. Results from a busy machine are unreliable.
 
 import { readFileSync } from 'node:fs';
 
-/** `at` is in milliseconds; all other fields are in CPU ticks. `own` includes the child processes that have ended. */
+/** `at` is in milliseconds; all other fields are in CPU ticks. `own` includes child processes that have ended. */
 interface Ticks {
   readonly at: number;
   readonly busy: number;
@@ -12,13 +12,13 @@ interface Ticks {
 
 export interface OtherLoad {
   readonly othersCores: number;
-  /** Used by other virtual machines. */
+  /** The average number of cores that the hypervisor gave to other virtual machines while this one needed them. */
   readonly stolenCores: number;
 }
 
 const TICKS_PER_SECOND = 100;
 
-/** Call the returned function after the child processes have ended: their CPU time counts as `own` only then. */
+/** Call the returned function after all child processes have ended: `own` omits those that are still running. */
 export function watchOthers(): () => OtherLoad {
   const before = ticks();
   return () => {

@@ -3,7 +3,7 @@
 
 import { readdirSync, readFileSync } from 'node:fs';
 
-/** A tick is 10 ms on every Linux that Node runs on. */
+/** A tick is 10 ms on every Linux system that Node supports. */
 const TICK_MICROS = 10_000;
 const KIB = 1_024;
 
@@ -32,7 +32,7 @@ export function threadCosts(pid: number): Map<string, number> {
   return costs;
 }
 
-/** Pss divides shared memory, such as PostgreSQL's buffers, among the processes that use it. */
+/** The proportional set size (Pss) splits shared memory, such as PostgreSQL's buffers, among the processes using it. */
 function residentKib(pid: number): number {
   const shared = field(`/proc/${pid}/smaps_rollup`, /^Pss:\s+(\d+)/m);
   return shared > 0 ? shared : field(`/proc/${pid}/status`, /VmRSS:\s+(\d+)/);
@@ -55,7 +55,7 @@ function cpuMicrosOf(stat: string): number {
   return (Number(fields[11] ?? 0) + Number(fields[12] ?? 0)) * TICK_MICROS;
 }
 
-/** The process name is in parentheses and may itself contain spaces and parentheses. */
+/** In a `stat` file, the process name is in parentheses, and can itself contain spaces and parentheses. */
 function fieldsBehindName(stat: string): readonly string[] {
   const text = read(stat);
   return text.slice(text.lastIndexOf(') ') + 2).split(' ');

@@ -1,5 +1,5 @@
-// A service that a developer might build on Redis: a script changes the counter of an end user and appends the change
-// to a stream. The service has no expiry, cycles or idempotency.
+// A service that a developer might build on Redis: a script changes an end user's counter and appends the change to a
+// stream. The service has no expiry, cycles or idempotency.
 
 import { createHash, timingSafeEqual } from 'node:crypto';
 import Fastify from 'fastify';

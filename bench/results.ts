@@ -16,7 +16,7 @@ export interface Row {
   readonly connections: number;
   /** The number of rounds that were not dropped. */
   readonly rounds: number;
-  /** The number of rounds that were dropped because the echo was unusually slow or fast. */
+  /** The number of rounds that were dropped because the echo server was unusually slow or fast. */
   readonly dropped: number;
   /** Responses per second; in an open loop, the requested rate. */
   readonly rate: number;
@@ -110,7 +110,10 @@ export function median(values: readonly number[]): number {
   return ((sorted[middle - 1] ?? 0) + (sorted[middle] ?? 0)) / 2;
 }
 
-/** Compares `a` and `b` round by round, because other load on the machine affects both alike within a round. */
+/**
+ * Divides `a` by `b` round by round, because other load on the machine affects both alike within a round. Returns the
+ * median of the ratios.
+ */
 export function ratioOf(a: Row, b: Row, of: 'rate' | 'cpuMicros' | 'p99'): number {
   return median(a.eachRound.map((round, index) => round[of] / (b.eachRound[index]?.[of] ?? Number.NaN)));
 }

@@ -115,7 +115,7 @@ function cycleOf(id: TransactionId, type: Cycle['type'], validityDays: number): 
   return newCycle(id, type, { amount: CREDITS, validityDays, validityMonths: null, rolloverMax: 0 });
 }
 
-/** The IDs end with a counter instead of random digits. */
+/** Transaction IDs that end with a counter instead of random digits. */
 class Ids {
   #count = 0;
 

@@ -1,8 +1,8 @@
 // Simulates group commit on a PostgreSQL server that is larger and farther away than the one in the benchmarks.
-// The time is virtual, so that the simulation can have more processors than the machine on which it runs.
+// Time is virtual, so the simulation can have more processors than the machine on which it runs.
 //
-//   client ──▶ processor of its process ──▶ group commit ──▶ network ──▶ lock and load ──▶ network ──▶ decide
-//                    client ◀── processor ◀── network ◀── flush of the log ◀── write ◀── network ◀──┘
+//   client ──▶ Scrip's processor ──▶ group commit ──▶ network ──▶ lock and load ──▶ network ──▶ decide
+//     client ◀── Scrip's processor ◀── network ◀── flush of the log ◀── write ◀── network ◀──┘
 //
 //   npm run capacity
 
@@ -26,7 +26,7 @@ interface Setup {
   readonly clients: number;
 }
 
-/** CPU times, computed from the section "A subtraction on PostgreSQL" of docs/internals/performance.md. */
+/** CPU times, computed from the figures in "A subtraction on PostgreSQL" in docs/internals/performance.md. */
 const RECEIVE_MS = 0.018;
 const DECIDE_MS = 0.0047;
 const ANSWER_MS = 0.018;

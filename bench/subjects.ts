@@ -29,13 +29,13 @@ export interface Subject {
   readonly name: SubjectName;
   readonly url: string;
   readonly secret: string;
-  /** The costs include those of all descendants of these processes. */
+  /** The costs of a subject are those of these processes and all their descendants. */
   readonly pids: readonly number[];
 }
 
 const NO_SECRET = 'none';
 const ENDED_WITHIN_MS = 10_000;
-/** `shared_buffers` is at least as large as the cache of Scrip on SQLite; the default is 128 MB. */
+/** The default of `shared_buffers` is 128 MB. 256 MB is at least as large as the cache of Scrip on SQLite. */
 const POSTGRES = { fsync: 'on', synchronous_commit: 'on', shared_buffers: '256MB' };
 const PIPELINED = 1_000;
 

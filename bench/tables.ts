@@ -64,7 +64,7 @@ function ofEcho(row: Row, rows: readonly Row[], of: 'rate' | 'cpuMicros'): strin
   return echo === undefined || echo === row ? '' : ratioOf(row, echo, of).toFixed(2);
 }
 
-/** Rounds numbers below 100 to three significant digits, and others to whole numbers. */
+/** Rounds numbers below 100 to three significant digits, and larger numbers to whole numbers. */
 export function figure(value: number): string {
   if (value === 0) return '0';
   const digits = Math.max(0, 2 - Math.floor(Math.log10(Math.abs(value))));

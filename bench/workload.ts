@@ -7,14 +7,14 @@ export interface Group {
   readonly users: number;
   /** The number of open one-time cycles per end user; `renewing` means one recurring cycle that is due to renew. */
   readonly cycles: number | 'renewing';
-  /** Includes the transactions that opened the cycles. */
+  /** The number of transactions per end user, including those that opened the cycles. */
   readonly transactions: number;
 }
 
 export interface Workload {
   readonly name: string;
   readonly group: Group;
-  /** If absent, all end users of the group. */
+  /** The number of end users that get requests. Default: all end users of the group. */
   readonly users?: number;
   readonly shares: Readonly<Partial<Record<Call, number>>>;
   readonly keyed?: boolean;
@@ -42,7 +42,7 @@ export const SHORT_HISTORY: Group = { first: 2_030_000, users: 1, cycles: 1, tra
 export const LONG_HISTORY: Group = { first: 2_040_000, users: 1, cycles: 1, transactions: 1_000_000 };
 export const RENEWING: Group = { first: 1_000_000, users: 1_000_000, cycles: 'renewing', transactions: 1 };
 
-/** As many end users as the groups with many cycles have, so that the workloads are comparable. */
+/** The groups with many cycles have this many end users. Comparable workloads on larger groups use only as many. */
 const FEW = FIFTY_CYCLES.users;
 
 export const subtractOf = (group: Group, name: string): Workload => ({ name, group, shares: { subtract: 100 } });

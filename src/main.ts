@@ -1,9 +1,9 @@
 #!/usr/bin/env node
-// Entry point of the package. An older version of Node.js would fail with a misleading stack trace, so the version is
-// checked before the other imports.
+// Entry point of the package. A version of Node.js that is too old would fail with a misleading stack trace, so this
+// file checks the version before it imports the rest of Scrip.
 //
-// Compiled code is cached in the program's folder: in a shared temporary folder, other users could plant code that
-// Scrip would run. Without the cache, Scrip takes 50% longer to start.
+// Compiled code is cached in the folder of the package, not in a shared temporary folder, where other users could plant
+// code that Scrip would run. Without the cache, Scrip takes 50% longer to start.
 
 import module from 'node:module';
 import { join } from 'node:path';

@@ -10,7 +10,7 @@ import type { ImportTarget } from './store/tools/ledger-import.ts';
 import type { BackupReport, OperatorStores, ReportProgress, ToolsOptions } from './store/tools/ledger-tools.ts';
 
 /**
- * Opens a ledger for a command. Servers can use the ledger at the same time.
+ * Opens a ledger for a `scrip` command. Servers can use the ledger at the same time.
  *
  * @throws CannotOpen
  */

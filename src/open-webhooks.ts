@@ -1,5 +1,5 @@
-// Starts the delivery of webhooks. The settings determine where the key that encrypts the secrets is stored, and which
-// addresses are allowed to receive webhooks.
+// Starts the delivery of webhooks. The settings determine which addresses are allowed to receive webhooks, and where
+// Scrip stores the key that encrypts webhook secrets.
 
 import { type Config, DEFAULT_LEDGER } from './config.ts';
 import type { AddressRules } from './events/webhooks/addresses.ts';
@@ -10,8 +10,7 @@ import type { EventLog } from './store/event-log.ts';
 import { VERSION } from './version.ts';
 
 /**
- * Opens the `SecretBox` for the secrets of webhooks. If no key is set and the key file does not exist, creates the
- * file.
+ * Opens the `SecretBox` for webhook secrets. If no key is set and the key file does not exist, creates the file.
  *
  * @throws UnusableSecret, CannotOpen
  */
@@ -20,7 +19,7 @@ export function openWebhookSecrets({ database, events }: Pick<Config, 'database'
   return openSecretBox({ key: events.key, file });
 }
 
-/** Loopback addresses are for development: they are allowed unless a public URL is set. */
+/** Without a public URL, Scrip allows loopback addresses, for development. */
 export function addressRulesOf({ events, console }: Pick<Config, 'events' | 'console'>): AddressRules {
   return { allowPrivate: events.allowPrivate, allowLoopback: console.publicUrl === null };
 }

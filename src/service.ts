@@ -147,7 +147,7 @@ function furtherJobs(
     new PacedJob(() => ledger.totals.catchUp(), failing('updating the totals of the console')),
     eventSweep(eventLog, events.retentionMs, failing('deleting old events')),
   ];
-  if (imports) jobs.push(importJob(imports, failing('granting the rows of an import')));
+  if (imports) jobs.push(importJob(imports, failing('granting the credits of an import')));
   return jobs;
 }
 
@@ -171,7 +171,7 @@ function urlOf(server: Server): string {
   return originAt(address, port);
 }
 
-/** Starts the metrics server; null if metrics are served on the port of the service. */
+/** Starts the metrics server. Returns null if metrics are served on the port of the service. */
 async function startMetricsServer(
   { host, metricsPort = null }: Config,
   { metrics }: HttpServer,
@@ -184,7 +184,7 @@ async function startMetricsServer(
   return server;
 }
 
-/** Null if tracing is off, so that it costs requests nothing. */
+/** Returns null if tracing is off; requests then have no tracing overhead. */
 function tracerOf({ tracing = null }: Config, commit: GroupCommit, logger: Logger): Tracer | null {
   if (tracing === null) return null;
   const resource = { ...tracing.resource, 'service.version': VERSION, 'process.pid': process.pid };

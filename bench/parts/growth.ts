@@ -8,7 +8,7 @@ import { type Part, WARM_UP } from './part.ts';
 
 const CONNECTIONS = 64;
 const ROUNDS_MAX = 3;
-/** In a process that has already served requests, one block is enough to fill the caches. */
+/** In a process that has already served requests, a warm-up of one block is enough to fill the caches. */
 const ONE_BLOCK = { requestsMin: 0, secondsMax: 1 };
 const BESIDE = [
   workloads.TEN_CYCLES,
@@ -17,7 +17,10 @@ const BESIDE = [
   workloads.SHORT_HISTORY,
   workloads.LONG_HISTORY,
 ];
-/** The first workload of each row is the baseline. */
+/**
+ * The workloads of a group are measured in the same rounds. The first workload of each group is the baseline of the
+ * others, except that `targets.ts` compares `SUBTRACT_LONG_HISTORY` with `HOT_USER`.
+ */
 const SHAPES = [
   [workloads.SUBTRACT_SMALL, workloads.HOT_USER, workloads.SUBTRACT_KEYED, workloads.MIX],
   [

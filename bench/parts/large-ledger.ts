@@ -1,5 +1,5 @@
-// Measures the start-up time and memory of a ledger with a million end users, and the disk space that each operation
-// uses.
+// Measures the start-up time and the memory of a ledger with a million end users. A second part measures the disk space
+// that a subtraction and an addition use.
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -24,7 +24,7 @@ const CLI = join(import.meta.dirname, '..', '..', 'src', 'main.ts');
 const STARTS = 5;
 const MIB = 2 ** 20;
 const CONNECTIONS = 64;
-/** At 23,000 requests per second, more than a third of the end users get a request. */
+/** Long enough that at 23,000 requests per second, more than a third of the end users get a request. */
 const LOADED_SECONDS = 20;
 
 export const largeLedger: Part = {

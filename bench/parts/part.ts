@@ -14,7 +14,7 @@ export interface PartSettings {
 export interface Part {
   readonly name: string;
   readonly title: string;
-  /** The caller stops the subjects. */
+  /** The caller stops the subjects that are still running. */
   run(subjects: Subjects, settings: PartSettings): Promise<{ rows: readonly Row[]; figures: readonly Figure[] }>;
 }
 

@@ -1,4 +1,4 @@
-// Measures subtractions on all compared systems, with 100,000 end users.
+// Measures subtractions over 100,000 end users, on Scrip and on the systems that it is compared to.
 
 import { diskSpeed } from '../disk-speed.ts';
 import { inTurn } from '../in-turn.ts';

@@ -1,4 +1,5 @@
-// Measures, in about a minute, the ratios that a change is most likely to make worse.
+// Measures, in about a minute, the workloads that a code change is most likely to slow down. `guard.ts` compares their
+// ratios with the baseline.
 
 import { inTurn } from '../in-turn.ts';
 import { assertWhole } from '../subjects.ts';

@@ -1,5 +1,6 @@
-// Measures how fast Scrip stores many renewals that are due at once: a million on SQLite during other requests, and
-// 300,000 on PostgreSQL with several processes. On SQLite, also checks balances whose renewals are not stored yet.
+// Measures how fast Scrip stores many renewals that are due at the same instant: a million on SQLite while Scrip also
+// handles subtractions, and 300,000 on PostgreSQL with several processes and no requests. On SQLite, also checks the
+// balances of end users whose renewals are not stored yet.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Answered, closedLoop } from '../closed-loop.ts';
@@ -10,7 +11,7 @@ import { CREDITS, CROWD_SMALL, endUserId, type Group, RENEWING, SUBTRACT_SMALL }
 import type { Part } from './part.ts';
 
 const RATE = 5_000;
-/** Enough that requests queue in the server, not in the generator. */
+/** Enough that requests queue in the server, not in the load generator. */
 const CONNECTIONS = 256;
 const ALONE_SECONDS = 8;
 const BESIDE_SECONDS = 10;
@@ -95,8 +96,8 @@ function latencies(when: string, { p50, p99, p999, failures }: Answered): Figure
 }
 
 /**
- * Reads the balances of the end users with the last IDs. Their renewals are stored last: all renewals are due at the
- * same instant, and Scrip stores such renewals in the order of the end user IDs.
+ * Checks balances until all renewals are stored. To read balances whose renewals are not stored yet, reads those of the
+ * end users with the highest IDs: Scrip stores renewals that are due at the same instant in the order of end user IDs.
  */
 async function watchStorm(subject: Subject, dueAt: number) {
   const last = lastEndUsers();

@@ -1,4 +1,4 @@
-// Compares Scrip on SQLite with the echo server, both when warm and in the first seconds of a process.
+// Compares Scrip on SQLite with the echo server, in warm processes and in the first seconds of new processes.
 
 import { diskSpeed } from '../disk-speed.ts';
 import { fromStart, inTurn } from '../in-turn.ts';

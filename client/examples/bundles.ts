@@ -1,12 +1,12 @@
 // Pay as you go: a shop sells bundles of credits, each with its own price and validity. The payment provider calls a
-// webhook when a bundle is paid for, sometimes more than once.
+// webhook for each paid bundle, sometimes more than once.
 
 import { Scrip } from 'scrip-client';
 
 const { SCRIP_URL = 'http://127.0.0.1:8080', SCRIP_KEY = '' } = process.env;
 const scrip = new Scrip({ baseUrl: SCRIP_URL, apiKey: SCRIP_KEY });
 
-/** Prices stay in the shop, because Scrip stores only credits and days. */
+/** The shop stores the prices, because Scrip stores only credits and their validity. */
 const BUNDLES = {
   small: { euros: 5, amount: 500, validity_days: 90 },
   large: { euros: 40, amount: 5000, validity_days: 365 },
@@ -18,7 +18,7 @@ interface Payment {
   readonly bundle: keyof typeof BUNDLES;
 }
 
-/** The payment ID is the idempotency key, so that a repeated webhook does not add the credits again. */
+/** The idempotency key contains the payment ID, so that a repeated webhook does not add the credits again. */
 async function onPaid({ id, user, bundle }: Payment): Promise<void> {
   const { amount, validity_days } = BUNDLES[bundle];
   await scrip.add({ end_user_id: user, amount, validity_days }, { idempotencyKey: `payment ${id}` });

@@ -69,7 +69,7 @@ export class InsufficientFunds extends ScripError {
   }
 }
 
-/** The end user already has an active cycle: `cycle`. Nothing was changed. */
+/** The end user already has an active cycle, and `cycle` is that cycle. Nothing was changed. */
 export class CycleAlreadyActive extends ScripError {
   readonly cycle: Cycle;
 

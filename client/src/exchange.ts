@@ -146,7 +146,10 @@ interface Answer extends Partial<Problem> {
   readonly next_cursor?: unknown;
 }
 
-/** Every successful response has `end_user_id`, except a test clock's time (`now`) and event lists (`next_cursor`). */
+/**
+ * Every successful response has `end_user_id`, with two exceptions: a test clock has `now`, and a list of events has
+ * `next_cursor`.
+ */
 function isFromScrip({ end_user_id, now, next_cursor }: Answer): boolean {
   return typeof (end_user_id ?? now ?? next_cursor) === 'string';
 }

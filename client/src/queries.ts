@@ -23,7 +23,7 @@ export interface BalanceHistoryQuery extends EndUserQuery {
   readonly interval?: 'hour' | 'day' | 'month';
 }
 
-/** What made a transaction: a call such as `add`, or an automatic event such as `renew`. */
+/** The cause of a transaction: a call such as `add`, or an automatic event such as `renew`. */
 export type TransactionKind = NonNullable<Transaction['kind']>;
 
 export interface TransactionsQuery extends EndUserQuery {

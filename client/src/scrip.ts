@@ -72,7 +72,7 @@ export interface ScripOptions {
   readonly apiKey: string;
   /** The URL of Scrip, such as `https://credits.example`. The URL can include a path. */
   readonly baseUrl: string;
-  /** The timeout of each attempt, including the time to read the response body: 1 to 2147483647. Default: 10,000. */
+  /** The timeout of each attempt, including the time to read the response body: 1 to 2,147,483,647. Default: 10,000. */
   readonly timeoutMs?: number;
   /** Maximum number of retries per call: 0 to 10. Default: 3. */
   readonly retries?: number;
@@ -94,8 +94,9 @@ export interface WithHoldOptions extends ReadOptions {
 
 export interface WriteOptions extends ReadOptions {
   /**
-   * 1 to 255 characters that identify this write. The service applies a write only once, however often it is sent with
-   * this key. Derive the key from the cause of the write, such as a payment ID. Default: a random key for each call.
+   * 1 to 255 printable ASCII characters that identify this write. The service applies a write only once, however often
+   * you send it with this key. Derive the key from the cause of the write, such as a payment ID. Default: a random key
+   * for each call.
    */
   readonly idempotencyKey?: string;
 }
@@ -131,7 +132,7 @@ const IDEMPOTENCY_KEY = /^[\x21-\x7e]([\x20-\x7e]{0,253}[\x21-\x7e])?$/;
 export class Scrip {
   // Private, so that logging or inspecting this object does not show the API key.
   readonly #connection: Connection;
-  /** Reads and moves the time of a ledger that was created for tests with `scrip serve --test-clock`. */
+  /** Reads and moves the test clock of a ledger that was created with `scrip serve --test-clock`. */
   readonly testClock: ScripTestClock;
 
   /** @throws {TypeError} if an option is invalid; the message never contains the API key */
@@ -166,10 +167,12 @@ export class Scrip {
   }
 
   /**
-   * Refunds credits of a subtraction or a capture: `amount`, or all credits that have not been refunded yet.
+   * Refunds `amount` credits of a subtraction or a capture. Without `amount`, refunds all credits that have not been
+   * refunded yet.
    *
-   * @throws {RefundTooLarge} if fewer credits can still be refunded
-   * @throws {TransactionNotFound | NotRefundable} if the transaction does not exist, or did not spend credits
+   * @throws {RefundTooLarge} if fewer than `amount` credits, or none, can still be refunded
+   * @throws {TransactionNotFound} if the transaction does not exist
+   * @throws {NotRefundable} if the transaction did not spend credits
    */
   refund(request: RefundRequest, options: WriteOptions = {}): Promise<Written<Refund>> {
     return this.#write('/refund', request, options);
@@ -216,7 +219,8 @@ export class Scrip {
   }
 
   /**
-   * Spends the cost of the work, and closes the hold. The rest of the held credits returns to the balance.
+   * Spends `amount` credits, the cost of the work, and closes the hold. Without `amount`, spends all held credits. Held
+   * credits that are not spent return to the balance.
    *
    * @throws {HoldNotFound} if the hold was captured or released, has lapsed, or does not exist
    * @throws {InsufficientFunds} if the hold and the balance together do not cover `amount`; the hold stays open
@@ -335,7 +339,7 @@ export class Scrip {
     if (!IDEMPOTENCY_KEY.test(key))
       return Promise.reject(
         new TypeError(
-          'idempotencyKey must be 1 to 255 printable ASCII characters, not beginning or ending with a space.',
+          'idempotencyKey must be 1 to 255 printable ASCII characters, and must not begin or end with a space.',
         ),
       );
     const call: Call = { method: 'POST', path, body, idempotencyKey: key, signal };
@@ -353,7 +357,7 @@ export function createdAt({ created_at }: Pick<Cycle, 'created_at'>): Date {
   return new Date(`${created_at}Z`);
 }
 
-/** @throws {UnexpectedAnswer} if the page has no valid cursor: the iteration would end early or never end */
+/** @throws {UnexpectedAnswer} if the page has no valid cursor, since the iteration would then end early or never end */
 function nextCursorOf({ transactions, next_cursor: next }: TransactionPage, cursor: string | undefined): string | null {
   const isValid = next === null || (typeof next === 'string' && next !== cursor);
   if (isValid && Array.isArray(transactions)) return next;
@@ -365,7 +369,7 @@ function nextCursorOf({ transactions, next_cursor: next }: TransactionPage, curs
   });
 }
 
-/** @throws {UnexpectedAnswer} if the page has no valid cursor: the iteration would end early or never end */
+/** @throws {UnexpectedAnswer} if the page has no valid cursor, since the iteration would then end early or never end */
 function assertEventPage({ events, next_cursor: next, has_more: hasMore }: EventList, after?: string): void {
   const isValid = typeof next === 'string' && typeof hasMore === 'boolean' && !(hasMore && next === after);
   if (isValid && Array.isArray(events)) return;

@@ -36,7 +36,7 @@ export class ScripTestClock {
    * the request, so that a retry never moves the clock twice.
    *
    * @throws {InvalidField} if the instant is before the ledger's time, or after the year 9999
-   * @throws {TypeError} if `days` is not an integer of at least 1
+   * @throws {TypeError} if `days` is not an integer of at least 1, or is too large for a `Date`
    * @throws {NotFound} if the ledger has no test clock
    */
   async advance(move: TestClockMove, options: TestClockOptions = {}): Promise<Date> {

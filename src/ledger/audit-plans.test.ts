@@ -79,7 +79,7 @@ const TERMS = 'breaks the rule that a scheduled plan has terms';
 const VALID = 'breaks the rule that a cycle is valid for a whole number of days or of months';
 const TOGETHER = 'breaks the rule that the credits of a plan and those that roll over are together at most 2^53−1';
 const NOT_DUE = 'is a change of plan that was not due';
-const TIMED = 'has a time that differs from the time in its id';
+const TIMED = 'has a time that differs from the time in its ID';
 
 const ROWS: readonly Row[] = [
   ['a renewal rolls over one credit too many', RENEWAL, { amount: 66 }, 1, GRANTS],

@@ -165,7 +165,7 @@ const RENEWALS: readonly Row[] = [
   [
     'a renewal a millisecond early',
     { cycles: [DAILY], postings: [STARTED, EARLY], now: END + DAY_MS },
-    [4, by(EARLY, 'has a time that differs from the time in its id')],
+    [4, by(EARLY, 'has a time that differs from the time in its ID')],
     [3, by(EARLY, 'is a renewal that was not due')],
     [3, by(EARLY, 'breaks the rule that a period starts when the previous period ends')],
   ],
@@ -238,7 +238,7 @@ const TRANSACTIONS: readonly Row[] = [
       postings: [{ ...ADDED, createdAt: NOW + 1, expiresAt: END + 1 }],
       now: END + 1,
     },
-    [4, by(ADDED, 'has a time that differs from the time in its id')],
+    [4, by(ADDED, 'has a time that differs from the time in its ID')],
     [4, by(ADDED, 'breaks the rule that a cycle starts when it is opened, and ends when its validity ends')],
     [1, `${CYCLE} has no posting that opens it`],
   ],

@@ -259,7 +259,7 @@ const HOLD_CHANGES: readonly Change<Hold>[] = [
   ['period is too high by one', partChange(({ period }) => ({ period: period + 1 })), '1'],
   ['cycle does not exist', partChange(({ cycleId }) => ({ cycleId: otherTail(cycleId) })), '1'],
   ['last part is missing', ({ parts }) => ({ parts: parts.slice(0, -1) }), '1'],
-  ['parts are in a different order', ({ parts }) => ({ parts: parts.toReversed() }), '1', ({ parts }) => parts.length > 1],
+  ['parts are in another order', ({ parts }) => ({ parts: parts.toReversed() }), '1', ({ parts }) => parts.length > 1],
 ];
 
 function assertFound(stored: Stored, invariants: string, what: string): void {
@@ -297,7 +297,7 @@ for (const change of HOLD_CHANGES) {
   test(`the audit finds a stored hold whose ${change[0]}`, () => assertEachFound(({ holds }) => holds, change));
 }
 
-test('the audit ignores the held credits of ended cycles, because stores do not update them after the end of a cycle', () => {
+test('the audit ignores the held credits of ended cycles, because stores no longer update them', () => {
   const stored = written();
   const ended = stored.cycles.filter((cycle) => hasEnded(cycle, stored.now));
   for (const cycle of ended) cycle.held = Math.min(1, cycle.remaining);

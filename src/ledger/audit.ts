@@ -63,9 +63,9 @@ export function* audit(audited: AuditedEndUser, now: Instant): Generator<Finding
 }
 
 /**
- * The audit first removes ended cycles from its state when the state has more than this number of cycles. Each later
- * removal takes place when the state has more cycles than this number plus twice the number of cycles that the previous
- * removal kept. Without these removals, checking an end user with thousands of ended cycles would be slow.
+ * When its state has more cycles than this number, the audit removes the ended cycles from the state. Otherwise,
+ * checking an end user with thousands of ended cycles would be slow. After a removal, the limit is this number plus
+ * twice the number of cycles that the removal kept.
  */
 const PRUNED_ABOVE = 32;
 
@@ -129,7 +129,7 @@ class AuditFold {
 
   *#faultsOf(posting: Posting): Generator<Fault> {
     const { transactionId, createdAt, actor, kind } = posting;
-    if (createdAt !== instantOf(transactionId)) yield [4, 'has a time that differs from the time in its id'];
+    if (createdAt !== instantOf(transactionId)) yield [4, 'has a time that differs from the time in its ID'];
     if (createdAt > this.#now) yield [4, 'is later than the clock of the ledger'];
     if (actor === '') yield [4, 'has no actor'];
     if (ACTORS.some((each) => (each.kind === kind) !== (each.actor === actor)))
@@ -225,7 +225,7 @@ const FIELDS: readonly (readonly [field: keyof Cycle, invariant: Invariant])[] =
   ['end', 4],
 ];
 
-/** @param now determines whether the cycle has ended; stores do not update `held` after the end, so it can differ */
+/** @param now used to skip `held` of an ended cycle, because stores do not update `held` after the end of a cycle */
 function* differences(expected: Cycle, stored: Cycle, now: Instant): Generator<Fault> {
   for (const [field, invariant] of FIELDS) {
     if (field === 'held' && hasEnded(expected, now)) continue;

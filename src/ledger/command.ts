@@ -126,7 +126,7 @@ export interface Needs {
   readonly canCreate: boolean;
   /** Whether the command needs all open holds. If not, the store can load only the due holds, which is faster. */
   readonly allHolds: boolean;
-  /** The transaction to refund; null for other commands. The store also loads all earlier refunds of the transaction. */
+  /** The transaction to refund; null for other commands. The store also loads earlier refunds of the transaction. */
   readonly transaction: TransactionId | null;
 }
 

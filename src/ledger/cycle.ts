@@ -111,7 +111,7 @@ export function periodAfter(cycle: Cycle, count: number): Cycle {
   return { ...cycle, period, amount, remaining: amount, held: 0, start, end };
 }
 
-/** The cycle that the scheduled plan starts. Its ID depends only on the arguments, so every process computes the same ID. */
+/** The cycle that the scheduled plan starts. Every process derives the same ID from the arguments. */
 export function scheduledCycle({ end: start }: Cycle, { id, plan }: ScheduledPlan): Cycle {
   return newCycle(renewalId(id, start), 'recurring', plan);
 }
@@ -201,7 +201,7 @@ export function assertCycle(cycle: Cycle): void {
 
 function endsWhenDue(cycle: Cycle): boolean {
   const { period, start, end, plan } = cycle;
-  // Periods in days all have the same length, so the end follows from `start`. Months are counted from the creation.
+  // Periods in days have equal lengths, so `start` is enough. Months are counted from the creation of the cycle.
   const due = plan.validityMonths === null ? endOf(start, plan) : endOf(createdAt(cycle), plan, period + 1);
   return start < end && end === due;
 }

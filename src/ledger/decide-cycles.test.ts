@@ -105,7 +105,7 @@ test('a cycle is active until a millisecond before its end', () => {
   assert.equal(start([active], {}, active.end - 1).outcome.refused, 'CycleAlreadyActive');
 });
 
-test('while a cycle is active, starting another is refused with `CycleAlreadyActive`, even if it has too many credits', () => {
+test('while a cycle is active, starting another is refused with `CycleAlreadyActive`, even if the new cycle has too many credits', () => {
   assert.equal(start([cycle(1)], { amount: AMOUNT_MAX }).outcome.refused, 'CycleAlreadyActive');
 });
 

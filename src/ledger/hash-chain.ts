@@ -39,8 +39,8 @@ function linked(previous: ChainHash, transaction: readonly Posting[]): ChainHash
 }
 
 /**
- * The text of a posting, which no other posting has: only the last two fields can contain spaces, and the text includes
- * the lengths of these fields.
+ * Encodes a posting as unambiguous text: only the last two fields can contain spaces, and the text includes the lengths
+ * of these fields.
  */
 function encoded(posting: Posting): string {
   const { transactionId, cycleId, period, kind, amount, held, createdAt, expiresAt, actor, note, terms } = posting;

@@ -63,7 +63,7 @@ export function lapseId({ id, expiresAt }: Hold): TransactionId {
  */
 export function lapseOrder(a: Hold, b: Hold): number {
   if (a.expiresAt !== b.expiresAt) return a.expiresAt - b.expiresAt;
-  // The IDs of lapses at the same instant differ only in these last digits.
+  // The IDs of lapses at the same instant differ only in their last 12 digits.
   const [first, second] = [a.id.slice(24), b.id.slice(24)];
   return first < second ? -1 : first > second ? 1 : 0;
 }

@@ -30,7 +30,7 @@ const ENDS: readonly (readonly [name: string, start: string, days: number, end: 
   ['a day is 24 hours, to the millisecond', '2026-01-15T09:30:00.123Z', 1, '2026-01-16T09:30:00.123Z'],
   ['a day is 24 hours when clocks in Europe go forward', '2026-03-28T12:00:00.000Z', 1, '2026-03-29T12:00:00.000Z'],
   ['a leap day counts as a day', '2028-02-28T00:00:00.000Z', 1, '2028-02-29T00:00:00.000Z'],
-  ['31 days from January 31 end in March', '2026-01-31T00:00:00.000Z', 31, '2026-03-03T00:00:00.000Z'],
+  ['31 days from 31 January end in March', '2026-01-31T00:00:00.000Z', 31, '2026-03-03T00:00:00.000Z'],
   [
     'a cycle can end a millisecond before the last instant of the year 9999',
     '9999-12-30T23:59:59.998Z',
@@ -56,7 +56,7 @@ for (const [name, start, days, end] of ENDS) {
   test(name, () => assert.equal(new Date(endOf(Date.parse(start), days)).toISOString(), end));
 }
 
-test('a cycle that starts with the year 1970 ends at the last instant if it has the maximum validity, and earlier if its validity is a day shorter', () => {
+test('a cycle that starts at the beginning of 1970 ends at the last instant if it has the maximum validity, and earlier if its validity is a day shorter', () => {
   assert.equal(endOf(0, VALIDITY_DAYS_MAX), INSTANT_MAX);
   assert.equal(endOf(0, VALIDITY_DAYS_MAX - 1), (VALIDITY_DAYS_MAX - 1) * DAY_MS);
   assert((VALIDITY_DAYS_MAX - 1) * DAY_MS < INSTANT_MAX);

@@ -21,8 +21,8 @@ function isLeapYear(year: number): boolean {
 }
 
 /**
- * 9:30:00.123 on the given day, or on the last day of a shorter month. January is month 0, so month 12 is January of the
- * next year.
+ * 9:30:00.123 on the given day, or on the last day of a shorter month. January is month 0, so month 12 is January of
+ * the next year.
  */
 function dayOf(year: number, month: number, day: number): Instant {
   const [inYear, inMonth] = [year + Math.floor(month / 12), month % 12];
@@ -71,13 +71,13 @@ function periodAt(cycle: Cycle, count: number): Cycle {
   return count === 0 ? cycle : periodAfter(cycle, count);
 }
 
-test('a 12-month cycle from a leap day renews on February 28, or on February 29 in leap years', () => {
+test('a 12-month cycle from a leap day renews on 28 February, or on 29 February in leap years', () => {
   const yearly = monthly(Date.UTC(2028, 1, 29), 12);
   const ends = [0, 1, 2, 3].map((count) => new Date(periodAt(yearly, count).end).toISOString().slice(0, 10));
   assert.deepEqual(ends, ['2029-02-28', '2030-02-28', '2031-02-28', '2032-02-29']);
 });
 
-test('a monthly cycle from May 31 renews on June 30 and on July 31, not on July 1 or July 30', () => {
+test('a monthly cycle from 31 May renews on 30 June and on 31 July, not on 1 July or 30 July', () => {
   const cycle = monthly(Date.UTC(2026, 4, 31));
   const { postings } = settle(stateOf(cycle), Date.UTC(2026, 9, 1), EVENTS_MAX);
   const days = postings.map(({ createdAt }) => new Date(createdAt).toISOString().slice(0, 10));

@@ -1,5 +1,5 @@
-// The next automatic event of an end user: a renewal, a change of plan, or the lapse of a hold. Only the passage of time
-// causes an automatic event.
+// The next automatic event of an end user: a renewal, a change of plan, or the lapse of a hold. Automatic events are
+// caused only by the passage of time.
 
 import { type Cycle, periodAfter, renews, scheduledCycle } from './cycle.ts';
 import { type Hold, lapseId } from './hold.ts';
@@ -10,7 +10,7 @@ import { CHANGE_ACTOR, LAPSE_ACTOR, openingOf, type Posting, postingOn, RENEWAL_
 import type { EndUserState } from './state.ts';
 import { renewalId } from './transaction-id.ts';
 
-/** Stands for the instant of the next event if there is none. Later than every instant. */
+/** The instant of an event that never happens: later than every valid instant. */
 export const NEVER: Instant = INSTANT_MAX + 1;
 
 /** The instant of the next event; `NEVER` if there is none. */

@@ -116,7 +116,7 @@ for (const text of [
   '0100/31d',
   '1e3/31d',
 ]) {
-  test(`a stored plan with the text ${JSON.stringify(text)} has neither a valid validity nor valid credits`, () => {
+  test(`a stored plan with the text ${JSON.stringify(text)} is not valid`, () => {
     assert.equal(isValidity(planOfText(text)), false);
     assert.equal(isInRange(planOfText(text)), false);
     assert.throws(() => assertPlan(planOfText(text)), { name: 'AssertionError' });

@@ -1,4 +1,4 @@
-// Tests that a preview of `/start-cycle` shows what the request would change, and changes nothing.
+// Tests that a preview of `/start-cycle` shows the effect of the request, but changes nothing itself.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -67,16 +67,16 @@ const PREVIEWS: readonly (readonly [
   ['a replacement', [], startCycle(7, { onActive: 'replace' }), NOW, 47, 47, 0],
   ['a replacement that cancels a scheduled plan', [later(9)], startCycle(7, { onActive: 'replace' }), NOW, 47, 47, 0],
   ['a cycle start after a stop', [stopCycle()], startCycle(7), NOW, 47, 47, 0],
-  ['a change of plan that begins immediately, because the cycle was stopped', [stopCycle()], later(7), NOW, 47, 47, 0],
+  ['a change of plan that begins immediately because the cycle was stopped', [stopCycle()], later(7), NOW, 47, 47, 0],
 ];
 
 for (const [what, commands, command, ...numbers] of PREVIEWS) {
-  test(`the preview of ${what} shows when it begins, the balances, and the credits that expire`, () => {
+  test(`the preview of ${what} shows the start of the new cycle, the balances, and the credits that expire`, () => {
     assert.deepEqual(numbersOf(preview(withDaily(...commands), command)), numbers);
   });
 }
 
-test('a preview shows the current period after renewals and changes of plan that are not stored yet', () => {
+test('a preview includes due renewals and changes of plan that are not stored yet', () => {
   const ledger = withDaily();
   ledger.now = END + DAY_MS;
   assert.deepEqual(numbersOf(preview(ledger, later(7))), [END + 2 * DAY_MS, 150, 7, 150]);
@@ -86,7 +86,7 @@ test('a preview shows the current period after renewals and changes of plan that
   assert.deepEqual(numbersOf(preview(changed, startCycle(7, { onActive: 'replace' }))), [END, 16, 16, 0]);
 });
 
-test('a preview for an end user without credits shows the start of the cycle', () => {
+test('a preview for an end user without credits shows a new cycle that starts immediately', () => {
   const ledger = new MemoryLedger();
   const { cycles, ...numbers } = preview(ledger, startCycle(7));
   assert.deepEqual(numbers, { refused: null, startsAt: NOW, balance: 7, balanceAtStart: 7, expiring: 0 });

@@ -26,7 +26,7 @@ export interface Preview {
 /** @param state the stored state; need not be settled at `now` */
 export function previewOf(state: EndUserState, command: StartCycle, now: Instant): Preview | Refusal {
   const settled = { cycles: cyclesAt(state, now), holds: state.holds.filter(({ expiresAt }) => expiresAt > now) };
-  // A preview uses at most two ids, which sort after all other ids of this instant.
+  // A preview uses at most two transaction IDs, which sort after all other IDs of this instant.
   let sequence = SEQUENCE_COUNT - 2;
   const nextId = () => transactionId({ at: now, sequence: sequence++, tail: '0'.repeat(12) });
   const { outcome, postings } = startCycle(settled, command, { now, nextId });

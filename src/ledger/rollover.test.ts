@@ -40,7 +40,7 @@ function naive({ plan, remaining }: Cycle, count: number): number {
   return unused;
 }
 
-/** The plan has 100 credits. */
+/** All examples use a plan with 100 credits. */
 const EXAMPLES: readonly (readonly [rolloverMax: number, remaining: number, missed: number, amount: number])[] = [
   [0, 100, 1, 100],
   [50, 0, 1, 100],
@@ -62,7 +62,7 @@ const EXAMPLES: readonly (readonly [rolloverMax: number, remaining: number, miss
 ];
 
 for (const [rolloverMax, remaining, missed, amount] of EXAMPLES) {
-  test(`if ${remaining} of 100 credits are left, a rollover of up to ${rolloverMax} gives ${amount} credits after ${missed} renewals`, () => {
+  test(`with ${remaining} of 100 credits left and a rollover of up to ${rolloverMax}, an end user has ${amount} credits after ${missed} renewals`, () => {
     const cycle = daily(rolloverMax, remaining);
     const now = NOW + missed * DAY_MS;
     assert.equal(activeBalance(cyclesAt(stateOf(cycle), now), now), amount);
@@ -75,7 +75,7 @@ const CAPS = [0, 1, 50, 99, 100, 101, 250, 1_000_000];
 
 for (const rolloverMax of CAPS) {
   for (const missed of [0, 1, 2, 3, 1_000]) {
-    test(`with a rollover of ${rolloverMax}, a reader sees the same credits after ${missed} missed periods as after settling them one by one`, () => {
+    test(`with a rollover of up to ${rolloverMax}, a read after ${missed} missed periods shows the same credits as applying the renewals one by one`, () => {
       for (const remaining of [0, 1, 40, 99, 100]) {
         const cycle = daily(rolloverMax, remaining);
         const state = stateOf(cycle);
@@ -100,7 +100,7 @@ for (const rolloverMax of CAPS) {
   }
 }
 
-test('credits that rolled over roll over again with the others, but never more than the maximum in total', () => {
+test('at each renewal, unused credits roll over up to the maximum, including credits that rolled over before', () => {
   const ledger = new MemoryLedger();
   ledger.run(startCycle(100, { validityDays: 1, rolloverMax: 30 }));
   const spent = [90, 0, 125, 105, 0];
@@ -113,7 +113,7 @@ test('credits that rolled over roll over again with the others, but never more t
   assert.deepEqual(balances, [110, 130, 105, 100, 130]);
 });
 
-test('the formula for rollover is exact for credits up to 2^53−1', () => {
+test('the rollover formula is exact for amounts up to 2^53−1', () => {
   const amounts = fc.oneof(fc.integer({ min: 1, max: 100 }), fc.integer({ min: 1, max: AMOUNT_MAX }));
   fc.assert(
     fc.property(
@@ -179,7 +179,7 @@ for (const [when, seconds] of [
   ['at', DAY_S],
   ['after', DAY_S + 1],
 ] as const) {
-  test(`if a hold lapses ${when} the end of its period, the maximum has rolled over after two and after 1,000 missed periods`, () => {
+  test(`after two and after 1,000 missed periods, the maximum rolls over even if a hold lapsed ${when} the end of its period`, () => {
     assertBalances(withHold(seconds).ledger, END + DAY_MS, 160, 0);
     const far = withHold(seconds).ledger;
     assertBalances(far, END + 999 * DAY_MS, 160, 0);
@@ -221,7 +221,7 @@ test('a capture of more than was held draws the rest from the next period, inclu
   assertBalances(ledger, END + DAY_MS, 100, 0);
 });
 
-test('of several holds, only the credits of those that lapse before the end of the period roll over', () => {
+test('if there are several holds, held credits roll over only if their hold lapses before the end of the period', () => {
   const ledger = new MemoryLedger();
   ledger.run(startCycle(100, { validityDays: 1, rolloverMax: 100 }));
   for (const [amount, seconds] of [
@@ -235,7 +235,7 @@ test('of several holds, only the credits of those that lapse before the end of t
   assertBalances(ledger, END, 100 + 69 + 4 + 8, 1 + 16);
 });
 
-test('a hold from an earlier period returns no credits to the current period when it lapses, so none of them roll over', () => {
+test('a hold from an earlier period returns no credits to the current period, so its credits do not roll over when it lapses', () => {
   const ledger = new MemoryLedger();
   ledger.run(startCycle(100, { validityDays: 1, rolloverMax: 1_000 }));
   ledger.accept(hold(50, { expiresInSeconds: DAY_S + 3_600 }));
@@ -283,7 +283,7 @@ for (const [what, commands, balance] of WITHOUT) {
   });
 }
 
-test('credits that are refunded before the end of the period roll over, and those that are refunded later are lost', () => {
+test('credits that are refunded before the end of the period roll over, and credits that are refunded at the end or later are lost', () => {
   for (const [at, balance] of [
     [END - 1, 105],
     [END, 100],

@@ -58,7 +58,7 @@ test('a cycle start leaves room for the credits that can roll over', () => {
   assertWithin(ledger);
 });
 
-test('a cycle start with a rollover leaves room for other credits that outlast its first period', () => {
+test('a cycle start with a rollover leaves room for other credits that outlast the first period', () => {
   for (const [days, available] of [
     [1, AMOUNT_MAX - 30],
     [2, AMOUNT_MAX - 40],
@@ -77,7 +77,7 @@ test('with a rollover of 2^53−1 credits, no credits are available for a cycle 
   assertWithin(ledger);
 });
 
-test('an addition that outlasts the period leaves room for the plan and its rollover, and a shorter one does not', () => {
+test('added credits that outlast the period leave room for the next period and its rollover, and credits that expire with the period do not', () => {
   const ledger = new MemoryLedger();
   ledger.accept(rolling(100, 60));
   assertRoom(ledger, addedFor(2), AMOUNT_MAX - 160);
@@ -107,7 +107,7 @@ test('a replacement needs no room for the rollover of the cycle that it replaces
   assertWithin(ledger);
 });
 
-test('a replacement with a rollover leaves room for the credits of the old cycle only while they last', () => {
+test('a replacement with a rollover leaves room for the credits of the replaced cycle only until they expire', () => {
   const ledger = new MemoryLedger();
   ledger.accept(startCycle(100, { validityDays: 3 }));
   assertRoom(ledger, (amount) => rolling(amount, 50, { onActive: 'replace' }), AMOUNT_MAX - 150);
@@ -118,7 +118,7 @@ test('a replacement with a rollover leaves room for the credits of the old cycle
   assertWithin(short);
 });
 
-test('a scheduled plan leaves room for credits that outlast the period, but not for those of the old plan', () => {
+test('a scheduled plan leaves room for credits that outlast the current period, but not for the credits of the current plan', () => {
   const ledger = new MemoryLedger();
   ledger.accept(rolling(AMOUNT_MAX - 99, 9));
   ledger.accept(add(30, { validityDays: 1 }));
@@ -135,7 +135,7 @@ test('if the rollover alone exceeds the room, no credits are available for a sch
   assertRoom(ledger, (amount) => scheduled(amount, AMOUNT_MAX - 3), 0);
 });
 
-test('a scheduled plan leaves room for credits of the old period that are held beyond its end', () => {
+test('a scheduled plan leaves room for credits that stay held after the end of the current period', () => {
   for (const [seconds, available] of [
     [86_400, AMOUNT_MAX],
     [86_401, AMOUNT_MAX - 40],
@@ -148,7 +148,7 @@ test('a scheduled plan leaves room for credits of the old period that are held b
   }
 });
 
-test('after a plan has been scheduled, additions and holds leave room for the plan, not for the next renewal', () => {
+test('after a plan has been scheduled, additions and holds leave room for the scheduled plan instead of the next renewal', () => {
   const ledger = new MemoryLedger();
   ledger.accept(rolling(100, 60));
   ledger.accept(scheduled(AMOUNT_MAX - 20, 5));
@@ -183,7 +183,7 @@ test('scheduling a smaller plan makes room for other credits, and a plan that is
   assertWithin(ledger);
 });
 
-test('a refund to another cycle leaves room for the scheduled plan', () => {
+test('a refund to a one-time cycle leaves room for the scheduled plan', () => {
   const ledger = new MemoryLedger();
   ledger.accept(add(30, { validityDays: 3 }));
   ledger.accept(rolling(10, 0));

@@ -1,4 +1,4 @@
-// Tests that the spendable and held credits of an end user never exceed 2^53−1 together, now or later.
+// Tests that the spendable and held credits of an end user never exceed 2^53−1 in total, now or later.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -59,7 +59,7 @@ for (const [what, until, now, taken] of ROOMS) {
   });
 }
 
-test('added credits that outlast a period leave room for the next period and for credits that are still held from the old one', () => {
+test('added credits that outlast the current period leave room for the next period and for credits that stay held after the end of the current period', () => {
   const [short, long] = [END, END + 1].map((until) => applyAll(stateOf(DAILY), [holding(DAILY, 10, { until })]));
   assert(short && long);
   assert.equal(roomOf(short, END + 1), AMOUNT_MAX - 100, 'the hold lapses when the period ends');
@@ -67,7 +67,7 @@ test('added credits that outlast a period leave room for the next period and for
   assert.equal(roomOf(long, END), AMOUNT_MAX - 100, 'the new credits end with the period');
 });
 
-/** The next renewal leaves room for 10 more credits. */
+/** A ledger in which the next renewal leaves room for only 10 more credits. */
 function almostFull(): MemoryLedger {
   const ledger = new MemoryLedger();
   ledger.accept(startCycle(50, { validityDays: 1 }));
@@ -176,7 +176,7 @@ test('a release after the end of a period makes room again', () => {
   ledger.accept(add(10, { validityDays: 1 }));
 });
 
-test('in random histories, the balance and the held credits together never exceed 2^53−1, now or later', () => {
+test('in random histories, the balance and the held credits never exceed 2^53−1 in total, now or later', () => {
   const parts = [2, 3, 4].map((count) => Math.floor(AMOUNT_MAX / count));
   const amounts = fc.constantFrom(1, 10, ...parts, ...parts.map((part) => part + 5), AMOUNT_MAX - 10, AMOUNT_MAX);
   fc.assert(

@@ -38,8 +38,8 @@ export function refuseTooLargePlan(state: EndUserState, renewing: Cycle, plan: P
 }
 
 /**
- * The number of credits that can be added without exceeding 2^53−1 at the next renewal. Reserves the full
- * `rolloverMax`, so that later renewals also have room.
+ * The maximum number of credits that can be added without the total exceeding 2^53−1 at the next renewal or change of
+ * plan. Reserves the full `rolloverMax`, so that later renewals also have room.
  */
 export function roomAtRenewal(state: EndUserState, renewing: Cycle): Amount {
   const { plan } = renewing.next ?? renewing;

@@ -42,7 +42,7 @@ test('settling changes nothing a millisecond before the end of a period', () => 
 });
 
 for (const late of [0, 1, 31 * DAY_MS - 1]) {
-  test(`settling ${late} ms after the end of a period applies the renewal at that end, with full credits`, () => {
+  test(`settling ${late} ms after the end of a period applies the renewal as of the end of the period, with full credits`, () => {
     const state = stateOf(MONTHLY);
     assert(!isSettled(state, END + late));
     const settled = settle(state, END + late, EVENTS_MAX);
@@ -60,7 +60,7 @@ test('without a rollover, the remaining credits of a period are not carried over
     assert.equal(settle(stateOf({ ...MONTHLY, remaining }), END, EVENTS_MAX).state.cycles[0]?.remaining, 100);
 });
 
-test('each missed period is a separate transaction at the start of the period', () => {
+test('settling creates a separate renewal for each missed period, at the start of that period', () => {
   const { state, postings } = settle(stateOf(MONTHLY), END + 62 * DAY_MS, EVENTS_MAX);
   assert.deepEqual(state.cycles, [inPeriod(3)]);
   assert.deepEqual(
@@ -73,7 +73,7 @@ test('each missed period is a separate transaction at the start of the period', 
   );
 });
 
-test('ten years of daily periods, including leap days, are 3653 renewals without a gap', () => {
+test('settling ten years of daily periods, including leap days, creates 3,653 renewals without a gap', () => {
   const start = Date.UTC(2016, 0, 1);
   const daily = recurring({ start, validityDays: 1 });
   const now = Date.UTC(2026, 0, 1);
@@ -250,7 +250,7 @@ test('settling a few events at a time gives the same result as settling all of t
   );
 });
 
-test('a reader gets the same result in one step as by settling event by event', () => {
+test('a reader computes in one step the same result as settling event by event', () => {
   fc.assert(
     fc.property(loaded, ({ state, now }) => {
       const settled = settle(state, now, EVENTS_MAX);
@@ -278,7 +278,7 @@ test('a reader gets the same result in one step as by settling event by event', 
   );
 });
 
-test('the ids of renewals and lapses ascend in the order in which they are applied', () => {
+test('renewals and lapses are applied in the order of their transaction IDs', () => {
   fc.assert(
     fc.property(loaded, ({ state, now }) => {
       const postings = settle(state, now, EVENTS_MAX).postings;

@@ -8,7 +8,8 @@ export interface EndUserState {
   /** In burn order, without duplicates. Contains at least the live cycles. */
   readonly cycles: readonly Cycle[];
   /**
-   * Open holds, in the order in which they lapse. Contains at least the due holds and the holds that the command needs.
+   * Open holds, in the order in which they lapse. When a command is decided, contains at least the holds that are due
+   * to lapse, and the holds that the command needs.
    */
   readonly holds: readonly Hold[];
 }
@@ -34,7 +35,7 @@ export interface CycleChanges {
 
 /**
  * Compares objects: an unchanged cycle is the same object in both states. Most cycles also have the same index in both
- * states, so they are compared without a lookup by id.
+ * states, so they are compared without a lookup by ID.
  */
 export function cycleChanges({ cycles: before }: EndUserState, { cycles: after }: EndUserState): CycleChanges {
   const opened: Cycle[] = [];
@@ -48,7 +49,7 @@ export function cycleChanges({ cycles: before }: EndUserState, { cycles: after }
       changed.push({ before: inPlace, after: cycle });
       continue;
     }
-    // The usual case, such as a new cycle at the end, needs no map.
+    // Usually, new cycles come after all earlier cycles. That case needs no map.
     if (inPlace === undefined && moved === null) {
       opened.push(cycle);
       continue;

@@ -1,4 +1,5 @@
-// Tests that transaction ids are UUIDs that sort by creation time, and that the ids of renewals are known in advance.
+// Tests that transaction IDs are UUIDs that sort by creation time, and that the IDs of renewals can be computed in
+// advance.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -32,7 +33,7 @@ const sequence = fc.oneof(
 );
 const tail = fc.stringMatching(/^[0-9a-f]{12}$/);
 
-test('a transaction id contains its instant, its sequence and its tail', () => {
+test('a transaction ID contains its instant, its sequence and its tail', () => {
   assert.equal(transactionId({ at: NOW, sequence: 0, tail: TAIL }), '019bc0fd-8a3b-4000-8000-0123456789ab');
   assert.equal(transactionId({ at: NOW, sequence: 1, tail: TAIL }), '019bc0fd-8a3b-4000-8001-0123456789ab');
   assert.equal(transactionId({ at: NOW, sequence: 2 ** 14, tail: TAIL }), '019bc0fd-8a3b-4001-8000-0123456789ab');
@@ -42,17 +43,17 @@ test('a transaction id contains its instant, its sequence and its tail', () => {
   );
 });
 
-test('a transaction id is a UUID with the version digit 4', () => {
+test('a transaction ID is a UUID with the version digit 4', () => {
   fc.assert(fc.property(fc.record({ at, sequence, tail }), (parts) => assert.match(transactionId(parts), FORM)));
 });
 
-test('the instant of a transaction can be read from its id', () => {
+test('the instant of a transaction can be read from its ID', () => {
   fc.assert(
     fc.property(fc.record({ at, sequence, tail }), (parts) => assert.equal(instantOf(transactionId(parts)), parts.at)),
   );
 });
 
-test('transaction ids sort by instant, then by sequence, whatever their tails', () => {
+test('transaction IDs sort by instant, then by sequence, regardless of their tails', () => {
   const parts = fc.record({ at, sequence, tail });
   fc.assert(
     fc.property(parts, parts, fc.boolean(), (a, b, isSameInstant) => {
@@ -75,11 +76,11 @@ const REFUSED: readonly (readonly [what: string, parts: { at: number; sequence: 
 ];
 
 for (const [what, parts] of REFUSED) {
-  test(`making a transaction id from ${what} fails an assertion`, () =>
+  test(`making a transaction ID from ${what} fails an assertion`, () =>
     assert.throws(() => transactionId(parts), { name: 'AssertionError' }));
 }
 
-test('the id of a renewal depends only on its cycle and its instant', () => {
+test('the transaction ID of a renewal depends only on the cycle and the instant', () => {
   const cycleId = transactionId({ at: NOW - 5, sequence: 7, tail: TAIL });
   assert.equal(renewalId(cycleId, NOW), '019bc0fd-8a3b-4000-8000-0123456789ab');
   const otherCycleId = transactionId({ at: NOW - 5, sequence: 7, tail: 'ffffffffffff' });
@@ -87,14 +88,14 @@ test('the id of a renewal depends only on its cycle and its instant', () => {
   assert.notEqual(renewalId(cycleId, NOW + 1), renewalId(cycleId, NOW));
 });
 
-test('the id of a renewal sorts before all other ids of its instant and after all ids of the millisecond before', () => {
+test('the ID of a renewal sorts before all other IDs of the same instant and after all IDs of the previous millisecond', () => {
   const cycleId = transactionId({ at: NOW - 5, sequence: 7, tail: 'ffffffffffff' });
   const renewal = renewalId(cycleId, NOW);
   assert(renewal < transactionId({ at: NOW, sequence: 1, tail: '000000000000' }));
   assert(renewal > transactionId({ at: NOW - 1, sequence: SEQUENCE_COUNT - 1, tail: 'ffffffffffff' }));
 });
 
-test('at the same instant, the ids of renewals sort first, then those of lapses, then those of requests', () => {
+test('at the same instant, the IDs of renewals sort first, then those of lapses, then those of requests', () => {
   const id = (sequence: number, tail: string) => transactionId({ at: NOW, sequence, tail });
   const [low, high] = ['000000000000', 'ffffffffffff'];
   assert.deepEqual([RENEWAL_SEQUENCE, LAPSE_SEQUENCE, FIRST_SEQUENCE], [0, 1, 2]);
@@ -102,12 +103,12 @@ test('at the same instant, the ids of renewals sort first, then those of lapses,
   assert(id(LAPSE_SEQUENCE, high) < id(FIRST_SEQUENCE, low));
 });
 
-test('the sequence of a transaction within its instant can be read from its id', () => {
+test('the sequence of a transaction within its instant can be read from its ID', () => {
   for (const sequence of [0, 1, 2 ** 14 - 1, 2 ** 14, 2 ** 14 + 1, 2 ** 25 + 5, SEQUENCE_COUNT - 1])
     assert.equal(sequenceOf(transactionId({ at: 0x0123456789ab, sequence, tail: 'ffffffffffff' })), sequence);
 });
 
-test('the range of ids between two instants contains exactly the ids from the first instant to the second, both included', () => {
+test('the range of IDs between two instants contains exactly the IDs from the first instant to the second, both included', () => {
   const { first, last } = idsBetween(NOW, NOW + 5);
   const isWithin = (id: string) => first <= id && id <= last;
   const earliest = { sequence: 0, tail: '000000000000' };
@@ -118,7 +119,7 @@ test('the range of ids between two instants contains exactly the ids from the fi
   assert(!isWithin(transactionId({ at: NOW + 6, ...earliest })));
 });
 
-test('the first and the last id of an instant enclose exactly the ids of that instant', () => {
+test('the first and the last ID of an instant enclose exactly the IDs of that instant', () => {
   const parts = fc.record({ at, sequence, tail });
   fc.assert(
     fc.property(parts, at, (parts, instant) => {

@@ -1,12 +1,12 @@
-// The id of a transaction: a valid version 4 UUID with the time in its leading bits, so that the ids of an end user
-// sort by creation time (the COMB technique).
+// The ID of a transaction: a valid version 4 UUID with the time in its leading bits (the COMB technique), so that the
+// transaction IDs of an end user sort by creation time.
 //
 //   tttttttt-tttt-4sss-vsss-rrrrrrrrrrrr
 //   t: 48 bits, the instant · 4, v: version and variant of RFC 9562 · s: 26 bits, the sequence · r: 48 bits, the tail
 //
 // The sequence orders the transactions within a millisecond. Renewals and changes of plan have sequence 0, and lapses
 // of holds have sequence 1, so they sort before all requests of the same instant. Their tails are derived from the
-// cycle, the plan or the hold, so every process computes the same ids.
+// cycle, the plan or the hold, so every process computes the same IDs.
 
 import assert from 'node:assert/strict';
 import { INSTANT_MAX, type Instant } from './instant.ts';
@@ -28,7 +28,7 @@ const SEQUENCE_LOW_BITS = 14;
 const SEQUENCE_LOW_MASK = 2 ** SEQUENCE_LOW_BITS - 1;
 const VARIANT = 0x8000;
 
-/** @param tail 12 lower-case hexadecimal digits: random for a request, derived for an automatic event */
+/** @param tail 12 lower-case hexadecimal digits: random for a request, derived for a renewal, plan change or lapse */
 export function transactionId({ at, sequence, tail }: { at: Instant; sequence: number; tail: string }): TransactionId {
   assert(sequence >= 0 && sequence < SEQUENCE_COUNT, 'the sequence fits its 26 bits');
   assert(tail.length === 12, 'the tail fills the last group');
@@ -39,7 +39,7 @@ export function transactionId({ at, sequence, tail }: { at: Instant; sequence: n
 
 let latest = { at: 0, digits: '00000000-0000' };
 
-/** Caches the latest digits, because all transactions of a batch have the same instant. */
+/** Caches the latest digits, because all requests of a batch have the same instant. */
 function timeDigits(at: Instant): string {
   if (latest.at === at) return latest.digits;
   const time = at.toString(16).padStart(12, '0');
@@ -49,14 +49,14 @@ function timeDigits(at: Instant): string {
 }
 
 /**
- * The id of the transaction that renews the cycle `cycleId` at an instant. For a change of plan, `cycleId` is the id of
- * the transaction that scheduled the plan. Every process computes the same id.
+ * The ID of the transaction that renews the cycle `cycleId` at the instant `at`. For a change of plan, `cycleId` is the
+ * ID of the transaction that scheduled the plan. Every process computes the same ID.
  */
 export function renewalId(cycleId: TransactionId, at: Instant): TransactionId {
   return transactionId({ at, sequence: RENEWAL_SEQUENCE, tail: cycleId.slice(24) });
 }
 
-/** A range of ids, both ends included. */
+/** A range of IDs, both ends included. */
 export interface IdRange {
   readonly first: TransactionId;
   readonly last: TransactionId;
@@ -70,12 +70,12 @@ export function lastIdAt(at: Instant): TransactionId {
   return transactionId({ at, sequence: SEQUENCE_COUNT - 1, tail: 'f'.repeat(12) });
 }
 
-/** The range of all ids from instant `from` to instant `until`, both included. */
+/** The range of all IDs from instant `from` to instant `until`, both included. */
 export function idsBetween(from: Instant, until: Instant): IdRange {
   return { first: firstIdAt(from), last: lastIdAt(until) };
 }
 
-/** The instant in the leading 48 bits of an id. */
+/** The instant in the leading 48 bits of an ID. */
 export function instantOf(id: TransactionId): Instant {
   return Number.parseInt(id.slice(0, 8), 16) * 2 ** 16 + Number.parseInt(id.slice(9, 13), 16);
 }

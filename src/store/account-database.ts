@@ -1,5 +1,5 @@
-// The query interface of both stores for accounts, thresholds, webhooks, events and the console. Its queries have their
-// own database connections, so they never occupy a connection that the ledger needs.
+// The interface for queries on accounts, thresholds, webhooks, events and console users. Both stores implement it. The
+// queries have their own database connections, so they never occupy a connection that the ledger needs.
 
 import type { Generated, Kysely } from 'kysely';
 import type { Role } from '../accounts/membership.ts';
@@ -56,7 +56,7 @@ export interface AccountTables {
   };
   /** The event log; see `EventLog`. */
   readonly events: {
-    /** Numbers the events of each part in ascending order. Only a ledger on Citus has several parts. */
+    /** Ascends within each part of the ledger. A part is the whole database or, on Citus, one shard. */
     readonly event: Generated<number>;
     readonly account: number;
     readonly id: string;

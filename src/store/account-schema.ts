@@ -1,6 +1,6 @@
-// The tables for accounts, API keys, imports, webhooks and users of the web console. Both stores have the same tables.
-// Instants are milliseconds since 1970. Passwords are stored only as argon2id hashes, API keys and tokens only as
-// SHA-256 hashes, and webhook secrets only in encrypted form.
+// The tables for accounts, API keys, imports, webhooks and console users. Both stores have the same tables. Instants
+// are milliseconds since 1970. Passwords are stored only as argon2id hashes, API keys and tokens only as SHA-256
+// hashes, and webhook secrets only in encrypted form.
 
 import { KEY_NAME_CHARACTERS_MAX } from '../accounts/api-key.ts';
 import { EXPIRING_DAYS_DEFAULT, EXPIRING_DAYS_MAX } from './event-log.ts';

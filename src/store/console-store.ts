@@ -31,7 +31,7 @@ export interface OverviewDay {
   readonly expired: bigint;
   /** Credits that renewals and scheduled plans granted, except those that rolled over. */
   readonly renewed: bigint;
-  /** The number of transactions, not counting scheduled plans, stops, holds, releases and lapses. */
+  /** Does not count transactions of the kinds `schedule-plan`, `stop-cycle`, `hold`, `release` and `lapse`. */
   readonly transactions: number;
 }
 
@@ -62,16 +62,17 @@ export interface OverviewRequest {
   /** 1 to `OVERVIEW_DAYS_MAX`. */
   readonly days: number;
   /**
-   * If present, only the transactions of this actor are counted. Expired credits are then not counted, because an
-   * expiry has no actor.
+   * If present, `days` counts only the transactions of this actor, and no expired credits, because an expiry has no
+   * actor.
    */
   readonly actor?: Actor | undefined;
 }
 
+/** If a read fails, it rejects with `StoreFault`. */
 export interface ConsoleStore {
   /** Null if the account does not exist. */
   nameOf(account: number): Promise<string | null>;
-  /** @throws (rejects) InvalidCursor if the cursor is invalid; StoreFault if this read, or any read below, fails */
+  /** @throws (rejects) InvalidCursor */
   endUsers(account: number, request: ListRequest): Promise<EndUserPage>;
   endUserCounts(account: number): Promise<EndUserCounts>;
   /**
@@ -102,7 +103,7 @@ type StoredDaily = Omit<DailyTotal, 'account'>;
 type StoredExpiry = Pick<ExpiryTotal, 'hour' | 'credits'>;
 
 /**
- * @param totals the totals of one account since `overviewStart`, in any order. Several rows can have the same day and
+ * @param totals the totals of one account since `overviewStart`, in any order; several rows can have the same day and
  * kind
  * @param now not earlier than any transaction in the totals
  */

@@ -10,7 +10,8 @@ function csvField(field: string | number | null): string {
 }
 
 /**
- * Spreadsheets run text that begins with one of these characters as a formula, unless an apostrophe precedes the text.
+ * A spreadsheet runs text as a formula if the text begins with one of these characters. An apostrophe before the text
+ * prevents this.
  * https://owasp.org/www-community/attacks/CSV_Injection
  */
 const FORMULA = /^[=+\-@\t\r\n＝＋－＠]/;

@@ -29,8 +29,8 @@ export type EndUserList =
   /** End users with credits that expire at or before `until` and are not renewed, earliest expiry first. */
   | { readonly by: 'expiry'; readonly until: Instant }
   /**
-   * End users with a UUID that begins with `prefix`: hexadecimal digits in either case, with or without hyphens. An
-   * empty prefix matches all.
+   * End users whose UUID begins with `prefix`: hexadecimal digits in either case, with or without hyphens. An empty
+   * prefix matches all UUIDs.
    */
   | { readonly by: 'id'; readonly prefix: string };
 
@@ -88,7 +88,8 @@ export function listQuery({ list, after, limit }: ListRequest): ListQuery | null
   const behind = after === null ? null : keyOf(after, columns);
   const range = rangeOf(list);
   if (range === null) return null;
-  // The query has only one lower bound: with two, a database would use only the first one and scan all earlier pages.
+  // The query has only one bound at the start of the range. With two, a database would use only the first bound, and
+  // would scan all earlier pages.
   const { from, to } = range;
   const isBefore = behind === null || (from !== null && (behind[0] as Value) < (from.values[0] as Value));
   const follows = `(${columns.join(', ')}) ${isDescending ? '<' : '>'} (${columns.map(() => '?').join(', ')})`;

@@ -42,8 +42,9 @@ export interface AuditedSummary extends Summary {
 
 /**
  * Whether a stored summary matches the current state of an end user. The summary must include all postings of the end
- * user. Compares balances at `now`, because at the earlier `derivedTo`, the balance of `current` can be too low: if the
- * lapse of a hold is stored after the end of a cycle, that cycle still shows the credits as held.
+ * user. If a cycle ends before the lapse of one of its holds is stored, the cycle in `current` still shows the credits
+ * as held. At the earlier `derivedTo`, the balance of `current` can therefore be too low, so the balances are compared
+ * at `now`.
  *
  * @param current the state of the end user after the latest posting
  * @param now the latest instant of the ledger

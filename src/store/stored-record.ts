@@ -4,11 +4,13 @@ import type { Outcome } from '../ledger/command.ts';
 import type { IdempotencyRecord } from '../ledger/idempotency.ts';
 import type { TransactionId } from '../ledger/transaction-id.ts';
 
-/** For most requests, `outcome` is null: they are accepted, and only their transaction id must be stored. */
+/**
+ * Most requests are accepted, and their outcome contains only a transaction ID. For these requests, `outcome` is null.
+ */
 export interface StoredOutcome {
   /** Null if the request caused no transaction. */
   readonly transactionId: TransactionId | null;
-  /** JSON; null if the request was accepted and the outcome contains only the transaction id. */
+  /** JSON; null if the request was accepted and the outcome contains only the transaction ID. */
   readonly outcome: string | null;
 }
 
@@ -25,7 +27,7 @@ export function outcomeOf({ transactionId, outcome }: StoredOutcome): Outcome {
   return stored.refused === null ? { ...stored, transactionId } : stored;
 }
 
-/** Whether the request was a grant. The idempotency records of grants are kept longer than others. */
+/** Whether the request was a grant. The idempotency records of grants are kept longer than those of other requests. */
 export function isGrant({ request }: Pick<IdempotencyRecord, 'request'>): boolean {
   return request.startsWith('add ') || request.startsWith('start-cycle ');
 }

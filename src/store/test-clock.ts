@@ -23,10 +23,10 @@ export function movedTo(now: Instant, move: TestClockMove): Instant | null {
 }
 
 /**
- * Compares whether a ledger has a test clock with whether the operator wants one. If they differ, returns one sentence
- * that says so and what to do; otherwise null.
+ * Checks that a ledger has a test clock if the operator wants one, and has none otherwise.
  *
  * @param wanted whether the operator passed --test-clock
+ * @returns one sentence that says what is wrong and what to do; null if nothing is wrong
  */
 export function testClockRefusal(name: string, hasTestClock: boolean, wanted: boolean): string | null {
   if (hasTestClock === wanted) return null;

@@ -79,10 +79,10 @@ export class TotalsSum {
     const rolledOver = rolledOverBy(posting);
     const credits = BigInt(movedBy(posting) - rolledOver);
     this.addDaily({ account, day, kind, actor, credits, transactions: isFirst ? 1 : 0 });
-    // Count postings to ended cycles, too. Credits that are captured after the end of their cycle have not expired.
-    // Credits that are refunded after the end of their cycle have expired.
+    // Count postings to ended cycles, too: credits that are captured after the end of their cycle have not expired, and
+    // credits that are refunded after the end of their cycle have expired.
     this.addExpiry({ account, hour, credits: BigInt(posting.amount) });
-    // The previous period ends when the renewal is created. Credits that roll over do not expire at that time.
+    // A renewal is created at the end of the previous period. Credits that roll over do not expire at that time.
     if (rolledOver > 0) this.addExpiry({ account, hour: hourOf(posting.createdAt), credits: BigInt(-rolledOver) });
   }
 
@@ -96,8 +96,8 @@ export class TotalsSum {
   }
 
   /**
-   * Returns one sentence for each wrong stored total. First call `add` with all postings, and `subtract` with all
-   * stored totals.
+   * Returns one sentence for each stored total that differs from the postings. First call `add` with all postings, and
+   * `subtract` with all stored totals.
    */
   faults(): string[] {
     const { daily, expiries } = this.totals();

@@ -10,7 +10,7 @@ import type { LoadedEndUser, PageCursor } from './loaded-end-user.ts';
 export const PAGE_ROWS_MAX = 100;
 /** The maximum number of postings that are searched for one page. */
 export const HISTORY_POSTINGS_MAX = 5_000;
-/** A page names only the first cycles of a transaction, because a transaction can touch thousands of cycles. */
+/** A page shows the terms of only the first cycles of a transaction, because a transaction can touch thousands. */
 export const NAMED_CYCLES_MAX = 10;
 const NAMED_PER_PAGE_MAX = 200;
 
@@ -29,7 +29,7 @@ export interface HistoryTransaction extends Transaction {
 }
 
 export interface HistoryFilter {
-  /** The range of transaction ids; all ids if absent. */
+  /** The range of transaction IDs; all IDs if absent. */
   readonly within?: IdRange;
   /** The kinds of the transactions; all kinds if absent. */
   readonly kinds?: readonly PostingKind[] | undefined;
@@ -45,8 +45,8 @@ export interface HistoryRequest extends HistoryFilter {
 }
 
 /**
- * A page lacks events, such as renewals, that are due but not stored yet. The caller computes these events from the
- * state. The state of the first page therefore contains all live cycles and all holds. The state of each later page
+ * A page does not contain due events, such as renewals, that are not stored yet. The caller computes these events from
+ * `state`. On the first page, `state` therefore contains all live cycles and all holds. On each later page, `state`
  * contains at least the active recurring cycle, if there is one.
  */
 export interface HistoryPage extends LoadedEndUser {
@@ -56,7 +56,7 @@ export interface HistoryPage extends LoadedEndUser {
    */
   readonly transactions: readonly HistoryTransaction[];
   readonly next: PageCursor | null;
-  /** The terms with which each cycle was opened, by cycle id, for all cycles that `cyclesToName` returns. */
+  /** The terms with which the cycles were opened, by cycle ID. Contains all cycles that `cyclesToName` returns. */
   readonly terms: ReadonlyMap<TransactionId, CycleTerms>;
 }
 
@@ -88,7 +88,7 @@ export function passes(
 }
 
 /**
- * The ids of the cycles that are named on a page with these transactions, without duplicates: at most
+ * The IDs of the cycles whose terms are shown on a page with these transactions, without duplicates: at most
  * `NAMED_CYCLES_MAX` per transaction and `NAMED_PER_PAGE_MAX` per page.
  */
 export function cyclesToName(transactions: readonly HistoryTransaction[]): readonly TransactionId[] {
@@ -99,8 +99,8 @@ export function cyclesToName(transactions: readonly HistoryTransaction[]): reado
 /**
  * Groups postings by transaction.
  *
- * @param postings in any order in which the postings of the same transaction are adjacent
- * @param idOf returns the transaction id of a posting
+ * @param postings in any order, as long as the postings of each transaction are adjacent
+ * @param idOf returns the transaction ID of a posting
  */
 export function* wholeTransactions<Entry>(
   postings: Iterable<Entry>,

@@ -1,4 +1,4 @@
-// Issues transaction ids in ascending order.
+// Issues transaction IDs in ascending order.
 
 import assert from 'node:assert/strict';
 import { randomFillSync } from 'node:crypto';
@@ -15,14 +15,14 @@ const TAIL_BYTES = 6;
 const pool = Buffer.alloc(TAIL_BYTES * 683);
 let offset = pool.length;
 
-/** The position of the last issued id. */
+/** The position of the last issued transaction ID. */
 export interface IdPosition {
   readonly at: Instant;
-  /** Below `FIRST_SEQUENCE` if no id has been issued for this instant yet. */
+  /** Below `FIRST_SEQUENCE` if no ID has been issued for this instant yet. */
   readonly sequence: number;
 }
 
-/** Returns an id that sorts after all ids up to `position`, and before all later ids. */
+/** Returns an ID that sorts after all IDs up to the given position, and before all later IDs. */
 export function throughPosition({ at, sequence }: IdPosition): TransactionId {
   return transactionId({ at, sequence: Math.max(sequence, LAPSE_SEQUENCE), tail: 'ffffffffffff' });
 }
@@ -32,7 +32,7 @@ export class TransactionIds {
   #sequence: number;
   readonly #nextTail: () => string;
 
-  /** @param tails returns the last 12 hexadecimal digits of an id; random, except in reproducible tests */
+  /** @param tails returns the last 12 hexadecimal digits of an ID; random, except in reproducible tests */
   constructor({ at, sequence }: IdPosition, tails: () => string = nextTail) {
     this.#at = at;
     this.#sequence = sequence;
@@ -44,7 +44,7 @@ export class TransactionIds {
   }
 
   /**
-   * Whether at least half of the ids of the current instant have been issued, which happens only if the clock stands
+   * Whether at least half of the IDs of the current instant have been issued, which happens only if the clock stands
    * still.
    */
   get isRunningShort(): boolean {

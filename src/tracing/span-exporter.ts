@@ -10,7 +10,7 @@ export interface Span extends TraceContext {
   readonly parentSpanId: string | null;
   readonly name: string;
   readonly kind: 'internal' | 'server';
-  /** Milliseconds since 1970, with fractions. */
+  /** `start` and `end` are milliseconds since 1970, with fractions. */
   readonly start: number;
   readonly end: number;
   readonly attributes: Attributes;
@@ -128,7 +128,10 @@ function otlpSpan(span: Span): unknown {
   };
 }
 
-/** OTLP/JSON encodes 64-bit integers as strings. Rounds to microseconds, which is the precision of the clock. */
+/**
+ * Returns a string, because OTLP/JSON encodes 64-bit integers as strings. Rounds to microseconds, because a number of
+ * milliseconds since 1970 is not precise to the nanosecond.
+ */
 function nanosecondsOf(milliseconds: number): string {
   return String(BigInt(Math.round(milliseconds * 1_000)) * 1_000n);
 }

@@ -16,7 +16,7 @@ export interface TracingSettings extends ExporterSettings {
 
 export interface RequestTrace extends TraceContext {
   readonly parentSpanId: string | null;
-  /** When the request arrived, by `performance.now`. */
+  /** The time from `performance.now` at which the request arrived. */
   readonly startedMs: number;
 }
 
@@ -35,7 +35,7 @@ const SERVER_ERROR = 500;
 export class Tracer {
   readonly #exporter: SpanExporter;
   readonly #settings: TracingSettings;
-  /** The span of the batch whose commands Scrip is answering now. Spans of requests that end now link to this span. */
+  /** The span of the batch whose commands Scrip is answering. Spans of requests that end meanwhile link to it. */
   #batch: TraceContext | null = null;
 
   /**
@@ -78,8 +78,8 @@ export class Tracer {
   }
 
   /**
-   * Call this before Scrip answers the commands of `batch`, and with null afterwards. The spans of requests that end in
-   * between link to the span of the batch if the batch is sampled.
+   * Call this with a batch before Scrip answers the commands of the batch, and with null afterwards. If the batch is
+   * sampled, the spans of requests that end between the two calls link to the span of the batch.
    */
   answering(batch: TracedBatch | null): void {
     this.#batch = null;

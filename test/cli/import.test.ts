@@ -62,7 +62,7 @@ describe('scrip import', { ...options, concurrency: COMMANDS_AT_ONCE }, () => {
     await served.stop();
     const stopped = await importing.ended;
     assert.deepEqual([stopped.code, stopped.stdout], [1, '']);
-    const message = `The import stopped after [1-9]\\d* of ${SERVED_ROWS} rows \\(no server has imported the next rows within 10 seconds\\); run the same command again to continue\\.`;
+    const message = `The import stopped after [1-9]\\d* of ${SERVED_ROWS} rows \\(no server has imported the next rows within 10 seconds\\); run the same command again to resume\\.`;
     assert.match(stopped.stderr, new RegExp(`\\n${message}\\n$`));
     const { code, stdout } = await scrip([...IMPORT, path], ledgerAt(file));
     assert.match(
@@ -202,7 +202,7 @@ describe('interrupted imports', options, () => {
     assert.equal(completed, allGranted(ROWS));
     assert.equal(code, 0);
     const interrupted = new RegExp(
-      `^1 The import was interrupted after \\d+ of ${ROWS} rows; run the same command again to continue\\.$`,
+      `^1 The import was interrupted after \\d+ of ${ROWS} rows; run the same command again to resume\\.$`,
     );
     for (const index of [1, 2]) assert.match(ended[index] as string, interrupted);
     await assertImported(`file:${file}`, await serveHere(t, ledgerAt(file)), secret, ROWS);

@@ -55,7 +55,7 @@ const COLUMNS = {
     at === null ? null : new Date(at).toISOString(),
 };
 
-/** @returns the text of the document in pieces; a CSV document without postings has only a header */
+/** @returns the text of the export in pieces; a CSV export without postings has only a header */
 export async function* exportedText(
   batches: AsyncIterable<readonly ExportedPosting[]>,
   format: ExportFormat,

@@ -1,6 +1,6 @@
-// A copy of a ledger has no events. The first server that opens the copy must not derive the events of the source
-// again. A copy therefore stores the progress of event derivation for each end user, as if all events up to the time of
-// the source's clock had been derived.
+// A copy of a ledger has no events, and the first server that opens the copy must not derive the events of the source
+// again. For each end user, a copy therefore stores the progress of event derivation as if all events up to the latest
+// instant of the source's clock had been derived.
 
 import type { EndUserKey } from '../../ledger/command.ts';
 import type { Instant } from '../../ledger/instant.ts';
@@ -17,7 +17,7 @@ export class CopiedEvents {
   #from: EventState | null = null;
   #transaction: Posting[] = [];
 
-  /** @param until the time of the source's clock */
+  /** @param until the latest instant of the source's clock */
   constructor(derive: DeriveEvents, tables: readonly TableRow[], until: Instant) {
     this.#derive = derive;
     this.#until = until;

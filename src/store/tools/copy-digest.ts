@@ -1,5 +1,5 @@
-// Computes a digest of all rows that a copy contains. The rows are read in a fixed order. If two ledgers have the same
-// digest, these rows are equal. Balances are not included, because they are computed from the postings.
+// Computes a digest of the copied data of a ledger, without the last uses of API keys. If two ledgers have the same
+// digest, this data is identical. Balances are not included, because they are computed from the postings.
 
 import { createHash, hash } from 'node:crypto';
 import { type ChainHash, emptyHashChain, extendHashChain } from '../../ledger/hash-chain.ts';
@@ -16,7 +16,7 @@ export interface CopyDigest {
   readonly people: number;
   readonly endUsers: number;
   readonly postings: number;
-  /** The greatest transaction id; null if there are no transactions. */
+  /** The greatest transaction ID; null if there are no transactions. */
   readonly latest: TransactionId | null;
 }
 
@@ -43,7 +43,7 @@ export async function digestOf(source: CopySource, progress: (postings: number) 
   };
 }
 
-/** Returns a SHA-256 over only the accounts and the API keys, in hexadecimal. */
+/** Returns the SHA-256 of only the accounts and the API keys, in hexadecimal. */
 export function accountsDigest(tableRows: readonly TableRow[]): string {
   const rows = tableRows.filter(({ table }) => table === 'accounts' || table === 'api_keys');
   return hash('sha256', linesOf(rows).join('\n'), 'hex');

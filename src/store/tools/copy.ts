@@ -1,5 +1,6 @@
-// Copies a whole ledger from one store to another. End users are copied one after another, sorted by account and id.
-// Then all rows of both ledgers are compared.
+// Copies a whole ledger from one store to another. End users are copied one after another, sorted by account and UUID.
+// Then the copied data of both ledgers is compared. Until the copy is finished, a mark in the destination prevents
+// servers from opening it.
 //
 //   empty ──begin──▶ marked ──commit──▶ mark updated ──rows equal, both verified──▶ finished, mark removed
 //                      └──── killed or failed: the same command resumes after the last complete end user
@@ -128,8 +129,8 @@ async function stateOf(source: CopySource): Promise<string> {
 }
 
 /**
- * Returns the position for the copy's clock: the position of the source's clock, or that of the latest copied
- * transaction if it is later. New transaction ids therefore sort after all copied ids.
+ * Returns the position to which the copy's clock must move: the later of the positions of the source's clock and of the
+ * latest copied transaction. New transaction IDs then sort after all copied IDs.
  */
 function clockOf(kept: IdPosition, { latest }: CopyDigest): IdPosition {
   if (latest === null) return kept;
@@ -146,7 +147,7 @@ function refuseDifferent(source: CopySource, from: CopyDigest, destination: Copy
 }
 
 function contents({ accounts, keys, people, endUsers, postings, sha256 }: CopyDigest): string {
-  return `${accounts} accounts, ${keys} keys, ${people} people, ${endUsers} end users and ${postings} postings with digest ${sha256.slice(0, 12)}`;
+  return `${accounts} accounts, ${keys} API keys, ${people} console users, ${endUsers} end users and ${postings} postings with digest ${sha256.slice(0, 12)}`;
 }
 
 async function refuseBroken(ledger: CopySource, consequence: string): Promise<void> {

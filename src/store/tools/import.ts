@@ -64,7 +64,7 @@ export async function importRows(
 
 function stopped(how: string, { done, rows }: LedgerImport, reason = ''): ImportStopped {
   return new ImportStopped(
-    `The import ${how} after ${done} of ${rows} rows${reason}; run the same command again to continue.`,
+    `The import ${how} after ${done} of ${rows} rows${reason}; run the same command again to resume.`,
   );
 }
 

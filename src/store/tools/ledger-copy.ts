@@ -31,10 +31,10 @@ export interface RowCounts {
 }
 
 /**
- * The copied tables that are not about end users, with their columns. The key columns come first. Each table comes
- * after the tables that it refers to. Sessions, emailed links and the counts of sign-in attempts are not copied:
+ * The copied tables without data of end users, and their columns. The columns of the primary key come first. Each table
+ * comes after the tables that it refers to. Sessions, emailed links and the counts of sign-in attempts are not copied:
  * console users must sign in again on the copy. The state of webhook deliveries is not copied, because it refers to
- * events.
+ * events, which are not copied either.
  */
 export const COPIED_TABLES = {
   accounts: ['account', 'name', 'created_at', 'expiring_days'],
@@ -102,12 +102,15 @@ export interface CopySource {
    * demo data, either is accepted.
    */
   readonly hasTestClock: boolean | null;
-  /** The latest instant of the ledger's clock, and the last sequence number of a transaction id at this instant. */
+  /** The latest instant of the ledger's clock, and the sequence number of the last transaction ID at this instant. */
   clock(): Promise<IdPosition>;
   counts(): Promise<RowCounts>;
-  /** The rows of all end users that sort after `after`, by account and end user, from one database snapshot. */
+  /**
+   * The rows of the end users that sort after `after`; of all end users if `after` is null. The rows are sorted by
+   * account and end user, and come from one database snapshot.
+   */
   rows(after: EndUserKey | null): AsyncIterable<readonly LedgerRow[]>;
-  /** All idempotency records, sorted by account, end user and key in byte order. */
+  /** All idempotency records, sorted by account, end user and key. Keys are sorted in byte order. */
   idempotencyRecords(): AsyncIterable<readonly IdempotencyRecord[]>;
   /** The rows of the tables in `COPIED_TABLES`, in any order. These tables are small enough to fit into memory. */
   tableRows(): Promise<readonly TableRow[]>;
@@ -132,9 +135,9 @@ export interface CopyDestination extends CopySource {
   load(rows: readonly CopiedRow[]): Promise<void>;
   /** Commits the loaded rows, and updates the mark to `last`. No event will be derived from the loaded rows. */
   commit(last: EndUserKey): Promise<void>;
-  /** Replaces all idempotency records in one transaction, including those of an earlier run of the copy. */
+  /** In one database transaction, replaces all idempotency records, including those from an earlier run of the copy. */
   loadIdempotencyRecords(records: AsyncIterable<readonly IdempotencyRecord[]>): Promise<void>;
-  /** Replaces the rows of all copied tables in one transaction. */
+  /** Replaces the rows of all tables in `COPIED_TABLES`, in one database transaction. */
   loadTables(rows: readonly TableRow[]): Promise<void>;
   /** Moves the clock of the copy to `position`, unless the clock is already later. */
   moveClock(position: IdPosition): Promise<void>;

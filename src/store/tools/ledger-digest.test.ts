@@ -1,4 +1,4 @@
-// Tests the text format of digests, and the position up to which a digest covers transactions.
+// Tests the text format of digests, and the ID up to which a digest covers transactions.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -10,7 +10,7 @@ const AT = Date.UTC(2026, 1, 21, 12);
 const [digest] = new LedgerDigester([throughPosition({ at: AT, sequence: 5 })]).digests();
 assert(digest);
 
-test('Digests can be read back from a file with one or several lines', () => {
+test('digests can be read back from a file with one or more lines', () => {
   const line = lineOf(digest);
   assert.match(
     line,
@@ -21,7 +21,7 @@ test('Digests can be read back from a file with one or several lines', () => {
   assert.deepEqual(digestsIn(`${line}\n\n${lineOf(other)}\r\n`), [digest, other]);
 });
 
-test('A file of digests is rejected if it is empty, too long, or contains anything other than valid digests', () => {
+test('a file of digests is rejected if it is empty, too long, or contains anything other than valid digests', () => {
   const line = lineOf(digest);
   const texts = [
     '',
@@ -39,7 +39,7 @@ test('A file of digests is rejected if it is empty, too long, or contains anythi
   for (const text of texts) assert.equal(digestsIn(text), null, text.slice(0, 80));
 });
 
-test('The position of a digest sorts after all transaction ids that the digest covers, and before all later ids', () => {
+test('the ID `through` of a digest sorts after all transaction IDs that the digest covers, and before all later IDs', () => {
   const through = throughPosition({ at: AT, sequence: 5 });
   assert(through < throughPosition({ at: AT, sequence: 6 }));
   assert(through < lastIdAt(AT) && lastIdAt(AT) < throughPosition({ at: AT + 1, sequence: 0 }));

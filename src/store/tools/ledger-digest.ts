@@ -2,7 +2,7 @@
 // If an operator keeps a digest outside the ledger, `scrip verify` detects later changes to these postings.
 //
 // A digest also covers automatic events that are due but not stored yet, such as renewals. This is possible because the
-// ids and instants of automatic events do not depend on when they are stored.
+// IDs and instants of automatic events do not depend on when they are stored.
 
 import { createHash, type Hash } from 'node:crypto';
 import { applyAll } from '../../ledger/apply.ts';
@@ -14,21 +14,21 @@ import { EMPTY_STATE, type EndUserState, liveState } from '../../ledger/state.ts
 import { instantOf, type TransactionId } from '../../ledger/transaction-id.ts';
 
 export interface PostingsDigest {
-  /** The digest covers all transactions with ids up to this id. All later transactions have greater ids. */
+  /** The digest covers all transactions with IDs up to this ID. All later transactions have greater IDs. */
   readonly through: TransactionId;
-  /** The number of end users with postings that the digest covers. */
+  /** The number of end users with at least one posting in the digest. */
   readonly endUsers: number;
   readonly postings: number;
   readonly sha256: string;
 }
 
-/** Computes digests. Add the postings sorted by account and end user, and those of one end user oldest first. */
+/** Computes digests. Call `add` with the postings sorted by account and end user, oldest first for each end user. */
 export class LedgerDigester {
   readonly #cuts: readonly Cut[];
   readonly #ascending: readonly Cut[];
   #endUser: EndUserFold | null = null;
 
-  /** @param through one id for each digest; the digest covers the transactions up to this id */
+  /** @param through one ID for each digest; the digest covers the transactions up to this ID */
   constructor(through: readonly TransactionId[]) {
     this.#cuts = through.map((id) => new Cut(id));
     this.#ascending = this.#cuts.toSorted((a, b) => (a.through < b.through ? -1 : 1));
@@ -42,7 +42,7 @@ export class LedgerDigester {
     this.#endUser.add(posting);
   }
 
-  /** Returns one digest for each id in `through`, in the same order. */
+  /** Returns one digest for each ID that was passed to the constructor, in the same order. */
   digests(): readonly PostingsDigest[] {
     this.#endUser?.end();
     this.#endUser = null;
@@ -61,8 +61,8 @@ class Cut {
   }
 
   /**
-   * @param chain the hash chain over the first `count` postings of the end user; these are the postings that the digest
-   * covers
+   * @param chain the hash chain over the first `count` postings of the end user, which are all stored postings that the
+   * digest covers
    * @param state the state after these postings
    */
   add(user: EndUserKey, chain: ChainHash, count: number, state: EndUserState): void {
@@ -129,7 +129,7 @@ class EndUserFold {
 const LINE =
   /^scrip-digest-1 at=(?<at>\S+) end_users=(?<endUsers>\d{1,15}) postings=(?<postings>\d{1,15}) through=(?<through>[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}) sha256=(?<sha256>[0-9a-f]{64})$/;
 
-/** Enough lines for hourly digests over a year. */
+/** The maximum number of digests in a file: enough for a year of hourly digests. */
 export const DIGESTS_MAX = 10_000;
 
 /** Returns a digest as a line of text that an operator can store. */

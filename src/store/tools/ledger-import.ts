@@ -1,5 +1,5 @@
-// An import grants credits to the end users in the rows of a file. The database transaction that grants the credits of
-// a batch of rows also stores the progress of the import, so that no row is imported twice.
+// An import reads a file, and each row of the file grants credits to an end user. The database transaction that grants
+// the credits of a batch of rows also stores the progress of the import, so that no row is imported twice.
 
 import type { Add, Command, Outcome } from '../../ledger/command.ts';
 import type { Instant } from '../../ledger/instant.ts';
@@ -55,7 +55,7 @@ export interface ImportStep extends ImportPart {
   readonly granted: number;
 }
 
-/** Grants the credits of rows that `scrip import`, running in another process, has queued. */
+/** Grants the credits of rows that `scrip import` has queued from another process. */
 export interface ImportGranter {
   /**
    * @returns whether a batch was queued
@@ -102,8 +102,8 @@ export class ImportTable {
 }
 
 /**
- * Returns an UPDATE that advances an import, with the parameters from `stepValues`. If another process has advanced the
- * import, the UPDATE changes no row.
+ * Returns an UPDATE statement that advances an import. Its parameters are the values that `stepValues` returns. If
+ * another process has advanced the import, the statement changes no row.
  */
 export function moveImport(schema: string): string {
   return `UPDATE ${schema}.imports SET rows_done = $3, rows_granted = rows_granted + $4, updated_at = $5

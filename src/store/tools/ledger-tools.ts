@@ -1,4 +1,5 @@
-// The operator's commands that can run while servers use the ledger: verify, digest, and rebuilding the totals.
+// The port for the operator's commands that can run while servers use the ledger: `scrip verify`, `scrip digest` and
+// `scrip migrate --totals`.
 
 import type { Finding } from '../../ledger/audit.ts';
 import type { Instant } from '../../ledger/instant.ts';
@@ -20,17 +21,20 @@ export type ReportProgress = (progress: Progress) => void;
 export interface AuditReport {
   readonly endUsers: number;
   readonly postings: number;
-  /** One sentence for each problem outside the postings: in pages, indexes, the clock or derived tables. */
+  /** One sentence for each problem outside the postings: in database pages, indexes, the clock or derived tables. */
   readonly store: readonly string[];
 }
 
 export interface LedgerTools {
-  /** Computes all states from the postings of one database snapshot, and compares them with the stored rows. */
+  /**
+   * Computes the state of each end user from the postings of one database snapshot, and compares the states with the
+   * stored rows.
+   */
   audit(report: (finding: Finding) => void): Promise<AuditReport>;
   /**
    * Computes all digests from one database snapshot.
    *
-   * @param through one id for each digest; the digest covers the transactions up to this id. Null for one digest of all
+   * @param through one ID for each digest, which covers the transactions up to this ID; null for one digest of all
    * postings
    */
   digest(through: readonly TransactionId[] | null): Promise<readonly PostingsDigest[]>;

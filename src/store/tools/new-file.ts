@@ -1,12 +1,12 @@
-// Creates a complete file or none: the file is written and synced under a temporary name before it gets its final name.
-// An existing file is not replaced, with one exception: on a file system without hard links, a file that another
-// program creates at the last moment is replaced.
+// Creates a file completely or not at all: the file is written and synced under a temporary name before it gets its
+// final name. An existing file is not replaced, with one exception: on a file system without hard links, a file that
+// another program creates at the last moment is replaced.
 
 import { closeSync, existsSync, fsyncSync, linkSync, openSync, renameSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { CannotOpen } from '../store-fault.ts';
 
-/** Readable only by the owner: the file contains hashes of keys and the purchases of customers. */
+/** Readable only by the owner, because the files contain postings, hashes of API keys, or an encryption key. */
 export const OWNER_ONLY = 0o600;
 
 /** The error codes of file systems that do not support hard links. */
@@ -39,7 +39,7 @@ export class NewFile implements Disposable {
     }
   }
 
-  /** @throws CannotOpen if a file with that name has been created in the meantime */
+  /** @throws CannotOpen if `file` has been created in the meantime */
   publish(): void {
     syncToDisk(this.partial);
     try {

@@ -200,7 +200,7 @@ for (const [what, newLedger] of STORES) {
       await assert.rejects(run(ledger, rows, { killedAfter: 300 }), Killed);
       await assert.rejects(run(ledger, rows, { signal: AbortSignal.abort() }), (error: Error) => {
         assert(error instanceof ImportStopped);
-        assert.match(error.message, /interrupted after 512 of 600 rows; run the same command again to continue/);
+        assert.match(error.message, /interrupted after 512 of 600 rows; run the same command again to resume/);
         return true;
       });
     });

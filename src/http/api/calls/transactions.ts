@@ -131,7 +131,7 @@ export const Transaction = Type.Object(
     actor: Type.Optional(
       Type.String({
         description:
-          'Only with `details`. The actor who made the transaction: `key:` followed by the ID of an API key, `user:` followed by the ID of a console user, or `import:` followed by the number of an import. For automatic events: `renewal`, `change` or `lapse`.',
+          'Only with `details`. The actor who made the transaction: `key:` followed by the ID of an API key, `user:` followed by the ID of a console user, or `import:` followed by the ID of an import. For automatic events: `renewal`, `change` or `lapse`.',
       }),
     ),
     reference: Type.Optional(
