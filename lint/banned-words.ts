@@ -1,6 +1,6 @@
-// Finds banned words in tracked files: `npm run -s lint:words` checks all files, and `npm run -s lint:words -- PATHS`
-// checks only these files and folders. Prints one line with a hint for each finding, and exits with code 1 if it finds
-// any. EXCEPTIONS lists allowed uses.
+// Finds banned words in tracked files. `npm run -s lint:words` checks all files, and `npm run -s lint:words -- PATHS`
+// checks only the files and folders in PATHS. The script prints one line with a hint for each banned word, and exits
+// with code 1 if it finds any. EXCEPTIONS lists allowed uses.
 
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -51,7 +51,7 @@ export interface Finding {
   readonly hint: string;
 }
 
-/** Matches the gap between two words of a phrase: spaces, or a line break and the marker of a comment or a quote. */
+/** Matches the gap between two words: spaces, or a line break, after which a comment or quote marker may follow. */
 const GAP = '(?:[ \\t]+|[ \\t]*\\r?\\n[ \\t]*(?://|\\*|#|>|--)?[ \\t]*)';
 
 const PATTERNS = BANNED.map(([words, hint]) => ({

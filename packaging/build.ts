@@ -1,5 +1,5 @@
-// Compiles src to dist for the npm package, since Node.js does not strip types from files in node_modules. Copies all
-// other files unchanged.
+// Compiles the TypeScript files of src to dist for the npm package, because Node.js does not strip types from files in
+// node_modules. Copies the other files of src unchanged.
 
 import { spawnSync } from 'node:child_process';
 import { chmodSync, cpSync, rmSync } from 'node:fs';

@@ -48,8 +48,8 @@ function documentsOf({ items }: Section): string[] {
 }
 
 /**
- * @returns a comment with the path of the document, then its text, with links relative to the root; links in code are
- * unchanged
+ * Returns the path of the document as a comment, and then its text. Links are relative to the root of the repository.
+ * Links in code blocks are unchanged.
  */
 function withRootedLinks(document: string): string {
   const parts = textOf(document).split(/(^```[\s\S]*?^```$)/m);

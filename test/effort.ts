@@ -1,5 +1,6 @@
-// The tests have two forms. `npm test` runs the short form, which tests every behaviour in a few minutes. `npm run
-// test:long` repeats random and expensive tests more often, and runs the store contract on every variant of the stores.
+// The tests have a short and a long form. `npm test` runs the short form, which tests every behavior in a few minutes.
+// `npm run test:long` runs the long form, which repeats random and expensive tests more often, and runs the store
+// contract on every variant of the stores.
 
 export const IS_LONG = process.env.TESTS === 'long';
 

@@ -1,5 +1,5 @@
-// Verifies webhooks as Standard Webhooks specifies: https://www.standardwebhooks.com. It uses only APIs that all
-// JavaScript runtimes have: Web Crypto and text encoding.
+// Verifies webhooks as Standard Webhooks specifies: https://www.standardwebhooks.com. The code uses only APIs that all
+// JavaScript runtimes have, such as Web Crypto and text encoding.
 
 import type { Event, WebhookTestEvent } from './generated.ts';
 
@@ -50,12 +50,12 @@ export async function verifyWebhook(
   const signed = joined(new TextEncoder().encode(`${id}.${timestamp}.`), bytes);
   if (!(await isSigned(signed, signatures, keys)))
     throw new WebhookVerificationError(
-      'No signature in webhook-signature matches the body and the secret. Pass the body exactly as it was received, and the secret of this webhook.',
+      'No signature in webhook-signature matches the body and the secret. Pass the body exactly as it was received, and the secret of the endpoint.',
     );
   return eventIn(bytes);
 }
 
-/** Compares each signature with each key, in constant time. */
+/** Returns whether one of the keys verifies one of the signatures. Web Crypto compares signatures in constant time. */
 async function isSigned(
   signed: Uint8Array<ArrayBuffer>,
   signatures: readonly Uint8Array<ArrayBuffer>[],
@@ -89,7 +89,7 @@ function valueIn(headers: Readonly<Record<string, string | readonly string[] | u
 
 function assertRecent(timestamp: string, now: Date): void {
   if (!/^\d{1,12}$/.test(timestamp))
-    throw new WebhookVerificationError('The header webhook-timestamp is not a number of seconds.');
+    throw new WebhookVerificationError('The header webhook-timestamp is not a Unix time in seconds.');
   const age = Math.floor(now.getTime() / 1_000) - Number(timestamp);
   if (age > TOLERANCE_SECONDS)
     throw new WebhookVerificationError(
@@ -97,7 +97,7 @@ function assertRecent(timestamp: string, now: Date): void {
     );
   if (age < -TOLERANCE_SECONDS)
     throw new WebhookVerificationError(
-      'The webhook was sent more than five minutes in the future. Check the clock of this machine.',
+      'The timestamp of the webhook is more than five minutes in the future. Check the clock of this machine.',
     );
 }
 
@@ -113,7 +113,7 @@ function keyOf(secret: string): Uint8Array<ArrayBuffer> {
   const text = typeof secret === 'string' && secret.startsWith(SECRET_PREFIX) ? secret.slice(SECRET_PREFIX.length) : '';
   const key = bytesInBase64(text);
   if (key === null || key.length === 0)
-    throw new TypeError('secret must be the secret of a webhook: whsec_ followed by Base64.');
+    throw new TypeError('secret must be the secret of a webhook endpoint: whsec_ followed by Base64.');
   return key;
 }
 

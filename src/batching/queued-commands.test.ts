@@ -68,7 +68,7 @@ test('the queue is bounded in bytes, so it has room for fewer commands if the co
   assert.deepEqual(large.store.sizes(), [largeRoom], 'the queued commands are written');
 });
 
-test('commands that are being written count towards the bytes of the queue until they are answered, whatever the result', async () => {
+test('commands that are being written count toward the bytes of the queue until they are answered, whatever the result', async () => {
   const tried = begin({ commandsMax: Infinity, bytesMax: BYTES_MAX });
   const { store, commit } = tried;
   const all = room(tried, subtraction(1));
@@ -245,7 +245,7 @@ for (const [what, command, bytes] of [
   });
 }
 
-test('commands that are sent to the store again still count towards the bytes of their account', async () => {
+test('commands that are sent to the store again still count toward the bytes of their account', async () => {
   const tried = begin({ commandsMax: Infinity, bytesMax: BYTES_MAX });
   const all = room(tried, subtraction(1));
   await nextTurn();

@@ -32,7 +32,7 @@ export const PIPELINED_MAX = 50_000;
  */
 export const WAIT_MS_MAX = 500;
 /**
- * Responses of at least this size are streamed, and count towards `unsentBytesMax` until they are sent. Smaller
+ * Responses of at least this size are streamed, and count toward `unsentBytesMax` until they are sent. Smaller
  * responses are sent whole and do not count.
  */
 export const LARGE_ANSWER_BYTES = 64 * 1024;

@@ -31,7 +31,7 @@ export function problemDocument(code: ProblemCode, requestId: string, particular
 }
 
 export function sendProblem(reply: FastifyReply, code: PlainProblem): void;
-/** @param requestId in a replay, the id of the first request; by default, the id of the current request */
+/** @param requestId in a replay, the ID of the first request; by default, the ID of the current request */
 export function sendProblem(reply: FastifyReply, code: ProblemCode, particulars: Particulars, requestId?: string): void;
 export function sendProblem(
   reply: FastifyReply,

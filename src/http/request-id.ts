@@ -1,6 +1,6 @@
-// A request id consists of the time of arrival, the process id and a counter, each in base 36.
+// A request ID consists of the time of arrival, the process ID and a counter, each in base 36.
 
-/** The process id makes request ids unique across the processes of a machine. */
+/** The process ID makes request IDs unique across the processes of a machine. */
 export function requestIds(): () => string {
   const ofProcess = `-${process.pid.toString(36)}-`;
   let count = 0;
@@ -16,7 +16,7 @@ export function requestIds(): () => string {
   };
 }
 
-/** When the request with this id arrived, in milliseconds since 1970. */
+/** When the request with this ID arrived, in milliseconds since 1970. */
 export function arrivalOf(requestId: string): number {
   return Number.parseInt(requestId, 36);
 }

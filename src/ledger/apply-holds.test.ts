@@ -54,7 +54,7 @@ test('a hold on several cycles is stored as one open hold, with its parts in the
   ]);
 });
 
-test('open holds are sorted by the instant at which they lapse, then by the last digits of their ids', () => {
+test('open holds are sorted by the instant at which they lapse, then by the last digits of their IDs', () => {
   const until = (expiry: Instant, sequence: number) => holding(BOUGHT, 1, { at: NOW, until: expiry, sequence });
   const [first, second, third, fourth] = [until(LAPSE - 1, 8), until(LAPSE, 3), until(LAPSE, 7), until(LAPSE + 1, 2)];
   for (const order of [

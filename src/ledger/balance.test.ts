@@ -52,7 +52,7 @@ test('the balance counts the remaining credits of a cycle, not its initial credi
   assert.equal(activeBalance([cycle({ remaining: 0 })], START), 0);
 });
 
-test('one-time, recurring, canceled and superseded cycles all count towards the balance, but ended cycles do not', () => {
+test('one-time, recurring, canceled and superseded cycles all count toward the balance, but ended cycles do not', () => {
   const cycles = [
     cycle({ remaining: 1 }),
     cycle({ remaining: 20, end: END - 1 }),
@@ -74,7 +74,7 @@ test('a balance above 2^53−1 fails an assertion instead of being rounded', () 
   assert.equal(activeBalance(cycles, END), 0, 'ended cycles do not count');
 });
 
-test('held credits do not count towards the balance', () => {
+test('held credits do not count toward the balance', () => {
   assert.equal(activeBalance([cycle({ remaining: 60, held: 45 })], START), 15);
   assert.equal(activeBalance([cycle({ remaining: 60, held: 60 })], START), 0);
 });

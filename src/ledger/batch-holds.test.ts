@@ -164,7 +164,7 @@ test('a capture of a hold that is due to lapse is refused, and the lapse is appl
   assert.deepEqual(kindsOf(decided), [['lapse', 'lapse']]);
 });
 
-test('each posting of a lapse counts towards the limit on due events in a batch, and a lapse is never applied in part', () => {
+test('each posting of a lapse counts toward the limit on due events in a batch, and a lapse is never applied in part', () => {
   const state = withLapsed(3, daysAgo(0.5));
   for (const [eventsMax, lapses] of [
     [1, 1],

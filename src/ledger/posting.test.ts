@@ -156,7 +156,7 @@ function refundOf(...parts: readonly (readonly [amount: number, expiresAt: numbe
   return transactionOf([first, ...others]);
 }
 
-test('credits that are refunded to an ended cycle do not count towards the amount of the refund', () => {
+test('credits that are refunded to an ended cycle do not count toward the amount of the refund', () => {
   assert.equal(refundOf([5, RUNNING], [7, OVER]).amount, 5);
   assert.equal(refundOf([5, RUNNING], [7, OVER + 1]).amount, 12, 'the cycle ends a millisecond later');
   assert.equal(refundOf([7, OVER]).amount, 0);
@@ -167,7 +167,7 @@ test('a refund expires with the refunded cycle that ends last, even if that cycl
   assert.equal(refundOf([7, OVER], [5, OVER - 1]).expiresAt, OVER);
 });
 
-test('captured credits of an ended cycle count towards the amount of the capture', () => {
+test('captured credits of an ended cycle count toward the amount of the capture', () => {
   const entry = { ...DRAW, kind: 'capture', reference: ID } as const;
   const captured = postingOn({ cycleId: ID, period: 0, expiresAt: OVER }, { amount: -7, held: -7 }, entry);
   assert.equal(transactionOf([captured]).amount, -7);

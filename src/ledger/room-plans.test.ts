@@ -87,7 +87,7 @@ test('added credits that outlast the period leave room for the next period and i
   for (const each of [ledger, short]) assertWithin(each);
 });
 
-test('credits that rolled over count only once towards the maximum balance, now and at later renewals', () => {
+test('credits that rolled over count only once toward the maximum balance, now and at later renewals', () => {
   const ledger = new MemoryLedger();
   ledger.accept(rolling(100, 60));
   ledger.now = END;

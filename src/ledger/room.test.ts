@@ -46,10 +46,10 @@ const BOUGHT = oneTime({ validityDays: 1 }, 3);
 const DAILY = recurring({ validityDays: 1 }, 4);
 
 const ROOMS: readonly (readonly [what: string, until: Instant, now: Instant, room: number])[] = [
-  ['held credits of a running cycle count only once towards the maximum balance', END + 1, NOW, 100],
-  ['held credits count towards the maximum balance after the end of their cycle', END + 1, END, 10],
-  ['held credits count towards the maximum balance until a millisecond before their hold lapses', END + 2, END + 1, 10],
-  ['held credits do not count towards the maximum balance when their hold lapses', END + 1, END + 1, 0],
+  ['held credits of a running cycle count only once toward the maximum balance', END + 1, NOW, 100],
+  ['held credits count toward the maximum balance after the end of their cycle', END + 1, END, 10],
+  ['held credits count toward the maximum balance until a millisecond before their hold lapses', END + 2, END + 1, 10],
+  ['held credits do not count toward the maximum balance when their hold lapses', END + 1, END + 1, 0],
 ];
 
 for (const [what, until, now, taken] of ROOMS) {
@@ -88,7 +88,7 @@ test('a hold that outlasts a period is refused if the held credits, the next per
   assert.equal(roomOf(ledger.state, END + 1, END), 0);
 });
 
-test('held credits count towards the maximum balance, even after their cycle has ended', () => {
+test('held credits count toward the maximum balance, even after their cycle has ended', () => {
   const ledger = new MemoryLedger();
   ledger.run(add(AMOUNT_MAX, { validityDays: 1 }));
   const id = ledger.transact(holdFor(10, 2 * 86_400));

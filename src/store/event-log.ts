@@ -27,7 +27,7 @@ export const EVENT_TYPES = [
 export type EventType = (typeof EVENT_TYPES)[number];
 
 export interface LedgerEvent {
-  /** `evt_` and 32 hexadecimal digits: a hash of the event's cause, so deriving the event again gives the same id. */
+  /** `evt_` and 32 hexadecimal digits: a hash of the event's cause, so deriving the event again gives the same ID. */
   readonly id: string;
   readonly type: EventType;
   /** The instant at which the event happened. The event is stored later. */

@@ -26,7 +26,7 @@ export interface PageRequest {
   /** Null for the first page. */
   readonly from: PageCursor | null;
   readonly limit: number;
-  /** The range of transaction ids that are listed; it must be the same for all pages of a list. */
+  /** The range of transaction IDs that are listed; it must be the same for all pages of a list. */
   readonly within: IdRange;
 }
 
@@ -90,7 +90,7 @@ export interface LedgerStore {
   history(user: EndUserKey, request: HistoryRequest): Promise<HistoryPage>;
   /** @param instants ascending, at most `POINTS_MAX` */
   statesAt(user: EndUserKey, instants: readonly Instant[]): Promise<StatesAt>;
-  /** A transaction of the end user, of any kind; null if there is none with this id. */
+  /** A transaction of the end user, of any kind; null if there is none with this ID. */
   find(user: EndUserKey, id: TransactionId): Promise<Referenced | null>;
   /**
    * Up to `limit` end users with due events, longest overdue first. If more end users have due events, those that are

@@ -47,7 +47,7 @@ test('on average, one in 128 transactions is followed by a snapshot, and fewer i
   assert(many > 0 && many < few / 8, `${many} of 100,000`);
 });
 
-test('when several transactions are stored together, a snapshot follows them if any of their ids is selected', () => {
+test('when several transactions are stored together, a snapshot follows them if any of their IDs is selected', () => {
   const ids = Array.from({ length: 128 }, (_, number) =>
     transactionId({ at: NOW, sequence: number + 1, tail: number.toString(16).padStart(12, '0') }),
   );

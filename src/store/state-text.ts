@@ -29,7 +29,7 @@ export function isWaypointDue(postings: readonly Posting[]): boolean {
 }
 
 /**
- * Whether to store a snapshot after these postings. The random digits of the transaction ids decide, so that
+ * Whether to store a snapshot after these postings. The random digits of the transaction IDs decide, so that
  * transactions need not be counted. Always false after a renewal, a change of plan or a lapse: if such an event is
  * stored late, the state lacks cycles that ended between the event and the write.
  */
@@ -38,7 +38,7 @@ export function isSnapshotDue(postings: readonly Posting[], { cycles, holds }: E
 }
 
 /**
- * Returns true for 1 in `transactions` transactions, chosen by the random digits of their ids. Always false for a
+ * Returns true for 1 in `transactions` transactions, chosen by the random digits of their IDs. Always false for a
  * renewal, a change of plan or a lapse.
  */
 function isOneOf(transactions: number, postings: readonly Posting[]): boolean {

@@ -20,7 +20,7 @@ const options = { timeout: 240_000 };
 const WRITERS = 12;
 const WARM_UP_MS = 300;
 const END_USERS = 500;
-/** With so many postings, a backup has several steps, so it reports its progress and can be interrupted. */
+/** Enough postings for a backup in several steps, so that the backup reports progress and can be interrupted. */
 const POSTINGS_EACH = effort(40, 101);
 
 let large: string;
@@ -122,7 +122,7 @@ describe('backup commands', options, () => {
     assert(existsSync(backup));
   });
 
-  test('if a SIGTERM stops scrip backup, the command leaves no files', async () => {
+  test('if a SIGTERM stops scrip backup, the command leaves no files behind', async () => {
     const backup = join(temporaryFolder(), 'backup.db');
     const running = new Running(['backup', backup], ledgerAt(large));
     while (siblingsOf(backup).length === 0) await sleep(1);

@@ -70,7 +70,7 @@ const INVALID: readonly (readonly [what: string, environment: Record<string, str
 ];
 
 for (const [what, environment, message] of INVALID) {
-  test(`${what} is refused with a sentence that names the setting`, () => {
+  test(`${what} is refused with an error that names the setting`, () => {
     assert.throws(() => readConfig(environment), { name: InvalidSetting.name, message });
   });
 }
@@ -106,7 +106,7 @@ describe('command-line errors', { concurrency: COMMANDS_AT_ONCE }, () => {
       assertOneLine(args, ledgerAt(temporaryFile()), message));
   }
 
-  test('if DATABASE_URL is not supported, scrip serve and scrip key list print an error without the password', async () => {
+  test('if the scheme of DATABASE_URL is not supported, scrip serve and scrip key list print an error without the password', async () => {
     for (const args of [['serve'], ['key', 'list']])
       await assertOneLine(args, { DATABASE_URL: 'mysql://root:hunter2@db' }, /^DATABASE_URL must be file:PATH/);
   });
@@ -165,7 +165,7 @@ describe('commands on a ledger', { concurrency: COMMANDS_AT_ONCE }, () => {
     }
   });
 
-  test('migrate, verify, key list and key revoke work while a server is running', async (t: TestContext) => {
+  test('scrip migrate, verify, key list and key revoke work while a server is running', async (t: TestContext) => {
     const file = temporaryFile();
     const { url } = await serveHere(t, ledgerAt(file));
     const secret = await createKeyHere(ledgerAt(file));

@@ -53,7 +53,7 @@ describe('console access from the command line', { concurrency: 3 }, () => {
     assert.deepEqual([unknown.code, unknown.stderr], [1, 'No console user has the email address eve@example.com.\n']);
   });
 
-  test('after scrip serve --first-key, the first person to sign up on the same machine gets the account of the first API key', async (t) => {
+  test("after scrip serve --first-key, the first person to sign up on the server's own machine gets the account of the first API key", async (t) => {
     const file = temporaryFile();
     const server = await serve(t, file, ['--first-key']);
     await server.says(/^Console: /m);
@@ -89,7 +89,7 @@ describe('console access from the command line', { concurrency: 3 }, () => {
     [{ SMTP_URL: 'smtp://a:hunter2@mail.example', MAIL_FROM: 'scrip' }, /^MAIL_FROM must be an email address/],
   ];
   for (const [environment, message] of wrong) {
-    test(`the settings ${JSON.stringify(environment)} are refused with a sentence that does not repeat a password`, () => {
+    test(`the settings ${JSON.stringify(environment)} are refused with an error that does not contain a password`, () => {
       assert.throws(
         () => readConfig(environment),
         (error) => error instanceof InvalidSetting && message.test(error.message) && !error.message.includes('hunter2'),
@@ -97,7 +97,7 @@ describe('console access from the command line', { concurrency: 3 }, () => {
     });
   }
 
-  test('scrip serve with an invalid setting of the console exits with code 1 and prints the reason', () =>
+  test('scrip serve with an invalid console setting exits with code 1 and prints the reason', () =>
     assertOneLine(
       ['serve'],
       { ...ledgerAt(temporaryFile()), SMTP_URL: 'smtp://a:hunter2@mail.example' },

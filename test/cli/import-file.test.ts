@@ -55,7 +55,7 @@ const CSV: readonly (readonly [text: string, records: readonly (readonly (number
   ['', []],
 ];
 
-test('the CSV parser handles quotes, line breaks in fields, empty lines, LF and CRLF, in chunks of any size', () => {
+test('for chunks of any size, the CSV parser handles quotes, line breaks in fields, empty lines, LF and CRLF', () => {
   for (const [text, records] of CSV)
     for (const piece of [1, 2, 3, 100])
       assert.deepEqual(

@@ -23,7 +23,7 @@ import { createKeyHere, serveHere } from './served-here.ts';
 
 const options = { timeout: 240_000 };
 const IMPORT = ['import', '--account', 'Lovelace Ltd'];
-/** There are so many rows that each import can be interrupted several times. */
+/** Enough rows to interrupt each import several times. */
 const [ROWS, SERVED_ROWS, POSTGRES_ROWS] = effort([8_000, 3_000, 6_000], [40_000, 10_000, 10_000]);
 
 let server: PostgresServer;
@@ -217,7 +217,8 @@ describe('interrupted imports', options, () => {
       const environment = { DATABASE_URL: url, DATABASE_ACCEPT_UNSAFE: 'yes' };
       const secret = await createKeyHere(environment);
       const served = await serveHere(t, environment);
-      // A server may still grant the last batch of an import that was killed, so the last signal is not SIGKILL.
+      // After a SIGKILL, the server may still grant the last batch, and then the next run of the import fails. The last
+      // run must succeed, so the last signal is SIGINT.
       const signals = effort<NodeJS.Signals[]>(['SIGKILL', 'SIGINT'], ['SIGKILL', 'SIGKILL', 'SIGINT']);
       const { ended, code, stdout } = await interruptedImport(balances(rows), environment, signals);
       t.diagnostic(`${ended.join('; ')}; ${stdout}`);

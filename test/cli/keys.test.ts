@@ -1,5 +1,4 @@
-// Tests `scrip key` and `scrip serve --first-key`. Scrip prints a secret only once. Until the account has an owner,
-// `serve --first-key` prints a link to join as the owner. A running server applies changes of API keys.
+// Tests `scrip key` and `scrip serve --first-key`, and that a running server applies changes to API keys.
 
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
@@ -102,7 +101,7 @@ describe('API keys on the command line', { concurrency: COMMANDS_AT_ONCE }, () =
     assert.equal((await add(url, kept)).status, 200);
   });
 
-  test('scrip serve --first-key creates an API key once, prints a curl command that works, and, until the account has an owner, prints a link to join as the owner', async (t) => {
+  test('scrip serve --first-key creates an API key only once, prints a curl command that works, and prints a link to join as the owner until the account has an owner', async (t) => {
     const file = temporaryFile();
     const first = await serve(t, file, ['--first-key']);
     const [command] = await first.says(/^ {2}(curl .*)$/m);

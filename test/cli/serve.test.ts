@@ -1,4 +1,4 @@
-// Tests that `scrip serve` never logs an API key, and responds to requests in flight after a SIGTERM or SIGINT.
+// Tests that `scrip serve` never logs an API key and, after a SIGTERM or SIGINT, responds to the requests in flight.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -32,7 +32,7 @@ describe('scrip serve', { concurrency: COMMANDS_AT_ONCE }, () => {
     await tools.close();
   });
 
-  test('scrip serve never logs an API key, no matter which part of a request contains the key, and prints only its addresses if the ledger has API keys', async (t) => {
+  test('if the ledger has API keys, scrip serve prints only its addresses, and it never logs an API key, no matter which part of a request contains the key', async (t) => {
     const file = temporaryFile();
     const [secret, revoked] = [await createKeyHere(ledgerAt(file)), await createKeyHere(ledgerAt(file))];
     const unknown = secret.replace(/.{6}$/, '000000');

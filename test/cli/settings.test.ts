@@ -15,7 +15,7 @@ describe('settings on the command line', { concurrency: COMMANDS_AT_ONCE }, () =
   const keyCreate = ['key', 'create', '--account', 'acme'];
 
   for (const args of effort([['serve'], keyCreate], [['serve'], keyCreate, ['migrate']])) {
-    test(`scrip ${args.join(' ')} refuses a ledger in a folder that does not exist`, async () => {
+    test(`without --create, scrip ${args.join(' ')} refuses a ledger in a folder that does not exist`, async () => {
       const file = join(temporaryFolder(), 'mount', 'scrip.db');
       await assertOneLine(
         args,

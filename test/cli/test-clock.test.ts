@@ -105,7 +105,7 @@ for (const [store, place] of PLACES) {
     await assert.rejects(serveHere(t, environmentAt(url)), { name: 'CannotOpen', message: HAS_CLOCK });
   });
 
-  test(`a ledger that has credits and no test clock cannot get one, and is served without a test clock (${store})`, async (t) => {
+  test(`a ledger that already has credits cannot get a test clock, but can be served without one (${store})`, async (t) => {
     const url = await place();
     const key = await newKey(url);
     await grantInRealTime(t, url, key);
@@ -152,7 +152,7 @@ for (const [store, place] of PLACES) {
   });
 }
 
-test('scrip serve prints in one line that a ledger has a test clock or cannot get one', async (t) => {
+test('if --test-clock does not match the ledger, scrip serve exits with code 1 and prints the reason in one line', async (t) => {
   const [withClock, real] = [`file:${temporaryFile()}`, `file:${temporaryFile()}`];
   await (await serveTestsHere(t, withClock)).stop();
   await assertOneLine(['serve'], environmentAt(withClock), HAS_CLOCK);
@@ -185,7 +185,7 @@ test('after a move of the test clock, every Scrip process on the same database u
   assert.deepEqual(problemsOf(await auditAt(url)), []);
 });
 
-test('if scrip copy copies a ledger from SQLite to PostgreSQL, or back, the copy has the same test clock', async (t) => {
+test('scrip copy from SQLite to PostgreSQL, or from PostgreSQL to SQLite, also copies the test clock', async (t) => {
   const [file, database, back] = [`file:${temporaryFile()}`, await server.createDatabase(), `file:${temporaryFile()}`];
   const key = await newKey(file);
   const original = await serveTestsHere(t, file);

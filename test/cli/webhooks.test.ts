@@ -1,5 +1,5 @@
-// Tests `scrip webhook`, `scrip threshold` and `scrip expiring-notice`. In the short form, the tests on both stores run
-// only on PostgreSQL, because test/webhooks/endpoints.test.ts tests the same operations on SQLite.
+// Tests `scrip webhook`, `scrip threshold` and `scrip expiring-notice`. With `npm test`, the tests that can use either
+// store use only PostgreSQL, because test/webhooks/endpoints.test.ts tests the same operations on SQLite.
 
 import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, statSync } from 'node:fs';
@@ -81,7 +81,7 @@ for (const [name, ledger] of STORES.slice(0, effort(1, 2))) {
       await assertOneLine(['webhook', 'resend', '1', '--event', 'evt_1'], environment, unknown);
     });
 
-    test('scrip threshold and scrip expiring-notice change the settings that determine when events happen', async () => {
+    test('scrip threshold adds, lists and removes thresholds, and scrip expiring-notice sets how early the event credits.expiring happens', async () => {
       const environment = await withAccount(await ledger());
       const below = (name: string, value: string) => ['threshold', name, '--account', 'acme', '--below', value];
       assert.equal(await run(environment, ...below('add', '20%')), 'Threshold 20% of acme added.');
@@ -147,7 +147,7 @@ describe('webhooks on the command line', { concurrency: COMMANDS_AT_ONCE }, () =
     );
   });
 
-  test('the key that encrypts webhook secrets is in a file beside the ledger, and only the owner can read that file', async () => {
+  test('without WEBHOOK_KEY, the key that encrypts webhook secrets is in a file beside the ledger, and only the owner of this file can read it', async () => {
     const file = temporaryFile();
     const environment = await withAccount(ledgerAt(file));
     await run(environment, ...ADD);
@@ -157,7 +157,7 @@ describe('webhooks on the command line', { concurrency: COMMANDS_AT_ONCE }, () =
     assert(!existsSync(`${other.DATABASE_URL?.slice('file:'.length)}.key`), 'WEBHOOK_KEY replaces the file');
   });
 
-  test('if the key file cannot be read, the commands for webhooks print one line that names the file and WEBHOOK_KEY', async () => {
+  test('if the key file cannot be read, scrip webhook add prints one line that names the file and WEBHOOK_KEY', async () => {
     const file = temporaryFile();
     const environment = await withAccount(ledgerAt(file));
     mkdirSync(`${file}.key`);
@@ -169,7 +169,7 @@ describe('webhooks on the command line', { concurrency: COMMANDS_AT_ONCE }, () =
     await run({ ...environment, WEBHOOK_KEY: KEY }, ...ADD);
   });
 
-  test('with wrong arguments, webhook and event commands print one sentence that says what to correct', async () => {
+  test('with invalid arguments, scrip webhook, threshold and expiring-notice print one line that says what to correct', async () => {
     const environment = await withAccount(ledgerAt(temporaryFile()));
     const add = (...args: string[]) => ['webhook', 'add', '--account', 'acme', ...args];
     const threshold = (...args: string[]) => ['threshold', 'add', ...args];

@@ -1,5 +1,5 @@
-// Tests that the example ai-usage.ts charges for an answer even if the program is killed while it receives the
-// answer.
+// Tests that the example ai-usage.ts charges for an answer. If the program is killed during the answer, its next run
+// charges for the part that the user received, unless the hold has lapsed.
 
 import assert from 'node:assert/strict';
 import { type ChildProcessByStdio, spawn } from 'node:child_process';

@@ -19,7 +19,7 @@ interface RunOptions {
   readonly env?: Readonly<Record<string, string>>;
 }
 
-/** On this PATH, `node` is the machine's own Node, which may be older than the Node that runs the tests. */
+/** With the returned PATH, `node` is the machine's own Node, which may be older than the Node that runs the tests. */
 export function pathWithoutNodeModules(): string {
   const path = (process.env.PATH ?? '').split(delimiter).filter((part) => !part.includes('node_modules'));
   return path.join(delimiter);

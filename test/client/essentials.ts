@@ -46,7 +46,7 @@ async function holdsCredits(scrip: Client.Scrip): Promise<void> {
   await scrip.add({ end_user_id, amount: 100 });
   const captured = await scrip.withHold(end_user_id, 50, async () => 32);
   check(captured.amount === 32 && captured.returned === 18, 'withHold captures the cost that the callback returns');
-  check(typeof captured.transactionId === 'string', 'a write returns the id of its transaction');
+  check(typeof captured.transactionId === 'string', 'a write returns the ID of its transaction');
   const failure = new Error('the work failed');
   const failed = await errorOf(scrip.withHold(end_user_id, 50, () => Promise.reject(failure)));
   check(failed === failure, 'withHold throws the error from the callback');

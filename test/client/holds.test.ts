@@ -32,7 +32,7 @@ function client(options: Partial<ScripOptions> = {}): Scrip {
   return new Scrip({ apiKey: service.writeKey, baseUrl: service.url, retries: 1, ...options });
 }
 
-/** The server receives every request, even if the response is lost. */
+/** Returns a `fetch` that loses some responses. The server still receives every request. */
 function losing(isLost: (path: string, attempt: number) => boolean): typeof fetch {
   const attempts = new Map<string, number>();
   return async (input, init) => {
@@ -74,7 +74,7 @@ test('withHold holds the credits while its callback runs, and captures the cost 
   );
 });
 
-test('withHold captures a cost that is more than the hold, if the balance covers the difference', async () => {
+test('withHold captures a cost that exceeds the hold, if the balance covers the difference', async () => {
   const end_user_id = await userWith(100);
   assert.equal((await scrip.withHold(end_user_id, 10, () => 75)).amount, 75);
   assert.deepEqual(await stateOf(end_user_id), [25, 0]);
@@ -87,7 +87,7 @@ test('withHold releases the hold when the callback returns a cost of 0', async (
   assert.deepEqual(await stateOf(end_user_id), [100, 0]);
 });
 
-test('withHold releases the hold when the callback throws, and throws the same error', async () => {
+test('withHold releases the hold when the callback throws, and rethrows the error', async () => {
   const end_user_id = await userWith(100);
   const failure = new Error('the model is unavailable');
   const throwing = [
@@ -133,7 +133,7 @@ test('if the callback throws and the release fails, withHold throws the error fr
   assert.deepEqual(await stateOf(end_user_id), [100, 0]);
 });
 
-test('if the capture is refused, withHold throws the refusal, and the hold stays open and can be captured', async () => {
+test('if the capture is refused, withHold throws the error for the refusal, and the hold stays open and can be captured', async () => {
   const end_user_id = await userWith(100);
   let hold_id = '';
   const work = (hold: { hold_id: string }) => {

@@ -45,7 +45,7 @@ test('the transactions iterator requests all pages, each with the cursor of the 
   assert.deepEqual(queries(), [first, ...cursors]);
 });
 
-test('the transactions iterator sends from and to with each request for a page, and accepts dates and strings', async () => {
+test('the transactions iterator sends `from` and `to` with each request for a page, and accepts both as dates or strings', async () => {
   hostile.behave(...ALL_PAGES);
   const from = new Date('2026-11-01T00:00:00.000Z');
   await idsOf(scrip().transactions({ end_user_id: END_USER, from, to: '2026-12-01T00:00:00.000Z' }));
@@ -63,7 +63,7 @@ test('a call with an invalid Date rejects and sends no request', async () => {
   assert.equal(hostile.received.length, 0);
 });
 
-test('a loop that ends early requests no more pages and leaves no request open', async () => {
+test('a loop over transactions that ends early requests no more pages and leaves no request open', async () => {
   hostile.behave(...ALL_PAGES);
   for await (const { transaction_id } of scrip().transactions({ end_user_id: END_USER })) {
     if (transaction_id === '2.1') break;
@@ -93,7 +93,7 @@ test('the transactions iterator throws if a page has no next_cursor, repeats a c
   }
 });
 
-test('the transactions iterator throws after the current page if its signal is aborted', async () => {
+test('if its signal is aborted, the transactions iterator returns the rest of the current page, and then throws', async () => {
   hostile.behave(...ALL_PAGES);
   const controller = new AbortController();
   const seen: string[] = [];

@@ -1,5 +1,5 @@
 // Tests the packed client: it has no dependencies, uses only features that every JavaScript runtime has, works in
-// worker threads, and can be used as ES modules and as CommonJS with each module resolution.
+// worker threads, and can be used as ES modules and as CommonJS with every module resolution in MODES.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -145,7 +145,7 @@ describe('the checks that the client must pass in every runtime', () => {
   });
   after(() => runtimeRun.stop());
 
-  test('the client passes the checks for every runtime in a worker thread', async () => {
+  test('in a worker thread, the client passes the checks of essentials.ts', async () => {
     const worker = new Worker(await runtimeRun.writeProgram(user), { stdout: true, env: {} });
     const output = text(worker.stdout);
     // `once` rejects if the worker fails.
@@ -153,7 +153,7 @@ describe('the checks that the client must pass in every runtime', () => {
     await runtimeRun.assertPassed(await output);
   });
 
-  test('the client passes the checks for every runtime in a Node process', async () => {
+  test('in a Node process, the client passes the checks of essentials.ts', async () => {
     await runtimeRun.assertPassed(await runNode(user, await runtimeRun.writeProgram(user)));
   });
 });
@@ -174,7 +174,7 @@ async function output(node: string, cwd: string): Promise<string> {
 }
 
 describe('programs that use the client', () => {
-  // The short form omits TypeScript 5 for the module resolutions that TypeScript 7 also supports.
+  // `npm test` omits TypeScript 5 for the module resolutions that TypeScript 7 also supports.
   for (const [name, mode] of MODES.slice(0, effort(5, MODES.length)))
     test(`a program that uses the client compiles (${name}), and runs on the machine's own Node and on the Node that runs the tests`, async () => {
       const program = await compile(name, mode);

@@ -42,7 +42,7 @@ test('the transactions iterator returns the same list for every page size', asyn
   assert.deepEqual(await all(scrip.transactions({ end_user_id: someone() })), []);
 });
 
-test('the transactions iterator does not return transactions that are stored during the iteration, and skips or repeats no other transactions', async () => {
+test('the transactions iterator ignores transactions that are stored during the iteration, and neither skips nor repeats any other transaction', async () => {
   const end_user_id = await endUserWithTransactions();
   const amounts: number[] = [];
   for await (const { amount } of scrip.transactions({ end_user_id }, { pageSize: 2 })) {
@@ -62,7 +62,7 @@ test('next_cursor is null on the last page, a string on all other pages, and abs
   assert.equal('next_cursor' in (await scrip.getAllUserTransactions({ end_user_id })), false);
 });
 
-test('the transactions iterator lists transactions from the instant `from`, inclusive, to the instant `to`, exclusive', async () => {
+test('the transactions iterator includes a transaction at the instant `from`, and excludes a transaction at the instant `to`', async () => {
   const end_user_id = await endUserWithTransactions();
   const { transactions } = await scrip.getAllUserTransactions({ end_user_id });
   const at = (amount: number) => transactions[COUNT - amount]?.created_at ?? assert.fail();

@@ -121,7 +121,7 @@ test('the client accepts unknown members in responses, in lists and in problem d
   }
 });
 
-test('a refused call throws an error of the class for that refusal, with the members of the problem document', async () => {
+test('a refused call throws the error class for the refusal, with the members of the problem document', async () => {
   const end_user_id = someone();
   const { transactionId: _, ...cycle } = await scrip.startCycle({ end_user_id, amount: 100 });
   const poor = await errorFrom(scrip.subtract({ end_user_id, amount: 130 }), InsufficientFunds);
@@ -153,7 +153,7 @@ test('a call with invalid fields throws InvalidField with the paths of the field
   await errorFrom(elsewhere.add({ end_user_id, amount: 1 }), NotFound);
 });
 
-test('the baseUrl of a client may have a path, such as the version prefix', async () => {
+test('the baseUrl of a client can have a path, such as the version prefix /v1/', async () => {
   const end_user_id = someone();
   const versioned = new Scrip({ apiKey: service.writeKey, baseUrl: `${service.url}/v1/` });
   await versioned.add({ end_user_id, amount: 5 });
@@ -169,7 +169,7 @@ test('a call with an unknown API key throws Unauthorized, and a write with a rea
   assert.equal((await reader.getActiveBalance({ end_user_id })).active_balance, 0);
 });
 
-test('if the store fails, a call throws an error of the class for the fault, and the error contains the idempotency key', async () => {
+test('if the store fails, a call throws the error class for the fault, with the idempotency key of the call', async () => {
   const faults = { StoreUnavailable, OutcomeUnknown, Internal } satisfies Record<FaultCode, unknown>;
   for (const [code, Class] of Object.entries(faults)) {
     mock.method(service.service.stores.ledger, 'write', () =>
@@ -193,7 +193,7 @@ test('the client retries a call until a temporary fault is over', async () => {
   assert.equal((await scrip.getActiveBalance({ end_user_id })).active_balance, 7);
 });
 
-test('if a problem document has an unknown error name, or lacks members of a known error, a call throws a ScripError with that name', async () => {
+test('if a problem document has an unknown error name, or lacks members of a known error, a call throws a ScripError with the name from the document', async () => {
   const hostile = await HostileScrip.start();
   try {
     const client = new Scrip({ apiKey: 'scrip_write_canary', baseUrl: hostile.url });

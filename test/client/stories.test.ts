@@ -1,5 +1,5 @@
-// Tests, on both stores, that the stories in docs/subscriptions.md print the lines that the document shows. The short
-// form tests only PostgreSQL, because test/docs/code-blocks.test.ts runs the same stories on SQLite.
+// Tests, on both stores, that the stories in docs/subscriptions.md print the lines that the document shows. `npm test`
+// runs these tests only on PostgreSQL, because test/docs/code-blocks.test.ts runs the same stories on SQLite.
 
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';

@@ -1,5 +1,5 @@
-// Tests that the example webhook-receiver.ts processes each event once and in order, even if it is killed, and refuses
-// requests that Scrip did not send.
+// Tests that the example webhook-receiver.ts processes events in order, ignores events that it has already processed,
+// even after a restart, and refuses requests that Scrip did not send.
 
 import assert from 'node:assert/strict';
 import { type ChildProcessByStdio, spawn } from 'node:child_process';
@@ -71,7 +71,7 @@ async function newDatabase(t: TestContext): Promise<string> {
   return join(folder, 'webhooks.db');
 }
 
-test('the example receiver processes each event once and in order, even if it is killed and restarted', async (t) => {
+test('the example receiver processes events in order and ignores events that it has already processed, even after it was killed and restarted', async (t) => {
   const database = await newDatabase(t);
   const added = eventOf(1, 'credits.added', 100);
   const low = eventOf(2, 'balance.low', 15);

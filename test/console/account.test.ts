@@ -29,7 +29,7 @@ for (const [userAgent, name] of BROWSERS)
     assert.equal(browserOf(userAgent), name);
   });
 
-onBothStores('The account', (start) => {
+onBothStores('the account', (start) => {
   test('an owner can rename the account, and a member cannot', async () => {
     const { scrip, sql } = await start();
     const owner = await newOwner(scrip, 'Lovelace Ltd');
@@ -73,8 +73,8 @@ onBothStores('The account', (start) => {
   });
 });
 
-onOneStore('The account', (start) => {
-  test('the color theme that a user chooses applies to every page, even after signing out', async () => {
+onOneStore('the account', (start) => {
+  test('the color theme that a user chooses applies to every page, even after the user signs out', async () => {
     const { scrip } = await start();
     const owner = await newOwner(scrip);
     const themeOf = async (path: string) =>

@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import { apiReferencePage, type OpenApiDocument } from '../../src/console/pages/api-reference.ts';
 import { decode, newOwner, onOneStore, Visitor } from './visitor.ts';
 
-onOneStore('The API reference', (start) => {
+onOneStore('the API reference', (start) => {
   test('the API reference contains every operation, field and error of the OpenAPI document', async () => {
     const { scrip } = await start();
     const { status, headers, text } = await new Visitor(scrip).get('/docs');

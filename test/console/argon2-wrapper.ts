@@ -15,7 +15,7 @@ crypto.argon2 = (algorithm, parameters, callback) => {
 };
 syncBuiltinESMExports();
 
-/** The text of a cheap hash still names the full parameters, so only this process can verify the hash. */
+/** A cheap hash still names the full parameters, so only a process that has called this function can verify it. */
 export function makeHashesCheap(): void {
   isCheap = true;
 }

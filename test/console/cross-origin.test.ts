@@ -1,4 +1,4 @@
-// Tests that the console refuses forms from other websites, and which requests count as cross-origin.
+// Tests which requests count as cross-origin, and that the console refuses forms from other websites.
 
 import assert from 'node:assert/strict';
 import type { IncomingHttpHeaders } from 'node:http';
@@ -69,7 +69,7 @@ test('without PUBLIC_URL, the console compares Origin only with the Host header'
   assert(isCrossOrigin('POST', { origin: `http://${HOST}` }, null), 'a request without a Host header');
 });
 
-onOneStore('Cross-origin forms', (start) => {
+onOneStore('cross-origin forms', (start) => {
   test('a form sent by another website is refused and changes nothing', async () => {
     const { scrip, sql } = await start();
     const owner = await newOwner(scrip);

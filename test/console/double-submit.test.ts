@@ -12,7 +12,7 @@ import { decode, newOwner, Visitor } from './visitor.ts';
 const END_USER = '5f2b1c9e-3a70-4d2e-9b61-0c8f4e7a1d23';
 const PATH = `/console/end-users/${END_USER}`;
 
-/** The tests send the forms in this order; the last column is the balance afterwards. */
+/** The tests send the forms in this order. The last column is the balance after each form. */
 const FORMS = [
   ['add', { amount: '100', validity: '31', unit: 'days', note: 'Sent twice' }, '100'],
   ['subtract', { amount: '30', note: 'Sent twice' }, '70'],
@@ -96,7 +96,7 @@ test('on SQLite, a console form that is sent again after a restart takes effect 
   }
 });
 
-describe('Two processes on PostgreSQL', () => {
+describe('two processes on PostgreSQL', () => {
   let server: PostgresServer;
   before(async () => {
     server = await PostgresServer.start();

@@ -1,5 +1,5 @@
-// Tests the parameters of password hashing. The number of hashes that a request computes must not depend on whether the
-// address has an account; otherwise, response times would reveal which addresses have accounts.
+// Tests the parameters of password hashing. The number of hashes that a request computes must not depend on whether an
+// account exists for the email address; otherwise, response times would reveal which addresses have accounts.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -67,13 +67,13 @@ function hashCountTests(newUrl: () => Promise<string>): void {
   });
 }
 
-describe('Password hashing (SQLite)', () => {
+describe('password hashing (SQLite)', () => {
   hashCountTests(async () => `file:${temporaryFile()}`);
 });
 
-// The number of hashes does not depend on the store.
+// The number of hashes does not depend on the store, so `npm test` counts them only on SQLite.
 if (IS_LONG)
-  describe('Password hashing (PostgreSQL)', () => {
+  describe('password hashing (PostgreSQL)', () => {
     let server: PostgresServer;
     before(async () => {
       server = await PostgresServer.start({ fsync: 'off' });
@@ -82,7 +82,7 @@ if (IS_LONG)
     hashCountTests(() => server.createDatabase());
   });
 
-test('a password hash is salted argon2id with the parameters that OWASP recommends', async () => {
+test('passwords are salted and hashed with argon2id and the parameters that OWASP recommends', async () => {
   const hasher = new PasswordHasher();
   const [one, other] = await Promise.all([hasher.hash(PASSWORD), hasher.hash(PASSWORD)]);
   assert.match(one, /^\$argon2id\$v=19\$m=19456,t=2,p=1\$[0-9A-Za-z+/]{22}\$[0-9A-Za-z+/]{43}$/);

@@ -65,7 +65,7 @@ test('the page of an end user shows the held credits, and each open hold with it
   assert.match(second ?? '', />15<[\s\S]*1 hour left/);
 });
 
-test('a lapsed hold is no longer listed as a hold, and the lapse is listed as a transaction even before the lapse is stored', async () => {
+test('a lapsed hold is no longer in the list of holds, and its lapse is in the list of transactions even before the lapse is stored', async () => {
   const console = await MemoryConsole.start();
   add(console, 100);
   const held = hold(console, 40);
@@ -80,7 +80,7 @@ test('a lapsed hold is no longer listed as a hold, and the lapse is listed as a 
   assert.match((await console.get(transactionPath(held))).text, /No longer open/);
 });
 
-test('if an end user has many holds, the page lists the oldest 20, and every open hold has a release button in the list of transactions', async () => {
+test('the page of an end user lists at most the 20 oldest open holds, and the list of transactions has a release button for every open hold', async () => {
   const console = await MemoryConsole.start();
   add(console, 100);
   for (let made = 0; made < 25; made++) hold(console, 1);
@@ -91,7 +91,7 @@ test('if an end user has many holds, the page lists the oldest 20, and every ope
   assert.equal(history.match(/>Release</g)?.length, 25);
 });
 
-test('a user releases a hold with a note, and the release records the user and the note', async () => {
+test('a user can enter a note when releasing a hold, and the transaction records the user and the note', async () => {
   const console = await MemoryConsole.start();
   add(console, 100);
   const id = hold(console, 40);
@@ -133,7 +133,7 @@ test('a release or refund form that is sent twice takes effect once, and both re
   assert.equal(await balanceOn(console), '90');
 });
 
-test('releasing a hold that has been captured changes nothing and shows that the hold is no longer open', async () => {
+test('releasing a captured hold changes nothing and shows an error that the hold is no longer open', async () => {
   const console = await MemoryConsole.start();
   add(console, 100);
   const id = hold(console, 40);
@@ -236,7 +236,7 @@ test('the list of transactions can be filtered by kind and by the beginning of t
   );
 });
 
-test('the CSV of transactions contains the held credits, the references and the notes', async () => {
+test('the CSV file of transactions contains the held credits, the references and the notes', async () => {
   const console = await MemoryConsole.start();
   add(console, 100);
   const held = hold(console, 40, { note: 'Job 1' });

@@ -56,7 +56,7 @@ async function victimEndpointPath(owner: Visitor, sql: Started['sql']): Promise<
 }
 
 function assertRevealsNothing({ text }: Reply, what: string): void {
-  // Random IDs in the page can contain the digits of an amount.
+  // The pattern skips random IDs, which can contain the digits of an amount.
   const amounts = /(?<!\w-?)(?:4,?242|4,302)(?!-?\w)/;
   const names = /Secret name|Victim|victim|9b61-0{9}\d[1-9]</;
   for (const pattern of [amounts, names]) assert.doesNotMatch(decode(text), pattern, what);
@@ -68,7 +68,7 @@ function firstMatch({ text }: Reply, pattern: RegExp): string {
   return link.replaceAll('&amp;', '&');
 }
 
-onBothStores('Isolation of accounts', (start) => {
+onBothStores('isolation of accounts', (start) => {
   test('a user who knows IDs and links of another account can neither see nor change anything in that account', async () => {
     const started = await start();
     const { owner, eve, endUser, keyId, memberId, secret, endpoint } = await twoAccounts(started);
@@ -161,7 +161,7 @@ onBothStores('Isolation of accounts', (start) => {
   });
 });
 
-onOneStore('Isolation of accounts', (start) => {
+onOneStore('isolation of accounts', (start) => {
   test('two accounts can use the same idempotency key in a form, and both forms take effect', async () => {
     const { owner, eve, endUser } = await twoAccounts(await start());
     const form = { amount: '5', validity: '31', idempotency_key: 'guessed' };

@@ -28,7 +28,7 @@ const NARROW = { width: 360, height: 740 };
 
 /**
  * Opens all sections, because axe skips closed ones, and returns the kinds of elements on the page. The rows of a
- * chart's data table are all alike, so the short form keeps only the first 15.
+ * chart's data table are all alike, so `npm test` keeps only the first 15.
  */
 const PREPARE = `(() => {
   for (const one of document.querySelectorAll('details')) {
@@ -40,16 +40,17 @@ const PREPARE = `(() => {
   return [...document.querySelectorAll('html *')].map((one) => nameOf(one.parentElement) + ' > ' + nameOf(one));
 })()`;
 
-describe('Pages with sample data', () => {
+describe('pages with sample data', () => {
   let visited: Visit;
   before(async () => {
-    // Without reduced motion, button colors change gradually, and axe could measure a color in between.
+    // Without reduced motion, button colors change gradually, and axe could measure an intermediate color.
     visited = await visit(browser, { viewport: NARROW, reducedMotion: 'reduce' });
   });
   after(() => visited?.close());
   const seen = new Set<string>();
 
-  // The longest pages come first, because they have the most kinds of elements.
+  // `npm test` runs axe only on pages with new kinds of elements. The longest pages come first, because they have the
+  // most kinds.
   const pages = Object.entries(SAMPLE_PAGES).toSorted(([, a], [, b]) => b.length - a.length);
   for (const [name] of pages) {
     test(`the page ${name} fits a narrow screen, and its elements are accessible on narrow and wide screens, in light and dark mode`, async () => {
@@ -105,7 +106,7 @@ const WITH_SHORT_TEXT = [
   'members',
 ];
 
-test('at common window widths, tables do not scroll horizontally, and on a desktop and on a tablet, no short text in a table wraps or is cut off', async () => {
+test('at common window widths, no table scrolls horizontally; on a desktop or a tablet, no short text in a table wraps or is cut off', async () => {
   const visited = await visit(browser, DESKTOP);
   const { page } = visited;
   for (const name of [...WITH_LONG_TEXT, ...WITH_SHORT_TEXT]) {

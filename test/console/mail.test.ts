@@ -68,7 +68,7 @@ const withMail =
     return start({ publicUrl: PUBLIC_URL, mail, ...settings });
   };
 
-onBothStores('Console with a mail server', (start) => {
+onBothStores('the console with a mail server', (start) => {
   test('a mailed link can reset the password only once, and the reset ends all sessions of the user', async () => {
     const { scrip } = await withMail(start)();
     const [email, visitor] = [someEmail(), new Visitor(scrip)];
@@ -93,7 +93,7 @@ onBothStores('Console with a mail server', (start) => {
   });
 });
 
-onOneStore('Console with a mail server', (start) => {
+onOneStore('the console with a mail server', (start) => {
   test('a person who has not confirmed an address can sign up with that address again, even with another password', async () => {
     const { scrip, sql } = await withMail(start)({ signUp: 'first', publicUrl: null });
     const email = someEmail();
@@ -234,7 +234,7 @@ onOneStore('Console with a mail server', (start) => {
     assert.equal((await visitor.post(confirmation, { password: PASSWORD })).status, 404);
   });
 
-  test('a password reset invalidates all password reset links that were mailed before', async () => {
+  test('a password reset invalidates all password reset links that were mailed to the user earlier', async () => {
     const { scrip } = await withMail(start)();
     const [email, visitor] = [someEmail(), new Visitor(scrip)];
     await visitor.signUp({ email });
@@ -258,8 +258,8 @@ onOneStore('Console with a mail server', (start) => {
   });
 });
 
-onOneStore('Console with an unreachable mail server', (start) => {
-  test('if the mail server is unreachable, responses stay the same and the log does not contain the password of the mail server', async () => {
+onOneStore('the console with an unreachable mail server', (start) => {
+  test('if the mail server is unreachable, sign-up returns the usual response, and the log does not contain the password of the mail server', async () => {
     const { scrip } = await start({
       publicUrl: PUBLIC_URL,
       mail: { smtpUrl: 'smtp://user:hunter2@127.0.0.1:1', from: 'scrip@example.com' },
@@ -270,7 +270,7 @@ onOneStore('Console with an unreachable mail server', (start) => {
   });
 });
 
-onOneStore('Console without a mail server', (start) => {
+onOneStore('the console without a mail server', (start) => {
   test('without a mail server, there are no pages for mailed links, and the sign-in page tells users to ask their administrator to reset a password', async () => {
     const { scrip } = await start();
     const visitor = new Visitor(scrip);

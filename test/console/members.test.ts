@@ -22,7 +22,7 @@ const changeRole = (visitor: Visitor, id: string, role: string) =>
   visitor.post(`/console/members/${id}/role`, { role });
 const remove = (visitor: Visitor, id: string) => visitor.post(`/console/members/${id}/remove`);
 
-onBothStores('Members of an account', (start) => {
+onBothStores('members of an account', (start) => {
   test('an account keeps at least one owner, even if two owners leave at the same time', async () => {
     const { scrip, sql } = await start();
     const ada = await newOwner(scrip);
@@ -36,7 +36,7 @@ onBothStores('Members of an account', (start) => {
     assert.equal((await sql("SELECT * FROM console_members WHERE role = 'owner'")).length, 1);
   });
 
-  test('removing a member deletes the user and the sessions of the user, and the address can be used to sign up again', async () => {
+  test("removing a member deletes the user and the user's sessions, and the email address can be used to sign up again", async () => {
     const { scrip, sql } = await start();
     const ada = await newOwner(scrip);
     const bob = await newMember(scrip, ada);
@@ -48,7 +48,7 @@ onBothStores('Members of an account', (start) => {
   });
 });
 
-onOneStore('Members of an account', (start) => {
+onOneStore('members of an account', (start) => {
   test('the list of members is shown only to owners of the account', async () => {
     const { scrip } = await start();
     const [ada, other] = [await newOwner(scrip, 'Ada'), await newOwner(scrip, 'Other')];

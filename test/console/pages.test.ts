@@ -114,7 +114,7 @@ test('errors about the balance are grammatical for no credits and for one credit
   assert.match((await errorFor('add', 5)) ?? '', NO_ROOM);
 });
 
-test('if only the next renewal leaves no room for more credits, the error does not say that the balance is at the maximum', async () => {
+test('if added credits would exceed the maximum balance only at the next renewal, the error mentions the next renewal', async () => {
   const console = await MemoryConsole.start();
   const amount = Number.MAX_SAFE_INTEGER;
   console.run({ kind: 'start-cycle', amount, validityDays: 1, onActive: 'refuse' });
@@ -151,7 +151,7 @@ test('if the outcome of a form is unknown, the form is shown again with its inpu
   assert.doesNotMatch(text, /secret reason/);
 });
 
-test('the page of an end user lists transactions in pages, and shows from which cycles each transaction spent credits', async () => {
+test('the transactions of an end user are paginated, and show from which cycles credits were spent', async () => {
   const console = await MemoryConsole.start();
   add(console, 30);
   console.advance(DAY_MS);
@@ -173,7 +173,7 @@ test('the page of an end user lists transactions in pages, and shows from which 
   assert.deepEqual((await console.get(`${PATH}?page=invented`)).location, PATH);
 });
 
-test('the page of an end user shows each cycle with a name that describes how it was opened, such as "Added 1,500"', async () => {
+test('the page of an end user gives each cycle a descriptive name, such as "Added 1,500" or "Weekly cycle of 5, period 1"', async () => {
   const console = await MemoryConsole.start();
   const start = { kind: 'start-cycle', account: 1, endUser: USER, actor: 'key:1', onActive: 'refuse' } as const;
   add(console, 1_500);

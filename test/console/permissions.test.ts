@@ -59,7 +59,7 @@ function request(visitor: Visitor, name: string): Promise<Reply> {
 
 const WITH_MAIL = { mail: { smtpUrl: 'smtp://127.0.0.1:1', from: 'scrip@example.com' } };
 
-/** The test receives no mail, so this function stores a known token. */
+/** The test receives no mail, so this function replaces the token of the confirmation link with a known one. */
 async function signedIn({ scrip, sql }: Started, signUp: (visitor: Visitor, email: string) => Promise<Reply>) {
   const visitor = Object.assign(new Visitor(scrip), { email: someEmail() });
   assert.equal((await signUp(visitor, visitor.email)).status, 303);
@@ -78,7 +78,7 @@ async function newMember(started: Started, owner: Visitor): Promise<Visitor> {
   return signedIn(started, (visitor, email) => visitor.post(link, { email, password: PASSWORD }));
 }
 
-onOneStore('Permissions', (start) => {
+onOneStore('permissions', (start) => {
   test('every route of the console is open only to users with the permission that the route requires', async () => {
     const started = await start(WITH_MAIL);
     const owner = await newOwner(started);

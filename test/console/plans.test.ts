@@ -56,7 +56,7 @@ function kindsOf(console: MemoryConsole): string[] {
   return console.ledger.transactions(1).map(({ kind }) => kind);
 }
 
-test('a form starts a cycle that renews every 2 months with rollover, and the page shows the plan and the next renewal', async () => {
+test('a form starts a cycle that renews every 2 months with rollover, and the page of the end user shows the plan and the next renewal', async () => {
   const console = await MemoryConsole.start();
   const form = { amount: '1000', validity: '2', unit: 'months', rollover_max: '500', idempotency_key: 'a' };
   const sent = await console.post(`${PATH}/start-cycle`, form);
@@ -71,7 +71,7 @@ test('a form starts a cycle that renews every 2 months with rollover, and the pa
   assert.match(text, /2-month cycle of 1,000, period 1/);
 });
 
-test('for a plan without rollover, the page says that unused credits expire, and how many credits the cycle has after its renewal', async () => {
+test('for a plan without rollover, the page of the end user says that unused credits expire, and to how many credits the cycle renews', async () => {
   const console = await MemoryConsole.start();
   console.run({ kind: 'start-cycle', amount: 100, validityDays: 31, onActive: 'refuse' });
   const text = await textAt(console);
@@ -81,7 +81,7 @@ test('for a plan without rollover, the page says that unused credits expire, and
   assert.doesNotMatch(await textAt(console), /Plan 100 credits/, 'a stopped cycle does not renew');
 });
 
-test('after a renewal, the page shows the balance with the credits that rolled over, and the next renewal', async () => {
+test('after a renewal, the page of the end user shows the balance with the credits that rolled over, and the next renewal', async () => {
   const console = await MemoryConsole.start();
   start(console, 100, 30);
   console.run({ kind: 'subtract', amount: 75 });
@@ -130,7 +130,10 @@ test('a change of plan at the end of the period is previewed, scheduled after a 
     /Changes to 200 credits every month on 20 Dec 2026, 14:05:31 UTC \. Unused credits of the current/,
   );
   assert.match(text, /600 of 1,000 30 days Changes to 200 20 Dec 2026, 14:05/);
-  assert.match(text, /Plan scheduled Monthly cycle of 1,000, period 1 To 200 credits every month Rollover of up to 50 unused/);
+  assert.match(
+    text,
+    /Plan scheduled Monthly cycle of 1,000, period 1 To 200 credits every month Rollover of up to 50 unused/,
+  );
   assert.match(text, /owner1@example\.com “Downgrade "now"”/);
   console.advance(DAYS_TO_RENEWAL * DAY_MS - 1);
   assert.match(await textAt(console), /Current balance 607 /);
@@ -140,7 +143,7 @@ test('a change of plan at the end of the period is previewed, scheduled after a 
   assert.match(begun, /Renews to 200 plus up to 50 unused credits on 20 Jan 2027/);
 });
 
-test('the page lists the start of a scheduled plan even before the start is stored, and links to the transaction that scheduled the plan', async () => {
+test('the page of an end user lists the start of a scheduled plan even before the start is stored, and links to the transaction that scheduled the plan', async () => {
   const console = await MemoryConsole.start();
   start(console, 1_000);
   const id = schedule(console, 200);
@@ -199,7 +202,7 @@ test('a change of plan that starts now stops the current cycle, and the preview 
   assert.match(textOf(changed), /Current balance 5,600 credits.* Plan 5,000 credits every month.* Recurring, stopped/);
 });
 
-test('the forms and the preview of a change that starts now exclude the held credits of the stopped cycle, as the balance does', async () => {
+test('the forms that stop a cycle or change its plan, and the preview of the change, exclude held credits from the credits that stay usable', async () => {
   const console = await MemoryConsole.start();
   start(console, 1_000);
   console.run({ kind: 'hold', amount: 999, expiresInSeconds: 900 });
@@ -287,7 +290,7 @@ test('the preview of a change at the end of the period mentions no expiring cred
   assert.doesNotMatch(preview, /Expires unused/);
 });
 
-test('a plan whose amount and rollover exceed the maximum balance shows an error next to the amount instead of a preview', async () => {
+test('if the amount and the rollover of a plan together exceed the maximum balance, the form shows an error next to the amount instead of a preview', async () => {
   const console = await MemoryConsole.start();
   const most = { amount: String(Number.MAX_SAFE_INTEGER), rollover_max: '1' };
   assert.match(
@@ -300,7 +303,7 @@ test('a plan whose amount and rollover exceed the maximum balance shows an error
   assert.doesNotMatch(text, /Schedule change/);
 });
 
-test('if a cycle never renews, a change of its plan can only take effect immediately', async () => {
+test('if the current period never ends, a change of plan can only start now', async () => {
   const console = await MemoryConsole.start();
   console.run({ kind: 'start-cycle', amount: 10, validityDays: VALIDITY_DAYS_MAX, onActive: 'refuse' });
   const { text } = await console.get(PATH);

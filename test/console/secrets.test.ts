@@ -7,7 +7,7 @@ import { invite, newOwner, onBothStores, onOneStore, someEmail, Visitor } from '
 
 const CANARY = 'canary sings in a coal mine 7';
 
-onBothStores('Secrets', (start) => {
+onBothStores('secrets', (start) => {
   test('passwords and tokens of console users are never logged, even if the database fails', async () => {
     const { scrip, sql } = await start();
     const owner = await newOwner(scrip);
@@ -39,7 +39,7 @@ onBothStores('Secrets', (start) => {
   });
 });
 
-onOneStore('Secrets', (start) => {
+onOneStore('secrets', (start) => {
   test('the console shows an invitation link only once', async () => {
     const { scrip } = await start();
     const owner = await newOwner(scrip);
@@ -48,7 +48,7 @@ onOneStore('Secrets', (start) => {
   });
 });
 
-onBothStores('Failure of the console tables', (start) => {
+onBothStores('failure of the console tables', (start) => {
   test('while a console table is missing, the console returns 503 and the API works; when the table is back, both work', async () => {
     const { scrip, sql } = await start();
     const owner = await newOwner(scrip);

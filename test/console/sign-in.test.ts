@@ -18,8 +18,8 @@ import {
 const HOUR_MS = 3_600_000;
 const MINUTE_MS = 60_000;
 
-onBothStores('Sign-in', (start) => {
-  test('after ten failed sign-ins with an address, the client cannot sign in with the address for 15 minutes, whether or not the address has an account', async () => {
+onBothStores('sign-in', (start) => {
+  test('after ten failed sign-ins with one email address, the client cannot sign in with this address for 15 minutes, whether or not the address has an account', async () => {
     const { scrip, clock } = await start();
     const { email } = await newOwner(scrip);
     for (const entered of [email, someEmail()]) {
@@ -40,7 +40,7 @@ onBothStores('Sign-in', (start) => {
   });
 });
 
-onOneStore('Sign-in', (start) => {
+onOneStore('sign-in', (start) => {
   test('signing in sets an HttpOnly cookie, and the database stores only the hash of its token', async () => {
     const { scrip, sql } = await start();
     const { email } = await newOwner(scrip);
@@ -113,7 +113,7 @@ onOneStore('Sign-in', (start) => {
     assert.equal((await other.signIn(someEmail())).status, 200, 'another client is not affected');
   });
 
-  test('failed sign-ins from one IPv6 /64 network count together, no matter how the addresses are abbreviated', async () => {
+  test('failed sign-ins from one IPv6 /64 network count together, no matter how the addresses are written', async () => {
     const { scrip } = await start({ publicUrl: 'https://scrip.example' });
     const { email } = await newOwner(scrip);
     const from = (address: string) => new Visitor(scrip, { 'x-forwarded-for': address }).signIn(email, OTHER_PASSWORD);
@@ -138,7 +138,7 @@ onOneStore('Sign-in', (start) => {
   });
 });
 
-onBothStores('Sessions', (start) => {
+onBothStores('sessions', (start) => {
   test('the expiry of a session in use is extended at most once every five minutes', async () => {
     const { scrip, clock, sql } = await start();
     const owner = await newOwner(scrip);
@@ -175,7 +175,7 @@ onBothStores('Sessions', (start) => {
   });
 });
 
-onOneStore('Sessions', (start) => {
+onOneStore('sessions', (start) => {
   test('a session ends exactly twelve hours after its expiry was last extended', async () => {
     const { scrip, clock, sql } = await start();
     const owner = await newOwner(scrip);
@@ -225,7 +225,7 @@ onOneStore('Sessions', (start) => {
     assert.equal((await guess()).status, 429);
   });
 
-  test('removing a member ends the sessions of that user', async () => {
+  test("removing a member ends the member's sessions", async () => {
     const { scrip } = await start();
     const owner = await newOwner(scrip);
     const member = await newMember(scrip, owner);
@@ -238,7 +238,7 @@ onOneStore('Sessions', (start) => {
   });
 });
 
-onOneStore('Session cookie', (start) => {
+onOneStore('session cookie', (start) => {
   test('over HTTPS, the session cookie is Secure and has the prefix __Host-', async () => {
     const { scrip } = await start({ publicUrl: 'https://scrip.example' });
     const visitor = new Visitor(scrip, { host: 'scrip.example' });

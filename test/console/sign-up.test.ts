@@ -19,8 +19,8 @@ const OVERVIEW = '/console/overview';
 /** A request with this header does not count as a request from the server's own machine. */
 const BY_PROXY = { 'x-forwarded-for': '192.0.2.7' };
 
-onBothStores('Sign-up', (start) => {
-  test("the first person to sign up on the server's own machine becomes the owner of the existing account and its API keys", async () => {
+onBothStores('sign-up', (start) => {
+  test("the first person to sign up on the server's own machine becomes the owner of the existing account with its API keys", async () => {
     const { scrip, sql } = await start({ signUp: 'first' });
     await scrip.createKey('Second', 'write');
     const visitor = new Visitor(scrip);
@@ -77,7 +77,7 @@ onBothStores('Sign-up', (start) => {
   });
 });
 
-onOneStore('Sign-up', (start) => {
+onOneStore('sign-up', (start) => {
   test('with SIGN_UP=first, sign-up is refused if the request comes through a proxy or PUBLIC_URL is set', async () => {
     for (const [settings, headers] of [
       [{ signUp: 'first' }, BY_PROXY],
@@ -116,7 +116,7 @@ onOneStore('Sign-up', (start) => {
     ]);
   });
 
-  test('signing up and joining over plain HTTP from another machine are refused', async () => {
+  test('signing up or joining an account over plain HTTP from another machine is refused', async () => {
     const { scrip, sql } = await start();
     const link = await invite(await newOwner(scrip), 'member');
     const visitor = new Visitor(scrip, { host: 'scrip.internal' });
@@ -181,7 +181,7 @@ onOneStore('Sign-up', (start) => {
   });
 });
 
-onBothStores('Joining an account', (start) => {
+onBothStores('joining an account', (start) => {
   test('an invitation link lets one person join, even if several requests use the link at the same time', async () => {
     const { scrip, sql } = await start();
     const link = await invite(await newOwner(scrip), 'owner');
@@ -192,7 +192,7 @@ onBothStores('Joining an account', (start) => {
     assert.equal((await sql('SELECT * FROM console_members')).length, 2);
   });
 
-  test('withdrawing an invitation leaves other invitations valid, and an owner of another account cannot withdraw an invitation', async () => {
+  test('an owner can withdraw one invitation without affecting others, but cannot withdraw an invitation of another account', async () => {
     const { scrip } = await start();
     const [owner, other] = [await newOwner(scrip, 'One'), await newOwner(scrip, 'Other')];
     const links = [await invite(owner, 'member'), await invite(owner, 'owner')] as const;
@@ -211,7 +211,7 @@ onBothStores('Joining an account', (start) => {
     assert.deepEqual(await statuses(), [404, 200]);
   });
 
-  test('withdrawing all invitations invalidates them', async () => {
+  test('withdrawing all invitations invalidates their links', async () => {
     const { scrip } = await start();
     const owner = await newOwner(scrip);
     const link = await invite(owner, 'member');
@@ -221,7 +221,7 @@ onBothStores('Joining an account', (start) => {
   });
 });
 
-onOneStore('Joining an account', (start) => {
+onOneStore('joining an account', (start) => {
   test('an invitation link lets one person join the account', async () => {
     const { scrip, sql } = await start();
     const owner = await newOwner(scrip, 'Hopper Inc');

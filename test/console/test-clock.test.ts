@@ -34,7 +34,7 @@ const iso = (instant: number) => new Date(instant).toISOString();
 
 const STORES = [
   ['SQLite', () => startScrip({ testClock: true })],
-  // test/service/test-clock.test.ts tests the clock on both stores.
+  // `npm test` omits PostgreSQL, because test/service/test-clock.test.ts tests the clock on both stores.
   ...effort([], [['PostgreSQL', startOnPostgres] as const]),
 ] as const;
 

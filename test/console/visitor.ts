@@ -145,8 +145,8 @@ export function onBothStores(name: string, define: DefineTests): void {
 }
 
 /**
- * The console executes the same queries on both stores. The short form runs tests only on SQLite if other tests execute
- * their queries on PostgreSQL.
+ * The console executes the same queries on both stores. `npm test` runs a test only on SQLite if other tests execute
+ * the queries of the test on PostgreSQL.
  */
 export const onOneStore = effort(onSqlite, onBothStores);
 

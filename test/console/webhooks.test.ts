@@ -53,8 +53,8 @@ async function storeDeliveries({ sql, clock }: Started, path: string, ids: strin
     VALUES ${rows.join()} RETURNING delivery_id`);
 }
 
-onBothStores('Webhooks', (start) => {
-  test('after the secret is rotated, the page shows the new secret once, and says until when Scrip signs with both secrets', async () => {
+onBothStores('webhooks', (start) => {
+  test('after the secret of an endpoint is rotated, the console shows the new secret once, and says until when Scrip signs with both secrets', async () => {
     const { scrip } = await start();
     const owner = await newOwner(scrip);
     const added = await owner.post(LIST, { url: URL });
@@ -155,7 +155,7 @@ onBothStores('Webhooks', (start) => {
     assert.doesNotMatch(last, /rel="next"/);
   });
 
-  test('by default, credits.expiring happens 7 days before credits expire, and a form changes the number of days', async () => {
+  test('by default, credits.expiring events occur 7 days before credits expire, and a form changes the number of days', async () => {
     const { scrip } = await start();
     const owner = await newOwner(scrip);
     const page = '/console/thresholds';
@@ -181,7 +181,7 @@ onBothStores('Webhooks', (start) => {
   });
 });
 
-onOneStore('Webhooks', (start) => {
+onOneStore('webhooks', (start) => {
   test('the secret of a new endpoint is shown once, even if the form is sent twice', async () => {
     const { scrip } = await start();
     const owner = await newOwner(scrip);

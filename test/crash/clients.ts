@@ -6,7 +6,7 @@ import { below, type Random } from './randomness.ts';
 import { type Answered, answered, KnownTransactions, requestText, type Sent, someKind } from './requests.ts';
 
 const REQUESTS_AT_ONCE_MAX = 16;
-/** Without this pause, a failing store would get a thousand requests per second. */
+/** Without this pause after an error, the clients would send a thousand requests per second to a failing store. */
 const PAUSE_MS = 5;
 
 export class Requests {
@@ -19,7 +19,7 @@ export class Requests {
     this.#random = random;
   }
 
-  /** All later writes are for these end users. */
+  /** All later writes are for the new end users. */
   newEndUsers(count: number): readonly string[] {
     this.#endUsers = Array.from({ length: count }, () => crypto.randomUUID());
     return this.#endUsers;

@@ -97,7 +97,7 @@ async function effectsOf(ledger: LedgerStore): Promise<Effects> {
       const { transactions, next } = await ledger.history(key, { from, limit: PAGE_ROWS_MAX });
       for (const { id, kind, note } of transactions) {
         const serial = Number(note);
-        // Automatic transactions have no note. The stop of a replaced cycle has the same note as the start.
+        // Automatic transactions have no note. The stop of a replaced cycle has the note of the new cycle's start.
         const requested = kind === 'schedule-plan' ? 'start-cycle' : kind;
         if (note === null || kindOf(serial) !== requested) continue;
         times.set(serial, (times.get(serial) ?? 0) + 1);

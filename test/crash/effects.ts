@@ -1,4 +1,4 @@
-// Finds out over HTTP which of the clients' writes are stored. The note of a transaction is the number of its write.
+// Finds out over HTTP which of the clients' writes are stored. Each write has a number, which is sent as its note.
 
 import type { Kind, Sent } from './requests.ts';
 

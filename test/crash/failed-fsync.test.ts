@@ -1,5 +1,5 @@
-// After a failed fsync, processes can read data that never reached the disk. Scrip must therefore not trust the log
-// when it opens a ledger.
+// After a failed fsync, processes can read data from the write-ahead log that never reached the disk. Scrip must
+// therefore copy this data into the ledger file when it opens a ledger.
 
 import assert from 'node:assert/strict';
 import { copyFileSync, existsSync, statSync } from 'node:fs';
@@ -11,7 +11,7 @@ import { balanceOf, EndUser, temporaryFile } from '../store/temporary-ledger.ts'
 
 const ada = new EndUser(1, 0);
 
-test('opening a ledger copies the log of a killed process into the ledger file and truncates the log', async (t) => {
+test('opening a ledger copies the write-ahead log of a killed process into the ledger file and truncates the log', async (t) => {
   const file = temporaryFile();
   const writing = otherProcess(t, 'write', file);
   while ((await writing.answer()).times < 20);
@@ -26,7 +26,7 @@ test('opening a ledger copies the log of a killed process into the ledger file a
   assert(balance >= 2 * 20, `the ledger file alone contains all acknowledged writes: ${balance}`);
 });
 
-test('a ledger opens and accepts writes even if a reader prevents Scrip from truncating the log of a killed process', async (t) => {
+test('a ledger opens and accepts writes even if a reader prevents Scrip from truncating the write-ahead log of a killed process', async (t) => {
   const file = temporaryFile();
   const writing = otherProcess(t, 'write', file);
   while ((await writing.answer()).times < 20);

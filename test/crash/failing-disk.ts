@@ -1,5 +1,5 @@
-// `npm run failing-disk -- --times 12 --seed 1` tests a server under load while its disk is slow or fails. The test
-// must also catch a control: a writer that treats a failed COMMIT as a success. Needs Linux and strace (Debian:
+// `npm run failing-disk -- --times 12 --seed 1` tests a server under load while its disk is slow or fails. As a
+// control, the test must also detect a writer that treats a failed COMMIT as a success. Needs Linux and strace (Debian:
 // `apt-get install strace`).
 
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
@@ -126,7 +126,7 @@ async function examine(name: string, failures: readonly Failure[]): Promise<void
   for (const sentence of wrong.slice(0, SHOWN)) say(`        ${sentence}`);
 }
 
-/** The control may stop writing because it finds a posting missing; the test counts this as caught. */
+/** The control is detected if acknowledged writes are lost, or if it finds a posting missing and stops writing. */
 async function examineControl(): Promise<void> {
   const failure = failureOf(WRITE_EIO, '1+7', false, 1_000);
   const seen = await withServer('deaf', (server) => server.under(failure, null)).catch((error) => {

@@ -17,7 +17,7 @@ const END_USERS = 12;
 const PATIENCE_MS = 30_000;
 const LOOK_EVERY_MS = 10;
 
-/** Returns a function that repairs the disk. */
+/** Breaks the disk of a server, and returns a function that repairs it. */
 export type BreakDisk = (server: Running) => Promise<() => Promise<void>>;
 
 export interface Failure {
@@ -112,8 +112,8 @@ export class FailingServer {
   }
 
   /**
-   * Scrip refuses a read of the busy end user with a 503 if the outcome of a write is unknown and a renewal or a lapse
-   * is due.
+   * Every read of the idle end user must succeed, because no renewal or lapse of this end user is due. Scrip refuses a
+   * read of the busy end user with a 503 if the outcome of a write is unknown and a renewal or a lapse is due.
    */
   async #watch(
     [idle, busy]: readonly [idle: string, busy: string],

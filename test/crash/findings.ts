@@ -75,7 +75,7 @@ function compare(one: Sent, effects: Effects, findings: Findings): void {
   if (!lapsedInTime(one, effects)) findings.wrong.push(`${name} did not lapse at the requested instant`);
 }
 
-/** A repeated request must get the same response again if the first response had a status below 500. */
+/** If the first response had a status below 500, a repeated request must get the same response again. */
 async function repeat(
   address: Address,
   endUsers: readonly string[],

@@ -16,8 +16,8 @@ const ROOM_BYTES = 2 ** 16;
 const DISK_BYTES = 2 ** 24;
 const LASTS_MS = effort(500, 1_500);
 /**
- * The control acknowledges even failed writes, so the test cannot wait for the first failure. The control may also find
- * a posting missing and stop writing.
+ * The control acknowledges even failed writes, so the test cannot wait for the first failure. The control may also
+ * detect a missing posting and stop writing.
  */
 const CONTROL = { lastsMs: 1_500, patienceMs: 5_000, mustFail: false };
 
@@ -48,7 +48,7 @@ function diskIsFull(folder: string): Failure {
       try {
         writeFileSync(ballast, Buffer.alloc(Math.max(0, free - ROOM_BYTES)));
       } catch (error) {
-        // Since `df` ran, the server may have written more than ROOM_BYTES, so that the ballast no longer fits.
+        // If the server has written more than ROOM_BYTES since `df` ran, the ballast no longer fits.
         assert.equal((error as NodeJS.ErrnoException).code, 'ENOSPC');
       }
       return async () => rmSync(ballast);

@@ -176,7 +176,7 @@ class KilledLedger {
     this.#total.wrong.push(...wrong);
   }
 
-  /** Additions are never refused, so either all additions of a batch are stored or none. */
+  /** Additions are never refused, so the ledger must contain either all additions of a batch or none of them. */
   #compareBatches(times: ReadonlyMap<string, number>, record: string): void {
     // The kill may have left an incomplete last line.
     const lines = readFileSync(record, 'utf8').split('\n').slice(0, -1);

@@ -1,4 +1,4 @@
-// Makes pseudo-random numbers from a seed, with the generator mulberry32.
+// Makes pseudo-random numbers from a seed, with the mulberry32 generator.
 
 export type Random = () => number;
 

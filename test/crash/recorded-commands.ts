@@ -1,5 +1,5 @@
 // Makes commands from serial numbers. The note of a command is its serial number, so that the test can find the
-// transaction.
+// transaction of the command.
 
 import type { OnActive, WriteCommand } from '../../src/ledger/command.ts';
 import type { TransactionId } from '../../src/ledger/transaction-id.ts';

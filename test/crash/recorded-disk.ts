@@ -6,7 +6,7 @@ import { basename, dirname } from 'node:path';
 import { Disk, RecordedFile, type Unfinished } from './disk.ts';
 import type { Call, TracePart } from './strace.ts';
 
-/** SQLite creates a new shared-memory file after a power loss, so the replay ignores this file. */
+/** SQLite recreates the shared-memory file after a power loss, so the replay ignores changes to this file. */
 const SHARED_MEMORY = /-shm$/;
 
 /** Matches an argument such as `17</ledger/scrip.db>`. */
@@ -40,7 +40,7 @@ export class RecordedDisk {
     return true;
   }
 
-  /** @param found the contents of the files by name, to find out which unfinished calls took effect */
+  /** @param found the files that the process left, by name; they show which unfinished calls took effect */
   processEnded(found: ReadonlyMap<string, Buffer>): void {
     for (const [name, file] of this.disk.names) {
       const content = found.get(name) ?? assert.fail(`${name} is in the replay, but not in the folder`);
@@ -149,7 +149,7 @@ export class RecordedDisk {
   }
 }
 
-/** Even a disk that ignores fsync performs its first fsyncs, so that the ledger can be created. */
+/** Even a disk that ignores fsync performs this many fsyncs first, so that the ledger can be created. */
 const FSYNCS_HEEDED = 12;
 
 function pathsOf({ args, strings, name }: Call): string[] {

@@ -1,6 +1,6 @@
 // The process whose system calls are recorded: `node recorded-load.ts LEDGER JOURNAL SEED TURNS FIRST`. In each
-// of TURNS iterations, it submits a few commands, numbered from FIRST. It appends each batch and each outcome to
-// JOURNAL as a line of JSON.
+// of TURNS iterations, it submits a few commands. The commands are numbered consecutively, starting with FIRST. The
+// process appends each batch and each outcome to JOURNAL as a line of JSON.
 
 import { openSync, writeSync } from 'node:fs';
 import { type CommitResult, GroupCommit } from '../../src/batching/group-commit.ts';
@@ -14,7 +14,7 @@ import { commandOf, type JournalLine, namedBy } from './recorded-commands.ts';
 
 const COMMANDS_A_TURN_MAX = 12;
 const TURNS_PER_FEED_PART = 13;
-/** After more faults, the disk is unlikely to recover. */
+/** The process ends after this many faults, because the disk is then unlikely to recover. */
 const FAULTS_MAX = 8;
 /** These limits make Scrip flush balances and index idempotency records all the time. */
 const SMALL_LIMITS = {
@@ -38,7 +38,7 @@ const commit = new GroupCommit(noting(ledger));
 for (let turn = 0; turn < Number(turns) && faults < FAULTS_MAX; turn++) {
   const count = 1 + below(COMMANDS_A_TURN_MAX, random);
   const answers = Array.from({ length: count }, () => submit(serial++));
-  // Half of the iterations wait for only one command, so that the others overlap with the next iteration.
+  // Half of the iterations wait for only one of their commands, so that the rest overlap with the next iteration.
   if (random() < 0.5) await Promise.all(answers);
   else await Promise.race(answers);
   if (turn % TURNS_PER_FEED_PART === 0) await ledger.totals.catchUp().catch(() => {});

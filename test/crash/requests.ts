@@ -1,4 +1,4 @@
-// Makes random writes of all kinds. The note of each write is its number, so that tests can find the transaction.
+// Makes random writes of all kinds. The note of each write is its number, so that tests can find its transaction.
 
 import type { Random } from './randomness.ts';
 
@@ -56,7 +56,7 @@ export class KnownTransactions {
     if (kind === 'subtract' || kind === 'capture') known.spent.push(answer.transactionId);
   }
 
-  /** If no hold or transaction is known, makes a `hold` or a `subtract` instead of a write that needs one. */
+  /** A capture, release or refund needs a known hold or transaction. Without one, makes a `hold` or a `subtract`. */
   draw(wanted: Kind, endUser: string, random: Random): Pick<Sent, 'kind' | 'fields'> {
     const { holds, spent } = this.#of(endUser);
     const amount = 1 + Math.floor(random() * AMOUNT_MAX);

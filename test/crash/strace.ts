@@ -1,5 +1,5 @@
 // Parses the output of `strace -f -y -xx -s …`. If calls of two threads overlap, strace splits the first call into two
-// lines, `<unfinished ...>` and `resumed`.
+// lines, `<unfinished ...>` and `<... resumed>`.
 
 import { createReadStream } from 'node:fs';
 import { createInterface } from 'node:readline';
@@ -14,7 +14,7 @@ export const TRACED_BYTES_MAX = 131_072;
 
 export interface Call {
   readonly name: string;
-  /** As strace prints them, but with decoded paths, and with `""` instead of each string. */
+  /** The arguments as strace prints them, but with decoded paths, and with `""` instead of each string. */
   readonly args: string;
   readonly strings: readonly Buffer[];
 }

@@ -1,4 +1,4 @@
-// Replaces Scrip's writer for `BATCH_RECORD` and `WEAKENED_WRITER=halves` (see weakened-writer.ts).
+// Replaces Scrip's writer if `BATCH_RECORD` is set or `WEAKENED_WRITER` is `halves` (see weakened-writer.ts).
 
 import { openSync, writeSync } from 'node:fs';
 import type { Command } from '../../src/ledger/command.ts';

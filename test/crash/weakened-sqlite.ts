@@ -3,13 +3,13 @@
 //
 //   WEAKENED_SYNCHRONOUS=NORMAL|OFF   sets `synchronous` after Scrip has checked that it is FULL
 //   WEAKENED_CHECKPOINT_PAGES=60      checkpoints every 60 pages instead of every 2,000
-//   WEAKENED_START=yes                skips the checkpoint that truncates the log when a ledger is opened
+//   WEAKENED_START=yes                when a ledger is opened, skips the checkpoint that truncates the log
 
 import { DatabaseSync } from 'node:sqlite';
 
 const { WEAKENED_SYNCHRONOUS: synchronous, WEAKENED_CHECKPOINT_PAGES: pages, WEAKENED_START: start } = process.env;
 const { exec } = DatabaseSync.prototype;
-/** Counts database transactions: Scrip has checked its settings before the second transaction of a connection. */
+/** The number of database transactions on each connection. Before the second one, Scrip has checked `synchronous`. */
 const begun = new WeakMap<DatabaseSync, number>();
 
 DatabaseSync.prototype.exec = function (this: DatabaseSync, sql: string): void {

@@ -79,14 +79,14 @@ for (const [document, leastCount] of [
   });
 }
 
-test('docs/api.md lists exactly the errors of Scrip, with their statuses', () => {
+test('docs/api.md lists exactly the errors that Scrip defines, with their statuses', () => {
   const rows = textOf('docs/api.md').matchAll(/^\| `(\w+)` +\| (\d{3}) \|/gm);
   const listed = [...rows].map(([, error, status]) => [error, Number(status)]);
   const defined = Object.entries(PROBLEMS).map(([error, { status }]) => [error, status]);
   assert.deepEqual(listed.toSorted(), defined.toSorted());
 });
 
-test('docs/api.md lists every error_code that is not the name of the error in upper snake case', () => {
+test('docs/api.md lists every error_code that differs from the name of its error in upper snake case', () => {
   const capitals = (error: string) => error.replaceAll(/\B[A-Z]/g, (letter) => `_${letter}`).toUpperCase();
   const differing = Object.keys(PROBLEMS).filter((error) => errorCodeOf(error as ProblemCode) !== capitals(error));
   assert(differing.length > 0);

@@ -28,7 +28,7 @@ const MODULES = [
   'store/transaction-history',
 ];
 
-/** All constants of these modules must be in the tables. */
+/** All constants of these modules must be in docs/operating/limits.md. */
 const COMPLETE = ['http/limits'];
 
 interface Row {

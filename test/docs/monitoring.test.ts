@@ -80,7 +80,7 @@ test('every alert queries metrics that exist and has a summary and a description
   }
 });
 
-test('monitoring.md lists every metric of Scrip with its type and labels', () => {
+test('monitoring.md lists every Scrip metric with its type and labels', () => {
   const rows = new Map(
     [...read('monitoring.md').matchAll(/^\| `(scrip_\w+)` +\| (\w+) +\| (.*?) *\|/gm)].map(
       ([, name = '', kind, labels]) => [

@@ -22,7 +22,7 @@ test('each setting that Scrip reads has exactly one row in the tables of setting
   assert.deepEqual(named.toSorted(), settings.toSorted());
 });
 
-test('Scrip detects misspelled names of all settings', () => {
+test('Scrip can detect a misspelling of every setting name', () => {
   assert.deepEqual(SETTING_NAMES.toSorted(), settings.toSorted());
 });
 

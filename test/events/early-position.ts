@@ -1,5 +1,5 @@
-// A delivery queue that is broken on purpose: it reports every event that it has read from the event log as
-// delivered, even if it is not delivered yet.
+// A delivery queue that is broken on purpose: it reports events as delivered as soon as it has read them from the event
+// log.
 
 import { DeliveryQueue as ShippedQueue } from '../../src/events/webhooks/delivery-queue.ts';
 import type { EventPosition } from '../../src/store/event-log.ts';

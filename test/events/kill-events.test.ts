@@ -9,7 +9,7 @@ import { type KillOptions, killEvents, summaryOf } from './killing-events.ts';
 
 const SEED = Number(process.env.SEED ?? Date.now() % 1_000_000);
 
-/** Even, so that servers and receivers are killed equally often. */
+/** An even number, so that servers and receivers are killed equally often. */
 const KILLS = effort(2, 4);
 
 const OPTIONS: KillOptions = {

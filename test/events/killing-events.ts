@@ -13,7 +13,7 @@ import { ACCOUNT, EventServers, type ServerOptions } from './event-servers.ts';
 import { arrivalProblems, expectedEvents, type ListedEvent, logProblems, readLog } from './expected-events.ts';
 import { Receiver } from './receiver.ts';
 
-/** The thresholds are in the order in which a store reads them. */
+/** The thresholds are sorted as the stores sort them. */
 const SETTINGS: EventSettings = {
   expiringDays: 7,
   thresholds: [{ credits: 100 }, { percent: 50 }, { credits: 500 }],
@@ -37,7 +37,7 @@ export interface KillOptions extends ServerOptions {
   readonly loadMsMax: number;
   readonly databaseUrl: string | null;
   readonly endpoints: number;
-  /** The limit for each of two waits after the load: for a complete log, and then for the deliveries. */
+  /** The time limit for each of two waits after the load: for a complete event log, and then for all deliveries. */
   readonly settledWithinMs: number;
 }
 
@@ -114,7 +114,7 @@ class KilledEvents {
     const load = new EventLoad({ urls, secret: this.#secret }, randomFrom(below(2 ** 32, this.#random)));
     load.start();
     const { kills, loadMsMin, loadMsMax } = this.#options;
-    // In each pair of kills, a server and the receiver are killed once each, in random order.
+    // Each pair of kills hits one server and the receiver, in random order.
     let isSender = false;
     for (let kill = 0; kill < kills; kill++) {
       const enough = load.acknowledged + WRITES_A_KILL_MIN;

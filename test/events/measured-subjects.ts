@@ -1,5 +1,5 @@
-// The two servers that the event benchmarks compare: one with an endpoint and optional thresholds, one with neither.
-// Both derive events.
+// The two servers that the event benchmarks compare. Both derive events, but only one has a webhook endpoint and,
+// optionally, thresholds.
 
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';

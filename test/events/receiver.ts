@@ -71,7 +71,7 @@ export class Receiver {
     return this.#arrivals;
   }
 
-  /** The sender got no response to a request whose line is incomplete. */
+  /** Ignores a request whose line is incomplete, because the sender got no response to it. */
   #add(line: string): void {
     if (line.endsWith('}')) this.#arrivals.push(JSON.parse(Buffer.from(line, 'latin1').toString('utf8')));
   }

@@ -1,5 +1,5 @@
-// Breaks the events of a server on purpose, or shortens the delays between retries. Load this module before all others:
-// `NODE_OPTIONS=--import=…`.
+// Breaks the event processing of a server on purpose, or shortens the delays between webhook retries. Load this module
+// before all others: `NODE_OPTIONS=--import=…`.
 //
 //   SHORT_RETRIES=yes                 retries failed deliveries within a second
 //   WEAKENED_EVENTS=early-position    records events as delivered before the endpoint has received them

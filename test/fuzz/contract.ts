@@ -33,7 +33,7 @@ const BODY_BYTES_MAX = 65_536;
 const AMOUNT_MAX = 2n ** 53n - 1n;
 const HOLD_SECONDS_MAX = 2_592_000n;
 const MONTHS_MAX = 120n;
-/** Valid bodies contain no nested values. */
+/** The parser rejects deeper nesting. No valid body contains nested values. */
 const DEPTH_MAX = 100;
 
 const UUID = /^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$/;

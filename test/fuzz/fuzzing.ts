@@ -24,7 +24,7 @@ export interface Fault {
 
 export interface Fuzzed {
   readonly requests: number;
-  /** 0 counts the requests without a response. */
+  /** The number of responses by status. The key 0 counts the requests without a response. */
   readonly statuses: ReadonlyMap<number, number>;
   readonly faults: readonly Fault[];
 }
@@ -132,7 +132,7 @@ class Subject {
     const extra = answers.slice(batch.length);
     if (extra.some(({ status }) => !isOdd || status < 400))
       fault(`${answers.length} responses to ${batch.length} requests`);
-    // Requests after a response that closes the connection must have no effect.
+    // After a response that closes the connection, the remaining requests of the batch must have no effect.
     const closing = answers.findIndex(({ head }) => CLOSES.test(head));
     for (const [index, request] of batch.entries()) {
       if (closing !== -1 && index > closing) break;
@@ -214,7 +214,7 @@ class Subject {
       this.#credits = now;
       return;
     }
-    // If `held` is lower, a hold has lapsed.
+    // If `held` has decreased, a lapsed hold explains the changed balance.
     if (!isChanged && this.#balanceText !== before && held >= heldBefore)
       fault(`the balance changed without an accepted write, from ${before} to ${this.#balanceText}`);
     if (now !== this.#credits) fault(`${now} credits, but ${this.#credits} according to the responses`);

@@ -11,7 +11,7 @@ export interface HostileRequest {
   readonly verdict: Verdict;
   readonly operation: Operation | null;
   readonly fields: Fields | null;
-  /** The client must close its side of the connection to get a response. */
+  /** Whether the last byte is missing: the client must then close its side of the connection to get a response. */
   readonly isCutShort: boolean;
 }
 
@@ -45,7 +45,7 @@ export class HostileRequests {
     this.#cookie = secrets.cookie;
   }
 
-  /** Only the last request may be broken. */
+  /** Only the last request of a batch may be broken. */
   batch(user: string): HostileRequest[] {
     const random = this.#random;
     if (random.chance(0.04)) return [this.#form(user)];
@@ -79,7 +79,7 @@ export class HostileRequests {
   }
 
   #plainVerdict({ method, body }: Draft, fields: Fields | null): Verdict {
-    // Without a body, a GET names no end user: the query string is empty.
+    // A GET without a body names no end user, because its query string is empty.
     return fields === null || (method === 'GET' && body.length === 0) ? 'refuse' : 'take';
   }
 
@@ -228,7 +228,10 @@ export class HostileRequests {
     Object.assign(draft, this.#random.pick(broken)());
   }
 
-  /** HTTP parsers could disagree on where the first request ends, so the server must process none of these requests. */
+  /**
+   * Appends a second request to the body of the first. HTTP parsers could disagree on where the first request ends, so
+   * the server must process neither of them.
+   */
   #smuggle(draft: Draft, user: string): void {
     const length = String(draft.body.length);
     const hidden = this.#bodies.plain('add', user);

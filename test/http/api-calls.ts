@@ -19,7 +19,7 @@ export const READS: readonly string[] = [
   '/get-all-user-transactions',
 ];
 
-/** These reads return data of the whole account, so they have no `end_user_id`. */
+/** These reads cover the whole account, so they have no `end_user_id`. */
 export const ACCOUNT_READS: readonly string[] = ['/get-events'];
 
 export const PREVIEWS: readonly string[] = ['/preview-change'];

@@ -46,7 +46,7 @@ export class RawConnection {
     this.socket.write(bytes);
   }
 
-  /** Returns null if the connection ends before a complete response. */
+  /** Returns null if the connection ends before the response is complete. */
   async answer(): Promise<RawReply | null> {
     for (;;) {
       const head = this.#unread.indexOf('\r\n\r\n');

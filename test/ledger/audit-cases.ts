@@ -1,4 +1,5 @@
-// Handwritten ledgers, each with the findings that the audit must report.
+// Types and functions for the audit tests. Each case is a handwritten ledger with the findings that the audit must
+// report.
 
 import type { Cycle } from '../../src/ledger/cycle.ts';
 import type { Posting } from '../../src/ledger/posting.ts';

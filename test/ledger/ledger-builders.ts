@@ -1,5 +1,5 @@
-// Builds cycles, postings, commands and an in-memory ledger for tests. Cycles, states and postings are frozen, so tests
-// find rules that modify their arguments.
+// Builds cycles, postings, commands and an in-memory ledger for tests. Cycles, states and postings are frozen, so a
+// rule that modifies its arguments throws an error.
 
 import assert from 'node:assert/strict';
 import { audit, type Finding } from '../../src/ledger/audit.ts';
@@ -111,7 +111,7 @@ export function holding(cycle: Cycle, amount: number, when: When & { readonly un
   return Object.freeze({ ...posting, held: amount });
 }
 
-/** All postings must have the same transaction id. */
+/** All postings must have the same transaction ID. */
 export function holdOf(...postings: readonly [Posting, ...Posting[]]): Hold {
   const [{ transactionId: id, holdExpiresAt }] = postings;
   assert(holdExpiresAt !== null);
@@ -206,8 +206,8 @@ export function findingsOf({ cycles, holds = [], postings, now }: StoredEndUser)
 }
 
 /**
- * The audit cannot check an amount if the period is no longer stored, or had already ended when the posting was
- * created: only the hash chain covers such an amount.
+ * The audit cannot check the amount of a posting if its period is no longer stored, or had already ended when the
+ * posting was created. Only the hash chain covers such an amount.
  */
 export function isAmountChecked(posting: Posting, { cycles, postings }: StoredEndUser): boolean {
   const { transactionId, kind, cycleId, period, createdAt, expiresAt, terms } = posting;
@@ -280,7 +280,7 @@ export class MemoryLedger {
       this.cycles = this.cycles.map((cycle) => changedTo.get(cycle.id) ?? cycle).concat(opened);
       for (const posting of postings) this.postings.push(Object.freeze(posting));
     }
-    // A replacement needs two ids: one for the stop and one for the start.
+    // Replacing a cycle needs two transaction IDs: one for the stop and one for the start.
     this.#sequence += 2;
     assert(outcomes[0], 'every command of a history is decided');
     return outcomes[0];

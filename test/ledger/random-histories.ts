@@ -86,7 +86,7 @@ function latestId(ids: readonly string[], place: number): string {
   return ids.at(-1 - (place % Math.max(1, ids.length))) ?? idAt(NOW);
 }
 
-/** Many pauses end at the next renewal, change of plan or lapse, or a millisecond before or after it. */
+/** Many pauses end at the next due event (renewal, change of plan or lapse), or a millisecond before or after it. */
 const pauses: fc.Arbitrary<(ledger: MemoryLedger) => number> = fc.oneof(
   ...[
     fc.constantFrom(0, 0, 1, DAY_MS - 1, DAY_MS, DAY_MS + 1, 2 * DAY_MS),

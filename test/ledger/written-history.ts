@@ -47,7 +47,7 @@ const HISTORY: History = [
   [0, startCycle(50, { validityDays: 1 })],
   [0.1, subtract(120)],
   [2, subtract(7)],
-  // The first hold lapses before its period ends, the second after the renewal.
+  // The first hold lapses before its period ends; the second lapses after its period has ended.
   [2.1, holdFor(5, 0.1)],
   [2.3, holdFor(20, 1)],
   [3.4, holdFor(10, 1)],

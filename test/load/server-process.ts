@@ -20,7 +20,7 @@ export class ServerProcess {
   readonly #child: ChildProcess;
   readonly #log: string[];
 
-  /** `script` must print its URL; null runs `scrip serve`. */
+  /** `script` must start a server and print its URL; null runs `scrip serve`. */
   static async start(
     databaseUrl: string,
     environment: Readonly<Record<string, string>> = {},

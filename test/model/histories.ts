@@ -29,8 +29,8 @@ const COMMANDS_MAX = 200;
 
 const SECOND = 1_000;
 /**
- * No jump to a boundary or a date goes beyond this instant. Otherwise, a daily cycle could have millions of renewals.
- * Ten years are long enough for more renewals than one batch can store.
+ * No jump of the clock to a date, or to the end of a cycle or hold, goes beyond this instant. Otherwise, a daily cycle
+ * could have millions of renewals. In ten years, a cycle can have more renewals than one batch can store.
  */
 const END = BEGIN + effort(10, 100) * 365 * DAY;
 const who = fc.nat({ max: USERS.length - 1 });

@@ -66,7 +66,7 @@ export function newMemoryLedger(Store: typeof SimulatedStore = SimulatedStore): 
 
 function diskOf(wall: () => Instant): Disk {
   let tail = 0;
-  // The last 12 digits of the ids are unique, but do not ascend in the order of creation.
+  // The last 12 digits of transaction IDs are unique, but do not ascend in the order of creation.
   return new Disk(wall, () => ((++tail * 0x9e3779b1) % 2 ** 32).toString(16).padStart(12, '0'));
 }
 

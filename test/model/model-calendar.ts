@@ -1,4 +1,4 @@
-// The calendar of the reference model, without the calendar functions of JavaScript.
+// The calendar of the reference model, implemented without JavaScript's `Date`.
 
 export const DAY = 24 * 60 * 60 * 1000;
 
@@ -46,7 +46,7 @@ export function instantOfDate({ year, month, day, msOfDay }: ModelDate): number 
   return (days + day - 1) * DAY + msOfDay;
 }
 
-/** If the resulting month is too short, returns its last day. */
+/** Keeps the day of the month, or returns the last day of a month that is too short. */
 export function monthsAfter(instant: number, count: number): number {
   const date = dateOf(instant);
   let { year, month } = date;

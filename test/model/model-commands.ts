@@ -88,7 +88,7 @@ function startCycle(user: EndUser, command: Of<'start-cycle'>, moment: Moment): 
   if (active && onActive === 'at_period_end' && active.end < LAST_INSTANT)
     return schedule(user, active, plan, command, moment);
   if (active && onActive !== 'replace') return { refused: 'CycleAlreadyActive', cycle: cycleOf(user, active) };
-  // A replaced cycle does not renew, so its next renewal does not count towards the maximum.
+  // A replaced cycle does not renew, so its next renewal does not count toward the maximum balance.
   const rooms = [MOST - user.total(now)];
   if (rolloverMax > 0) rooms.push(user.roomWithoutCycle(now, endOf(plan, now, now, 0)) - rolloverMax);
   const available = Math.max(Math.min(...rooms), 0);
@@ -158,7 +158,7 @@ function hold(user: EndUser, command: Of<'hold'>, moment: Moment): ModelOutcome 
   return { refused: null, transactionId: id, hold: result };
 }
 
-/** Credits that are held beyond the end of their period count towards the maximum. */
+/** Credits that are held beyond the end of their period count toward the maximum balance. */
 function withoutRoomForRenewal(user: EndUser, pieces: readonly Piece[], expiresAt: number, now: number) {
   const active = user.active(now);
   if (active === undefined || active.end >= LAST_INSTANT || expiresAt <= active.end) return null;

@@ -12,7 +12,7 @@ export interface Grant {
   /** Includes credits that rolled over from the previous period. */
   readonly amount: number;
   readonly plan: ModelPlan;
-  /** `id` is the id of the transaction that scheduled the plan. */
+  /** `id` is the ID of the transaction that scheduled the plan. */
   next: { readonly id: string; readonly plan: ModelPlan } | null;
   /** The start of the first period. */
   readonly createdAt: number;
@@ -52,7 +52,7 @@ export interface Touched {
   readonly held: number;
 }
 
-/** A renewal or the start of a scheduled plan. */
+/** A renewal or a change of plan. */
 export interface Turned {
   readonly isChange: boolean;
   readonly ended: Grant;
@@ -62,7 +62,7 @@ export interface Turned {
 }
 
 export interface Happened {
-  /** Null for the stop of a replaced cycle, because no response contains the id of this transaction. */
+  /** Null for the stop of a replaced cycle, because no response contains the ID of this transaction. */
   readonly id: string | null;
   readonly kind: string;
   readonly amount: number;
@@ -130,7 +130,7 @@ export class EndUser {
     return undefined;
   }
 
-  /** Holds that expire at the same instant lapse in the order of the last 12 digits of their ids. */
+  /** Holds that expire at the same instant lapse in the order of the last 12 digits of their IDs. */
   nextToLapse(): OpenHold | undefined {
     let next: OpenHold | undefined;
     for (const hold of this.holds) {
@@ -278,7 +278,10 @@ export class EndUser {
     return spent === undefined ? null : spent.reduce((sum, { amount, refunded }) => sum + amount - refunded, 0);
   }
 
-  /** How many credits that expire at `end` can be added without exceeding the maximum now or at the next renewal. */
+  /**
+   * The room for credits that expire at `end`: how many can be added without exceeding the maximum balance now or at
+   * the next renewal.
+   */
   room(now: number, end: number): number {
     const room = MOST - this.total(now);
     const active = this.active(now);
@@ -329,7 +332,7 @@ export function touchedOf({ grant }: Piece, amount: number, held: number): Touch
   return { cycle: grant.cycle, period: grant.period, amount: amount || 0, held: held || 0 };
 }
 
-/** `of` is the id of the cycle, the transaction that scheduled the plan, or the hold. */
+/** `of` is the ID of the cycle, of the transaction that scheduled the plan, or of the hold. */
 function idOfTime(at: number, sequence: 0 | 1, of: string): string {
   const time = at.toString(16).padStart(12, '0');
   return `${time.slice(0, 8)}-${time.slice(8)}-4000-800${sequence}-${of.slice(24)}`;

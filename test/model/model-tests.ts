@@ -12,9 +12,9 @@ import { Stack } from './stack.ts';
 
 const SEED = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 31));
 /**
- * With at least this many histories, the test checks their mean length and that every case of `sights.ts` occurs. The
- * lengths have a mean of 100 and a standard deviation of 58, so the mean of 150 lengths is below 80 in one of 100,000
- * runs of the test.
+ * If there are at least this many histories, the test checks their mean length, and checks that every case of
+ * `sights.ts` occurs. The lengths have a mean of 100 and a standard deviation of 58, so the mean of 150 lengths is
+ * below 80 in about one of 100,000 runs of the test.
  */
 export const RUNS_JUDGED = 150;
 /** Short histories find hardly any bugs; with fast-check's default `size`, the mean length would be 5. */
@@ -36,9 +36,9 @@ export interface ModelledStore extends ComparedStore {
 }
 
 export function modelTests(name: string, store: ModelledStore): void {
-  test(`A ledger on ${name} has the same outcomes as the reference model`, (t) => runHistories(t, store));
+  test(`a ledger on ${name} has the same outcomes as the reference model`, (t) => runHistories(t, store));
 
-  test(`Expired credits on ${name} stay expired if the clock jumps back during a restart, even if the store has accepted no write since they expired`, async () => {
+  test(`expired credits on ${name} stay expired if the clock jumps back during a restart, even if the store has accepted no write since they expired`, async () => {
     const both = await SideBySide.open(store);
     const [user] = USERS as [ModelUser];
     try {
@@ -55,7 +55,7 @@ export function modelTests(name: string, store: ModelledStore): void {
     }
   });
 
-  test(`A ledger on ${name} and the reference model agree on the last monthly periods of the year 9999`, async () => {
+  test(`a ledger on ${name} and the reference model agree on the last monthly periods of the year 9999`, async () => {
     const both = await SideBySide.open(store);
     const [user] = USERS as [ModelUser];
     const month = { validityDays: null, validityMonths: 1, rolloverMax: 3, note: null };
@@ -83,7 +83,7 @@ export function modelTests(name: string, store: ModelledStore): void {
     }
   });
 
-  test(`A ledger on ${name} accepts writes if the clock of the machine is past the year 9999`, {
+  test(`a ledger on ${name} accepts writes if the clock of the machine is past the year 9999`, {
     timeout: 20 * SECOND,
   }, async () => {
     const stack = await Stack.open(store.newLedger, LAST_INSTANT - DAY);

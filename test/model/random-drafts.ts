@@ -98,7 +98,7 @@ export const draft: fc.Arbitrary<Draft> = fc.oneof(
   ...[add, subtract, startCycle, stopCycle, hold, capture, release, refund],
 );
 
-/** Adds as many credits as fit now, or one more. The credits remain valid after the next renewal. */
+/** Adds as many credits as the maximum balance allows now, or one more. They remain valid after the next renewal. */
 export const fill = fc
   .record({ kind: fc.constant('add' as const), amount: limitOf('room'), note })
   .map((draft) => ({ ...draft, validityDays: 4_000, validityMonths: null }));

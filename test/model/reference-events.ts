@@ -18,7 +18,7 @@ export interface ReferenceEvent {
   readonly balance: number;
   /** The balance before the event; for `credits.expired`, the credits that expired. */
   readonly amount: number;
-  /** The crossed thresholds; for `credits.expired`, the id of the cycle. */
+  /** The crossed thresholds; for `credits.expired`, the ID of the cycle. */
   readonly of: readonly string[];
 }
 

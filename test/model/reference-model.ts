@@ -37,14 +37,14 @@ export class ReferenceLedger {
     return Math.max(this.#latest, this.wall);
   }
 
-  /** `id` comes from the real ledger, because the model cannot predict random ids. */
+  /** `id` comes from the real ledger, because the model cannot predict random IDs. */
   run(command: ModelCommand, id: string): ModelOutcome {
     const now = this.#now();
     const { user, past } = this.#find(command) ?? this.#add(command);
     user.passTime(now);
     const outcome = decide(user, command, { now, id });
     if (outcome.refused !== null || outcome.transactionId === null) return outcome;
-    if (this.#ids.has(id)) throw new Error(`the id ${id} is already used`);
+    if (this.#ids.has(id)) throw new Error(`the ID ${id} is already used`);
     this.#ids.add(id);
     if (past.at(-1)?.at === now) past.pop();
     past.push({ at: now, user: user.copy({ withHistory: false }) });

@@ -1,5 +1,5 @@
-// The names of the stores that break a rule of the ledger on purpose. The other stores in `controls.ts` mishandle
-// crashes or concurrent requests.
+// The names of the stores in `controls.ts` that break a rule of the ledger on purpose. The other stores in that file
+// mishandle crashes or concurrent requests.
 
 import type { Control } from '../simulation/controls.ts';
 

@@ -103,7 +103,7 @@ export class SideBySide {
     );
   }
 
-  /** The prediction uses only the transaction id of `response`. */
+  /** The prediction uses only the transaction ID of `response`. */
   #expected({ idempotency = null, ...command }: ModelRequest, response: ModelResponse): ModelResponse {
     const { account, endUser, actor: _, ...asked } = command;
     const isKept = ({ key, command: { account: itsAccount, endUser: whose } }: Kept) =>
@@ -162,7 +162,7 @@ export class SideBySide {
     if (preview.refused === null && preview.expiring > 0) saw('preview: credits would expire');
   }
 
-  /** A past balance must also equal the balance that was read at that instant. */
+  /** If the balance at a past instant was also read at that instant, the two balances must be equal. */
   async compareBalancesAt(user: ModelUser, points: readonly Point[]): Promise<void> {
     const instants = new Set(points.map((point) => this.#instantOf(user, point)));
     const ascending = [...instants].toSorted((a, b) => a - b);
@@ -203,9 +203,9 @@ export class SideBySide {
     );
     for (const [index, { id, createdAt }] of all.entries()) {
       assert.match(id, UUID_VERSION_4);
-      assert.equal(instantIn(id), createdAt, 'an id begins with the instant of its transaction');
+      assert.equal(instantIn(id), createdAt, 'a transaction ID begins with the instant of its transaction');
       const older = all[index + 1];
-      assert(older === undefined || id > older.id, 'ids sort by creation time');
+      assert(older === undefined || id > older.id, 'transaction IDs sort by creation time');
     }
     const before = this.#listed.get(user) ?? [];
     assert.deepEqual(all.slice(all.length - before.length), before, 'listed transactions never change');
@@ -232,7 +232,7 @@ export class SideBySide {
     const id = this.#drafts.someId(which);
     const entry = this.model.history(user).find((each) => each.id === id);
     const found = await this.real.refundable(user, id);
-    assert.equal(found, entry === undefined ? null : (entry.refundable ?? 0), 'a transaction is found by its id');
+    assert.equal(found, entry === undefined ? null : (entry.refundable ?? 0), 'a transaction is found by its ID');
   }
 
   async compareAll(): Promise<void> {
@@ -273,7 +273,7 @@ export interface HistoryStep {
   readonly which: number;
 }
 
-/** The stop of a replaced cycle has no id in the model, because no response contains the id. */
+/** The stop of a replaced cycle has no ID in the model, because no response contains the ID. */
 function withoutUnknownId(expected: readonly ModelHistoryEntry[]) {
   return (entry: ModelHistoryEntry, index: number) => (expected[index]?.id === null ? { ...entry, id: null } : entry);
 }

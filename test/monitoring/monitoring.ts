@@ -1,7 +1,7 @@
 // `npm run monitoring`: tests the files in docs/operating with a real Prometheus, in about three minutes. It needs
 // `prometheus` and `promtool` on the PATH, so it is not part of `npm test`.
 //
-//   check the scrape configuration and the rules ─▶ each alert fires in its history, and not before
+//   check the scrape configuration and the rules ─▶ each alert fires in its test history, and not too early
 //   ─▶ scrape a running Scrip with the configuration ─▶ each panel of the dashboard has data, and no alert fires
 //   ─▶ kill Scrip: ScripDown fires ─▶ restart Scrip: ScripDown ends
 

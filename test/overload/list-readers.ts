@@ -1,4 +1,4 @@
-// Measures the response times of other requests while clients read long lists.
+// Measures the response times of balance reads and of writes while clients read long lists.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { percentile } from './open-loop.ts';

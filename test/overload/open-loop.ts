@@ -16,9 +16,9 @@ export interface Outcome {
   /** The generator had no free connection for these requests. */
   readonly unsent: number;
   readonly doneInTime: number;
-  /** By status; the status 0 stands for a connection that ended without a response. */
+  /** The number of responses by status; the status 0 stands for a connection that ended without a response. */
   readonly answers: ReadonlyMap<number, number>;
-  /** By status: milliseconds from the scheduled time, in ascending order. */
+  /** Milliseconds from the scheduled time to the response, by status and in ascending order. */
   readonly latencies: ReadonlyMap<number, readonly number[]>;
 }
 

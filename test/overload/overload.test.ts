@@ -9,7 +9,7 @@ import { temporaryFile } from '../store/temporary-ledger.ts';
 import { Crowd, faultsOf, fund, type Loaded, othersWait, overload, readOf, sendAll } from './pressure.ts';
 
 const TEST_MS_MAX = 120_000;
-/** One account may use only half of the limit, even if no other account sends requests. */
+/** One account may use only half of `inFlightMax`, even if no other account sends requests. */
 const AT_ONCE_MAX = SERVER_LIMITS.inFlightMax / 2;
 const STORM = { times: 10, seconds: 2, connections: 512, connectionsMax: 2_000 };
 const MAX_CONNECTIONS = '3000';
@@ -36,7 +36,7 @@ async function taken({ server, key, endUsers }: Loaded): Promise<number> {
   return sum;
 }
 
-test('at ten times its peak throughput, a server processes some requests and refuses the others with 503, and the ledger matches the responses', {
+test('under a load of ten times its peak throughput, a server processes some requests and refuses the others with 503, and the ledger matches the responses', {
   timeout: TEST_MS_MAX,
 }, async (t) => {
   const under = await loaded({}, scriptOf('slow-server.ts'));
@@ -59,7 +59,7 @@ test('control: the overload test catches a server that accepts every request', {
   t.diagnostic(faultsOf(found, AT_ONCE_MAX).join('; '));
 });
 
-describe('A server with clients that do nothing', () => {
+describe('a server with idle or stalled clients', () => {
   let under: Loaded;
   before(async () => {
     under = await loaded({ NODE_OPTIONS: `--import=${scriptOf('short-timeouts.ts')}` }, null);

@@ -1,5 +1,6 @@
-// `npm run overload -- [--seconds N] [--storms | --readers]`: measures servers under overload. By default, runs all
-// scenarios; with `--storms`, only those with too many writes; with `--readers`, only those with list readers.
+// `npm run overload -- [--seconds N] [--storms | --readers]`: measures servers under overload. By default, it runs
+// all scenarios. With `--storms`, it runs only the scenarios with too many writes; with `--readers`, only those with
+// clients that read long lists.
 
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

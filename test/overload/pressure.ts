@@ -110,7 +110,7 @@ export interface UnderOverload {
   readonly turnedAway: readonly [half: number, most: number, all: number];
   readonly done: readonly [half: number, most: number, all: number];
   readonly memory: { readonly before: number; readonly most: number; readonly bySecond: readonly number[] };
-  /** From the end of the load until a response takes less than 50 ms. */
+  /** Milliseconds from the end of the load until a read takes less than 50 ms. */
   readonly recoveredMs: number;
 }
 
@@ -190,7 +190,7 @@ export function faultsOf({ answers, peak, done, offered }: UnderOverload, atOnce
   return faults;
 }
 
-/** Requests may take this many times as long as computed: the server shares the machine with the load generator. */
+/** A request may take this many times the computed time, because the load generator uses the same machine. */
 const PATIENCE = 3;
 
 export class Crowd {

@@ -1,5 +1,5 @@
-// A server on a slow disk: each batch takes at least 250 ms. The throughput is so low that a load generator can send
-// ten times as many requests without using all CPU time.
+// A server that simulates a slow disk: each batch takes at least 250 ms. The throughput is so low that a load generator
+// can send ten times as many requests as the server can process, without using all CPU time.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { readConfig } from '../../src/config.ts';

@@ -1,6 +1,6 @@
 // Builds a Dockerfile in a folder, without a container engine. Absolute paths in commands must be literal, because the
-// build replaces text: it puts the path of the stage's folder in front of each absolute path. In the short form,
-// `npm ci` only checks what it would install, and the build copies packages from the repository.
+// build finds them in the text and puts the path of the stage's folder in front of each. With `npm test`, the build
+// only checks what `npm ci` would install, and copies the packages from the repository.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -79,7 +79,7 @@ function begin(text: string, root: string): Stage {
   return { name, root, workingFolder: root, user: null, environment: {}, settings };
 }
 
-/** Prefers a hard link. Through a symbolic link, the user of the image may not be able to read the original file. */
+/** Prefers a hard link. With a symbolic link, the user of the image may not be able to read the original file. */
 function linkOrCopy(from: string, to: string): void {
   try {
     linkSync(from, to);

@@ -34,7 +34,7 @@ interface Part {
 interface State {
   readonly cycles: readonly HeldCycle[];
   readonly holds: ReadonlyMap<string, readonly Part[]>;
-  /** Spent credits that are not refunded yet, by the id of the transaction that spent them. */
+  /** Spent credits that are not refunded yet, by the ID of the transaction that spent them. */
   readonly spent: ReadonlyMap<string, readonly Part[]>;
 }
 

@@ -194,7 +194,7 @@ async function tableScans(url: string): Promise<{ found: number; read: number }>
 }
 
 /**
- * A transaction id begins with the instant of its batch. A batch takes more than a millisecond, so each batch has
+ * A transaction ID begins with the instant of its batch. A batch takes more than a millisecond, so each batch has
  * its own instant.
  */
 async function batchesWithSnapshots(url: string): Promise<number> {

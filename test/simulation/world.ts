@@ -73,7 +73,7 @@ export class World {
   readonly #clients: Client[] = [];
   #issued = 0;
   readonly #trace: Trace;
-  /** Request ids differ between runs, so the trace numbers them. */
+  /** Request IDs differ between runs, so the trace numbers them. */
   readonly #requestIds = new Map<string, string>();
 
   constructor(routes: Routes, options: SeedOptions) {

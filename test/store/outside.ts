@@ -13,7 +13,7 @@ export const PAGE_BYTES = 2_048;
 
 interface OtherProcess {
   readonly shell?: string;
-  /** The process runs with this number as its user id and as its group id. */
+  /** The process runs with this number as its user ID and as its group ID. */
   readonly user?: number;
 }
 

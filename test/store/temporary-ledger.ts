@@ -115,7 +115,7 @@ export function keyed(command: WriteCommand, key: string, requestId: string): Wr
 
 export const ACCEPTED: Result = { refused: null };
 
-/** An outcome without its transaction id, which differs in each run. */
+/** An outcome without its transaction ID, which differs in each run. */
 export type Result = (Omit<Accepted, 'transactionId'> | Refusal) & Pick<Outcome, 'replayOf'>;
 
 export function resultOf(outcome: Outcome | null): Result | null {

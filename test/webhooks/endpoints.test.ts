@@ -185,7 +185,7 @@ test('a change of the event types of an endpoint applies to all later events', a
   assert.deepEqual(receiver.ids, ids);
 });
 
-test('a removed endpoint receives nothing more, and its id can be given to a new endpoint', async (t) => {
+test('a removed endpoint receives nothing more, and its ID can be given to a new endpoint', async (t) => {
   await using receiver = await Receiver.start();
   const setting = await webhookSetting(t);
   receiver.answer = withStatus(500);
@@ -201,7 +201,7 @@ test('a removed endpoint receives nothing more, and its id can be given to a new
   assert.equal(receiver.received.filter(({ path }) => path === '/old').length, 1);
 });
 
-test('a delivered event can be sent again, with the same id and body', async (t) => {
+test('a delivered event can be sent again, with the same ID and body', async (t) => {
   await using receiver = await Receiver.start();
   const setting = await webhookSetting(t);
   const [eventId] = setting.events.add('u1') as [string];

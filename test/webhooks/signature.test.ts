@@ -19,7 +19,7 @@ test('for the Standard Webhooks example, Scrip computes the published signature'
   });
 });
 
-test('the Standard Webhooks library accepts a signature only with the right secret, body and id', () => {
+test('the Standard Webhooks library accepts a signature only with the right secret, body and ID', () => {
   const secret = newSecret();
   const content = { id: 'evt_1', timestamp: Math.floor(Date.now() / 1_000), body: '{"a":"é"}' };
   const headers = signatureHeaders(content, [secret]);

@@ -26,8 +26,9 @@ export interface Visit {
 }
 
 /**
- * The Chromium package sets these flags for serverless functions. We remove them for two reasons: in a single process,
- * closing a page would close the browser; and emulating a GPU took 6.5 of the 16.3 s of CPU time for 38 pages with axe.
+ * The Chromium package sets these flags for serverless functions. We remove them for two reasons. In a single process,
+ * closing a page would close the browser. Checking 38 pages with axe took 16.3 s of CPU time, of which emulating a GPU
+ * took 6.5 s.
  */
 const SERVERLESS_FLAGS =
   /^--(?:single-process|in-process-gpu|ignore-gpu-blocklist|use-gl|use-angle|enable-unsafe-swiftshader)\b/;
@@ -38,8 +39,8 @@ export async function launchBrowser(): Promise<Browser> {
 }
 
 /**
- * Extracts Chromium from its compressed package. By default, the package uses a fixed temporary folder, in which a test
- * file could find a browser that another test file is still extracting.
+ * Extracts Chromium from its compressed package. By default, the package extracts Chromium into a fixed temporary
+ * folder, so a test file could start a browser that another test file is still extracting.
  */
 async function chromiumPath(): Promise<string> {
   const path = join(CHROMIUM, 'chromium');

@@ -1,4 +1,4 @@
-// A user of the console in a real browser, who finds links, buttons and fields by their labels.
+// A console user with a real browser, who finds links, buttons and fields by their labels.
 
 import assert from 'node:assert/strict';
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core';

@@ -43,9 +43,9 @@ before(async () => {
 });
 after(() => browser?.close());
 
-// The browser gets the same pages from both stores, so the short form runs only on SQLite.
+// Both stores give the browser the same pages, so `npm test` uses only SQLite.
 for (const store of effort([SQLITE], [SQLITE, POSTGRES])) {
-  describe(`Console in a browser (${store.name})`, () => {
+  describe(`the console in a browser (${store.name})`, () => {
     const { arrive, url } = consoleOn(store);
     const person = newPerson();
     let visitor: ConsoleVisitor;
@@ -109,7 +109,7 @@ for (const store of effort([SQLITE], [SQLITE, POSTGRES])) {
       await visitor.leave();
     });
 
-    test('a user releases a hold and refunds a part of a subtraction, both with a note', async () => {
+    test('a user releases a hold and refunds part of a subtraction, both with a note', async () => {
       const endUser = randomUUID();
       for (const [path, fields] of [
         ['/add', { amount: 100 }],
@@ -196,7 +196,7 @@ for (const store of effort([SQLITE], [SQLITE, POSTGRES])) {
       assert.equal(await visitor.page.locator('.strong', { hasText: 'Clicked twice' }).count(), 1);
     });
 
-    test('an owner invites a member with a link, and removes the member after a confirmation', async () => {
+    test('an owner invites a member by link, and removes the member after a confirmation', async () => {
       const guest = await arrive(PHONE);
       const bob = newPerson();
       await visitor.follow('Members');
@@ -222,10 +222,10 @@ for (const store of effort([SQLITE], [SQLITE, POSTGRES])) {
   });
 }
 
-describe('Pages of the console in a browser', () => {
+describe('pages of the console in a browser', () => {
   const { arrive, url } = consoleOn(SQLITE);
 
-  // test/console/look.test.ts checks the same pages with sample data, on narrow and wide screens, and checks colors.
+  // test/console/look.test.ts checks the same pages with sample data on narrow and wide screens, including the colors.
   for (const [display, options] of [
     ...effort([], [['on a wide screen', {}] as const]),
     ['on a phone', PHONE] as const,
@@ -273,7 +273,7 @@ describe('Pages of the console in a browser', () => {
     });
   }
 
-  test('a user signs in and adds credits with only the keyboard', async () => {
+  test('a user signs in and adds credits using only the keyboard', async () => {
     const visitor = await arrive();
     const person = newPerson();
     await visitor.signUp(person);
@@ -305,7 +305,7 @@ describe('Pages of the console in a browser', () => {
     await visitor.leave();
   });
 
-  test('without JavaScript, a user creates a key and starts, changes and stops a cycle', async () => {
+  test('without JavaScript, a user creates an API key and starts, changes and stops a cycle', async () => {
     const visitor = await arrive({ javaScriptEnabled: false });
     const person = newPerson();
     await visitor.signUp(person);

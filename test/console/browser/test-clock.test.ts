@@ -26,7 +26,7 @@ after(async () => {
 
 const now = async () => Date.parse((await scrip.get('/test-clock')).body.now);
 
-/** Without reduced motion, button colors change gradually, and axe could measure a color in between. */
+/** Without reduced motion, button colors change gradually, and axe could measure an intermediate color. */
 const SCREENS: readonly (readonly [name: string, options: BrowserContextOptions])[] = [
   ...effort([], [['on a wide screen', { reducedMotion: 'reduce' }] as const]),
   ['on a phone', { ...PHONE, reducedMotion: 'reduce' }],
@@ -34,7 +34,7 @@ const SCREENS: readonly (readonly [name: string, options: BrowserContextOptions]
 ];
 
 for (const [name, options] of SCREENS) {
-  test(`users of the console can move the test clock by days and to an instant, ${name}`, async () => {
+  test(`${name}, console users can move the test clock by a number of days or to a date and time`, async () => {
     const visitor = await ConsoleVisitor.arrive(browser, scrip.url, options);
     const { page, visited } = { page: visitor.page, visited: visitor.visited };
     const isSound = async (what: string) => {

@@ -153,7 +153,7 @@ function otherEndOf({ socket }: RawConnection): Socket | undefined {
 
 const ASKED = 80;
 
-/** The responses do not fit into the buffers between server and client. */
+/** Sends requests but reads no responses. The responses do not fit into the buffers between server and client. */
 async function askAndNotRead(scrip: Scrip): Promise<RawConnection> {
   const connection = await RawConnection.open(scrip);
   connection.socket.pause();

@@ -89,7 +89,7 @@ const HALVES: readonly (readonly [
 ];
 
 for (const [name, half, giveUp] of HALVES) {
-  test(`requests of clients that ${name} no longer count as in flight`, async (t) => {
+  test(`if clients ${name}, their requests no longer count as in flight`, async (t) => {
     const scrip = await start(t);
     await balance(scrip);
     const clients = await sendOn(scrip, ALONE, half(subtraction(scrip)));
@@ -109,7 +109,7 @@ const REFUSED: readonly (readonly [name: string, change: (request: string) => st
   ['with a path that cannot be decoded', (request) => request.replace('/subtract', '/%zz'), 400],
 ];
 
-test('a request no longer counts as in flight after it was refused', async (t) => {
+test('a request no longer counts as in flight after it is refused', async (t) => {
   const scrip = await start(t);
   for (const [name, change, status] of REFUSED) {
     assert.equal((await sendRaw(scrip, change(subtraction(scrip)))).status, status, name);

@@ -94,7 +94,7 @@ for (const store of ['a running store', 'a store that stalls for a while']) {
   });
 }
 
-/** Measured: under 60 MiB for the server and the client together, because they run in the same process. */
+/** Measured: under 60 MiB, including the client, which runs in the same process as the server. */
 const MEMORY_GROWTH_MIB_MAX = 160;
 
 function watchMemory(): () => number {

@@ -1,5 +1,5 @@
-// Tests how long other requests wait while many clients read long lists. The tests measure the wait in pages that the
-// server reads before it responds, not in milliseconds.
+// Tests how long other requests wait while many clients read long lists. The tests count the list pages that the
+// server reads during each wait; they do not measure the time.
 
 import assert from 'node:assert/strict';
 import { after, before, type TestContext, test } from 'node:test';
@@ -16,7 +16,7 @@ import { eventually, type Scrip, someone, startScrip } from '../running-service.
 const PAGES = 5;
 const TRANSACTIONS = (1 + PAGES) * READ_TRANSACTIONS;
 const READERS = 40;
-/** Small batches keep few postings pending. Each read of the end user applies all pending postings. */
+/** Each read of the end user applies all pending postings, and small batches keep the number of these postings low. */
 const PER_BATCH = 50;
 
 let scrip: Scrip;

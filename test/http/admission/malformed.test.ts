@@ -52,7 +52,7 @@ for (const [name, bytes] of BAD_REQUESTS) {
   });
 }
 
-test('a request line without a version is refused and changes nothing', async () => {
+test('a write whose request line has no HTTP version is refused and changes nothing', async () => {
   const user = someone();
   const connection = await RawConnection.open(scrip);
   connection.send(postText(scrip, '/add', { end_user_id: user, amount: 5 }).replace(' HTTP/1.1', ''));
@@ -93,7 +93,7 @@ test('a request for a very long path gets a short problem document', async () =>
   }
 });
 
-test('if invalid bytes follow a valid request, the problem document for the bytes is not sent as the response to the request', async () => {
+test('if invalid bytes follow a valid request, the problem document for these bytes is not sent as the response to the valid request', async () => {
   const user = someone();
   const connection = await RawConnection.open(scrip);
   connection.send(`${postText(scrip, '/add', { end_user_id: user, amount: 5 })}this is no request\r\n\r\n`);
@@ -104,7 +104,7 @@ test('if invalid bytes follow a valid request, the problem document for the byte
   assert.deepEqual([reply?.status ?? 200, active_balance], [200, 5], reply?.text ?? 'no response');
 });
 
-test('if a broken body follows valid requests, these requests get their responses before the problem document', async () => {
+test('if a request with a broken body follows valid requests, the valid requests get their responses before the problem document', async () => {
   const user = someone();
   const connection = await RawConnection.open(scrip);
   const addition = postText(scrip, '/add', { end_user_id: user, amount: 5 });

@@ -21,7 +21,7 @@ async function balanceAt(user: string, at: number): Promise<readonly [balance: n
   return [body.active_balance, body.held];
 }
 
-test('a past balance includes a write if the instant is the millisecond of the write or later', async () => {
+test('a balance at a past instant includes all writes up to and including the millisecond of that instant', async () => {
   const user = someone();
   const expected: (readonly [at: number, balance: number, held: number | undefined])[] = [];
   const note = async (balance: number, held?: number) => {
@@ -49,7 +49,7 @@ test('a past balance includes a write if the instant is the millisecond of the w
   }
 });
 
-test('a past balance shows the cycles with their amounts and statuses at that instant', async () => {
+test('a balance at a past instant shows the amounts and statuses that the cycles had at that instant', async () => {
   const user = someone();
   await scrip.post('/start-cycle', { end_user_id: user, amount: 1_000, validity_days: 31 });
   const before = await scrip.balance(user);
@@ -65,7 +65,7 @@ test('a past balance shows the cycles with their amounts and statuses at that in
   );
 });
 
-test('a future balance includes renewals, and excludes cycles and holds that will have ended by then', async () => {
+test('a balance at a future instant includes renewals, and excludes cycles that will have ended and holds that will have lapsed', async () => {
   const user = someone();
   const start = clock.now;
   await scrip.post('/start-cycle', { end_user_id: user, amount: 1_000, validity_days: 31 });
@@ -96,7 +96,7 @@ test('a future balance includes renewals, and excludes cycles and holds that wil
   );
 });
 
-test('the past balance at an instant is the balance that Scrip returned at that instant, even after later writes', async () => {
+test('a balance at a past instant equals the balance that Scrip returned at that instant, even after later writes', async () => {
   const user = someone();
   await scrip.post('/start-cycle', { end_user_id: user, amount: 100, validity_days: 1 });
   const seen: (readonly [at: number, text: string])[] = [];
@@ -120,7 +120,7 @@ test('the past balance at an instant is the balance that Scrip returned at that 
   }
 });
 
-test('an instant may have any UTC offset, and Scrip ignores digits after the milliseconds', async () => {
+test('the `at` of a balance request may have any UTC offset, and digits after its milliseconds are ignored', async () => {
   const user = someone();
   clock.set('2026-12-24T08:00:00.500Z');
   await scrip.post('/add', { end_user_id: user, amount: 7 });

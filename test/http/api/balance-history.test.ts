@@ -86,13 +86,13 @@ for (const [interval, count, first] of [
   ['day', 31, '2026-05-16T18:00:00.000Z'],
   ['month', 13, '2025-06-15T18:00:00.000Z'],
 ] as const) {
-  test(`a history by ${interval} without \`from\` that ends at 2026-06-15T18:00:00Z begins at ${first}`, async () => {
+  test(`without \`from\`, a history with the interval ${interval} that ends at 2026-06-15T18:00:00Z begins at ${first}`, async () => {
     const instants = await instantsOf({ interval, to: '2026-06-15T18:00:00Z' });
     assert.deepEqual([instants.length, instants[0], instants.at(-1)], [count, first, '2026-06-15T18:00:00.000Z']);
   });
 }
 
-test('a history of more than 1,000 points is refused, and the error names this limit', async () => {
+test('a history of more than 1,000 points is refused, and the response states the limit', async () => {
   const query = (hours: number) => ({
     end_user_id: someone(),
     interval: 'hour',
@@ -106,7 +106,7 @@ test('a history of more than 1,000 points is refused, and the error names this l
   assert.match(tooMany.body.detail, /more than 1000 points/);
 });
 
-test('a history is refused if `from` is later than `to`, a bound is not an instant, or the interval is unknown', async () => {
+test('a history is refused if `from` or `to` is not an instant, `from` is later than `to`, or the interval is unknown', async () => {
   const user = someone();
   const ask = (query: Record<string, string>) => scrip.get('/get-balance-history', { end_user_id: user, ...query });
   assertFieldRefused(await ask({ from: '2026-03-02T00:00:00Z', to: '2026-03-01T00:00:00Z' }), '/from');

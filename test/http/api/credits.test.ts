@@ -36,7 +36,7 @@ test('a subtraction returns 200 with only the end user and the subtracted credit
   assert.equal((await scrip.balance(user)).active_balance, 70);
 });
 
-test('a balance contains the end user, each cycle and the sum, with timestamps in UTC with milliseconds', async () => {
+test('a balance contains the end user, each cycle and the sum of all credits, and its timestamps are in UTC with milliseconds', async () => {
   const user = someone();
   clock.set('2026-11-21T08:00:00.000Z');
   await scrip.post('/add', { end_user_id: user, amount: 100, validity_days: 7 });
@@ -124,7 +124,7 @@ for (const [name, days] of [
   });
 }
 
-test('with the largest validity_days for which credits expire before the year 10000, the credits expire after exactly that many days', async () => {
+test('credits with the largest validity_days that ends before the year 10000 expire after exactly that many days', async () => {
   const user = someone();
   const days = Math.floor((Date.parse(LAST_INSTANT) - clock.now) / DAY_MS);
   await scrip.post('/add', { end_user_id: user, amount: 5, validity_days: days });
@@ -178,7 +178,7 @@ test('the ID of an end user may be a UUID of any version', async () => {
   }
 });
 
-test('an unknown end user has no credits and no transactions, and requests about an unknown end user store nothing', async () => {
+test('an unknown end user has no credits and no transactions, and reads and refused writes do not store the end user', async () => {
   const user = someone();
   const known = (await scrip.audit()).endUsers;
   for (let time = 0; time < 2; time++) {
@@ -240,7 +240,7 @@ test('credits added within one millisecond are spent in the order in which they 
   assert.deepEqual(left, [0, 1, 3]);
 });
 
-test('a subtraction from several cycles is one transaction, and its expire_at is the end of the cycle that ends last', async () => {
+test('a subtraction from several cycles is one transaction, whose expire_at is the latest end of these cycles', async () => {
   const user = someone();
   const start = clock.now;
   for (const days of [10, 30, 20, 40]) {

@@ -48,7 +48,7 @@ test('the timestamps of a cycle always have three digits of milliseconds', async
   assert.equal(body.current_cycle_start, '2026-11-21T08:00:00.000Z');
 });
 
-test('a cycle is valid for 31 days when validity_days is absent or null', async () => {
+test('the period of a recurring cycle is 31 days if validity_days is absent or null', async () => {
   for (const more of [{}, { validity_days: null }]) {
     const { body } = await start(someone(), 1, more);
     assert.equal(body.current_cycle_end, timestamp(clock.now + 31 * DAY_MS), JSON.stringify(more));
@@ -80,7 +80,7 @@ test('a balance shows the start, end, amounts, status and type of an active cycl
   ]);
 });
 
-test('a start while a cycle is active is refused, grants no credits, and returns the active cycle', async () => {
+test('starting a cycle while another cycle is active is refused, grants no credits, and returns the active cycle', async () => {
   const user = someone();
   const first = await start(user, 50);
   clock.advance(5);
@@ -91,7 +91,7 @@ test('a start while a cycle is active is refused, grants no credits, and returns
   assert.equal((await scrip.transactions(user)).length, 1);
 });
 
-test('a stop returns the current cycle as canceled, and the credits of the cycle stay usable until the cycle ends', async () => {
+test('stopping a cycle returns the cycle as canceled, and its credits stay usable until it ends', async () => {
   const user = someone();
   const started = await start(user, 50, { validity_days: 1 });
   clock.advance(1_000);
@@ -151,7 +151,7 @@ test('after a stop, a new cycle can start at once, and the remaining credits of 
   assert.deepEqual(await cyclesOf(user), ['0 recurring canceled', '60 recurring active']);
 });
 
-test('a start with on_active: replace cancels the old cycle and starts the new cycle in one request', async () => {
+test('/start-cycle with on_active: replace cancels the active cycle and starts a new cycle in one request', async () => {
   const user = someone();
   const old = await start(user, 50, { validity_days: 10 });
   await scrip.post('/subtract', { end_user_id: user, amount: 20 });
@@ -176,7 +176,7 @@ test('a start with on_active: replace cancels the old cycle and starts the new c
   assert.deepEqual(await cyclesOf(user), ['70 recurring active'], 'the old cycle has ended and is not renewed');
 });
 
-test('a start with on_active: replace also starts a cycle if no cycle is active', async () => {
+test('/start-cycle with on_active: replace also starts a cycle if no cycle is active', async () => {
   const user = someone();
   assert.equal((await start(user, 50, { on_active: 'replace' })).status, 200);
   assert.deepEqual(await cyclesOf(user), ['50 recurring active']);

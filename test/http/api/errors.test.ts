@@ -56,7 +56,7 @@ test('an addition gets BalanceTooLarge if the balance after the next renewal wou
   assert.equal((await scrip.post('/add', { end_user_id: user, amount: 11, validity_days: 1 })).status, 200);
 });
 
-test('a HEAD request for a read returns the same status and content type as a GET request, without the body', async () => {
+test('for each read, the response to HEAD has the same status and content type as the response to GET, and no body', async () => {
   const user = someone();
   await scrip.post('/add', { end_user_id: user, amount: 30 });
   for (const path of READS) {
@@ -68,11 +68,11 @@ test('a HEAD request for a read returns the same status and content type as a GE
   }
 });
 
-test('a stop without an active cycle gets 404 CycleNotFound', async () => {
+test('/stop-cycle without an active cycle gets 404 CycleNotFound', async () => {
   assertProblem(await scrip.post('/stop-cycle', { end_user_id: someone() }), 'CycleNotFound', 404);
 });
 
-test('a start while a cycle is active gets 409 CycleAlreadyActive with the active cycle', async () => {
+test('/start-cycle while a cycle is active gets 409 CycleAlreadyActive with the active cycle', async () => {
   const user = someone();
   const { body } = await scrip.post('/start-cycle', { end_user_id: user, amount: 5 });
   const reply = await scrip.post('/start-cycle', { end_user_id: user, amount: 5 });
@@ -89,7 +89,7 @@ for (const path of ['/v1', '/v2/add', '/nothing', '/add/more', '/problems/Nothin
 
 for (const prefix of ['', '/v1']) {
   for (const path of [...WRITES, ...READS]) {
-    test(`a request for ${prefix}${path} with a wrong method gets 405 MethodNotAllowed with the allowed methods`, async () => {
+    test(`a request for ${prefix}${path} with a wrong method gets 405 MethodNotAllowed, and the Allow header lists the allowed methods`, async () => {
       const taken = WRITES.includes(path) ? 'POST' : 'GET';
       for (const method of ['GET', 'POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS', 'TRACE']) {
         if (method === taken) continue;
@@ -234,7 +234,7 @@ test('the type of each problem is the URL of a page that explains the problem an
   }
 });
 
-test('every published error has a page', async () => {
+test('every published error has a page under /problems', async () => {
   const published = {
     InvalidJson: 400,
     Unauthorized: 401,
@@ -276,7 +276,7 @@ const FAULTS: readonly (readonly [code: FaultCode, status: number])[] = [
 ];
 
 for (const [code, status] of FAULTS) {
-  test(`if the store fails with ${code}, every write returns ${status}, the reason is logged once but not returned, and a line with the request ID is logged only for Internal`, async () => {
+  test(`if the store fails with ${code}, every write returns ${status}, the reason is logged once but not returned, and the request ID is logged only for Internal`, async () => {
     const reason = `disk 7 of ${someone()} is on fire`;
     const write = mock.method(scrip.service.stores.ledger, 'write', () => Promise.reject(new StoreFault(code, reason)));
     try {

@@ -1,4 +1,4 @@
-// Tests the list of events on PostgreSQL. Several lanes write events at the same time, so a cursor has several parts.
+// Tests the list of events on PostgreSQL, with several lanes that write postings at the same time.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -26,7 +26,7 @@ async function page(fields: Readonly<Record<string, string>>): Promise<EventList
   return JSON.parse(text) as EventListBody;
 }
 
-/** Causes three events for each end user. */
+/** Causes three events for each of `USERS` new end users. */
 async function spend(): Promise<void> {
   await Promise.all(
     Array.from({ length: USERS }, someone).map(async (end_user_id) => {
@@ -66,7 +66,7 @@ test('on PostgreSQL, pages of any size return each event once, the events of an 
   assert.deepEqual(idsOf((await page({ after: cursor })).events).sort(), idsOf(later).sort());
 });
 
-test('on PostgreSQL, a modified cursor is refused', async () => {
+test('on PostgreSQL, a modified cursor of the list of events is refused', async () => {
   const { next_cursor: cursor } = await page({});
   assertFieldRefused(await scrip.get('/get-events', { after: `${cursor}AA` }), '/after');
 });

@@ -1,4 +1,4 @@
-// Tests the list of events: pages, filters by type, and cursors of earlier responses.
+// Tests the list of events: pages, filters by type, and cursors from earlier responses.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -28,7 +28,7 @@ function listOf({ status, text }: Reply): EventListBody {
   return JSON.parse(text) as EventListBody;
 }
 
-test('an event has an id, a type, a timestamp and data, in this order and with the field names of the API', async () => {
+test('an event has an ID, a type, a timestamp and data, in this order and with the field names of the API', async () => {
   const { key, user, events } = await newAccount('shape');
   const { transactions } = (await scrip.get('/get-all-user-transactions', { end_user_id: user }, { key })).body;
   const [last, , addition] = transactions;
@@ -71,7 +71,7 @@ test('pages of events have a cursor for the next page, and has_more is false on 
   assert.deepEqual(again, second);
 });
 
-test('a request with the cursor of a response without events returns the events that happened after that response', async () => {
+test('a request with the cursor of an empty page returns the events that happened since that page was read', async () => {
   const key = await scrip.createKey('polling', 'write');
   const empty = listOf(await scrip.get(PATH, {}, { key }));
   assert.deepEqual([empty.events, empty.has_more, typeof empty.next_cursor], [[], false, 'string']);
@@ -127,7 +127,7 @@ test('an unknown event type is refused with a list of all types, and an invalid 
   assertFieldRefused(await scrip.get(PATH, { end_user_id: someone() }), '/end_user_id');
 });
 
-test('a cursor that was modified, belongs to another account or to a list of transactions, or is after the last event is refused, and the response says how to continue', async () => {
+test('the list of events refuses a cursor that was modified, belongs to another account or to a list of transactions, or is after the last event, and the response says how to continue', async () => {
   const { key, user } = await newAccount('cursors');
   const { next_cursor: cursor } = listOf(await scrip.get(PATH, {}, { key }));
   const list = await scrip.get('/get-all-user-transactions', { end_user_id: user, limit: '1' }, { key });

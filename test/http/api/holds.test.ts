@@ -156,7 +156,7 @@ test('a hold can be captured after its cycle has ended, and credits that are not
   assert.deepEqual(await balanceOf(user), [5, undefined]);
 });
 
-test('capturing or releasing a hold that is closed or unknown, or belongs to another end user or account, gets 404 HoldNotFound', async () => {
+test('a capture or release gets 404 HoldNotFound if the hold is closed or unknown, or belongs to another end user or account', async () => {
   const user = await userWith(100);
   const captured = (await hold(user, 1)).body.hold_id;
   await capture(user, captured);
@@ -210,7 +210,7 @@ test('an end user may have 1,000 open holds, and a request for one more gets 409
   await hold(user, 1);
 });
 
-test('repeating a hold or a capture with the same idempotency key has no second effect', async () => {
+test('a hold or capture that is repeated with the same idempotency key takes effect once', async () => {
   const user = await userWith(100);
   const twice = async (path: string, fields: Record<string, unknown>, key: string) => {
     const send = () => scrip.post(path, { end_user_id: user, ...fields }, { headers: { 'idempotency-key': key } });
@@ -226,7 +226,7 @@ test('repeating a hold or a capture with the same idempotency key has no second 
   assert.deepEqual(await balanceOf(user), [88, undefined]);
 });
 
-test('held credits count towards the maximum balance', async () => {
+test('held credits count toward the maximum balance', async () => {
   const user = await userWith(Number.MAX_SAFE_INTEGER);
   await hold(user, 1_000);
   const reply = await scrip.post('/add', { end_user_id: user, amount: 1 });

@@ -65,7 +65,7 @@ for (const prefix of ['', '/v1']) {
   }
 }
 
-test('repeating a refused request returns the same refusal and request_id, even if the request would now be accepted', async () => {
+test('repeating a refused request with its idempotency key returns the same refusal and request_id, even if the request would now be accepted', async () => {
   const user = someone();
   const first = await send('/subtract', 'k', { end_user_id: user, amount: 5 });
   assertProblem(first, 'InsufficientFunds', 402);

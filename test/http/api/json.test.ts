@@ -117,7 +117,7 @@ test('an end_user_id that is not exactly a UUID is refused', async () => {
   }
 });
 
-test('a body with a duplicate member is refused', async () => {
+test('a body with a duplicate field is refused', async () => {
   const user = someone();
   const fields = `"end_user_id":"${user}","amount":5`;
   for (const [twice, path] of [

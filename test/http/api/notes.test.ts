@@ -93,7 +93,7 @@ test('the response to a start that replaces a cycle contains the transaction ID 
 for (const [name, note] of [
   ['null', null],
   ['one character', 'x'],
-  ['500 characters of two UTF-16 units each', '\u{1f4a9}'.repeat(500)],
+  ['500 characters of two UTF-16 code units each', '\u{1f4a9}'.repeat(500)],
 ] as const) {
   test(`a note may be ${name}`, async () => {
     const user = someone();
@@ -105,7 +105,7 @@ for (const [name, note] of [
 for (const [name, note] of [
   ['empty', ''],
   ['501 characters long', 'x'.repeat(501)],
-  ['501 characters of two UTF-16 units each', '\u{1f4a9}'.repeat(501)],
+  ['501 characters of two UTF-16 code units each', '\u{1f4a9}'.repeat(501)],
   ['a number', 5],
   ['an object', {}],
   ['text with U+0000', 'a\0b'],
@@ -129,7 +129,7 @@ test('an idempotency key cannot be reused with a different note', async () => {
   assertProblem(await send(), 'IdempotencyKeyReused', 422);
 });
 
-test('a long list of non-ASCII notes is sent completely', async () => {
+test('a long list of transactions with non-ASCII notes is sent completely', async () => {
   const user = someone();
   const notes = Array.from({ length: 100 }, (_, index) => `${index} ${'語'.repeat(490)}`);
   await Promise.all(notes.map((note) => scrip.post('/add', { end_user_id: user, amount: 1, note })));

@@ -341,7 +341,7 @@ test('the OpenAPI document describes the fields of the reads as query parameters
   }
 });
 
-test('the OpenAPI document has examples of the list of transactions with and without pages, and responses match the schema of the list', async () => {
+test('for the list of transactions, the OpenAPI document has examples of a page, a whole list and a list with details, and the examples and responses match the schema', async () => {
   const { examples } = operation('/get-all-user-transactions').responses[200]?.content['application/json'] ?? {};
   assert.deepEqual(Object.keys(examples ?? {}), ['page', 'all', 'details']);
   const validate = ajv.compile({ $ref: 'openapi#/components/schemas/TransactionList' });

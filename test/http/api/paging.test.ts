@@ -66,7 +66,7 @@ describe('limit', () => {
     });
   }
 
-  test('each page of transactions has next_cursor, which is null on the last page, and a list without pages has no next_cursor', async () => {
+  test('each page of transactions has next_cursor, which is null on the last page, and a list that is not divided into pages has no next_cursor', async () => {
     assert.deepEqual(Object.keys(await page({ limit: '9' })), ['end_user_id', 'transactions', 'next_cursor']);
     assert.equal(typeof (await page({ limit: '9' })).next_cursor, 'string');
     for (const limit of ['10', '11']) assert.equal((await page({ limit })).next_cursor, null);
@@ -80,13 +80,13 @@ describe('limit', () => {
     assert.deepEqual(body, { end_user_id, transactions: [], next_cursor: null });
   });
 
-  test('a limit in the query string must be a whole number from 1 to 1000, written only with digits', async () => {
+  test('a limit in the query string must be a whole number from 1 to 1,000, written only with digits', async () => {
     const wrong = ['0', '1001', '-1', '1.5', '1e2', '', ' 5', '+5', '0x5', '٥', 'five', 'null', 'NaN', '9'.repeat(400)];
     for (const limit of wrong) assertFieldRefused(await ask({ limit }), '/limit');
     assertFieldRefused(await scrip.call('GET', `${PATH}?end_user_id=${user}&limit=5&limit=5`), '/limit');
   });
 
-  test('a limit in a JSON body must be a whole number from 1 to 1000', async () => {
+  test('a limit in a JSON body must be a whole number from 1 to 1,000', async () => {
     const body = (limit: unknown) => scrip.call('GET', PATH, { body: { end_user_id: user, limit } });
     assert.equal((await body(3)).body.transactions.length, 3);
     for (const limit of ['3', null, true, [3], {}, 0, 1001, 2.5, -3]) assertFieldRefused(await body(limit), '/limit');
@@ -215,7 +215,7 @@ describe('from and to', () => {
   const at = (index: number) => all[index]?.created_at as string;
   const moved = (timestamp: string, ms: number) => new Date(Date.parse(timestamp) + ms).toISOString();
 
-  test('the list contains the transactions at or after `from` and before `to`', async () => {
+  test('in the list of transactions, `from` is inclusive and `to` is exclusive', async () => {
     const cases: readonly (readonly [fields: Record<string, string>, first: number, end: number])[] = [
       [{ from: at(3) }, 0, 4],
       [{ from: moved(at(3), 1) }, 0, 3],
@@ -253,7 +253,7 @@ describe('from and to', () => {
     assert.deepEqual((await page({ to: micro('001') })).transactions, all.slice(3));
   });
 
-  test('`from` and `to` select renewals that are due but not yet stored in the same way as stored renewals', async () => {
+  test('`from` and `to` select both stored renewals and renewals that are due but not yet stored', async () => {
     const subscriber = someone();
     await scrip.post('/start-cycle', { end_user_id: subscriber, amount: 7, validity_days: 1 });
     clock.advance(6 * DAY);
@@ -265,7 +265,7 @@ describe('from and to', () => {
     }
   });
 
-  test('a `from` or `to` that is not an instant with a time zone is refused, and the problem names the field', async () => {
+  test('a `from` or `to` that is not an instant with a time zone is refused, and the response names the field', async () => {
     const wrong = [
       '',
       '5',

@@ -1,4 +1,4 @@
-// Tests plans through the API: calendar months, rollover, changes of plan at the end of the period, and previews.
+// Tests plans through the API: calendar months, rollover, plan changes at the end of a period, and previews.
 
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, test } from 'node:test';
@@ -44,7 +44,7 @@ test('a monthly cycle that starts on 31 January renews on the last day of Februa
   assert.deepEqual([entry?.cycle_start, entry?.cycle_end], ['2027-04-30T10:00:00.000Z', '2027-05-31T10:00:00.000Z']);
 });
 
-test('credits that are added for a number of months expire on the same day of a later month, or on the last day of that month if it is shorter', async () => {
+test('credits with validity_months expire on the same day of a later month, or on the last day of a shorter month', async () => {
   const user = someone();
   clock.set('2027-11-30T10:00:00.000Z');
   await post('/add', user, { amount: 5, validity_months: 3 });

@@ -58,7 +58,7 @@ test('amounts such as 1.0 and 1e2 are accepted as whole numbers, and fractions, 
     assert.equal((await add(amount)).body.error_code, 'AMOUNT_NEGATIVE', amount);
 });
 
-test('a read accepts a UUID in upper case in the query string and in lower case in the body, and refuses a duplicate parameter', async () => {
+test('a read accepts the same UUID in upper case in the query string and in lower case in the body, and refuses a duplicate parameter', async () => {
   const user = someone();
   const headers = { 'content-type': 'application/json' };
   const body = JSON.stringify({ end_user_id: user });

@@ -18,7 +18,7 @@ const TRANSACTIONS = 100_000;
 const PER_BATCH = 5_000;
 const SLOW_READERS = 10;
 
-/** These limits allow one unread list for each slow reader, and further requests of the same account. */
+/** One account can use half of each limit: an unsent list for each slow reader, and as many further requests. */
 const LIMITS = { inFlightMax: 4 * SLOW_READERS, unsentBytesMax: 2 * SLOW_READERS * STREAM_BYTES };
 
 /** The slow readers' lists contain 1,000,000 transactions. The kernel buffers up to 270,000 of them. */
@@ -27,7 +27,7 @@ const READ_AHEAD_MAX = 650_000;
 let scrip: Scrip;
 const user = someone();
 
-/** Measured growth: 0 MiB; 148 MiB if the server builds each whole list before it sends the first byte. */
+/** Measured: 0 MiB, or 148 MiB if the server builds each list completely before it sends the first byte. */
 const MEMORY_GROWTH_MIB_MAX = 48;
 
 setFlagsFromString('--expose-gc');
@@ -71,7 +71,7 @@ function memoryInUse(): number {
   return heapUsed + external;
 }
 
-/** Counts the pages that the server reads. A mock would keep every page in memory. */
+/** Counts the pages that the server reads, without `mock.method`, which would keep every page in memory. */
 function countPages(test: TestContext): () => number {
   const { ledger: store } = scrip.service.stores;
   const transactions = store.transactions.bind(store);
@@ -125,7 +125,7 @@ test('a request for a list counts as in flight until the client has read the lis
   for (const writer of writers) assert.equal((await writer.answer())?.status, 402);
 });
 
-test('the unread bytes of long lists are limited: beyond the limit, a request for another list gets Overloaded, but a short response is still sent', async () => {
+test('the unsent bytes of long lists are limited: beyond the limit, a request for another list gets Overloaded, but a short response is still sent', async () => {
   const readers = await Promise.all(Array.from({ length: SLOW_READERS }, slowReader));
   assertProblem(await scrip.get('/get-all-user-transactions', { end_user_id: user }), 'Overloaded', 503);
   assert.equal((await look()).status, 200);

@@ -1,5 +1,5 @@
-// Tests authentication: invalid keys, scopes, the isolation of accounts, and that no log and no list contains the
-// secret of a key.
+// Tests authentication: invalid keys, scopes and the isolation of accounts. Also tests that neither the log nor the
+// list of API keys contains the secret of a key.
 
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
@@ -48,7 +48,7 @@ async function unauthorized(): Promise<[name: string, headers: string][]> {
   ];
 }
 
-test('a request with any invalid API key gets the same response, so that an attacker does not learn why the key is invalid', async () => {
+test('every request with an invalid API key gets the same response, so that an attacker does not learn why the key is invalid', async () => {
   const user = someone();
   const bodies = new Set<string>();
   const body = JSON.stringify({ end_user_id: user, amount: 5 });
@@ -125,7 +125,7 @@ test('an API key with the scope read can read and cannot write', async () => {
   assert.deepEqual([await scrip.balance(user), await scrip.transactions(user)], before);
 });
 
-test('an account cannot see or change the credits and cycles of an end user with the same UUID in another account', async () => {
+test('an account cannot see or change the credits and cycles of another account, even for an end user with the same UUID', async () => {
   const user = someone();
   const ours = { key: scrip.writeKey };
   const theirs = { key: await scrip.createKey('Globex', 'write') };
@@ -219,7 +219,7 @@ async function breakThings(key: string): Promise<void> {
   leaving.socket.destroy();
 }
 
-test('no log line at any level contains an API key, no matter where in a request the key was sent and whether the request failed', async () => {
+test('no log line at any level contains an API key, wherever in a request the key was sent, and even if the request failed', async () => {
   const key = await scrip.createKey('Acme', 'write');
   await scatter(key);
   await breakThings(key);

@@ -48,7 +48,7 @@ const KINDS: readonly (readonly [kind: string, read: number, write: number])[] =
   ['read of another', 200, 403],
 ];
 
-/** Without a mail server, the service does not have all of its routes. */
+/** Some routes exist only if a mail server is configured. */
 const WITH_MAIL = { mail: { smtpUrl: 'smtp://127.0.0.1:1', from: 'scrip@example.com' } };
 
 let scrip: Scrip;
@@ -206,7 +206,7 @@ async function leaks(): Promise<string[]> {
   return found;
 }
 
-/** The default points of a balance history depend on the time of the request. */
+/** Masks timestamps: those of balance histories and previews depend on the time of the request. */
 function withoutTimes({ text }: Reply): string {
   return text.replaceAll(/"(at|starts_at|cycle_start|cycle_end)":"[^"]+"/g, '"$1":"…"');
 }
@@ -290,10 +290,13 @@ test('every response forbids MIME sniffing, and none names the server software',
 });
 
 const PAIRS = 150;
-/** Far below the difference that the control measures, and above the noise of a busy machine. */
+/** Far below the difference that the control test measures, and above the noise of a busy machine. */
 const DIFFERENCE_MS_MAX = 0.4;
 
-/** @returns the median time to refuse a key with a wrong last byte, minus the time for a wrong first byte */
+/**
+ * @returns how much longer it takes to refuse a key with a wrong last byte than a key with a wrong first byte: the
+ * median over all pairs of requests
+ */
 async function timeDifferenceMs(): Promise<number> {
   const near = apiKeySecret('write', secretBytes.with(SECRET_BYTES - 1, (secretBytes.at(-1) as number) ^ 1));
   const far = apiKeySecret('write', secretBytes.with(0, (secretBytes[0] as number) ^ 0x80));

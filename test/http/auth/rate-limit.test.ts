@@ -60,7 +60,7 @@ test('a request beyond the rate limit is accepted if it is repeated after the ti
   assert.equal((await add()).status, 200);
 });
 
-test('refused, invalid and forbidden requests count towards the rate limit, and their responses show how many requests are left', async () => {
+test('refused, invalid and forbidden requests count toward the rate limit, and their responses show how many requests are left', async () => {
   const subtraction = { end_user_id: someone(), amount: 1 };
   assert.deepEqual(standing(await scrip.post('/subtract', subtraction, { key })).remaining, 3);
   assert.deepEqual(standing(await scrip.post('/add', { amount: 'x' }, { key })).remaining, 2);
@@ -84,7 +84,7 @@ test('each API key of an account has its own rate limit', async () => {
   assert.equal((await add()).status, 200);
 });
 
-test('a request without a valid API key does not count towards any rate limit, and its response has no RateLimit header', async () => {
+test('a request without a valid API key does not count toward any rate limit, and its response has no RateLimit header', async () => {
   for (let count = 0; count < 20; count++) {
     const reply = await scrip.post('/add', {}, { key: `${key.slice(0, -1)}x` });
     assert.equal(reply.status, 401);
@@ -108,7 +108,7 @@ test('a request beyond the rate limit stores no idempotency record', async () =>
   assert.equal((await scrip.balance(user)).active_balance, 5);
 });
 
-test('without RATE_LIMIT there is no limit, and responses have no RateLimit headers', async (t) => {
+test('without RATE_LIMIT, there is no rate limit, and responses have no RateLimit headers', async (t) => {
   const unlimited = await startScrip();
   t.after(() => unlimited.stop());
   for (let count = 0; count < 100; count++) {
@@ -118,7 +118,7 @@ test('without RATE_LIMIT there is no limit, and responses have no RateLimit head
   }
 });
 
-test('RATE_LIMIT_BURST defaults to RATE_LIMIT, and invalid values of both settings are rejected', () => {
+test('RATE_LIMIT_BURST defaults to RATE_LIMIT, and invalid values of either setting are rejected', () => {
   assert.equal(readConfig({}).rateLimit, null);
   assert.deepEqual(readConfig({ RATE_LIMIT: '50' }).rateLimit, { perSecond: 50, burst: 50 });
   assert.deepEqual(readConfig({ RATE_LIMIT: '50', RATE_LIMIT_BURST: '200' }).rateLimit, { perSecond: 50, burst: 200 });

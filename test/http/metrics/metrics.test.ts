@@ -1,4 +1,4 @@
-// Tests the metrics and the request log, and that neither contains client input.
+// Tests the metrics and the request log. Neither may contain client input.
 
 import assert from 'node:assert/strict';
 import { request as httpRequest } from 'node:http';
@@ -82,7 +82,7 @@ test('/metrics contains the version of Scrip', async (t) => {
   assert.equal(metrics.get(`scrip_build_info{version="${VERSION}"}`), 1);
 });
 
-test('/metrics counts the credits of accepted requests by account, key and kind, and counts a repeated request only once', async (t) => {
+test('/metrics counts the credits of accepted requests by account, API key and kind of request, and counts a repeated request with an idempotency key only once', async (t) => {
   const running = await start(t);
   const { keys } = running.service.stores;
   const other = { ...running, secret: await createApiKey(keys, { accountName: 'Bell', scope: 'write' }) };
@@ -131,7 +131,7 @@ test('/metrics has histograms of batch size and commit duration with cumulative 
   assert.equal(metrics.get('scrip_batch_commands_count'), metrics.get('scrip_commit_duration_seconds_count'));
 });
 
-test('/metrics counts failed batches by the kind of store error', async (t) => {
+test('/metrics counts failed batches by kind of store error', async (t) => {
   const running = await start(t);
   const { ledger: store } = running.service.stores;
   for (const kind of ['StoreUnavailable', 'OutcomeUnknown', 'OutcomeUnknown'] as const) {
@@ -192,7 +192,7 @@ test('METRICS_PORT and REQUEST_LOG are read from the environment', () => {
   assert.throws(() => readConfig({ REQUEST_LOG: '1' }), /REQUEST_LOG is "1"; it must be one of yes, no/);
 });
 
-test('with REQUEST_LOG, Scrip logs one line for each request, with the same request_id as the problem document', async (t) => {
+test('with REQUEST_LOG, Scrip logs one line for each request, and the line of a refused request has the request_id of the problem document', async (t) => {
   const quiet = await start(t);
   await post(quiet, '/add', { end_user_id: someone(), amount: 1 });
   assert(!quiet.log.some((line) => line.includes('"route"')));

@@ -46,7 +46,7 @@ test('while a part of the ledger cannot be reached, /readyz names that part and 
   assert.equal(await metric('scrip_store_unreachable_shards'), 1);
 });
 
-test('/metrics is in the text format of Prometheus', async () => {
+test('/metrics uses the Prometheus text format', async () => {
   const reply = await ask('/metrics');
   assert.equal(reply.status, 200);
   assert.match(reply.headers['content-type'] ?? '', /^text\/plain; version=/);
@@ -56,7 +56,7 @@ test('/metrics is in the text format of Prometheus', async () => {
   for (const line of lines) assert.match(line, sample);
 });
 
-test('/metrics counts all processed commands, and refused commands separately', async () => {
+test('/metrics counts all processed commands, and counts refused commands separately', async () => {
   const names = ['scrip_commands_total', 'scrip_refusals_total', 'scrip_batch_commands_count', 'scrip_overloads_total'];
   const values = () => Promise.all(names.map(metric));
   const before = await values();
@@ -72,7 +72,7 @@ test('/metrics counts all processed commands, and refused commands separately', 
   assert((await metric('scrip_commit_duration_seconds_sum')) > 0);
 });
 
-test('/metrics identifies accounts and keys only by number, and contains no end users', async () => {
+test('/metrics identifies accounts only by number and API keys only by ID, and contains no end user IDs', async () => {
   const user = someone();
   await scrip.post('/start-cycle', { end_user_id: user, amount: 5 });
   await scrip.balance(user);

@@ -83,7 +83,7 @@ test('in the OpenAPI document, each operation has an example for each of its err
   }
 });
 
-test('in the OpenAPI document, each error has an example in at least one operation, except errors that occur before an operation is chosen', () => {
+test('in the OpenAPI document, each error has an example in at least one operation, except the errors of requests that do not reach an operation', () => {
   const shown = new Set([...errorsOf(document).keys(), ...BEFORE_ANY_OPERATION]);
   assert.deepEqual([...shown].sort(), Object.keys(PROBLEMS).sort());
 });
@@ -153,7 +153,7 @@ test('the example requests of the OpenAPI document succeed on a new ledger at an
   }
 });
 
-test('the list of transactions accepts any subset of the optional example parameters in the OpenAPI document', async () => {
+test('the list of transactions accepts the OpenAPI examples of its optional parameters in any combination', async () => {
   const { get = assert.fail() } = document.paths['/get-all-user-transactions'] ?? {};
   const { end_user_id = '', ...optional } = parametersOf(get, 'query');
   assert.deepEqual(
@@ -206,7 +206,7 @@ test('the servers in the OpenAPI document have descriptions, and absolute URLs i
   }
 });
 
-test('the OpenAPI document describes reads with a query string and without a body, because many tools cannot send a body with a GET request', () => {
+test('in the OpenAPI document, reads have no body and take their parameters from the query string, because many tools cannot send a body with a GET request', () => {
   for (const { method, path, operation } of operationsOf(document).filter(({ method }) => method === 'get')) {
     assert.equal(operation.requestBody, undefined, `${method} ${path}`);
     const places = new Set((operation.parameters ?? []).map((parameter) => parameter.in));

@@ -10,7 +10,7 @@ import type { Contract } from '../store-contract.ts';
 const secretOf = (scope: 'read' | 'write') => apiKeySecret(scope, randomBytes(SECRET_BYTES));
 
 export function apiKeyContract({ it }: Contract): void {
-  it('Looking up the hash of an API key returns the id, account and scope of the key', async ({ keys }) => {
+  it('Looking up the hash of an API key returns the ID, account and scope of the key', async ({ keys }) => {
     for (const scope of ['read', 'write'] as const) {
       const secret = secretOf(scope);
       const key = await keys.create({ accountName: 'Lovelace Ltd', scope, secret });

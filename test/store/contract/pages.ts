@@ -25,7 +25,7 @@ const FILLED = [
   '+1 add',
 ];
 
-/** How many batches are written before ranges of ids are listed. */
+/** How many batches are written before ranges of IDs are listed. */
 const ROUNDS = effort(100, 300);
 
 async function fill(ledger: TestLedger, user: EndUser): Promise<void> {
@@ -124,7 +124,7 @@ export function pageContract({ it, itInTime }: Contract): void {
     },
   );
 
-  it('The list for a range of ids never splits a transaction, even if the range begins or ends between two ids', async (ledger) => {
+  it('The list for a range of IDs never splits a transaction, even if the range begins or ends between two IDs', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.add(1), ada.add(2), ada.subtract(3), ada.add(4)]);
     const [fourth, third, second] = await transactionsOf(ledger, ada);
@@ -142,7 +142,7 @@ export function pageContract({ it, itInTime }: Contract): void {
     assert.deepEqual(await listed(fourth.id, second.id), [], 'a reversed range is empty');
   });
 
-  it('The list for a range of ids that contains no transactions is empty', async (ledger) => {
+  it('The list for a range of IDs that contains no transactions is empty', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     const within = idsBetween(0, 5);
     assert.deepEqual(

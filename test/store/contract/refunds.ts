@@ -247,7 +247,7 @@ function repetitions({ it }: Contract): void {
 }
 
 function lookUps({ it }: Contract): void {
-  it('Looking up a transaction by its id also finds its refunds, in the order in which they were written', async (ledger) => {
+  it('Looking up a transaction by its ID also finds its refunds, in the order in which they were written', async (ledger) => {
     const [ada, bob] = [new EndUser(ledger.account, 1, 'user:7'), new EndUser(ledger.account, 2)];
     await ledger.write([ada.add(10), ada.add(10), ada.add(10), bob.add(1)]);
     const spent = await done(ledger, ada.subtract(25));

@@ -100,7 +100,7 @@ function additionsAndSubtractions({ it }: Contract): void {
 }
 
 function transactionIds({ it }: Contract): void {
-  it('An accepted write returns its transaction id, and a write that stores nothing returns none', async (ledger) => {
+  it('An accepted write returns its transaction ID, and a write that stores nothing returns none', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     const [added, spent, hold, other] = await ledger.write([ada.add(10), ada.subtract(1), ada.hold(1), ada.hold(2)]);
     const ids = idsOf([added as Outcome, spent as Outcome, hold as Outcome, other as Outcome]);
@@ -119,7 +119,7 @@ function transactionIds({ it }: Contract): void {
     assert.deepEqual(idsOf(nothing), [null, null, null]);
   });
 
-  it('A replay returns the transaction id of the first request, even after the ledger is reopened', async (ledger) => {
+  it('A replay returns the transaction ID of the first request, even after the ledger is reopened', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     const commands = [
       ada.add(10),
@@ -290,7 +290,7 @@ function batches({ it }: Contract): void {
     assert.equal((await ledger.load(theirs.key)).state.cycles.length, 1);
   });
 
-  it('Transaction ids are unique and sort in the order of the transactions, even within a batch', async (ledger) => {
+  it('Transaction IDs are unique and sort in the order of the transactions, even within a batch', async (ledger) => {
     const [ada, bob] = [new EndUser(ledger.account, 1), new EndUser(ledger.other, 1)];
     for (let batch = 0; batch < 5; batch++)
       await ledger.write([

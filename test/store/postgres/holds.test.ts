@@ -1,4 +1,4 @@
-// Tests holds in PostgreSQL. Also tests that transaction ids ascend even if the clock is set back.
+// Tests holds in PostgreSQL. Also tests that transaction IDs ascend even if the clock is set back.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -71,7 +71,7 @@ test('The constraints in PostgreSQL reject invalid holds and refunds', LIMIT, as
     );
 });
 
-describe('Transaction ids and instants of an end user on PostgreSQL', { concurrency: true, ...LIMIT }, () => {
+describe('Transaction IDs and instants of an end user on PostgreSQL', { concurrency: true, ...LIMIT }, () => {
   /** These commands change no cycle, because the only cycle has ended. */
   const ENDS: readonly (readonly [what: string, command: (hold: string, spent: string) => WriteCommand])[] = [
     ['a release', (hold) => ada.release(hold)],
@@ -96,7 +96,7 @@ describe('Transaction ids and instants of an end user on PostgreSQL', { concurre
     });
   }
 
-  test('Transaction ids on PostgreSQL ascend within a millisecond, even if no cycle changes', async (t) => {
+  test('Transaction IDs on PostgreSQL ascend within a millisecond, even if no cycle changes', async (t) => {
     const url = await server.createDatabase();
     let wall = NOON;
     const processes = [await openOnMovedClock(t, url, () => wall), await openOnMovedClock(t, url, () => wall)] as const;

@@ -140,7 +140,7 @@ for (const [table, column] of [
   });
 }
 
-test('The audit finds a scheduled plan with the id of another transaction, and terms of another type', async () => {
+test('The audit finds a scheduled plan with the ID of another transaction, and terms of another type', async () => {
   for (const row of rows.balances.filter(({ next }) => next !== null)) {
     const next = `${transactionId({ at: NOW, sequence: 9, tail: '0'.repeat(12) })}${String(row.next).slice(36)}`;
     await ledger.assertNamed(row, `UPDATE balances SET next = '${next}' WHERE ${where('balances', row)}`);
@@ -172,7 +172,7 @@ for (const [table, column] of [
   });
 }
 
-test('The audit finds a flipped bit in the timestamp of any transaction_id, and anywhere in the id of a cycle or a hold', async () => {
+test('The audit finds a flipped bit in the timestamp of any transaction_id, and anywhere in the ID of a cycle or a hold', async () => {
   for (const [index, row] of ledger.sample('postings').entries()) {
     const isNamed = row.terms !== null || row.kind === 'hold' || row.kind === 'lapse';
     for (const byte of someOf(isNamed ? ID_BYTES : ID_BYTES.slice(0, 1), index)) {

@@ -21,7 +21,7 @@ import { POSTING_COLUMNS, postingOf } from '../rows/ledger-rows.ts';
 const STRETCHES_PER_STEP = 4;
 const POSTINGS_PER_STEP = 500;
 
-/** Selects the latest snapshot up to each id in `$4`, in the order of the ids; null if there is none. */
+/** Selects the latest snapshot up to each ID in `$4`, in the order of the IDs; null if there is none. */
 const SNAPSHOTS = prepared(
   'snapshots_before',
   `SELECT s.transaction_id FROM unnest($4::uuid[]) WITH ORDINALITY AS k (until, place) LEFT JOIN LATERAL (
@@ -49,7 +49,7 @@ const POSTINGS = prepared(
 interface Stretch {
   /** Null if there is no snapshot at or before these instants. */
   readonly snapshot: TransactionId | null;
-  /** The last possible transaction id at each instant, in ascending order. */
+  /** The last possible transaction ID at each instant, in ascending order. */
   readonly ids: TransactionId[];
 }
 

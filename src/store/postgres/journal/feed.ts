@@ -95,8 +95,8 @@ export interface TakeLimits {
 }
 
 /**
- * Reads the postings of transactions, within the caller's database transaction. The account and the id are enough to
- * find a transaction, without the end user: two transactions of an account can have the same id only if they have the
+ * Reads the postings of transactions, within the caller's database transaction. The account and the ID are enough to
+ * find a transaction, without the end user: two transactions of an account can have the same ID only if they have the
  * same instant, and then with a probability of 2^-48.
  *
  * @param batches rows of `TRANSACTIONS`

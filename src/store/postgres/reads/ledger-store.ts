@@ -176,7 +176,7 @@ export class PostgresLedgerStore implements LedgerStore {
   }
 
   async find(user: EndUserKey, id: TransactionId): Promise<Referenced | null> {
-    // The id comes from a client, and PostgreSQL refuses a query with an id that is not a UUID.
+    // The ID comes from a client, and PostgreSQL refuses a query with an ID that is not a UUID.
     if (!isUuid(id)) return null;
     return this.attempt(async () => {
       const rows = await this.database.pool.rows(REFERENCED([...keyOf(user), id]));
@@ -272,7 +272,7 @@ export class PostgresLedgerStore implements LedgerStore {
    * between them would be shown twice. If an event is due, loads all live cycles and all holds: a renewal depends on
    * the holds, because held credits do not roll over.
    *
-   * @param page a query whose rows begin with a transaction id, sorted from the latest to the earliest transaction
+   * @param page a query whose rows begin with a transaction ID, sorted from the latest to the earliest transaction
    */
   async #page(user: EndUserKey, loading: readonly Query[], page: Query): Promise<PageRead> {
     const [, ...results] = await this.database.pool.send([BEGIN_SNAPSHOT, ...loading, page, COMMIT]);

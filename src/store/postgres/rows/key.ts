@@ -15,7 +15,7 @@ export const KEY_TYPES = ['smallint', 'integer', 'uuid'] as const;
 /** SQL condition for the rows of one end user. The first three parameters are the key of the end user. */
 export const OF_END_USER = 'bucket = $1 AND account = $2 AND end_user = $3';
 
-/** No transaction id sorts after this one. */
+/** No transaction ID sorts after this one. */
 export const LAST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
 
 export function bucketOf({ account, endUser }: EndUserKey): number {

@@ -28,7 +28,7 @@ export interface BatchContext {
 export interface LoadedUnderLock extends LoadedBatch {
   /** For each end user in `batch.users`, whether it has a row in `end_users`. */
   readonly isLocked: readonly boolean[];
-  /** Generates ids that sort after all existing ids of the batch's end users. */
+  /** Generates IDs that sort after all existing IDs of the batch's end users. */
   readonly ids: TransactionIds;
   /** The age of new idempotency records counts from this instant. */
   readonly recordedAt: Instant;
@@ -139,7 +139,7 @@ function referencedIn(
 }
 
 /**
- * Generates ids that sort after all ids of the loaded rows. Cycles that are not loaded need no check: they have ended,
+ * Generates IDs that sort after all IDs of the loaded rows. Cycles that are not loaded need no check: they have ended,
  * so no batch at or after the instant `time` has changed them.
  *
  * @param rows each row begins with a position and `ids_through`, which can be null
@@ -149,7 +149,7 @@ function idsBehind(rows: readonly TextRow[], clock: DatabaseClock, time: Instant
   for (const [, idsThrough] of rows) if (idsThrough && idsThrough > latest) latest = idsThrough;
   const ids = new TransactionIds({ at: instantOf(latest), sequence: sequenceOf(latest) });
   // If the clock was set back, all batches have the same instant until the clock has caught up, and could use up the
-  // ids of that instant.
+  // IDs of that instant.
   if (ids.isRunningShort) ids.moveTo(clock.notBefore(ids.position.at + 1));
   // From now on, this process must not issue an earlier instant.
   clock.notBefore(ids.position.at);

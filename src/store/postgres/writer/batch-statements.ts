@@ -103,7 +103,7 @@ function cycleStatements(part: Part) {
     WHERE ${sameKey('c')} AND c.ends_at = k.ends_at AND c.cycle_id = k.cycle_id${part.within('c')}`;
   return {
     /**
-     * A row contains the stored end of a cycle, the id of the cycle and its new values. The parameter after the arrays
+     * A row contains the stored end of a cycle, the ID of the cycle and its new values. The parameter after the arrays
      * is the new `ids_through`.
      */
     changeCycles: new RowsStatement('change_cycles', types, checked(part, update)),
@@ -160,7 +160,7 @@ function postingStatements(part: Part) {
      * Inserts postings, changes their cycles and adds the batch to the feed. Each row contains a posting and the new
      * values of its cycle: first the new remaining credits, then the posting, then the other new values. The new values
      * are null if the cycle does not change, or if an earlier row already contains them. The parameters after the
-     * arrays are the new `ids_through`, the instant and a random id of the batch, and the number of cycles that change.
+     * arrays are the new `ids_through`, the instant and a random ID of the batch, and the number of cycles that change.
      * `post` is null on Citus, which rejects writes in a WITH clause.
      */
     post: part.isShard ? null : post('post', ALL),
@@ -233,7 +233,7 @@ const SNAPSHOT = { table: 'snapshots', columns: 'transaction_id, state', types: 
 
 /** SQL that adds the stored holds to a state without holds, in the format of `stateText`. */
 function withHolds(part: Part): string {
-  // Sort holds as `lapseOrder` does: by the instant at which they lapse, and then by the last digits of their ids.
+  // Sort holds as `lapseOrder` does: by the instant at which they lapse, and then by the last digits of their IDs.
   const holds = `SELECT string_agg(
       '["' || h.hold_id::text || '",' || h.expires_at::text || ',' || h.parts::text || ']', ','
       ORDER BY h.expires_at, right(h.hold_id::text, 12) COLLATE "C"

@@ -67,7 +67,7 @@ function canCreate(user: EndUserKey, commands: readonly Command[]): boolean {
 }
 
 /**
- * A renewal, a scheduled change of plan or a lapse cannot be the witness: its id is the same in every process, so
+ * A renewal, a scheduled change of plan or a lapse cannot be the witness: its ID is the same in every process, so
  * another process might have stored it.
  */
 function witnessOf(changes: readonly UserChange[]): Witness | null {

@@ -179,7 +179,7 @@ class BalanceReader {
   readonly #endUser = new UuidParameter();
 
   constructor(db: DatabaseSync) {
-    // Read ids as hexadecimal digits, because each blob would create an array outside the heap.
+    // Read IDs as hexadecimal digits, because each blob would create an array outside the heap.
     const columns = `hex(cycle_id), ${OTHER_COLUMNS}, latest_posting, holds, due_at`;
     const current = `SELECT ${columns} FROM balances WHERE account = ?1 AND end_user = ?2 AND ends_at > ?3`;
     this.#current = prepare(db, `${current} ORDER BY ends_at`);

@@ -30,7 +30,7 @@ export function postingColumns(table: string): string {
   return NAMES.map((name) => (name.endsWith('_id') ? `hex(${table}.${name})` : `${table}.${name}`)).join(', ');
 }
 
-/** @param row begins with the columns of `postingColumns`; the ids can also be blobs */
+/** @param row begins with the columns of `postingColumns`; the IDs can also be blobs */
 export function postingOf(row: Row): Posting {
   const [
     transactionId,

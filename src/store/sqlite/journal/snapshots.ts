@@ -14,11 +14,11 @@ export interface Snapshot {
   readonly state: EndUserState;
 }
 
-/** Sorts before all ids. */
+/** Sorts before all IDs. */
 const NO_BYTES = new Uint8Array();
 
 /**
- * Relies on the order of transaction ids: the ids of an end user ascend in the journal, because the ledger's clock
+ * Relies on the order of transaction ids: the IDs of an end user ascend in the journal, because the ledger's clock
  * never goes backwards.
  */
 export class SnapshotReader {
@@ -48,7 +48,7 @@ export class SnapshotReader {
     );
   }
 
-  /** Returns the latest snapshot whose transaction id is above `after` and at most `last`; null if there is none. */
+  /** Returns the latest snapshot whose transaction ID is above `after` and at most `last`; null if there is none. */
   between({ account, endUser }: EndUserKey, after: TransactionId | null, last: TransactionId): Snapshot | null {
     const row = this.#between.get(account, bytesOf(endUser), after === null ? NO_BYTES : bytesOf(after), bytesOf(last));
     return row === undefined ? null : { posting: Number(row[0]), state: stateOfText(row[1] as string) };

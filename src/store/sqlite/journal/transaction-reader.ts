@@ -1,4 +1,4 @@
-// Finds a transaction of an end user by transaction id, and the refunds of that transaction.
+// Finds a transaction of an end user by transaction ID, and the refunds of that transaction.
 
 import type { DatabaseSync } from 'node:sqlite';
 import type { EndUserKey } from '../../../ledger/command.ts';
@@ -33,7 +33,7 @@ export class TransactionReader {
     return postings.length === 0 ? null : { postings, refunds: this.refundsOf(user, id) };
   }
 
-  /** Returns the postings of a transaction in the order in which they were written; empty if the id is unknown. */
+  /** Returns the postings of a transaction in the order in which they were written; empty if the ID is unknown. */
   postingsOf(user: EndUserKey, latest: number | null, id: TransactionId): readonly Posting[] {
     const found: Posting[] = [];
     for (const { posting } of this.#postings.backwards(this.#snapshots.postingOf(user, latest, id), user)) {

@@ -69,7 +69,7 @@ export class HistoryPages {
     return historyTransactionOf(postings, canBeRefunded ? this.#transactions.refundsOf(user, transactionId) : []);
   }
 
-  /** Returns the terms with which each cycle was opened. A cycle has the same id as the transaction that opened it. */
+  /** Returns the terms with which each cycle was opened. A cycle has the same ID as the transaction that opened it. */
   #termsOf(
     user: EndUserKey,
     latest: number | null,

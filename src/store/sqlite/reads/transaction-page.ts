@@ -12,7 +12,7 @@ const STEP_POSTINGS = 1_024;
 
 /**
  * @param postings latest first; read only up to the first posting after the page
- * @param first the lowest transaction id that the page can contain
+ * @param first the lowest transaction ID that the page can contain
  * @yields the cost of each step except the last, relative to the cost of reading one cycle
  * @returns up to `limit` whole transactions, and the cursor for the next page
  */

@@ -82,7 +82,7 @@ export class Writer {
   readonly #options: Partial<WriterOptions>;
   #open: OpenLedger | null = null;
   #halted: StoreFault | null = null;
-  /** Never moved back, not even when the file is reopened, so that no transaction id is issued twice. */
+  /** Never moved back, not even when the file is reopened, so that no transaction ID is issued twice. */
   #ids = new TransactionIds({ at: 0, sequence: 0 });
   /** The latest instant that is saved in the file. */
   #savedAt = 0;
@@ -250,7 +250,7 @@ export class Writer {
 
   /**
    * Runs `work` between BEGIN and COMMIT, or ROLLBACK if `work` changed nothing. The commit also saves the position of
-   * the clock: the position that `work` returns, or by default the position of the latest transaction id.
+   * the clock: the position that `work` returns, or by default the position of the latest transaction ID.
    */
   #transact<Result>(
     work: (ledger: OpenLedger) => { result: Result; isChanged: boolean; position?: IdPosition },
@@ -271,7 +271,7 @@ export class Writer {
   }
 
   /**
-   * Advances the clock to the current time. If at least half of the ids of the latest instant have been issued,
+   * Advances the clock to the current time. If at least half of the IDs of the latest instant have been issued,
    * advances the clock by a millisecond instead.
    */
   #now(): Instant {

@@ -27,7 +27,7 @@ export function writtenOf(text: string): Written {
   return { outcomes, latestPostings, rotations };
 }
 
-/** An outcome that contains only a transaction id, as nearly all outcomes do, is sent as this id. */
+/** An outcome that contains only a transaction ID, as nearly all outcomes do, is sent as this ID. */
 type Plain = TransactionId;
 
 function shortened(outcome: Outcome | null): Outcome | Plain | null {

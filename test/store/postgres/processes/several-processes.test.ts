@@ -62,7 +62,7 @@ describe('Several processes on one PostgreSQL database', () => {
     }
   });
 
-  it('The transaction ids of an end user ascend in the order of its writes, even if several processes made the writes', async (ledger) => {
+  it('The transaction IDs of an end user ascend in the order of its writes, even if several processes made the writes', async (ledger) => {
     const [ada, bob] = [new EndUser(1, 1), new EndUser(2, 1)];
     for (let round = 0; round < 30; round++)
       await processOf(ledger.processes, round).write([ada.add(round + 1), bob.add(1), ada.add(1_000 + round)]);
@@ -132,7 +132,7 @@ test('A read never uses an instant before the latest write, even if the clock of
   assert.equal(await balanceOf(ledger, ada), 0);
 });
 
-test('When all transaction ids of a millisecond are used, the next transactions get ids of the next millisecond', async (t) => {
+test('When all transaction IDs of a millisecond are used, the next transactions get IDs of the next millisecond', async (t) => {
   const url = await server.createDatabase();
   const ledger = await openOnMovedClock(t, url, () => NOON);
   const ada = new EndUser(1, 1);

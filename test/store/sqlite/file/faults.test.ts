@@ -63,7 +63,7 @@ test('Consuming the feed and deleting expired records fail if their COMMIT fails
   assert.deepEqual(problemsOf(await ledger.audit()), []);
 });
 
-test('The transaction ids of a failed COMMIT are not used again', async (t) => {
+test('The transaction IDs of a failed COMMIT are not used again', async (t) => {
   const ledger = await openInPlace(t, temporaryFile());
   await ledger.write([ada.add(10)]);
   for (let round = 0; round < 3; round++) {
