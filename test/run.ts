@@ -1,5 +1,5 @@
 // Runs all tests (`npm test`). The slowest files start first, so that no core is idle at the end. `npm test -- FILE...`
-// runs only these files.
+// runs only the given files.
 
 import assert from 'node:assert/strict';
 import { chmodSync, existsSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -13,7 +13,7 @@ import { RUN_FOLDER_VARIABLE } from './run-folder.ts';
 const ROOT = join(import.meta.dirname, '..');
 const TESTS = ['test/**/*.test.ts', 'src/**/*.test.ts'];
 const SECONDS_FILE = join(ROOT, 'node_modules/.cache/scrip/test-seconds.json');
-/** One more than the number of cores of a small machine, because test files are sometimes idle. */
+/** One more than the two cores of a small machine, because a test file sometimes waits without using a core. */
 const FILES_AT_ONCE = 3;
 /** For tests and suites without their own timeout; the slowest takes 74 s. */
 const TEST_MS_MAX = 240_000;
@@ -25,7 +25,7 @@ const lastSeconds = new Map<string, number>(
 
 function filesInOrder(): string[] {
   const all = TESTS.flatMap((pattern) => globSync(pattern, { cwd: ROOT }).sort());
-  // A file without a recorded time may take long.
+  // A file without a recorded time starts first, because it may be slow.
   const seconds = (path: string) => lastSeconds.get(path) ?? Number.POSITIVE_INFINITY;
   return all.sort((a, b) => (seconds(a) === seconds(b) ? 0 : seconds(b) - seconds(a)));
 }

@@ -30,7 +30,7 @@ export interface RefundRequest {
   readonly transaction_id: string;
   /** The number of credits to refund; if absent, all credits that have not been refunded yet. */
   readonly amount?: number;
-  /** Applies to refunded credits whose cycle or period has ended. These credits return in a new one-time cycle with this validity, in 24-hour days. If null or absent, these credits do not return, and the response counts them as `expired`. */
+  /** The validity, in 24-hour days, of refunded credits whose cycle or period has ended. These credits return in a new one-time cycle with this validity. If this field is null or absent, these credits do not return, and the response counts them as `expired`. */
   readonly validity_days?: number | null;
   /** Text that explains the request, such as the ID of an order or a job. Scrip stores the note with the transaction. The list of transactions includes notes if you request `details`. */
   readonly note?: string | null;
@@ -47,7 +47,7 @@ export interface StartCycleRequest {
   readonly validity_months?: number | null;
   /** The maximum number of unused credits that roll over to the next period at each renewal. If 0 or absent, no credits roll over. */
   readonly rollover_max?: number;
-  /** What to do if a recurring cycle is active; has no effect otherwise. `replace`: stop the active cycle and start the new cycle in one step; the credits of the stopped cycle stay usable until the end of its period. `at_period_end`: at the end of the current period, start the new cycle instead of renewing the active one. If `on_active` is absent and a cycle is active, the request is refused with `CycleAlreadyActive`. */
+  /** Determines how the request changes an active recurring cycle. If no recurring cycle is active, `on_active` has no effect. `replace`: stop the active cycle and start the new cycle in one step. The credits of the stopped cycle stay usable until the end of its period. `at_period_end`: at the end of the current period, start the new cycle instead of renewing the active one. If `on_active` is absent and a recurring cycle is active, the request is refused with `CycleAlreadyActive`. */
   readonly on_active?: 'replace' | 'at_period_end';
   /** Text that explains the request, such as the ID of an order or a job. Scrip stores the note with the transaction. The list of transactions includes notes if you request `details`. */
   readonly note?: string | null;
@@ -102,7 +102,7 @@ export interface PreviewChangeRequest {
   readonly validity_months?: number | null;
   /** The maximum number of unused credits that roll over to the next period at each renewal. If 0 or absent, no credits roll over. */
   readonly rollover_max?: number;
-  /** What to do if a recurring cycle is active; has no effect otherwise. `replace`: stop the active cycle and start the new cycle in one step; the credits of the stopped cycle stay usable until the end of its period. `at_period_end`: at the end of the current period, start the new cycle instead of renewing the active one. If `on_active` is absent and a cycle is active, the request is refused with `CycleAlreadyActive`. */
+  /** Determines how the request changes an active recurring cycle. If no recurring cycle is active, `on_active` has no effect. `replace`: stop the active cycle and start the new cycle in one step. The credits of the stopped cycle stay usable until the end of its period. `at_period_end`: at the end of the current period, start the new cycle instead of renewing the active one. If `on_active` is absent and a recurring cycle is active, the request is refused with `CycleAlreadyActive`. */
   readonly on_active?: 'replace' | 'at_period_end';
   /** Text that explains the request, such as the ID of an order or a job. Scrip stores the note with the transaction. The list of transactions includes notes if you request `details`. */
   readonly note?: string | null;
@@ -297,7 +297,7 @@ export interface TouchedCycle {
   readonly period: number;
   /** Positive: the credits that the transaction added to the cycle. Negative: the credits that the transaction spent from the cycle. */
   readonly amount: number;
-  /** The change in the number of held credits of the cycle. Absent if the number did not change. */
+  /** The change in the number of credits held in the cycle. Absent if the number did not change. */
   readonly held?: number;
   readonly cycle_type?: 'recurring' | 'one-time';
   /** The credits with which the period started, not including credits that rolled over from the previous period. */
@@ -312,13 +312,13 @@ export interface Transaction {
   /** The change in credits: positive for additions, cycle starts, renewals and refunds; negative for subtractions and captures; 0 for all other transactions, and for refunds whose credits have all expired. */
   readonly amount: number;
   readonly created_at: string;
-  /** For a transaction that added or spent credits, the latest end of the cycles and periods whose credits changed. For all other transactions, the end of the first affected cycle or period. From this instant on, `amount` affects the balance only through credits that roll over. */
+  /** For a transaction that added or spent credits: the end of the cycle or period whose credits changed, or the latest of the ends if there are several. For all other transactions: the end of the first affected cycle or period. From this instant on, `amount` affects the balance only through credits that roll over. */
   readonly expire_at: string;
-  /** Only with `details`. For a request: the name of the call. A `/start-cycle` request has the kind `schedule-plan` if it schedules a plan. If the request replaces a cycle, there is also a transaction of the kind `stop-cycle`. For an automatic event: `renew`, `lapse`, or `change-plan` if a scheduled plan started. */
+  /** Only with `details`. For a request: the name of the call, or `schedule-plan` if a `/start-cycle` request scheduled a plan. If a `/start-cycle` request replaced a cycle, there is also a transaction of the kind `stop-cycle`. For an automatic event: `renew`, `lapse`, or `change-plan` if a scheduled plan started. */
   readonly kind?: 'add' | 'subtract' | 'refund' | 'start-cycle' | 'renew' | 'schedule-plan' | 'change-plan' | 'stop-cycle' | 'hold' | 'capture' | 'release' | 'lapse';
   /** Only with `details`. The note of the request; null if there is none. */
   readonly note?: string | null;
-  /** Only with `details`. The actor who made the transaction: `key:` followed by the ID of an API key, `user:` followed by the ID of a console user, or `import:` followed by the number of an import. For automatic events: `renewal`, `change` or `lapse`. */
+  /** Only with `details`. The actor who made the transaction: `key:` followed by the ID of an API key, `user:` followed by the ID of a console user, or `import:` followed by the ID of an import. For automatic events: `renewal`, `change` or `lapse`. */
   readonly actor?: string;
   /** Only with `details`. For a capture, release or lapse: the ID of the hold that was closed. For a refund: the ID of the transaction that was refunded. For the start of a scheduled plan: the ID of the transaction that scheduled the plan. Otherwise absent. */
   readonly reference?: string;
@@ -326,7 +326,7 @@ export interface Transaction {
   readonly refundable?: number;
   /** Only with `details`. The change in the number of held credits. Absent if the number did not change. */
   readonly held?: number;
-  /** Only with `details`. The cycles that the transaction affected, in the order in which it affected them. `cycle_type`, `starting_amount`, `cycle_start` and `cycle_end` are left out after the tenth cycle of a transaction, and for some cycles if the transactions of a page affected hundreds of cycles. */
+  /** Only with `details`. The cycles that the transaction affected, in the order in which it affected them. Only the first ten cycles of a transaction have `cycle_type`, `starting_amount`, `cycle_start` and `cycle_end`. If the transactions of a page affected hundreds of cycles, some of the first ten lack these fields, too. */
   readonly cycles?: readonly TouchedCycle[];
 }
 
@@ -404,7 +404,7 @@ export interface CreditsRefundedEvent {
   };
 }
 
-/** Unused credits expired at the end of a cycle or period, or held credits expired because they returned after that end. */
+/** Unused credits expired at the end of their cycle or period, or held credits expired because they returned after their cycle or period had ended. */
 export interface CreditsExpiredEvent {
   /** The ID of the event. Scrip can deliver an event more than once: ignore events that you have already processed. */
   readonly id: string;
@@ -444,7 +444,7 @@ export interface CreditsExpiringEvent {
   };
 }
 
-/** A recurring cycle was started by a request or by a scheduled change of plan. */
+/** A recurring cycle was started by a request or by a scheduled plan. */
 export interface CycleStartedEvent {
   /** The ID of the event. Scrip can deliver an event more than once: ignore events that you have already processed. */
   readonly id: string;
@@ -647,21 +647,21 @@ export interface Problem {
   readonly error: string;
   /** The name of the error in capitals, such as `INSUFFICIENT_FUNDS`. Exceptions: `ACTIVE_CYCLE_EXISTS` for `CycleAlreadyActive`, `NO_ACTIVE_CYCLE` for `CycleNotFound`, and `AMOUNT_NEGATIVE` for an `amount` of 0 or less. */
   readonly error_code: string;
-  /** Identifies the request. A replayed error has the ID of the first request. */
+  /** Identifies the request. If Scrip replays an error for an `Idempotency-Key`, this is the ID of the first request with that key. */
   readonly request_id: string;
-  /** When the request arrived, in UTC. A replayed error has the time of the first request. */
+  /** When the request arrived, in UTC. If Scrip replays an error for an `Idempotency-Key`, this is the time of the first request with that key. */
   readonly timestamp: string;
   /** The same as `detail`. */
   readonly message: string;
-  /** What is wrong with this request, or why it failed. */
+  /** The reason why this request was refused or failed. */
   readonly detail: string;
   /** Only for `InvalidField`: the fields that are missing, unknown or invalid, at most 20 entries. */
   readonly errors?: readonly {
-    /** JSON Pointer to the field; empty for the whole body; `Idempotency-Key` for that header. */
+    /** A JSON Pointer to the field. Empty if the whole body is invalid; `Idempotency-Key` if that header is invalid. */
     readonly path: string;
     readonly message: string;
   }[];
-  /** The requested credits. Present for `InsufficientFunds`, for `BalanceTooLarge`, and for `RefundTooLarge` if the request had an `amount`. For `BalanceTooLarge`: the credits that must fit within the maximum balance. If a refund was refused, these are the credits that would have returned. If a hold was refused, these are the credits to hold whose cycle or period ends at or before the next renewal. */
+  /** The requested credits. Present for `InsufficientFunds`, for `BalanceTooLarge`, and for `RefundTooLarge` if the request had an `amount`. For `BalanceTooLarge`: the credits that must fit within the maximum balance. For a refund, only the credits that would have returned are counted. For a hold, only the credits whose cycle or period ends at or before the next renewal are counted. */
   readonly requested?: number;
   /** Only for `InsufficientFunds` and `BalanceTooLarge`. For `InsufficientFunds`: the balance; for a capture, the balance plus the credits of the hold. For `BalanceTooLarge`: the credits that still fit within the maximum balance. */
   readonly available?: number;

@@ -1,6 +1,6 @@
 // Packs the npm package, installs it in an empty folder, and runs it. Also checks that the Dockerfile, compose.yaml and
-// the systemd unit set only variables that exist. In the short form, npm only lists the packages that it would install,
-// because it takes 10 s of processor time to install them.
+// the systemd unit set only environment variables that Scrip or another program reads. Under `npm test`, npm only lists
+// the packages that it would install, because installing them takes 10 s of processor time.
 
 import assert from 'node:assert/strict';
 import { type ChildProcessByStdio, execFile, spawn } from 'node:child_process';
@@ -49,7 +49,7 @@ async function pack(): Promise<string> {
   return join(folder, stdout.trim().split('\n').at(-1) as string);
 }
 
-/** Returns the names of the packages that npm installs. */
+/** With `--dry-run`, returns the names of the packages that npm would install. */
 async function npmInstall(tarball: string, ...args: readonly string[]): Promise<string[]> {
   const command = ['install', '--prefer-offline', '--no-audit', '--no-fund', ...args, tarball];
   const { stdout } = await run('npm', command, { cwd: folder, env: environmentWith() });
@@ -104,7 +104,7 @@ function ended(child: Child): Promise<number | null> {
 async function outputOf(child: Child, expected: RegExp): Promise<string> {
   let text = '';
   return new Promise((resolve, reject) => {
-    // Join the two streams, standard error first, so that one regular expression can match text in both.
+    // Search standard error followed by standard output, so that one regular expression can match text in both.
     let log = '';
     const look = () => expected.test(log + text) && resolve(log + text);
     child.stderr.setEncoding('utf8').on('data', (chunk) => {
@@ -160,7 +160,7 @@ describe('the npm package', options, () => {
     assert.equal(manifest.engines.node, '>=24.7');
   });
 
-  test('the help of the installed package lists its commands, and --version prints the version in package.json', async () => {
+  test('in the installed package, scrip --help lists the commands, and scrip --version prints the version in package.json', async () => {
     const command = join(folder, 'node_modules/.bin/scrip');
     const inFolder = { cwd: folder, env: environmentWith() };
     const { stdout } = await run(command, ['--version'], inFolder);
@@ -181,7 +181,7 @@ describe('the npm package', options, () => {
     );
   });
 
-  test('npm installs the package with its dependencies and the command scrip, but no development dependencies', () => {
+  test('npm installs the scrip command and the dependencies of the package, but not its development dependencies', () => {
     for (const name of ['scrip-ledger', ...Object.keys(manifest.dependencies)])
       assert(installedNames.includes(name), name);
     for (const name of Object.keys(manifest.devDependencies)) assert(!installedNames.includes(name), name);
@@ -220,7 +220,7 @@ const FROM_REGISTRY =
   /\bnpx (?!--no-install)(?:-\S+ )*scrip\b|\bnpm (?:install|i|add|exec)(?: -\S+)* scrip(?:-ledger|-client)?(?![\w.-])/;
 
 describe('the names of the packages', () => {
-  test('the package of the service is scrip-ledger, with the command scrip, and the package of the client is scrip-client', () => {
+  test('the package of the service is scrip-ledger and its command is scrip; the package of the client is scrip-client', () => {
     const client = JSON.parse(read('client/package.json'));
     assert.deepEqual(
       [manifest.name, client.name, Object.keys(manifest.bin)],

@@ -1,10 +1,10 @@
-// Speeds up builds of copies of the project.
+// Makes building a copy of the project faster.
 
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { IS_LONG } from '../effort.ts';
 
-/** In the short form, builds in this folder do not check types, because `npm run types` checks them. */
+/** Under `npm test`, builds in this folder do not check types, because `npm run types` checks them. */
 export function omitTypeCheck(folder: string): void {
   if (IS_LONG) return;
   const path = join(folder, 'tsconfig.build.json');

@@ -1,5 +1,5 @@
 // Computes the expected response to each call for one end user, without using the ledger's code. It does not model
-// time: a history must be much shorter than a day, and holds must last longer than the history.
+// time, so a history must be much shorter than a day, and holds must last longer than the history.
 
 import type { Specification } from './linearizability.ts';
 
@@ -34,7 +34,7 @@ interface Part {
 interface State {
   readonly cycles: readonly HeldCycle[];
   readonly holds: ReadonlyMap<string, readonly Part[]>;
-  /** Spent credits that are not refunded yet, by the ID of the transaction that spent them. */
+  /** Spent credits that have not been refunded, by the ID of the transaction that spent them. */
   readonly spent: ReadonlyMap<string, readonly Part[]>;
 }
 
@@ -167,7 +167,7 @@ function refund(state: State, { of, amount }: Of<'refund'>): Step {
   return [{ ...taken(state, given, -1), spent: new Map(state.spent).set(of, rest) }, { answer: 'done' }];
 }
 
-/** The balance must cover the amount. */
+/** @param amount at most the balance */
 function draw({ cycles }: State, amount: number): Part[] {
   let wanted = amount;
   return cycles.flatMap(({ left }, cycleIndex) => {

@@ -135,7 +135,7 @@ function requestOf(path: string, key: string, fields: object | null): string {
 export interface DoubleSpends {
   readonly rounds: number;
   readonly requests: number;
-  /** Counts requests that succeeded although their credits had already been spent or returned. */
+  /** The number of requests that succeeded although the credits had already been spent or returned. */
   readonly overGrants: number;
   readonly faults: readonly string[];
 }

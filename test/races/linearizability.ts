@@ -26,7 +26,7 @@ export type Verdict<Input, Output> =
 interface End<Input, Output> {
   readonly operation: Operation<Input, Output>;
   readonly bit: bigint;
-  /** The return that belongs to a call; null for a call with an unknown outcome, and for a return. */
+  /** For a call, its return, or null if the outcome is unknown. For a return, null. */
   readonly matching: End<Input, Output> | null;
   readonly isCall: boolean;
   before: End<Input, Output> | null;
@@ -35,7 +35,7 @@ interface End<Input, Output> {
 
 const STEPS_MAX = 5_000_000;
 
-/** The search stops after `STEPS_MAX` steps, because its time may grow exponentially. */
+/** Thrown after `STEPS_MAX` steps, because the search for an order can take exponential time. */
 export class NoVerdict extends Error {}
 
 /** @throws NoVerdict */
@@ -51,7 +51,7 @@ export function checkLinearizable<State, Input, Output>(
   let done = 0n;
   let stuckAt: Operation<Input, Output> | null = null;
   let end = head.after;
-  // Try operations with an unknown outcome last, because most of them do not affect the others.
+  // Try operations with an unknown outcome last, because most of them do not affect other operations.
   let isUnknownsTurn = false;
   for (let steps = 0; unfinished > 0; steps++) {
     if (steps > STEPS_MAX) throw new NoVerdict(`no verdict after ${STEPS_MAX} steps over ${history.length} operations`);

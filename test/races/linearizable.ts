@@ -17,7 +17,7 @@ export interface Size {
   readonly calls: number;
 }
 
-/** About three concurrent calls per end user. More would mainly slow down the search. */
+/** About three concurrent calls per end user. More calls would mainly slow down the linearizability check. */
 export const SIZE: Size = { endUsers: 4, clients: 12, calls: 40 };
 
 export interface Findings {
@@ -56,8 +56,8 @@ const PROCESSES = 3;
 const ENVIRONMENT = { DATABASE_ACCEPT_UNSAFE: 'yes' };
 const FAULT_PAUSE_MS_MAX = 120;
 /**
- * In each series of this many faults, the first fault kills a process, and the others kill connections. A process takes
- * half a second to restart.
+ * One fault in this many kills a process; the others kill a database connection. Processes are killed less often,
+ * because a process takes half a second to restart.
  */
 const PROCESS_KILLED_ONE_IN = 4;
 

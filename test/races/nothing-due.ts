@@ -1,4 +1,4 @@
-// A replacement for `next-event.ts` in which no event is ever due.
+// A replacement for `next-event.ts` in which every end user counts as settled, so reads never wait for running writes.
 
 export * from '../../src/ledger/next-event.ts';
 

@@ -1,5 +1,5 @@
-// Tests that concurrent calls are linearizable and spend no credit twice. The controls are ledgers that break these
-// rules.
+// Tests that concurrent calls are linearizable and spend no credit twice. The controls are stores with deliberate
+// bugs, and a service without locks.
 
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
@@ -18,9 +18,9 @@ import { RecordedClients } from './recorded-clients.ts';
 import { startServers } from './servers.ts';
 
 const TEST_MS_MAX = 120_000;
-/** Few clients, because the search tries every order if a history is not linearizable. */
+/** Few clients, because the checker tries every order of the calls before it rejects a history. */
 const CONTROL_SIZE: Size = { endUsers: 4, clients: 5, calls: 100 };
-/** More than one, because the bug of a control might not affect any response in a single round. */
+/** More than one round, because the responses of a single round might not show the bug of a control. */
 const HISTORY_ROUNDS = 8;
 const SEED = Number(process.env.SEED ?? Date.now() % 1_000_000);
 
@@ -31,7 +31,7 @@ before(async () => {
 });
 after(() => postgres.remove());
 
-describe(`Concurrent clients (SEED=${SEED})`, () => {
+describe(`concurrent clients (SEED=${SEED})`, () => {
   test('histories of concurrent clients on SQLite are linearizable', { timeout: TEST_MS_MAX }, async (t) => {
     const { faults, histories, unchecked, operations } = await recordOnSqlite(SEED, effort(2, 5));
     assert.deepEqual(faults, []);
@@ -69,7 +69,7 @@ async function faultsWith(
   return [];
 }
 
-describe('Controls for the linearizability test', () => {
+describe('controls for the linearizability test', () => {
   test('histories of concurrent clients on an unmodified store are linearizable', async (t) => {
     assert.deepEqual(await faultsWith(t, () => ({}), effort(2, HISTORY_ROUNDS)), []);
   });
@@ -132,7 +132,7 @@ function bound(store: LedgerStore): Pick<LedgerStore, 'load' | 'write'> {
   return { load: store.load.bind(store), write: store.write.bind(store) };
 }
 
-/** More than one, because the requests of a single round might not overlap. */
+/** More than one round, because the requests of a single round might not overlap. */
 const CONTROL_ROUNDS_MAX = 3;
 /** Pipelined requests on one socket reach a server one after another, so requests on many sockets overlap more. */
 const SOCKETS = effort([MANY_SOCKETS], [FEW_SOCKETS, MANY_SOCKETS]);

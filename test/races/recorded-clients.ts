@@ -1,6 +1,6 @@
 // Clients that send concurrent calls for a few end users, and record the time and the response of each call. Half of
-// the clients send idempotency keys and retry their writes. At the end, the unknown outcomes of the other clients are
-// looked up in the list of transactions, in which every amount is unique.
+// the clients send idempotency keys and retry their writes. The other clients do not retry. At the end, their unknown
+// outcomes are looked up by amount in the list of transactions: each amount is used only once per end user.
 
 import assert from 'node:assert/strict';
 import { Agent, request } from 'node:http';
@@ -146,7 +146,7 @@ export class RecordedClients {
     return amount;
   }
 
-  /** Looks up unknown outcomes, and removes calls that had no effect. */
+  /** Looks up the calls with an unknown outcome, and removes those that had no effect. */
   async #settle(user: string): Promise<void> {
     const history = this.histories.get(user) as History;
     const happened = [...(await this.#listOf(user, '')), ...(await this.#listOf(user, '&kind=hold'))];

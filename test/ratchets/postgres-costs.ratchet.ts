@@ -14,16 +14,16 @@ import { EndUser } from '../store/temporary-ledger.ts';
 const BATCH = 64;
 const BATCHES = 20;
 
-/** For 64 subtractions, each for a different end user. */
+/** For a batch of `BATCH` subtractions, each for a different end user. */
 const ROUND_TRIPS = 2;
 /**
  * Two statements begin the transaction; three lock the rows, read the time and read the cycles; one writes; and two
- * remove the timeout and commit.
+ * remove the statement timeout and commit.
  */
 const STATEMENTS = 2 + 3 + 1 + 2;
 /** One statement stores all snapshots of a batch. On average, one in 128 transactions causes a snapshot. */
 const SNAPSHOT_STATEMENTS = 1;
-/** For one subtraction. `full_page_writes` is off, so that the time of the last checkpoint does not matter. */
+/** For one subtraction. `full_page_writes` is off, so that the time of the last checkpoint has no effect. */
 const LOG_BYTES_MAX = 670;
 
 let server: PostgresServer;
@@ -41,7 +41,7 @@ function messageTypesIn(bytes: Buffer): number[] {
   return types;
 }
 
-describe('The cost of a batch on PostgreSQL', () => {
+describe('the cost of a batch on PostgreSQL', () => {
   test('on PostgreSQL, a batch of subtractions takes two round trips, eight statements and a bounded number of log bytes', async (t) => {
     const direct = await server.createDatabase();
     const proxy = await TcpProxy.to(server.port);
@@ -114,7 +114,7 @@ function stopCounting(proxy: TcpProxy, counted: Counted): Counted {
 
 const OPEN_HOLDS = 1_000;
 
-describe('The cost of holds on PostgreSQL', () => {
+describe('the cost of holds on PostgreSQL', () => {
   test('on PostgreSQL, a subtraction does not load the 1,000 open holds of the end user, and a hold, a release or a refund takes two round trips', async (t) => {
     const direct = await server.createDatabase();
     const proxy = await TcpProxy.to(server.port);
@@ -155,7 +155,7 @@ describe('The cost of holds on PostgreSQL', () => {
   });
 });
 
-describe('A PostgreSQL database that was never analyzed', () => {
+describe('a PostgreSQL database that was never analyzed', () => {
   test('in a PostgreSQL database that was never analyzed, a batch finds its end users by index, without a sequential scan', async () => {
     const url = await server.createDatabase();
     const options = { url, lanes: 1, prepared: true, citus: false, shards: 16, acceptUnsafe: true };

@@ -29,7 +29,7 @@ interface Counted extends LogCounts {
   readonly keptBytes: number;
 }
 
-/** Each bound is per command. */
+/** `pages` and `keptBytes` are maximums per command. */
 const BOUNDS: readonly {
   readonly what: string;
   readonly command: (number: number) => Command;
@@ -110,7 +110,7 @@ function emptyLog(file: string): void {
   assert.equal(result?.busy, 0);
 }
 
-describe('A batch in a ledger file', () => {
+describe('a batch in a ledger file', () => {
   for (const { what, command, ...bound } of BOUNDS) {
     test(`${what} in a ledger file writes a bounded number of log pages and file bytes, with one fsync per batch`, async (t) => {
       const { commits, pages, keptBytes } = await counted(t, command);

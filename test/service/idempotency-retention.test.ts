@@ -9,7 +9,7 @@ import { eventually, MovableClock, type Scrip, someone, startScrip } from '../ht
 async function moveTo(scrip: Scrip, clock: MovableClock, instant: number): Promise<void> {
   const sweep = mock.method(scrip.service.stores.ledger, 'deleteExpiredRecords');
   clock.set(instant);
-  // Wait for two calls: the first sweep may have begun before the clock moved.
+  // Wait for two sweeps: the first may have begun before the clock moved.
   await eventually(() => sweep.mock.callCount() >= 2, 'two sweeps');
   sweep.mock.restore();
 }

@@ -1,5 +1,5 @@
-// Tests that moving the test clock changes responses in the same way as moving the clock of the machine. Only the IDs
-// differ.
+// Tests that moving the test clock changes responses in the same way as moving the clock of the machine. Only IDs
+// and the timestamps of errors differ.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

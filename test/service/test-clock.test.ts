@@ -160,7 +160,7 @@ for (const [store, start] of [
       }, 'the renewals are stored');
     });
 
-    test('transactions at the same instant are listed in reverse order of creation, with and without pages, and a refund returns the amount of the transaction that it names', async () => {
+    test('transactions at the same instant are listed in reverse order of creation, on one page or several, and a refund of one of them returns its amount', async () => {
       const end_user_id = someone();
       await scrip.post('/add', { end_user_id, amount: 10_000 });
       const amounts = Array.from({ length: 120 }, (_, index) => index + 1);
@@ -169,7 +169,7 @@ for (const [store, start] of [
         const { headers } = await scrip.post('/subtract', { end_user_id, amount });
         ids.push(headers['transaction-id'] as string);
       }
-      assert.deepEqual(ids.toSorted(), ids, 'the ids ascend');
+      assert.deepEqual(ids.toSorted(), ids, 'the IDs ascend');
       const all = await scrip.transactions(end_user_id);
       assert.deepEqual(
         all.map(({ amount }) => amount),

@@ -1,5 +1,5 @@
-// Tests that the client verifies the webhooks of a running service, and that the bodies of the webhooks match the
-// OpenAPI document and the list of events.
+// Tests that the client library verifies the webhooks of a running service, and that their bodies match the OpenAPI
+// document and the list of events.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -66,7 +66,7 @@ async function webhooks(count: number): Promise<readonly Received[]> {
   return received;
 }
 
-test('the client verifies a webhook, and the body of the webhook matches the OpenAPI document and is the same text as the listed event', async () => {
+test('the client library verifies a webhook, whose body matches the OpenAPI document and has the same text as the event in the list of events', async () => {
   const end_user_id = someone();
   await scrip.post('/add', { end_user_id, amount: 5 });
   await scrip.post('/subtract', { end_user_id, amount: 5 });

@@ -20,7 +20,7 @@ import { comparableFor, predictedBy, type Read, UNPREDICTED } from './predicted-
 import { bodyOfSuccess, type KnownTexts, problemOf, transactionTexts } from './predicted-replies.ts';
 import type { Witness, WitnessedRead } from './simulated-store.ts';
 
-/** One request. An operation may have several: clients retry, and the network duplicates requests. */
+/** One request of an operation. Clients retry and the network duplicates requests, so an operation may have several. */
 export interface Attempt {
   readonly operation: Operation;
   readonly watched: Watched;
@@ -168,7 +168,7 @@ export class Auditor implements Witness {
 
   read(read: WitnessedRead, user: ModelUser, now: number): void {
     const watched = this.#of(user);
-    // A read during a write returns the state before the write, even if the write's instant is before the read's.
+    // A read during a write returns the state before the write, even if the instant of the write is the earlier one.
     watched.readAt = Math.max(watched.readAt, watched.ledger.peek(), now);
     watched.dueShown = Math.max(watched.dueShown, watched.ledger.latestDue(user, watched.readAt));
     watched.reads.push(this.#foundBy(read, user, watched));

@@ -67,8 +67,8 @@ export class CountsThirtyDays extends ChangesStoredCycles {
 }
 
 /**
- * After a period that ends on 28 February, the next period ends on 28 March. Only reads are wrong, because the rules
- * refuse to renew such a cycle.
+ * A monthly period that starts on 28 February ends on 28 March, even if the cycle began on the 31st. Only reads show
+ * this wrong end: if it were stored, the rules of the ledger would refuse the next renewal.
  */
 export class DriftsAfterShortMonths extends SimulatedStore {
   protected override readSettled<Result extends LoadedEndUser>(

@@ -40,7 +40,7 @@ export class ArrivingRequest extends EventEmitter {
     this.url = sent.path;
     this.#body = sent.body === null ? null : Buffer.from(sent.body);
     this.#around = around;
-    // Literal header names are several times as fast as names in variables.
+    // Setting headers by literal names is several times as fast as setting them by names in variables.
     const { headers, rawHeaders } = this;
     headers.host = 'scrip';
     rawHeaders.push('host', headers.host);

@@ -203,7 +203,7 @@ export const BROKEN_STORES = {
   'shows renewals and lapses before an earlier write is stored': ShowsRenewalsTooEarly,
   'counts a part of the feed twice': CountsTwice,
   'stores the position in the feed before the events': storeWith(StoresEventsLast),
-  'derives time-based events before an earlier write is stored': storeWith(LetsTimePassTooEarly),
+  'derives time-driven events before an earlier write is stored': storeWith(LetsTimePassTooEarly),
   'forgets to return the credits of holds that lapse': ForgetsLapses,
   'lets holds lapse late': LetsHoldsLapseLate,
   'spends held credits': SpendsHeldCredits,

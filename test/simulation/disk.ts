@@ -22,7 +22,7 @@ import type { Owner } from './virtual-time.ts';
 export interface UserRows {
   readonly user: EndUserKey;
   cycles: Cycle[];
-  /** The cycles that were live at `liveAt`, so that a load need not scan all ended cycles. */
+  /** The cycles that were live at `liveAt`, cached so that a load need not scan all ended cycles. */
   live: Cycle[];
   liveAt: Instant;
   holds: readonly Hold[];
@@ -33,7 +33,7 @@ export interface Lock {
   readonly names: readonly string[];
   readonly owner: Owner;
   readonly granted: (lock: Lock) => void;
-  /** True once COMMIT was sent: the server commits before it releases the lock, even if the client disconnects. */
+  /** True once COMMIT has been sent: the server commits before it releases the lock, even if the client disconnects. */
   isCommitting: boolean;
 }
 
@@ -48,7 +48,7 @@ export class Disk {
   readonly events: StoredEvents;
   readonly wall: () => number;
   #latest: Instant = 0;
-  /** No stored record is older than this instant, so a sweep need not scan all records every second. */
+  /** No idempotency record is older than this instant, so a sweep need not scan all records every second. */
   #recordedFrom: Instant = 0;
   readonly #held = new Map<string, Lock>();
   #waiting: Lock[] = [];

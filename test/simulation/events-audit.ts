@@ -27,7 +27,7 @@ export function* faultsOfEvents({ users, events }: Disk): Generator<string> {
   }
 }
 
-/** `deriveEvents` may return only some of the events after the last posting. In that case, `dueAt <= until`. */
+/** Calls `deriveEvents` until no event is due: one call may return only some of the events after the last posting. */
 function derivedUntil(until: Instant, input: Omit<DerivationInput, 'until'>): Derivation {
   const derived = deriveEvents({ ...input, until });
   const { events, next, dueAt } = derived;

@@ -19,7 +19,7 @@ export function* faultsOfHolds({ postings, holds }: UserRows, now: number): Gene
     const period = periodOf(posting);
     const sum = periods.get(period) ?? { credits: 0, held: 0 };
     periods.set(period, sum);
-    // Credits expire immediately if they are refunded to an ended period.
+    // Credits that are refunded to an ended period expire immediately.
     if (kind !== 'refund' || terms !== null || expiresAt > createdAt) sum.credits += amount;
     sum.held += held;
     if (sum.held < 0) yield `${name} returns more credits of ${period} than are held`;
@@ -51,7 +51,7 @@ export function* faultsOfHolds({ postings, holds }: UserRows, now: number): Gene
 
 const BY_TIME = ['renew', 'change-plan', 'lapse'];
 
-/** Much longer than a second, the interval of the job that stores lapses. */
+/** Much longer than the interval of the job that stores lapses, which is one second. */
 const LATE_MS_MAX = 60_000;
 
 function spentOf(spent: Map<string, Map<string, number>>, id: string): Map<string, number> {
@@ -65,7 +65,7 @@ function periodOf({ cycleId, period }: Posting): string {
 }
 
 /**
- * Due renewals, changes of plan and lapses may be missing from the stored transactions.
+ * It is not a difference if due renewals, changes of plan or lapses are not stored yet.
  *
  * @param history newest first
  */

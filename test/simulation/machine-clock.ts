@@ -7,7 +7,7 @@ import type { Disk } from './disk.ts';
 import type { Faults } from './faults.ts';
 import type { VirtualTime } from './virtual-time.ts';
 
-/** Most are near the end of a month, because shorter months lack these days. */
+/** Most are near the end of a month, because some months lack the 29th, 30th or 31st. */
 export const BEGINNINGS: readonly Instant[] = [
   Date.UTC(2026, 0, 15, 9, 30, 0, 123),
   Date.UTC(2026, 0, 31),
@@ -16,14 +16,14 @@ export const BEGINNINGS: readonly Instant[] = [
   Date.UTC(2028, 0, 30, 23, 59, 30),
   Date.UTC(2028, 1, 28, 23, 59, 50),
 ];
-/** Limits the sum of all forward jumps, and thereby the renewals of a daily cycle. */
+/** Limits the sum of all forward jumps, and thereby the number of renewals of a daily cycle. */
 const DAYS_MAX = 130;
 const STANDSTILL_MS = 150;
 const MONTH_END_SHARE = 0.4;
 const BOUNDARIES_NEAR = 4;
 /**
- * This share of the jumps to a boundary picks any boundary within `FAR_MS`. If all jumps picked a near boundary, none
- * would reach the end of a month while there are daily cycles.
+ * Of the jumps to a boundary, this share picks any boundary within `FAR_MS`; the rest pick one of the next
+ * `BOUNDARIES_NEAR`. If all picked a near boundary, none would reach the end of a month while there are daily cycles.
  */
 const FAR_SHARE = 0.4;
 const FAR_MS = 32 * DAY_MS;

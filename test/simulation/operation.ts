@@ -1,4 +1,4 @@
-// The requests of clients in a simulation: all operations of the API, and invalid requests.
+// The requests that clients send in a simulation: reads and writes of credits, and requests that must be refused.
 
 import type { ModelCommand, ModelUser, ModelValidity } from '../model/model-types.ts';
 import type { ReferenceLedger, StartCommand } from '../model/reference-model.ts';
@@ -288,7 +288,7 @@ export class Operations {
     return this.#chance.between(1, 60);
   }
 
-  /** Sometimes one credit more than the balance, to find off-by-one errors. */
+  /** The balance, or one credit more to find off-by-one errors. */
   #nearBalance(user: ModelUser): number {
     return atLeastOne(this.#known.ledgerOf(user).peekBalance(user).balance + this.#chance.between(0, 1));
   }

@@ -1,4 +1,4 @@
-// Predicts the results of reads with the reference model, and prepares results and responses for comparison.
+// Uses the reference model to predict the responses to reads, and prepares predictions and responses for comparison.
 
 import { isDeepStrictEqual } from 'node:util';
 import type { ModelBalance, ModelHistoryEntry, ModelPreview, ModelRefused, ModelUser } from '../model/model-types.ts';

@@ -84,7 +84,7 @@ export class Process implements Owner {
   }
 }
 
-/** Like `PacedJob`, but without pauses between steps, because they use a timer that virtual time does not replace. */
+/** Like `PacedJob`, but without pauses between steps: the pauses use a timer that virtual time does not replace. */
 function jobOf(step: () => Promise<boolean>, onTrouble: () => void): IntervalJob {
   return new IntervalJob(async (stopping) => {
     let isMore = true;
@@ -108,8 +108,9 @@ export class Slot {
 }
 
 /**
- * All processes share one HTTP server. With one server for each process, V8 compiles the shared code for three object
- * shapes. In two measurements (November 2026), this raised the CPU time of a seed from 70 and 71 ms to 73 and 79 ms.
+ * All processes share one HTTP server. With a server for each process, V8 would compile the shared code for three
+ * object shapes, which raised the CPU time of a seed from 70 and 71 ms to 73 and 79 ms in two measurements (November
+ * 2026).
  */
 export class Routes {
   time: VirtualTime | null = null;
@@ -159,7 +160,7 @@ export class Routes {
     return routes;
   }
 
-  /** @param answer not called after a crash; gets null if the server closes the connection */
+  /** @param answer not called after a crash; called with null if the server closes the connection */
   handle(sent: SentRequest, onSubmit: (command: Command) => void, answer: (reply: Reply | null) => void): void {
     const served = this.#running;
     const around = (deliver: () => void) => {

@@ -1,4 +1,4 @@
-// A worker thread that runs seeds for `simulate.ts`.
+// A worker thread that runs seeds for `simulate.ts` and for `SeedThread`.
 
 import { parentPort } from 'node:worker_threads';
 import type { Control } from './controls.ts';

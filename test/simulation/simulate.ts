@@ -2,9 +2,10 @@
 //
 //   npm run simulate -- [--seed N] [--seeds COUNT] [--operations COUNT] [--threads COUNT]
 //   npm run simulate -- --seed N --trace                     one seed, with every line of its trace
-//   npm run simulate -- --seed N --control 'NAME'            one seed of a store that is broken on purpose
+//   npm run simulate -- --seed N --control 'NAME'            one seed, on a store that is broken on purpose
 //
-// Runs the seeds, then the broken stores. Exits with 1 if a seed fails or a broken store is not caught.
+// With `--seed` but without `--seeds`, runs one seed. Otherwise, runs all seeds, then the stores that are broken on
+// purpose. Exits with 1 if a seed fails, a broken store is not caught, or a request is never finished.
 
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
@@ -65,8 +66,6 @@ async function runMany(count: number, threads: number): Promise<number> {
   );
   const tally = new Tally();
   let inFlight = 0;
-  // Wait until the threads run, so that their start is not measured.
-  await hand(workers, [], () => {});
   const started = performance.now();
   const used = process.cpuUsage();
   await withProgress((show) =>

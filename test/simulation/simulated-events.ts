@@ -12,8 +12,8 @@ import type { StoreOptions } from './simulated-store.ts';
 import type { Owner } from './virtual-time.ts';
 
 /**
- * Only one in this many seeds derives events, because this work takes a third of the CPU time of a seed. If the event
- * log is broken on purpose, all seeds derive events.
+ * Only one in this many seeds derives events, because deriving them takes a third of the CPU time of a seed. If the
+ * event log is broken on purpose, all seeds derive events.
  */
 export const EVENTS_EVERY_SEEDS = 7;
 const PART_MAX = 100;
@@ -80,7 +80,7 @@ export class SimulatedEvents implements Pick<EventLog, 'deriveNext'> {
       const { events } = this.disk;
       const due = events.due(this.disk.peek());
       if (due.length === 0 && events.consumed === this.disk.feed.length) return false;
-      // While these rows are locked, no postings of the due end users can be committed.
+      // While the rows of the due end users are locked, none of their postings can be committed.
       const rows = await this.lockRows(due.map(endUserText));
       try {
         return await this.#step(derive, due);
@@ -154,7 +154,7 @@ export class StoresEventsLast extends SimulatedEvents {
   }
 }
 
-/** Does not wait for writes in flight, which may still be stored with an earlier instant. */
+/** Derives time-driven events without waiting for writes in flight, which may be stored with an earlier instant. */
 export class LetsTimePassTooEarly extends SimulatedEvents {
   protected override async lockRows(): Promise<Lock> {
     return { names: [], owner: this.owner, granted: () => {}, isCommitting: false };

@@ -3,7 +3,7 @@
 // staged until the disk commits them.
 //
 //   begin ──▶ lock ──▶ load and decide ──▶ COMMIT sent ──▶ committed ──▶ reply
-//     └─────────┴─ nothing happened ──────────┘  └─ an event of the disk: a crash of the process no longer stops it
+//     └─────────┴─ nothing happened ──────────┘  └─ the disk commits, even if the process crashes
 
 import type { ApiKey } from '../../src/accounts/api-key.ts';
 import {
@@ -279,8 +279,8 @@ export class SimulatedStore implements LedgerStore {
   }
 
   /**
-   * If a renewal or a lapse of the end user is due, first waits for writes in flight for this end user: they may be
-   * stored with an earlier instant than the renewal or the lapse.
+   * If an automatic event of the end user (see `next-event.ts`) is due, first waits for the writes in flight for this
+   * end user: they may be stored with an earlier instant than the event.
    */
   protected async readSettled<Result extends LoadedEndUser>(
     user: EndUserKey,
@@ -319,7 +319,7 @@ export class SimulatedStore implements LedgerStore {
     return names.length === EXPIRED_MAX;
   }
 
-  /** Like the real stores, locks the consumer, so that only one process at a time counts. */
+  /** Like the real stores, locks the feed's consumer, so that only one process at a time updates the totals. */
   async #countSome(): Promise<boolean> {
     await this.pause(0.3);
     this.#mayFail('the feed cannot be read', 'StoreUnavailable');

@@ -1,5 +1,5 @@
 // Runs short simulations of the product, and of stores that are broken on purpose. The seeds are fixed, so that runs
-// can be compared; `SEED` and `SEEDS` select others.
+// can be compared. To run other seeds, set `SEED` (the first seed) and `SEEDS` (the number of seeds).
 
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
@@ -17,9 +17,9 @@ const SEED = Number(process.env.SEED ?? 20_261_121);
 const SEEDS = Number(process.env.SEEDS ?? effort(8, 20));
 const OPERATIONS = 500;
 const FAULTS_MEAN_MIN = 10;
-/** With fewer seeds, the mean number of faults varies too much to be checked. */
+/** With fewer seeds, the mean number of faults per seed varies too much to be checked. */
 const SEEDS_JUDGED = 8;
-/** The short form omits the stores that break a rule: `rules.test.ts` also tests that the model catches them. */
+/** `npm test` omits the stores that break a rule of the ledger: `rules.test.ts` tests that the model catches them. */
 const CAUGHT = effort(
   CONTROLS.filter((control) => !RULE_FAULTS.some((fault) => fault === control)),
   CONTROLS,

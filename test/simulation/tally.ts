@@ -1,4 +1,4 @@
-// Adds up the results of many seeds.
+// Adds up the results of the simulations of many seeds.
 
 import { createHash } from 'node:crypto';
 import type { SeedResult } from './world.ts';
@@ -28,7 +28,7 @@ export class Tally {
     return [...this.faults.values()].reduce((sum, count) => sum + count, 0);
   }
 
-  /** Sorted by seed, because threads finish the seeds in any order. */
+  /** Combines the hashes in the order of the seeds, because threads finish the seeds in any order. */
   get traceHash(): string {
     const hash = createHash('sha256');
     for (const [, one] of this.#hashes.toSorted(([a], [b]) => a - b)) hash.update(one);

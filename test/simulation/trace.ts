@@ -1,4 +1,4 @@
-// Keeps the last lines of a simulation, and hashes all its lines so that runs can be compared.
+// Keeps the last lines of the trace of a simulation, and hashes all lines, so that runs can be compared.
 
 import { createHash } from 'node:crypto';
 
@@ -6,7 +6,7 @@ const TAIL_LINES = 60;
 const TAIL_CHARACTERS = 400;
 const HASHED_AT_ONCE_BYTES = 65_536;
 
-/** Two parts, because joining them would copy a long document. */
+/** A line is kept in two parts, because joining the parts would copy a long document. */
 type Line = readonly [begin: string, document: string];
 
 export class Trace {

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 
 const realImmediate = globalThis.setImmediate;
 
-/** Runs promise callbacks at once. Waiting for the event loop would take several times as long as the callbacks. */
+/** Runs all ready promise callbacks. Waiting until the event loop runs them would take several times as long. */
 const { _tickCallback: runQueuedCallbacks } = process as unknown as { _tickCallback: () => void };
 
 /** After an owner has crashed, its events never run. */
@@ -23,9 +23,9 @@ export interface Event {
 const TURN_MS = 0.05;
 
 export class VirtualTime {
-  /** Milliseconds since the beginning of the simulation; unlike the wall clock, it never jumps. */
+  /** Milliseconds since the beginning of the simulation. Unlike the wall clock, this time never jumps. */
   now = 0;
-  /** The owner of the running event; events that it schedules get the same owner by default. */
+  /** The owner of the running event. Events that the running event schedules get the same owner by default. */
   owner: Owner | null = null;
   readonly #share: () => number;
   readonly #heap: Event[] = [];
@@ -147,7 +147,10 @@ interface InPlace {
   readonly share: () => number;
 }
 
-/** If the replacement functions captured this object, minor garbage collections could not free the memory of a seed. */
+/**
+ * A variable, because the replacement functions must not capture this object: if they did, minor garbage collections
+ * could not free the memory of a seed.
+ */
 let inPlace: InPlace | null = null;
 
 function current(): InPlace {

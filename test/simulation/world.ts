@@ -50,7 +50,7 @@ const BEFORE_ID = '"request_id":"';
 const CLOCK_LOOK_MS = 200;
 const CRASH_LOOK_MS = 500;
 const RESTART_MS = 300;
-/** Longer than all stalls and the retries after them. */
+/** The time in which all remaining work must finish: longer than all stalls and the retries after them. */
 const REST_MS_MAX = 120_000;
 const REST_LOOK_MS = 500;
 const ABSENCES_MS = [0, HOUR_MS, 2 * DAY_MS, 40 * DAY_MS, 40 * DAY_MS, 400 * DAY_MS];
@@ -73,7 +73,7 @@ export class World {
   readonly #clients: Client[] = [];
   #issued = 0;
   readonly #trace: Trace;
-  /** Request IDs differ between runs, so the trace numbers them. */
+  /** Request IDs differ between runs, so the trace shows a number in place of each request ID. */
   readonly #requestIds = new Map<string, string>();
 
   constructor(routes: Routes, options: SeedOptions) {

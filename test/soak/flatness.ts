@@ -1,5 +1,6 @@
 // Decides whether a series rises in the long run: whether its rise is both statistically significant and larger than a
-// bound. A "life" is the time from the start to the end of one server process. Points are compared only within a life.
+// bound. A "life" is the time from the start to the end of one server process. Points of different lives are not
+// compared.
 //
 // The slope is the Theil-Sen estimate: the median of the slopes between any two points of a life. Its significance is
 // computed with the Mann-Kendall test, summed over all lives as Hirsch and Slack sum it over seasons.
@@ -12,7 +13,7 @@ export interface Reading {
   readonly value: number;
 }
 
-/** The largest rise that counts as flat: the larger of `share` of the level and `least` (in the unit of the series). */
+/** The largest rise that counts as flat: `share` times the level, or `least` (in the unit of the series) if larger. */
 export interface Allowance {
   readonly share: number;
   readonly least: number;
@@ -23,16 +24,17 @@ export interface Flatness {
   /** The median of the judged points. */
   readonly level: number;
   readonly slopePerHour: number;
-  /** `slopePerHour` times the length of the longest judged life. */
+  /** The rise during `judgedSeconds` at `slopePerHour`. */
   readonly rise: number;
   readonly risePermitted: number;
-  /** Rising pairs minus falling pairs, in standard deviations. */
+  /** The number of rising pairs of points minus the number of falling pairs, in standard deviations. */
   readonly sigmas: number;
   readonly points: number;
+  /** The longest time between the first and the last judged point of one life. */
   readonly judgedSeconds: number;
 }
 
-/** The test ignores the first half of the measurements of each process, because caches are still filling. */
+/** The test ignores the measurements in this first part of each life, because caches are still filling then. */
 const BEGINNING = 0.5;
 const BLOCKS_MAX = 30;
 const BLOCKS_MIN = 6;
@@ -72,7 +74,7 @@ function settled(life: readonly Point[]): readonly Point[] {
   return life.filter(({ seconds }) => seconds >= from + BEGINNING * (to - from));
 }
 
-/** Replaces each block with its median, so that a single outlier has no effect. */
+/** Replaces each block of successive points with their median, so that a single outlier has no effect. */
 function blocksOf(life: readonly Point[]): readonly Point[] {
   const size = Math.max(1, Math.ceil(life.length / BLOCKS_MAX));
   return Array.from({ length: Math.floor(life.length / size) }, (_, index) => {
@@ -95,7 +97,10 @@ function trendOf(lives: readonly (readonly Point[])[]): number {
   return variance === 0 ? 0 : (rising - Math.sign(rising)) / Math.sqrt(variance);
 }
 
-/** The variance of the number of rising minus falling pairs in a series without a trend. Equal values reduce it. */
+/**
+ * For a series without a trend, returns the variance of the number of rising pairs minus the number of falling pairs.
+ * Equal values reduce the variance.
+ */
 function varianceOf(life: readonly Point[]): number {
   const ofTies = [...Map.groupBy(life, ({ value }) => value).values()].map(({ length }) => kendall(length));
   return kendall(life.length) - sum(ofTies);

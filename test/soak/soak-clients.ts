@@ -1,5 +1,5 @@
-// Sends requests at a fixed rate for a changing set of end users, so that no history grows without bound. The note of
-// each write is its number, so that the test can look for every acknowledged write.
+// Sends requests at a fixed rate for a changing set of end users, so that no history grows without bound. Each write
+// has a number, which is sent as its note, so that the test can look for every acknowledged write.
 
 import { connect, type Socket } from 'node:net';
 import { answered, KnownTransactions, requestText, type Sent } from '../crash/requests.ts';
@@ -7,16 +7,16 @@ import { type Answer, AnswerReader } from '../load/answer-reader.ts';
 import type { Random } from '../load/random.ts';
 
 const END_USERS = 200;
-/** After this many requests, a new end user replaces an old one. */
+/** After this many requests for an end user, a new end user replaces that end user. */
 const REQUESTS_AN_END_USER = 60;
-/** All are opened at the start: connections opened later would look like a leak. */
+/** All connections are opened at the start, because connections opened later would look like a leak. */
 const CONNECTIONS = 32;
 const TICK_MS = 5;
-/** Also the delay before the retry of a write that got a 5xx response. */
+/** The delay before a connection is opened again, and before a write that got a 5xx response is retried. */
 const RECONNECT_MS = 50;
 const REST_MS_MAX = 30_000;
 
-/** The share of each kind among all requests; the rest are reads. */
+/** The share of each kind of write among all requests. All other requests are reads. */
 const WRITES: readonly (readonly [Sent['kind'], number])[] = [
   ['add', 0.3],
   ['subtract', 0.22],
@@ -81,7 +81,7 @@ export class SoakClients {
     this.#ticking = setInterval(() => this.#tick(), TICK_MS);
   }
 
-  /** @param address null if no server is running; requests that become due in the meantime are never sent */
+  /** @param address null while no server is running; requests that become due during that time are never sent */
   setServer(address: { readonly port: number; readonly secret: string } | null): void {
     this.#address = address;
     this.#waiting.length = 0;

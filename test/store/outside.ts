@@ -13,7 +13,7 @@ export const PAGE_BYTES = 2_048;
 
 interface OtherProcess {
   readonly shell?: string;
-  /** The process runs with this number as its user ID and as its group ID. */
+  /** Both the user ID and the group ID of the process. */
   readonly user?: number;
 }
 
@@ -62,8 +62,8 @@ export function readByHand(file: string, sql: string) {
 }
 
 /**
- * Creates the ledger file `whole` and a damaged copy for each of its pages. In each copy, 64 bytes of that page are
- * inverted, starting at `offset`.
+ * Creates the ledger file `whole`, and one damaged copy per page of the file. In the copy for a page, 64 bytes of the
+ * page are inverted, starting at `offset`.
  */
 export async function damaged(whole: string, offset: number) {
   await makeHistory(whole);

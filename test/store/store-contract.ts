@@ -1,5 +1,5 @@
-// The tests that every store must pass. After each test, this file brings the totals up to date and audits the ledger.
-// After some tests, it also audits the ledger before it brings the totals up to date.
+// The tests that every store must pass. At the end of each test, the totals are brought up to date, and the ledger is
+// audited. Some tests also audit the ledger before the totals are brought up to date.
 
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
@@ -51,8 +51,8 @@ export interface ContractOptions {
   /** How many tests run at once; 1 if absent. */
   readonly concurrency?: number;
   /**
-   * In the short form, only one in this many tests runs, but every test in `always` and every test that depends on the
-   * clock runs. For a variant of a store, if another variant of the store runs all tests. 1 if absent.
+   * `npm test` runs only one in this many tests, plus all tests in `always` and all tests that depend on the clock. Set
+   * this for a variant of a store if all tests run on another variant. 1 if absent.
    */
   readonly oneIn?: number;
   readonly always?: readonly string[];
@@ -93,7 +93,7 @@ export function storeContract(
     describe('idempotency records', () => idempotencyContract(contract));
     describe('feed', () => feedContract(contract));
     describe('events', () => eventContract(contract));
-    describe('events that time causes', () => eventTimeContract(contract));
+    describe('time-driven events', () => eventTimeContract(contract));
     describe('pages of events', () => eventPageContract(contract));
     describe('history', () => historyContract(contract));
     describe('states at an instant', () => statesAtContract(contract));

@@ -25,13 +25,13 @@ import type { LedgerStore } from '../../src/store/ledger-store.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import type { AuditReport, LedgerTools } from '../../src/store/tools/ledger-tools.ts';
 
-/** A Saturday and the last day of a month, because the ledger must not depend on weekdays or months. */
+/** A Saturday and the last day of a month, so that tests fail if the ledger treats weekends or month ends wrongly. */
 export const NOON = Date.UTC(2026, 0, 31, 12);
 
 export const EVERYTHING: IdRange = idsBetween(0, INSTANT_MAX);
 
 const folders: string[] = [];
-// Deletes the folders when the process exits, because the hooks of the tests close the stores in them first.
+// The folders are deleted only when the process exits, after the hooks of the tests have closed the stores.
 process.once('exit', () => {
   for (const folder of folders) rmSync(folder, { recursive: true, force: true });
 });
@@ -190,7 +190,7 @@ export const PEOPLE = {
   namesake: new EndUser(2, 1),
 } as const;
 
-/** Creates a ledger file with transactions of all kinds, whose totals and summaries include all postings. */
+/** Creates a ledger file with transactions of all kinds, and brings its totals and summaries up to date. */
 export async function makeHistory(file: string): Promise<void> {
   let now = NOON;
   const { oneTime, renewing, replacing, rich, eternal, holding, planning, namesake } = PEOPLE;

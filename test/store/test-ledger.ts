@@ -23,7 +23,7 @@ export interface PluggedLedger {
   openTools(): Promise<LedgerTools>;
   /** Absent if the ledger has no tables of accounts. */
   openAccounts?(): AccountDatabase;
-  /** Sets the ledger to the content that a crash now would leave. Absent if a crash would change nothing. */
+  /** Reduces the ledger to the data that would survive a crash now. Absent if all data would survive. */
   crash?(): void;
   /** Absent if the store cannot make COMMITs fail. */
   failCommits?(isFailing: boolean): Promise<void>;
@@ -149,7 +149,7 @@ export class TestLedger {
     this.#stores = await this.#plugged.open();
   }
 
-  /** @param end stops what uses the ledger. It is called after the crash, so what it still writes can be lost. */
+  /** @param end stops everything that uses the ledger. It runs after the crash, so its own writes can be lost. */
   async crash(end: () => Promise<void> = async () => {}): Promise<void> {
     this.#plugged.crash?.();
     await end();

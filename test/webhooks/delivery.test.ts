@@ -21,7 +21,7 @@ import {
   withStatus,
 } from './webhook-fixture.ts';
 
-test('an endpoint receives events as signed requests, and its position in the list of events is stored', async (t) => {
+test('an endpoint receives events as signed requests, and its position in the event log is stored', async (t) => {
   await using receiver = await Receiver.start();
   const setting = await webhookSetting(t);
   const { events } = setting;
@@ -40,7 +40,7 @@ test('an endpoint receives events as signed requests, and its position in the li
   assert.deepEqual(deliveries.map(({ eventId }) => eventId).sort(), ids);
 });
 
-test('an endpoint receives only events of its types', async (t) => {
+test('an endpoint with a list of event types receives only events of these types', async (t) => {
   await using receiver = await Receiver.start();
   const setting = await webhookSetting(t);
   setting.events.add('u1', 500);
@@ -183,7 +183,7 @@ async function storesTooEarly(t: Parameters<typeof webhookSetting>[0]): Promise<
   return isTooEarly;
 }
 
-test('the stored position of an endpoint in the list of events never passes an event whose request is in flight', async (t) => {
+test('the stored position of an endpoint in the event log never passes an event whose request is in flight', async (t) => {
   assert.equal(await storesTooEarly(t), false);
 });
 
@@ -211,7 +211,7 @@ test('after a crash, the next process delivers all events that the crashed proce
   assert.deepEqual(receiver.ids.sort(), ids);
 });
 
-test('a secret that was encrypted with another key causes one log line, and other endpoints still work', async (t) => {
+test('an endpoint whose secret was encrypted with another key causes one log line, and other endpoints still work', async (t) => {
   await using receiver = await Receiver.start();
   const setting = await webhookSetting(t);
   setting.events.add('u1');

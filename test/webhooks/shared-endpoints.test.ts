@@ -84,7 +84,7 @@ test('a process that has lost the lease of an endpoint stores nothing more for t
   assert.deepEqual(await setting.database.queries.selectFrom('webhook_deliveries').selectAll().execute(), []);
 });
 
-test('a process that serves a ledger alone takes over all endpoints when it starts', async (t) => {
+test('a process that is the only server of a ledger takes over all endpoints when it starts', async (t) => {
   await using receiver = await Receiver.start();
   const setting = await webhookSetting(t);
   for (let endpoint = 0; endpoint < 8; endpoint++) await addEndpoint(setting, receiver.url(`/${endpoint}`));
@@ -123,7 +123,7 @@ test('when a process stops, it waits less than five seconds for requests in flig
   assert.deepEqual(await holders(setting), []);
 });
 
-test('a process sends at most 500 webhooks at once, and starts the next when one of these requests ends', async () => {
+test('a process sends at most 500 webhooks at once, and sends the next one when one of these requests ends', async () => {
   const gate = new SendingGate();
   let inside = 0;
   for (let count = 0; count < 600; count++) void gate.enter().then(() => inside++);

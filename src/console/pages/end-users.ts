@@ -133,7 +133,7 @@ function pathOf(filter: Partial<EndUserFilter>, after: string | null = null, pat
 
 function notFound(search: string): string {
   return html`<section class="card empty"><h2>No UUID begins with ${search}</h2>
-<p>An end user appears here after you add credits to their UUID. To add credits to a new end user, enter the full UUID in the search.</p>
+<p>An end user appears here after you add credits to their UUID. To add credits to a new end user, enter the full UUID in the search box.</p>
 <p><a href="/console/end-users">Show all end users</a></p></section>`;
 }
 

@@ -10,7 +10,7 @@ import type { Contract } from '../store-contract.ts';
 const secretOf = (scope: 'read' | 'write') => apiKeySecret(scope, randomBytes(SECRET_BYTES));
 
 export function apiKeyContract({ it }: Contract): void {
-  it('Looking up the hash of an API key returns the ID, account and scope of the key', async ({ keys }) => {
+  it('looking up the hash of an API key returns the ID, account and scope of the key', async ({ keys }) => {
     for (const scope of ['read', 'write'] as const) {
       const secret = secretOf(scope);
       const key = await keys.create({ accountName: 'Lovelace Ltd', scope, secret });
@@ -27,12 +27,12 @@ export function apiKeyContract({ it }: Contract): void {
     assert.equal(new Set([account, other, one.account, third.account]).size, 4);
   });
 
-  it('A hash that belongs to no API key is not found', async ({ keys }) => {
+  it('a hash that belongs to no API key is not found', async ({ keys }) => {
     assert.equal(await keys.find(hashOf(secretOf('write'))), null);
     assert.equal(await keys.find(''), null);
   });
 
-  it('A revoked API key is no longer found, but the other API keys of its account still are', async ({ keys }) => {
+  it('a revoked API key is no longer found, but the other API keys of its account still are', async ({ keys }) => {
     const [revoked, kept] = [secretOf('write'), secretOf('write')];
     const { id } = await keys.create({ accountName: 'Lovelace Ltd', scope: 'write', secret: revoked });
     const beside = await keys.create({ accountName: 'Lovelace Ltd', scope: 'write', secret: kept });
@@ -41,7 +41,7 @@ export function apiKeyContract({ it }: Contract): void {
     assert.deepEqual(await keys.find(hashOf(kept)), beside);
   });
 
-  it('Revoking an API key again changes nothing, and an unknown API key cannot be revoked', async (ledger) => {
+  it('revoking an API key again changes nothing, and an unknown API key cannot be revoked', async (ledger) => {
     const { keys } = ledger;
     const { id } = await keys.create({ accountName: 'Lovelace Ltd', scope: 'write', secret: secretOf('write') });
     await keys.revoke(id);
@@ -56,7 +56,7 @@ export function apiKeyContract({ it }: Contract): void {
     assert.equal(await keys.revoke(id + 1), false);
   });
 
-  it('The list of API keys includes revoked keys and contains no secret', async ({ keys }) => {
+  it('the list of API keys includes revoked keys and contains no secret', async ({ keys }) => {
     const given = (await keys.list()).length;
     const [first, second] = [secretOf('read'), secretOf('write')];
     const one = await keys.create({ accountName: 'Lovelace Ltd', scope: 'read', secret: first });
@@ -90,7 +90,7 @@ export function apiKeyContract({ it }: Contract): void {
     assert.equal(await ledger.keys.find(hashOf(revoked)), null);
   });
 
-  it('A second API key with the same secret cannot be created', async ({ keys }) => {
+  it('a second API key with the same secret cannot be created', async ({ keys }) => {
     const secret = secretOf('write');
     const key = await keys.create({ accountName: 'Lovelace Ltd', scope: 'write', secret });
     await assert.rejects(keys.create({ accountName: 'Babbage & Co', scope: 'write', secret }));
@@ -102,7 +102,7 @@ export function apiKeyContract({ it }: Contract): void {
     assert.notEqual((await keys.find(hashOf(another)))?.account, key.account, 'the failed attempt stored nothing');
   });
 
-  it('An API key has the name that it was created with, or an empty name by default', async ({ keys }) => {
+  it('an API key has the name that it was created with, or an empty name by default', async ({ keys }) => {
     const name = 'Backend „Köln“, 2026'.padEnd(100, '·');
     const { id } = await keys.create({
       accountName: 'Lovelace Ltd',
@@ -119,7 +119,7 @@ export function apiKeyContract({ it }: Contract): void {
     assert.deepEqual([names.get(id), names.get(nameless.id)], [name, '']);
   });
 
-  it('An API key can be created for an account number that exists, but not for an unknown account number', async ({
+  it('an API key can be created for the number of an existing account, but not for an unknown account number', async ({
     keys,
     account,
   }) => {
@@ -134,7 +134,7 @@ export function apiKeyContract({ it }: Contract): void {
     assert.deepEqual(await keys.list(), before);
   });
 
-  it('An account can list and revoke only its own API keys', async ({ keys, account, other }) => {
+  it('an account can list and revoke only its own API keys', async ({ keys, account, other }) => {
     const secret = secretOf('write');
     const key = await keys.createFor(account, { scope: 'write', secret });
     assert(key !== null);
@@ -149,7 +149,7 @@ export function apiKeyContract({ it }: Contract): void {
     assert.equal(await keys.find(hashOf(secret)), null);
   });
 
-  it('The list of API keys shows who created each key, and who first revoked the key', async (ledger) => {
+  it('the list of API keys shows who created each key, and who was the first to revoke it', async (ledger) => {
     const { account, keys } = ledger;
     const made = async (by?: string) =>
       (await keys.createFor(account, { scope: 'read', secret: secretOf('read'), ...(by ? { by } : {}) }))?.id ?? 0;
@@ -164,7 +164,7 @@ export function apiKeyContract({ it }: Contract): void {
     assert.equal((await ledger.keys.list(account))[0]?.revokedBy, null);
   });
 
-  it('One call records the last use of several API keys, and changes no other API key', async (ledger) => {
+  it('one call records the last use of several API keys, and changes no other API key', async (ledger) => {
     const { account } = ledger;
     const keys = await Promise.all(
       [1, 2, 3].map(() => ledger.keys.createFor(account, { scope: 'read', secret: secretOf('read') })),

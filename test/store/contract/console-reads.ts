@@ -13,7 +13,7 @@ export function consoleReadContract(contract: Contract): void {
 }
 
 function accountNames({ it }: Contract): void {
-  it('The name of an account can be read, and an unknown account has no name', async ({ console, account, other }) => {
+  it('the name of an account can be read, and an unknown account has no name', async ({ console, account, other }) => {
     assert.equal(await console.nameOf(account), 'first');
     assert.equal(await console.nameOf(other), 'second');
     assert.equal(await console.nameOf(UNKNOWN_ACCOUNT), null);
@@ -21,7 +21,7 @@ function accountNames({ it }: Contract): void {
 }
 
 function recentActivity({ it }: Contract): void {
-  it('The recent activity of an account lists each end user once, even an end user with many transactions', async (ledger) => {
+  it('the recent activity of an account lists each end user once, even an end user with many transactions', async (ledger) => {
     const { account, other } = ledger;
     const [ada, bob, eve] = [new EndUser(account, 1), new EndUser(account, 2), new EndUser(account, 3)];
     await ledger.write([ada.add(9), new EndUser(other, 1).add(7)]);

@@ -45,7 +45,7 @@ const turns = fc.tuple(fc.tuple(short, step), fc.array(fc.tuple(limits, step), {
 
 export function cursorContract({ itInTime }: Contract): void {
   itInTime(
-    'The pages of a list contain exactly the transactions that existed when the first page was read, each once',
+    'the pages of a list contain exactly the transactions that existed when the first page was read, each once',
     async (ledger) => {
       let users = 0;
       let pagesSeen = 0;
@@ -79,7 +79,7 @@ export function cursorContract({ itInTime }: Contract): void {
             seen.push(...page.transactions);
             cursor = page.next_cursor ?? null;
             pagesSeen += 1;
-            // To save time, the test writes only after long pages from the 31st page on.
+            // From the 31st page on, the test writes only after long pages, to save time.
             if (cursor !== null && (turn < 30 || limit > 50)) await take(ledger, ada, meanwhile);
           }
           assert.deepEqual(seen, expected);
@@ -90,7 +90,7 @@ export function cursorContract({ itInTime }: Contract): void {
     },
   );
 
-  itInTime('A cursor is refused if its transaction is not in the list', async (ledger) => {
+  itInTime('a cursor is refused if its transaction is not in the list', async (ledger) => {
     const [ada, bob] = [new EndUser(ledger.account, 1), new EndUser(ledger.account, 2)];
     await ledger.write([ada.add(5), ada.startCycle(3, 2), bob.add(1), ada.stopCycle(), ada.subtract(1), bob.add(2)]);
     const [{ id = '' } = {}] = (await ledger.transactions(bob.key, { limit: 1 })).transactions;

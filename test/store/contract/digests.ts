@@ -20,12 +20,12 @@ async function digestOf(ledger: ContractLedger): Promise<PostingsDigest> {
 }
 
 function stability({ it, itInTime, itOnRealClock }: Contract): void {
-  it('A ledger without postings has a digest', async (ledger) => {
+  it('a ledger without postings has a digest', async (ledger) => {
     const digest = await digestOf(ledger);
     assert.deepEqual([digest.endUsers, digest.postings, digest.sha256], [0, 0, EMPTY]);
   });
 
-  it('A digest covers all earlier postings and no later ones', async (ledger) => {
+  it('a digest covers all earlier postings and no later ones', async (ledger) => {
     const [ada, bob, eve] = [1, 2, 3].map((index) => new EndUser(ledger.account, index)) as [EndUser, EndUser, EndUser];
     await ledger.write([ada.add(10), ada.add(20), ada.startCycle(5), bob.add(1)]);
     await ledger.write([ada.subtract(32), noted(ada.add(2), 'goodwill')]);
@@ -48,7 +48,7 @@ function stability({ it, itInTime, itOnRealClock }: Contract): void {
   });
 
   itOnRealClock(
-    'A digest that is computed while writes are running has the same value when it is computed again',
+    'a digest that is computed while writes are running has the same value when it is computed again',
     async (ledger) => {
       const users = Array.from({ length: 20 }, (_, index) => new EndUser(ledger.account, index));
       await ledger.write(users.map((user) => user.add(100_000)));
@@ -62,7 +62,7 @@ function stability({ it, itInTime, itOnRealClock }: Contract): void {
     },
   );
 
-  itInTime('Storing due renewals does not change a digest that already counts them', async (ledger) => {
+  itInTime('storing due renewals does not change a digest that already counts them', async (ledger) => {
     const [ada, bob] = [new EndUser(ledger.account, 1), new EndUser(ledger.account, 2)];
     await ledger.write([ada.startCycle(10, 1), bob.startCycle(7, 2)]);
     ledger.wall += 3 * DAY_MS + 1;
@@ -75,7 +75,7 @@ function stability({ it, itInTime, itOnRealClock }: Contract): void {
     assert.deepEqual(await ledger.digest([digest.through]), [digest]);
   });
 
-  itInTime('A digest up to an instant has the same value no matter when it is computed', async (ledger) => {
+  itInTime('a digest up to an instant has the same value no matter when it is computed', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.startCycle(10, 2), ada.subtract(3)]);
     const instants = [ledger.wall, ledger.wall + DAY_MS, ledger.wall + 2 * DAY_MS, ledger.wall + 2 * DAY_MS + 1];
@@ -92,7 +92,7 @@ function stability({ it, itInTime, itOnRealClock }: Contract): void {
 }
 
 function difference({ it }: Contract): void {
-  it('Each transaction changes the digest, but a refusal does not', async (ledger) => {
+  it('each transaction changes the digest, but a refusal does not', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     const commands: WriteCommand[] = [
       ada.add(10),

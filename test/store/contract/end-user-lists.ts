@@ -40,7 +40,7 @@ async function numbersIn(ledger: ContractLedger, list: EndUserList, limit?: numb
 }
 
 function lists({ it, itInTime }: Contract): void {
-  itInTime('Each list of end users has the right order for any page size', async (ledger) => {
+  itInTime('each list of end users has the right order for any page size', async (ledger) => {
     const { account, other } = ledger;
     const people = [7, 3, 250, 1, 16, 9].map((number) => new EndUser(account, number));
     const [seven, three, rich, one, sixteen, nine] = people as [EndUser, EndUser, EndUser, EndUser, EndUser, EndUser];
@@ -79,7 +79,7 @@ function lists({ it, itInTime }: Contract): void {
     assert.deepEqual(await ledger.console.endUserCounts(other), { endUsers: 1, withCredits: 1 });
   });
 
-  it('A list of end users shows the balance and the latest activity of each end user', async (ledger) => {
+  it('a list of end users shows the balance and the latest activity of each end user', async (ledger) => {
     const { account } = ledger;
     const random = new Random(21);
     const people = Array.from({ length: 25 }, (_, number) => new EndUser(account, number));
@@ -103,7 +103,7 @@ function lists({ it, itInTime }: Contract): void {
     assert.deepEqual(await ledger.console.endUserCounts(account), { endUsers: all.length, withCredits });
   });
 
-  it('A list of end users shows each of them exactly once, even if several have the same sort key', async (ledger) => {
+  it('a list of end users shows each of them exactly once, even if several have the same sort key', async (ledger) => {
     const { account } = ledger;
     const people = Array.from({ length: 30 }, (_, number) => new EndUser(account, number));
     await ledger.write(people.map((user) => user.add(10, 3)));
@@ -123,7 +123,7 @@ function lists({ it, itInTime }: Contract): void {
     }
   });
 
-  it('An end user whose requests were all refused does not appear on any list', async (ledger) => {
+  it('an end user whose requests were all refused does not appear on any list', async (ledger) => {
     const { account } = ledger;
     const [refused, given] = [new EndUser(account, 1), new EndUser(account, 2)];
     const keyed = { ...refused.subtract(5), idempotency: { key: 'k', requestId: '1' } };
@@ -136,7 +136,7 @@ function lists({ it, itInTime }: Contract): void {
 }
 
 function searches({ it }: Contract): void {
-  it('End users can be found by a prefix of their UUIDs', async (ledger) => {
+  it('end users can be found by a prefix of their UUIDs', async (ledger) => {
     const { console, account } = ledger;
     await ledger.write([1, 2, 0xfe].map((index) => new EndUser(account, index).add(5)));
     await ledger.consumeFeed();
@@ -158,7 +158,7 @@ function searches({ it }: Contract): void {
     assert.deepEqual(await found('0', last), []);
   });
 
-  it('An end user whose UUID is all zeros is on the first page of each list', async (ledger) => {
+  it('an end user whose UUID is all zeros is on the first page of each list', async (ledger) => {
     const nil = new EndUser(ledger.account, '00000000-0000-0000-0000-000000000000');
     await ledger.write([nil.add(5)]);
     await ledger.consumeFeed();
@@ -166,7 +166,7 @@ function searches({ it }: Contract): void {
       assert.deepEqual(await numbersIn(ledger, list), [0], list.by);
   });
 
-  it('An invalid cursor for a list of end users is refused', async (ledger) => {
+  it('an invalid cursor for a list of end users is refused', async (ledger) => {
     const { console, account } = ledger;
     await ledger.write([new EndUser(account, 1).add(5)]);
     await ledger.consumeFeed();
@@ -190,7 +190,7 @@ function searches({ it }: Contract): void {
 }
 
 function lag({ it, itInTime }: Contract): void {
-  itInTime('A list of end users reports the instant up to which it includes all transactions', async (ledger) => {
+  itInTime('a list of end users reports the instant up to which it includes all transactions', async (ledger) => {
     const { account, console } = ledger;
     const ada = new EndUser(account, 1);
     const page = () => console.endUsers(account, { list: { by: 'activity' }, after: null, limit: 10 });
@@ -213,7 +213,7 @@ function lag({ it, itInTime }: Contract): void {
     assert(behind.asOf < ledger.wall);
   });
 
-  it('Summaries that are derived while writes are running match the postings', async (ledger) => {
+  it('summaries that are derived while writes are running match the postings', async (ledger) => {
     const { account } = ledger;
     const people = Array.from({ length: 200 }, (_, number) => new EndUser(account, number));
     const random = new Random(22);
@@ -240,7 +240,7 @@ function lag({ it, itInTime }: Contract): void {
     assert.deepEqual(problemsOf(await ledger.audit()), []);
   });
 
-  it('Summaries are not updated if there are no new postings', async (ledger) => {
+  it('summaries are not updated if there are no new postings', async (ledger) => {
     assert.equal(await ledger.events.deriveNext(deriveEvents), false);
     await ledger.write([new EndUser(ledger.account, 1).add(5)]);
     await ledger.consumeFeed();
@@ -250,7 +250,7 @@ function lag({ it, itInTime }: Contract): void {
 
 function time({ itInTime }: Contract): void {
   itInTime(
-    'The audit accepts a summary up to a lapse that was stored after the cycle of the hold had ended',
+    'the audit accepts a summary that is derived up to a lapse, even if the lapse was stored after the cycle of the hold had ended',
     async (ledger) => {
       const ada = new EndUser(ledger.account, 1);
       await ledger.write([ada.add(18, 6), ada.hold(10, 86_400)]);
@@ -270,7 +270,7 @@ function time({ itInTime }: Contract): void {
   );
 
   itInTime(
-    'The balances in a list of end users exclude expired credits and include renewed credits',
+    'the balances in a list of end users exclude expired credits and include renewed credits',
     async (ledger) => {
       const { account } = ledger;
       const [ada, bob, eve] = [new EndUser(account, 1), new EndUser(account, 2), new EndUser(account, 3)];

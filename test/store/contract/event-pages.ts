@@ -22,7 +22,7 @@ async function passMoment(ledger: ContractLedger): Promise<void> {
 }
 
 function pages({ it }: Contract): void {
-  it('Pages of the event log, of any length and for any types, show each event once and in order', async (ledger) => {
+  it('pages of the event log, of any length and for any event types, show each event once and in order', async (ledger) => {
     const random = new Random(22);
     const people = Array.from({ length: 5 }, (_, index) => new EndUser(ledger.account, index));
     for (let round = 0; round < 10; round++) {
@@ -48,7 +48,7 @@ function pages({ it }: Contract): void {
   });
 
   const ROUNDS = effort(8, 15);
-  it('A reader that continues from the latest position misses no event that is stored in the meantime', async (ledger) => {
+  it('a reader that continues from the latest position misses no event that is stored in the meantime', async (ledger) => {
     const people = Array.from({ length: 9 }, (_, index) => new EndUser(ledger.account, index));
     const seen: string[] = [];
     let after: string | null = null;
@@ -74,7 +74,7 @@ function pages({ it }: Contract): void {
     assert.deepEqual(seen.toSorted(), all.map(({ id }) => id).toSorted());
   });
 
-  it('A page without events also has a position, and the next event comes after this position', async (ledger) => {
+  it('a page without events also has a position, and the next event comes after this position', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     const empty = await ledger.events.page(ledger.account, { after: null, limit: 10 });
     assert.deepEqual([empty.events, empty.hasMore], [[], false]);
@@ -90,7 +90,7 @@ function pages({ it }: Contract): void {
     assert.equal((await logOf(ledger, { after: none.position, types })).length, 1);
   });
 
-  it('A position in the event log that is invalid or beyond the latest event is refused', async (ledger) => {
+  it('a position in the event log that is invalid or beyond the latest event is refused', async (ledger) => {
     await ledger.write([new EndUser(ledger.account, 1).add(1)]);
     await ledger.deriveEvents();
     for (const after of ['', 'x', '-1', '1e3', ' 1', '0x1', '999999', '9'.repeat(30), "1' OR 1=1"])
@@ -100,7 +100,7 @@ function pages({ it }: Contract): void {
 }
 
 function retention({ it }: Contract): void {
-  it('Events are deleted after the retention time, and their positions stay valid', async (ledger) => {
+  it('events are deleted after the retention time, and their positions stay valid', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     const remove = async (retentionMs: number) => {
       while (await ledger.events.deleteExpired(retentionMs));
@@ -126,7 +126,7 @@ function retention({ it }: Contract): void {
       );
   });
 
-  it('Reading events from the position before an instant returns exactly the events since that instant', async (ledger) => {
+  it('reading events from the position before an instant returns exactly the events since that instant', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     const { now: begin } = await ledger.load(ada.key);
     const instants: number[] = [];

@@ -1,4 +1,4 @@
-// Contract tests for events that time alone causes, and for the settings of an account that affect its events.
+// Contract tests for time-driven events, and for the settings of an account that affect its events.
 
 import assert from 'node:assert/strict';
 import { deriveEvents } from '../../../src/events/derive.ts';
@@ -13,7 +13,7 @@ export function eventTimeContract(contract: Contract): void {
 }
 
 function time({ itInTime }: Contract): void {
-  itInTime('Credits that expire cause events even if nothing is written', async (ledger) => {
+  itInTime('credits that expire cause events even if nothing is written', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     const start = ledger.wall;
     await ledger.write([ada.add(10, 20), ada.add(5, 30)]);
@@ -39,7 +39,7 @@ function time({ itInTime }: Contract): void {
     ]);
   });
 
-  itInTime('The events of an end user are not derived again if no further events are due', async (ledger) => {
+  itInTime('the events of an end user are not derived again if no further events are due', async (ledger) => {
     const [ada, bob] = [new EndUser(ledger.account, 1), new EndUser(ledger.account, 2)];
     await ledger.write([ada.add(10, 1), bob.startCycle(5, 1)]);
     ledger.wall += 2 * DAY_MS;
@@ -54,7 +54,7 @@ function time({ itInTime }: Contract): void {
 
   for (const isDerivedBefore of [true, false])
     itInTime(
-      `If credits expire at the instant of a write, the event for the expiry comes before the event for the write, when events are derived ${isDerivedBefore ? 'before' : 'after'} the write`,
+      `if credits expire at the instant of a write and events are derived ${isDerivedBefore ? 'before' : 'after'} the write, the event for the expiry comes before the event for the write`,
       async (ledger) => {
         const ada = new EndUser(ledger.account, 1);
         await ledger.write([ada.add(10, 1), ada.add(5, 2)]);
@@ -67,7 +67,7 @@ function time({ itInTime }: Contract): void {
       },
     );
 
-  itInTime('The events that happened while no server was running are derived in order', async (ledger) => {
+  itInTime('the events that happened while no server was running are derived in order', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.startPlan(daysPlan(20, 2)), ada.add(5, 3), ada.subtract(4)]);
     ledger.wall += 5 * DAY_MS;
@@ -87,7 +87,7 @@ function time({ itInTime }: Contract): void {
     ]);
   });
 
-  itInTime('If credits of many end users expire at once, each end user gets an event', async (ledger) => {
+  itInTime('if credits of many end users expire at once, each end user gets an event', async (ledger) => {
     const people = Array.from({ length: 150 }, (_, index) => new EndUser(ledger.account, index));
     await ledger.write(people.map((user) => user.add(10, 1)));
     await ledger.deriveEvents();
@@ -102,7 +102,7 @@ function time({ itInTime }: Contract): void {
 }
 
 function settings({ it, itInTime }: Contract): void {
-  it('A balance that falls below a threshold of the account causes an event', async (ledger) => {
+  it('a balance that falls below a threshold of the account causes an event', async (ledger) => {
     const [ada, other] = [new EndUser(ledger.account, 1), new EndUser(ledger.other, 1)];
     await ledger.withAccounts((queries) =>
       queries
@@ -128,7 +128,7 @@ function settings({ it, itInTime }: Contract): void {
     assert.deepEqual(await logOf(ledger, { account: ledger.other, types: ['balance.low'] }), []);
   });
 
-  itInTime('An account can set how many days before an expiry the event credits.expiring occurs', async (ledger) => {
+  itInTime('an account can set how many days before an expiry the event credits.expiring occurs', async (ledger) => {
     const [ada, other] = [new EndUser(ledger.account, 1), new EndUser(ledger.other, 1)];
     const start = ledger.wall;
     await ledger.withAccounts((queries) =>

@@ -52,7 +52,7 @@ export async function textsOf(ledger: ContractLedger, request: { account?: numbe
 }
 
 function kinds({ it, itInTime }: Contract): void {
-  it('Each request that moves credits or changes a cycle causes an event, but a hold causes none', async (ledger) => {
+  it('each request that moves credits or changes a cycle causes an event, but a hold causes none', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.add(100), ada.startCycle(20)]);
     const [spent, held, released] = idsOf(await ledger.write([ada.subtract(30), ada.hold(5), ada.hold(1)]));
@@ -69,7 +69,7 @@ function kinds({ it, itInTime }: Contract): void {
     ]);
   });
 
-  itInTime('A renewal, a change of plan and a lapse cause events', async (ledger) => {
+  itInTime('a renewal, a change of plan and a lapse cause events', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     const start = ledger.wall;
     await ledger.write([ada.startPlan(daysPlan(20, 10, 15)), ada.hold(4, 60)]);
@@ -119,7 +119,7 @@ async function storedOf(ledger: ContractLedger, people: readonly EndUser[]): Pro
 
 function order({ it, itInTime }: Contract): void {
   itInTime(
-    'No matter how often events are derived, the log has the same events for each end user, in order',
+    'no matter how often events are derived, the log has the same events for each end user, in order',
     async (ledger) => {
       const random = new Random(21);
       const feed = new RecordedFeed();
@@ -141,7 +141,7 @@ function order({ it, itInTime }: Contract): void {
     },
   );
 
-  it('If postings are written while events are derived, their events are neither lost nor repeated', async (ledger) => {
+  it('if postings are written while events are derived, their events are neither lost nor repeated', async (ledger) => {
     const people = Array.from({ length: 12 }, (_, index) => new EndUser(ledger.account, index));
     const feed = new RecordedFeed();
     let isOver = false;
@@ -159,7 +159,7 @@ function order({ it, itInTime }: Contract): void {
     assert.deepEqual(await storedOf(ledger, people), derivedAtOnce(ledger, feed, people));
   });
 
-  it('An account does not see the events of another account', async (ledger) => {
+  it('an account does not see the events of another account', async (ledger) => {
     const [ada, namesake] = [new EndUser(ledger.account, 1), new EndUser(ledger.other, 1)];
     await ledger.write([ada.add(10), namesake.add(7), ada.subtract(1)]);
     await ledger.deriveEvents();
@@ -184,7 +184,7 @@ export function randomCommand(user: EndUser, random: Random) {
 }
 
 function failures({ it, itInTime }: Contract): void {
-  it('If deriving events fails, the same events are derived again later, and stored once', async (ledger) => {
+  it('if deriving events fails, the same events are derived again later, and stored once', async (ledger) => {
     const [ada, bob] = [new EndUser(ledger.account, 1), new EndUser(ledger.account, 2)];
     await ledger.write([ada.add(10), bob.add(5)]);
     const failing: DeriveEvents = (input) => {
@@ -199,7 +199,7 @@ function failures({ it, itInTime }: Contract): void {
     assert.deepEqual(texts.toSorted(), ['credits.added 10 of 10', 'credits.added 5 of 5', 'credits.subtracted 2 of 8']);
   });
 
-  it('If the COMMIT of events fails, the events are stored later', async (ledger) => {
+  it('if the COMMIT of events fails, the events are stored later', async (ledger) => {
     if (!ledger.canFail) return;
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.add(10), ada.subtract(4)]);
@@ -213,7 +213,7 @@ function failures({ it, itInTime }: Contract): void {
     ]);
   });
 
-  itInTime('Events that several calls derive at the same time are stored once', async (ledger) => {
+  itInTime('events that several calls derive at the same time are stored once', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     const derive = () => ledger.events.deriveNext(deriveEvents).catch(() => false);
     await ledger.write([ada.add(10, 1), ada.subtract(4)]);
@@ -230,7 +230,7 @@ function failures({ it, itInTime }: Contract): void {
     ]);
   });
 
-  it('After the ledger is reopened, only the events of later postings are derived', async (ledger) => {
+  it('if the ledger is reopened, even after a crash, events are neither lost nor repeated', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.add(10)]);
     await ledger.deriveEvents();

@@ -66,7 +66,7 @@ export function feedContract(contract: Contract): void {
 }
 
 function order({ it }: Contract): void {
-  it('The feed contains all postings of each end user in order', async (ledger) => {
+  it('the feed contains all postings of each end user in order', async (ledger) => {
     const people = peopleOf(ledger);
     const random = new Random(11);
     const feed = new RecordedFeed();
@@ -82,7 +82,7 @@ function order({ it }: Contract): void {
     assert.deepEqual(problemsOf(await ledger.audit()), [], 'the totals match the postings');
   });
 
-  it('The feed contains the postings that are written while a consumer reads the feed', async (ledger) => {
+  it('the feed contains the postings that are written while a consumer reads the feed', async (ledger) => {
     const people = peopleOf(ledger);
     const random = new Random(12);
     const feed = new RecordedFeed();
@@ -101,7 +101,7 @@ function order({ it }: Contract): void {
       assert.deepEqual(inTransactions(feed.of(user).map(nameOf)), inTransactions(await postingsOf(ledger, user)));
   });
 
-  it('A transaction with more postings than fit in one part of the feed is counted once in the totals, causes one event, and appears in a history with the terms of only its first cycles', async (ledger) => {
+  it('a transaction whose postings do not fit in one part of the feed is counted once in the totals and causes one event, and a history shows the terms of only the first cycles of the transaction', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     for (let batch = 0; batch < 3; batch++) await ledger.write(Array.from({ length: 500 }, () => ada.add(2)));
     await ledger.consumeFeed();
@@ -124,7 +124,7 @@ function order({ it }: Contract): void {
 }
 
 function failures({ it }: Contract): void {
-  it('After a failure, a consumer gets the same part of the feed again, and the totals count that part once', async (ledger) => {
+  it('after a failure, a consumer gets the same part of the feed again, and the totals count that part once', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     const feed = new RecordedFeed();
     await ledger.write([ada.add(10), ada.subtract(3)]);
@@ -149,7 +149,7 @@ function failures({ it }: Contract): void {
     assert.deepEqual([added, spent, transactions], [30n, 9n, 5]);
   });
 
-  it('A part of the feed that several calls consume at the same time is counted once in the totals', async (ledger) => {
+  it('a part of the feed that several calls consume at the same time is counted once in the totals', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.add(10), ada.subtract(3)]);
     const consume = () => ledger.store.totals.catchUp().catch(() => false);
@@ -161,7 +161,7 @@ function failures({ it }: Contract): void {
 }
 
 function positions({ it }: Contract): void {
-  it('After the ledger is reopened, a consumer continues from its previous position in the feed', async (ledger) => {
+  it('after the ledger is reopened, a consumer continues from its previous position in the feed', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.add(10), ada.subtract(3)]);
     await ledger.deriveEvents();
@@ -179,7 +179,7 @@ function positions({ it }: Contract): void {
     assert.deepEqual(feed.postings, []);
   });
 
-  it('A consumer gets nothing from the feed if there are no new postings', async (ledger) => {
+  it('a consumer gets nothing from the feed if there are no new postings', async (ledger) => {
     const feed = new RecordedFeed();
     assert.equal(await ledger.events.deriveNext(feed.derive), false);
     assert.deepEqual(feed.postings, []);
@@ -188,7 +188,7 @@ function positions({ it }: Contract): void {
     assert.deepEqual(feed.postings, [], 'a refusal stores no posting');
   });
 
-  it('Rebuilding the totals does not change them, and later postings are still counted', async (ledger) => {
+  it('rebuilding the totals does not change them, and later postings are still counted', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.add(100), ada.startCycle(20), ada.subtract(110)]);
     await ledger.consumeFeed();
@@ -202,7 +202,7 @@ function positions({ it }: Contract): void {
     assert.equal((await ledger.console.overview(ledger.account, { days: 3 })).outstanding, before.outstanding + 1n);
   });
 
-  it('If the totals are rebuilt while they are being updated, they match the postings', async (ledger) => {
+  it('if the totals are rebuilt while they are being updated, they match the postings', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.add(100), ada.subtract(1)]);
     await ledger.consumeFeed();

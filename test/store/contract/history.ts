@@ -23,7 +23,7 @@ export function historyContract(contract: Contract): void {
 }
 
 function pages({ it, itInTime }: Contract): void {
-  it('A history includes the stops of cycles, and shows the actor and the cycles of each transaction', async (ledger) => {
+  it('a history includes the stops of cycles, and shows the actor and the cycles of each transaction', async (ledger) => {
     const ada = new EndUser(ledger.account, 1, 'user:12');
     await ledger.write([ada.add(10, 5), ada.startCycle(10, 9), ada.subtract(15), ada.stopCycle()]);
     const { transactions, next } = await ledger.history(ada.key);
@@ -44,7 +44,7 @@ function pages({ it, itInTime }: Contract): void {
     assert.equal(next, null);
   });
 
-  it('Pages of a history contain each transaction exactly once, and never split a transaction', async (ledger) => {
+  it('pages of a history contain each transaction exactly once, and never split a transaction', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.add(1), ada.add(1), ada.add(1), ada.subtract(3), ada.startCycle(5), ada.stopCycle()]);
     await ledger.write([ada.add(4), ada.subtract(7)]);
@@ -60,7 +60,7 @@ function pages({ it, itInTime }: Contract): void {
     }
   });
 
-  it('A history cursor that Scrip never issued is refused, and a cursor for one end user never shows transactions of that end user in the history of another', async (ledger) => {
+  it('a history cursor that Scrip never issued is refused, and a cursor for one end user never shows transactions of that end user in the history of another', async (ledger) => {
     const [ada, eve] = [new EndUser(ledger.account, 1), new EndUser(ledger.other, 1)];
     await ledger.write([ada.add(5), ada.add(6), eve.add(7), eve.add(8)]);
     const { next } = await ledger.history(ada.key, { limit: 1 });
@@ -73,7 +73,7 @@ function pages({ it, itInTime }: Contract): void {
     assert.equal(ledger.trouble(), null);
   });
 
-  itInTime('A history can be filtered by kind and by time', async (ledger) => {
+  itInTime('a history can be filtered by kind and by time', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     const begin = ledger.wall;
     for (let day = 0; day < 20; day++) {
@@ -107,7 +107,7 @@ function pages({ it, itInTime }: Contract): void {
     }
   });
 
-  it('A history includes the original type and plan of each cycle that it shows, even if the cycle has ended', async (ledger) => {
+  it('a history includes the original type and plan of each cycle that it shows, even if the cycle has ended', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.add(10, 5), ada.startCycle(20, 9), ada.subtract(15)]);
     await ledger.write(Array.from({ length: 5 }, () => ada.subtract(1)));
@@ -127,7 +127,7 @@ function pages({ it, itInTime }: Contract): void {
     }
   });
 
-  it('The history of an end user without transactions is empty', async (ledger) => {
+  it('the history of an end user without transactions is empty', async (ledger) => {
     const { key } = new EndUser(ledger.account, 404);
     const { state, transactions, next } = await ledger.history(key);
     assert.deepEqual([state.cycles, transactions, next], [[], [], null]);
@@ -135,7 +135,7 @@ function pages({ it, itInTime }: Contract): void {
 }
 
 function filters({ it }: Contract): void {
-  it('A history can be filtered by a prefix of the notes', async (ledger) => {
+  it('a history can be filtered by a prefix of the notes', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     const texts = ['job 1', 'job 12', 'Job 1', 'a job 1', 'job', 'job_1', 'job%', null, '%', '_', 'ü', 'u\u0308', "'"];
     await ledger.write([noted(ada.add(100), 'job 1')]);
@@ -153,7 +153,7 @@ function filters({ it }: Contract): void {
     }
   });
 
-  it('Filtering a page of a history by kind or by a prefix of the notes reads a bounded number of postings', async (ledger) => {
+  it('a page of a history that is filtered by kind or by a prefix of the notes reads a bounded number of postings', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([noted(ada.add(9), 'first'), ada.add(100_000)]);
     for (let written = 0; written <= HISTORY_POSTINGS_MAX; written += BATCH_COMMANDS)
@@ -166,7 +166,7 @@ function filters({ it }: Contract): void {
 }
 
 function references({ it }: Contract): void {
-  it('A history shows holds, captures and releases, the credits that can still be refunded, and the reference of each transaction', async (ledger) => {
+  it('a history shows holds, captures and releases, the credits that can still be refunded, and the reference of each transaction', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.add(30, 9)]);
     const [, spent, first, second] = idsOf(
@@ -197,7 +197,7 @@ function references({ it }: Contract): void {
 }
 
 function notes({ it, itInTime }: Contract): void {
-  itInTime('A history shows the note of every write, and no note for renewals and lapses', async (ledger) => {
+  itInTime('a history shows the note of every write, and no note for renewals and lapses', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([noted(ada.startCycle(10, 1), 'start'), noted(ada.add(10, 9), 'add')]);
     const [spent, first, second] = idsOf(
@@ -243,7 +243,7 @@ function notes({ it, itInTime }: Contract): void {
     );
   });
 
-  it('Reusing an idempotency key with another note is refused', async (ledger) => {
+  it('reusing an idempotency key with another note is refused', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     const [first] = await ledger.write([keyed(noted(ada.add(10), 'a'), 'k', '1')]);
     assert(first);
@@ -254,7 +254,7 @@ function notes({ it, itInTime }: Contract): void {
       ]);
   });
 
-  it('A note is stored exactly as sent, and only with its own write', async (ledger) => {
+  it('a note is stored exactly as sent, and only with its own write', async (ledger) => {
     const { account } = ledger;
     const ada = new EndUser(account, 1, 'user:12');
     const long = `${'ü'.repeat(499)}🦉`;

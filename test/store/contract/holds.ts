@@ -56,7 +56,7 @@ async function allOf(ledger: ContractLedger, { key }: EndUser): Promise<string[]
 }
 
 function endings({ it }: Contract): void {
-  it('A hold sets aside the oldest credits so that nothing else can spend them, and is not listed as a transaction', async (ledger) => {
+  it('a hold sets aside the oldest credits so that nothing else can spend them, and is not listed as a transaction', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.add(10, 5), ada.add(10, 4)]);
     const [outcome] = await ledger.write([ada.hold(15, 60)]);
@@ -87,7 +87,7 @@ function endings({ it }: Contract): void {
     assert.deepEqual((await allOf(ledger, ada)).slice(0, 2), ['subtract -5', 'hold 0, holds 15']);
   });
 
-  it('A capture spends the oldest credits of a hold and returns the rest to their cycles', async (ledger) => {
+  it('a capture spends the oldest credits of a hold and returns the rest to their cycles', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.add(10, 5), ada.add(10, 4)]);
     const { id, ...open } = await held(ledger, ada, 15);
@@ -104,7 +104,7 @@ function endings({ it }: Contract): void {
     assert.deepEqual(await ledger.results([ada.capture(id), ada.release(id)]), [NOT_FOUND, NOT_FOUND]);
   });
 
-  it('A capture of more credits than were held draws the difference from the balance, and is refused if the balance is too small', async (ledger) => {
+  it('a capture of more credits than were held draws the difference from the balance, and is refused if the balance is too small', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.add(10), ada.add(10)]);
     const { id } = await held(ledger, ada, 12);
@@ -117,7 +117,7 @@ function endings({ it }: Contract): void {
     assert.equal(await balanceOf(ledger, ada), 0);
   });
 
-  it('A release returns all credits of a hold and is not listed as a transaction', async (ledger) => {
+  it('a release returns all credits of a hold and is not listed as a transaction', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.add(10), ada.startCycle(10)]);
     const { id, ...open } = await held(ledger, ada, 15);
@@ -128,7 +128,7 @@ function endings({ it }: Contract): void {
     assert.deepEqual((await allOf(ledger, ada))[0], 'release 0, holds -15');
   });
 
-  it('Each command of a batch sees the holds, captures and releases of the earlier commands in the batch', async (ledger) => {
+  it('each command of a batch sees the holds, captures and releases of the earlier commands in the batch', async (ledger) => {
     const [ada, bob] = [new EndUser(ledger.account, 1), new EndUser(ledger.account, 2)];
     await ledger.write([ada.add(10), bob.add(10)]);
     const { id } = await held(ledger, ada, 4);
@@ -147,7 +147,7 @@ function endings({ it }: Contract): void {
     assert.equal(await balanceOf(ledger, ada), 0);
   });
 
-  it('Open holds survive a restart and a crash, and are loaded in the order in which they lapse', async (ledger) => {
+  it('open holds survive a restart and a crash, and are loaded in the order in which they lapse', async (ledger) => {
     const [ada, bob] = [new EndUser(ledger.account, 1), new EndUser(ledger.other, 1)];
     await ledger.write([ada.add(100), bob.add(100)]);
     const [late, soon] = [await held(ledger, ada, 1, 900), await held(ledger, ada, 2, 60)];
@@ -166,7 +166,7 @@ function endings({ it }: Contract): void {
 }
 
 function refusals({ it }: Contract): void {
-  it("A capture or release of another end user's hold is refused", async (ledger) => {
+  it("a capture or release of another end user's hold is refused", async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     const others = [new EndUser(ledger.account, 2), new EndUser(ledger.other, 1)];
     await ledger.write([ada.add(10), ...others.map((user) => user.add(10))]);
@@ -180,14 +180,14 @@ function refusals({ it }: Contract): void {
     assert.equal(holdIn((await ledger.write([ada.release(id)]))[0]).returned, 4);
   });
 
-  it('A hold for an end user without credits is refused and stores nothing', async (ledger) => {
+  it('a hold for an end user without credits is refused and stores nothing', async (ledger) => {
     const unknown = new EndUser(ledger.account, 404);
     const none = { refused: 'InsufficientFunds', requested: 1, available: 0 };
     assert.deepEqual(await ledger.results([unknown.hold(1), unknown.capture(UNKNOWN_HOLD)]), [none, NOT_FOUND]);
     assert.equal((await ledger.audit()).endUsers, 0);
   });
 
-  it('An end user with a thousand open holds cannot get another hold until one of the holds is closed', async (ledger) => {
+  it('an end user with a thousand open holds cannot get another hold until one of the holds is closed', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.add(OPEN_HOLDS_MAX + 1), ada.add(OPEN_HOLDS_MAX)]);
     const ids: string[] = [];
@@ -206,7 +206,7 @@ function refusals({ it }: Contract): void {
 
 function endedCycles({ itInTime }: Contract): void {
   itInTime(
-    'Held credits can still be captured after their cycle has ended, and expire if the capture does not spend them',
+    'held credits can still be captured after their cycle has ended, and expire if the capture does not spend them',
     async (ledger) => {
       const ada = new EndUser(ledger.account, 1);
       await ledger.write([ada.add(10, 1), ada.add(10, 3)]);
@@ -221,7 +221,7 @@ function endedCycles({ itInTime }: Contract): void {
     },
   );
 
-  itInTime('Credits that were held in one period do not return to the next period', async (ledger) => {
+  itInTime('credits that were held in one period do not return to the next period', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.startCycle(10, 1)]);
     const { id } = await held(ledger, ada, 6, 3 * 86_400);
@@ -237,7 +237,7 @@ function endedCycles({ itInTime }: Contract): void {
   });
 
   itInTime(
-    'After a capture of more credits than were held, the balance is correct once the cycles that the capture drew from have ended',
+    'after a capture of more credits than were held, the balance is correct once the cycles that the capture drew from have ended',
     async (ledger) => {
       const ada = new EndUser(ledger.account, 1);
       await ledger.write([ada.add(10, 1), ada.add(5, 3)]);
@@ -255,7 +255,7 @@ function endedCycles({ itInTime }: Contract): void {
 }
 
 function lapses({ itInTime }: Contract): void {
-  itInTime('A hold lapses exactly when it expires, no matter when the lapse is stored', async (ledger) => {
+  itInTime('a hold lapses exactly when it expires, no matter when the lapse is stored', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.add(10)]);
     const { id, expiresAt } = await held(ledger, ada, 4, 60);
@@ -281,7 +281,7 @@ function lapses({ itInTime }: Contract): void {
     assert.deepEqual(await historyOf(ledger, ada), ['+10 add']);
   });
 
-  itInTime('A hold can be captured until a millisecond before it lapses', async (ledger) => {
+  itInTime('a hold can be captured until a millisecond before it lapses', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.add(10)]);
     const [first, second] = [await held(ledger, ada, 4, 60), await held(ledger, ada, 5, 60)];
@@ -292,7 +292,7 @@ function lapses({ itInTime }: Contract): void {
   });
 
   itInTime(
-    'Lapses and renewals that became due while Scrip was stopped are stored in order, each with the instant at which it was due',
+    'lapses and renewals that became due while Scrip was stopped are stored in order, each with the instant at which it was due',
     async (ledger) => {
       const ada = new EndUser(ledger.account, 1);
       const start = ledger.wall;
@@ -319,7 +319,7 @@ function lapses({ itInTime }: Contract): void {
   );
 
   itInTime(
-    'An end user is due when an open hold lapses, but not when a closed hold would have lapsed',
+    'an end user is due when an open hold lapses, but not when a closed hold would have lapsed',
     async (ledger) => {
       const users = [1, 2, 3, 4].map((index) => new EndUser(ledger.account, index));
       const [ada, bob, eve, max] = users as [EndUser, EndUser, EndUser, EndUser];
@@ -347,7 +347,7 @@ function lapses({ itInTime }: Contract): void {
 }
 
 function repetitions({ it }: Contract): void {
-  it('Repeating a hold, capture or release with its idempotency key returns the same transaction and changes nothing', async (ledger) => {
+  it('repeating a hold, capture or release with its idempotency key returns the same transaction and changes nothing', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.add(20)]);
     const twice = async (command: ReturnType<EndUser['hold']>, key: string) => {
@@ -371,7 +371,7 @@ function repetitions({ it }: Contract): void {
 }
 
 function manyHolds({ it }: Contract): void {
-  it('Of a thousand concurrent holds of 1 credit on a balance of 100, exactly 100 are accepted', async (ledger) => {
+  it('of a thousand concurrent holds of 1 credit on a balance of 100, exactly 100 are accepted', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.add(60), ada.add(40)]);
     // Only eight concurrent batches, because a store may use one connection per batch.
@@ -384,7 +384,7 @@ function manyHolds({ it }: Contract): void {
     assert.equal((await ledger.load(ada.key)).state.holds.length, 100);
   });
 
-  it('Of several concurrent captures and releases of one hold, exactly one is accepted', async (ledger) => {
+  it('of several concurrent captures and releases of one hold, exactly one is accepted', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.add(100)]);
     for (let round = 0; round < 5; round++) {

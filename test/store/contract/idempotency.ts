@@ -1,4 +1,5 @@
-// Contract tests for idempotency keys: until the record of a key expires, repeated requests get the first outcome.
+// Contract tests for idempotency keys: until the record of a key expires, a repeated request gets the outcome of the
+// first request.
 
 import assert from 'node:assert/strict';
 import type { Outcome, WriteCommand } from '../../../src/ledger/command.ts';
@@ -15,14 +16,14 @@ export function idempotencyContract(contract: Contract): void {
 }
 
 function replays({ it }: Contract): void {
-  it('A command with an idempotency key takes effect once, and its outcome is replayed if the command is sent again', async (ledger) => {
+  it('a command with an idempotency key takes effect once, and its outcome is replayed if the command is sent again', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     assert.deepEqual(await ledger.results([keyed(ada.add(10), 'a', 'first')]), [ACCEPTED]);
     assert.deepEqual(await ledger.results([keyed(ada.add(10), 'a', 'second')]), [replayed(ACCEPTED, 'first')]);
     assert.deepEqual(await historyOf(ledger, ada), ['+10 add']);
   });
 
-  it('Identical commands with the same idempotency key in one batch take effect once, even with other commands between them', async (ledger) => {
+  it('identical commands with the same idempotency key in one batch take effect once, even with other commands between them', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     const batch = [ada.add(5), keyed(ada.subtract(3), 'k', '1'), keyed(ada.subtract(3), 'k', '2'), ada.subtract(1)];
     assert.deepEqual(await ledger.results([...batch, keyed(ada.subtract(3), 'k', '3')]), [
@@ -35,7 +36,7 @@ function replays({ it }: Contract): void {
     assert.equal(await balanceOf(ledger, ada), 1);
   });
 
-  it('A refusal is replayed too, even if the request would now be accepted', async (ledger) => {
+  it('a refusal is replayed too, even if the request would now be accepted', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     assert.deepEqual(await ledger.results([keyed(ada.subtract(5), 'k', '1')]), [NOTHING_THERE]);
     await ledger.write([ada.add(100)]);
@@ -44,7 +45,7 @@ function replays({ it }: Contract): void {
     assert.deepEqual(await ledger.results([keyed(ada.subtract(5), 'other', '3')]), [ACCEPTED]);
   });
 
-  it('A replayed outcome shows the cycle as it was after the first request, even if the cycle has changed since then', async (ledger) => {
+  it('a replayed outcome shows the cycle as it was after the first request, even if the cycle has changed since then', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     const [started] = await ledger.write([keyed(ada.startCycle(30, 7), 'start', '1')]);
     const [stopped] = await ledger.write([keyed(ada.stopCycle(), 'stop', '2'), ada.subtract(10)]);
@@ -56,7 +57,7 @@ function replays({ it }: Contract): void {
     assert.deepEqual(await historyOf(ledger, ada), ['-10 subtract', '+30 start-cycle']);
   });
 
-  it('Outcomes are still replayed after the ledger is reopened', async (ledger) => {
+  it('outcomes are still replayed after the ledger is reopened', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([keyed(ada.add(10), 'k', '1'), keyed(ada.subtract(11), 'l', '2')]);
     await ledger.reopen();
@@ -67,7 +68,7 @@ function replays({ it }: Contract): void {
     ]);
   });
 
-  it('A command that is sent many times concurrently with the same idempotency key takes effect once', async (ledger) => {
+  it('a command that is sent many times concurrently with the same idempotency key takes effect once', async (ledger) => {
     const users = Array.from({ length: 5 }, (_, index) => new EndUser(ledger.account, index));
     await ledger.write(users.map((user) => user.add(100)));
     const writes = Array.from({ length: 20 }, (_, index) =>
@@ -79,7 +80,7 @@ function replays({ it }: Contract): void {
     for (const user of users) assert.equal(await balanceOf(ledger, user), 100 - 2 * 7);
   });
 
-  it('Hundreds of idempotency keys of several end users are found, in one batch and one by one', async (ledger) => {
+  it('hundreds of idempotency keys of several end users can be looked up, both in one batch and one by one', async (ledger) => {
     const users = [ledger.account, ledger.other].flatMap((one) => [1, 2, 3].map((index) => new EndUser(one, index)));
     const commands = Array.from({ length: 300 }, (_, index) => {
       const user = users[index % users.length] as EndUser;
@@ -89,7 +90,7 @@ function replays({ it }: Contract): void {
     for (let from = 0; from < commands.length; from += 37)
       outcomes.push(...(await ledger.write(commands.slice(from, from + 37))));
     const expected = outcomes.map((outcome, index) => outcome && replayed(outcome, `${index}`));
-    assert.deepEqual(await ledger.write(commands), expected, 'the replays have the same transaction ids');
+    assert.deepEqual(await ledger.write(commands), expected, 'the replays have the same transaction IDs');
     await ledger.reopen();
     assert.deepEqual(await ledger.write(commands.toReversed()), expected.toReversed());
     for (const index of [0, 36, 37, 150, 299])
@@ -98,7 +99,7 @@ function replays({ it }: Contract): void {
 }
 
 function keys({ it }: Contract): void {
-  it('A different request with a used idempotency key is refused, and the first request can still be repeated with that key', async (ledger) => {
+  it('a different request with a used idempotency key is refused, and the first request can still be repeated with that key', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([keyed(ada.add(10, 31), 'k', '1')]);
     const others = [ada.add(11, 31), ada.add(10, 30), ada.subtract(10), ada.startCycle(10, 31), ada.stopCycle()];
@@ -111,7 +112,7 @@ function keys({ it }: Contract): void {
     assert.equal(await balanceOf(ledger, ada), 10);
   });
 
-  it('The same idempotency key can be used independently for another account or another end user', async (ledger) => {
+  it('the same idempotency key can be used independently for another account or another end user', async (ledger) => {
     const { account, other } = ledger;
     const users = [new EndUser(account, 1), new EndUser(account, 2), new EndUser(other, 1)];
     const commands = users.map((user, index) => keyed(user.add(10 + index), 'k', String(index)));
@@ -119,13 +120,13 @@ function keys({ it }: Contract): void {
     for (const [index, user] of users.entries()) assert.equal(await balanceOf(ledger, user), 10 + index);
   });
 
-  it('A request that is repeated with another API key of the same account gets the outcome of the first request', async (ledger) => {
+  it('a request that is repeated with another API key of the same account gets the outcome of the first request', async (ledger) => {
     await ledger.write([keyed(new EndUser(ledger.account, 1, 'key:1').add(10), 'k', '1')]);
     const [outcome] = await ledger.results([keyed(new EndUser(ledger.account, 1, 'key:2').add(10), 'k', '2')]);
     assert.deepEqual(outcome, replayed(ACCEPTED, '1'));
   });
 
-  it('An idempotency key may be any printable text of up to 255 characters', async (ledger) => {
+  it('an idempotency key may be any printable text of up to 255 characters', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     const texts = [' ', `"quoted\\", {NULL}'`, 'NULL', 'x'.repeat(255), '%_', 'a', 'A', '0', '00', '{}', '☃'];
     const alike = ['\u00e9', 'e\u0301'];
@@ -136,7 +137,7 @@ function keys({ it }: Contract): void {
     assert.equal(await balanceOf(ledger, ada), texts.length + alike.length);
   });
 
-  it('A refused request for an unknown end user is recorded with its idempotency key, but does not create the end user', async (ledger) => {
+  it('a refused request for an unknown end user is recorded with its idempotency key, but does not create the end user', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     assert.deepEqual(await ledger.results([keyed(ada.subtract(5), 'k', '1')]), [NOTHING_THERE]);
     await ledger.reopen();
@@ -159,7 +160,7 @@ async function areReplayed(ledger: ContractLedger, commands: readonly WriteComma
 function retention({ itInTime }: Contract): void {
   const retention = { grantsMs: 30 * DAY_MS, othersMs: DAY_MS };
 
-  itInTime('Idempotency records of grants and of other writes have separate retention periods', async (ledger) => {
+  itInTime('idempotency records of grants and of other writes have separate retention periods', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.add(100, 400)]);
     const start = ledger.wall;
@@ -180,7 +181,7 @@ function retention({ itInTime }: Contract): void {
     assert.deepEqual(await areReplayed(ledger, first.slice(0, GRANTS)), [false, false]);
   });
 
-  itInTime('Expired idempotency records of all end users are deleted, and other records are not', async (ledger) => {
+  itInTime('expired idempotency records of all end users are deleted, and other records are not', async (ledger) => {
     const users = [ledger.account, ledger.other].flatMap((one) =>
       Array.from({ length: 30 }, (_, index) => new EndUser(one, index)),
     );
@@ -199,7 +200,7 @@ function retention({ itInTime }: Contract): void {
   });
 
   itInTime(
-    'After the ledger is reopened, deleted idempotency records stay deleted and the others are found',
+    'after the ledger is reopened, deleted idempotency records stay deleted and the others are found',
     async (ledger) => {
       const ada = new EndUser(ledger.account, 1);
       await ledger.write([ada.add(100, 400)]);

@@ -1,5 +1,5 @@
-// Contract tests for lists of transactions: a reader that continues a list sees the rest unchanged, despite new
-// transactions and renewals.
+// Contract tests for lists of transactions: a reader that continues a list gets the rest of the list unchanged, despite
+// new transactions and renewals.
 
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
@@ -58,7 +58,7 @@ async function listed(
 
 export function listContract({ itInTime }: Contract): void {
   itInTime(
-    'Once a transaction has been listed, that transaction and all older ones in the list never change',
+    'once a transaction has been listed, that transaction and all older ones in the list never change',
     async (ledger) => {
       let users = 0;
       let seen = 0;
@@ -88,7 +88,7 @@ export function listContract({ itInTime }: Contract): void {
     },
   );
 
-  itInTime('A list for a time range contains all transactions in that range, whether stored or due', async (ledger) => {
+  itInTime('a list for a time range contains all transactions in that range, whether stored or due', async (ledger) => {
     const walk = fc.asyncProperty(
       fc.array(step, { minLength: 1, maxLength: 10 }),
       fc.array(fc.tuple(fc.nat(), fc.nat(), fc.integer({ min: -1, max: 1 })), { minLength: 1, maxLength: 5 }),
@@ -112,7 +112,7 @@ export function listContract({ itInTime }: Contract): void {
   });
 
   itInTime(
-    'A list of transactions shows the same renewals while several batches store years of due renewals',
+    'a list of transactions shows the same renewals while several batches store years of due renewals',
     async (ledger) => {
       const ada = new EndUser(ledger.account, 1);
       await ledger.write([ada.add(5), ada.startCycle(10, 1)]);
@@ -121,7 +121,7 @@ export function listContract({ itInTime }: Contract): void {
       assert.equal(dueCount(state, now), 3 * 365);
       const all = await listed(ledger, ada, 100);
       assert.equal(all.length, 2 + 3 * 365);
-      // A batch may store only the oldest of the renewals.
+      // One batch may store only the oldest of the due renewals.
       await ledger.write([ada.settle()]);
       assert.deepEqual(await listed(ledger, ada, 300), all);
       ledger.wall += 5 * DAY_MS;

@@ -1,4 +1,4 @@
-// Contract tests for end users with many open cycles. On SQLite, many-cycles.test.ts repeats them with 10,000 cycles.
+// A contract test for end users with many open cycles. On SQLite, many-cycles.test.ts repeats it with 10,000 cycles.
 
 import assert from 'node:assert/strict';
 import { effort } from '../../effort.ts';
@@ -10,7 +10,7 @@ const CYCLES = effort(1_000, 2_000);
 const ADDED_AT_ONCE = 500;
 
 export function manyCyclesContract({ it }: Contract): void {
-  it(`An end user with ${CYCLES} open cycles spends the oldest cycle first, and the pages of its transactions are correct`, (ledger) =>
+  it(`a subtraction from ${CYCLES} open cycles drains the oldest cycles first, and the pages of transactions are correct`, (ledger) =>
     assertManyCyclesRight(ledger, CYCLES));
 }
 

@@ -23,7 +23,7 @@ async function overviewOf(ledger: ContractLedger, account: number, request = DAY
 }
 
 function sums({ it }: Contract): void {
-  it('The overview of an account without transactions has only zeros, and its last day is today', async (ledger) => {
+  it('the overview of an account without transactions has only zeros, and its last day is today', async (ledger) => {
     const { asOf, outstanding, days } = await ledger.console.overview(ledger.account, DAYS);
     assert.deepEqual([outstanding, days.length], [0n, 30]);
     assert.equal(days.at(-1)?.day, asOf - (asOf % DAY_MS));
@@ -35,7 +35,7 @@ function sums({ it }: Contract): void {
     );
   });
 
-  it('An overview adds up the transactions of its own account only', async (ledger) => {
+  it('an overview adds up the transactions of its own account only', async (ledger) => {
     const { account, other } = ledger;
     const people = Array.from({ length: 60 }, (_, index) => new EndUser(account, index));
     await ledger.write(people.map((user, index) => user.add(100, 10 + (index % 7))));
@@ -57,13 +57,13 @@ function sums({ it }: Contract): void {
     assert.equal((await overviewOf(ledger, UNKNOWN_ACCOUNT)).outstanding, 0n);
   });
 
-  it('An overview counts a subtraction from several cycles as one transaction, and does not count stops', async (ledger) => {
+  it('an overview counts a subtraction from several cycles as one transaction, and does not count stops', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.add(1), ada.add(2), ada.startCycle(3), ada.subtract(6), ada.stopCycle()]);
     assert.equal(totalOf((await overviewOf(ledger, ledger.account)).days).transactions, 4);
   });
 
-  it('Totals are exact beyond 64 bits, even after the ledger is reopened', async (ledger) => {
+  it('totals are exact beyond 64 bits, even after the ledger is reopened', async (ledger) => {
     const { account } = ledger;
     const people = Array.from({ length: 1_100 }, (_, index) => new EndUser(account, index));
     for (let from = 0; from < people.length; from += 100)
@@ -81,7 +81,7 @@ function sums({ it }: Contract): void {
 }
 
 function actors({ it }: Contract): void {
-  it('An overview shows the totals of each actor, and can show the daily totals of a single actor', async (ledger) => {
+  it('an overview shows the totals of each actor, and can show the daily totals of a single actor', async (ledger) => {
     const { account } = ledger;
     const [byKey, byUser] = [new EndUser(account, 1, 'key:1'), new EndUser(account, 1, 'user:7')];
     await ledger.write([byKey.add(100), byKey.subtract(30), byKey.startCycle(50), byUser.add(7), byKey.subtract(1)]);
@@ -101,7 +101,7 @@ function actors({ it }: Contract): void {
 
 function days({ itInTime }: Contract): void {
   itInTime(
-    'Each day of an overview shows the credits added, started, spent, renewed and expired on that day',
+    'each day of an overview shows the credits added, started, spent, renewed and expired on that day',
     async (ledger) => {
       const { account } = ledger;
       const [ada, bob] = [new EndUser(account, 1), new EndUser(account, 2)];
@@ -129,7 +129,7 @@ function days({ itInTime }: Contract): void {
   );
 
   itInTime(
-    'Credits count as outstanding until the end of the hour in which they expire, and then as expired',
+    'credits count as outstanding until the end of the hour in which they expire, and then as expired',
     async (ledger) => {
       const { account } = ledger;
       ledger.wall = NOON + 15 * 60_000;
@@ -145,7 +145,7 @@ function days({ itInTime }: Contract): void {
     },
   );
 
-  itInTime('Credits that roll over count neither as renewed nor as expired', async (ledger) => {
+  itInTime('credits that roll over count neither as renewed nor as expired', async (ledger) => {
     const { account } = ledger;
     const ada = new EndUser(account, 1);
     await ledger.write([ada.startPlan(daysPlan(100, 1, 30)), ada.subtract(20)]);
@@ -162,7 +162,7 @@ function days({ itInTime }: Contract): void {
     );
   });
 
-  itInTime('A renewal that is stored late is counted on the day on which it was due', async (ledger) => {
+  itInTime('a renewal that is stored late is counted on the day on which it was due', async (ledger) => {
     const { account } = ledger;
     const ada = new EndUser(account, 1);
     await ledger.write([ada.startCycle(10, 1)]);
@@ -183,7 +183,7 @@ function days({ itInTime }: Contract): void {
 }
 
 function lag({ itInTime }: Contract): void {
-  itInTime('An overview reports the instant up to which it includes all transactions', async (ledger) => {
+  itInTime('an overview reports the instant up to which it includes all transactions', async (ledger) => {
     const { account } = ledger;
     const ada = new EndUser(account, 1);
     const [first, second] = [ledger.wall, ledger.wall + HOUR_MS];

@@ -35,13 +35,13 @@ async function fill(ledger: TestLedger, user: EndUser): Promise<void> {
 }
 
 export function pageContract({ it, itInTime }: Contract): void {
-  it('Stops of cycles are not listed among the transactions', async (ledger) => {
+  it('stops of cycles are not listed among the transactions', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await fill(ledger, ada);
     assert.deepEqual(await historyOf(ledger, ada), FILLED);
   });
 
-  it('Pages of any length contain each transaction exactly once, and never split a transaction', async (ledger) => {
+  it('pages of any length contain each transaction exactly once, and never split a transaction', async (ledger) => {
     const [ada, beside] = [new EndUser(ledger.account, 1), new EndUser(ledger.other, 1)];
     await fill(ledger, ada);
     await ledger.write([beside.add(1), ada.add(3), beside.add(1)]);
@@ -55,7 +55,7 @@ export function pageContract({ it, itInTime }: Contract): void {
     }
   });
 
-  it('The next page of transactions continues where the previous page ended, even if transactions were written in between', async (ledger) => {
+  it('the next page of transactions continues where the previous page ended, even if transactions were written in between', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await fill(ledger, ada);
     const all = await transactionsOf(ledger, ada);
@@ -71,7 +71,7 @@ export function pageContract({ it, itInTime }: Contract): void {
     assert.equal((await transactionsOf(ledger, ada)).length, all.length + 8);
   });
 
-  it('A page of transactions is the same when it is read again', async (ledger) => {
+  it('a page of transactions is the same when it is read again', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await fill(ledger, ada);
     const { next } = await ledger.transactions(ada.key, { limit: 3 });
@@ -81,7 +81,7 @@ export function pageContract({ it, itInTime }: Contract): void {
     assert.deepEqual([twice.transactions, twice.next], [once.transactions, once.next]);
   });
 
-  it('A cursor never shows transactions of one end user in the list of another end user', async (ledger) => {
+  it('a cursor never shows transactions of one end user in the list of another end user', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await fill(ledger, ada);
     const { next } = await ledger.transactions(ada.key, { limit: 3 });
@@ -96,7 +96,7 @@ export function pageContract({ it, itInTime }: Contract): void {
   });
 
   itInTime(
-    'The list for a range of ids contains exactly the transactions in the range, for any page size',
+    'the list for a range of IDs contains exactly the transactions in the range, for any page size',
     async (ledger) => {
       const [ada, beside] = [new EndUser(ledger.account, 1), new EndUser(ledger.other, 1)];
       await ledger.write([ada.add(3), ada.add(100), ada.startCycle(7, 2), beside.add(1)]);
@@ -124,7 +124,7 @@ export function pageContract({ it, itInTime }: Contract): void {
     },
   );
 
-  it('The list for a range of IDs never splits a transaction, even if the range begins or ends between two IDs', async (ledger) => {
+  it('the list for a range of IDs never splits a transaction, even if the range begins or ends between two IDs', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.add(1), ada.add(2), ada.subtract(3), ada.add(4)]);
     const [fourth, third, second] = await transactionsOf(ledger, ada);
@@ -142,7 +142,7 @@ export function pageContract({ it, itInTime }: Contract): void {
     assert.deepEqual(await listed(fourth.id, second.id), [], 'a reversed range is empty');
   });
 
-  it('The list for a range of IDs that contains no transactions is empty', async (ledger) => {
+  it('the list for a range of IDs that contains no transactions is empty', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     const within = idsBetween(0, 5);
     assert.deepEqual(
@@ -157,7 +157,7 @@ export function pageContract({ it, itInTime }: Contract): void {
       assert.deepEqual(await pagesOf(ledger, ada, 3, empty), [[]]);
   });
 
-  itInTime('Each page of transactions comes with the renewals that are due when the page is read', async (ledger) => {
+  itInTime('each page of transactions comes with the renewals that are due when the page is read', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.add(10), ada.startCycle(5, 2), ada.subtract(12)]);
     for (const days of [0, 1, 2, 7]) {
@@ -177,7 +177,7 @@ export function pageContract({ it, itInTime }: Contract): void {
 
 function shifted(id: string, by: 1 | -1): string {
   const tail = BigInt(`0x${id.slice(24)}`) + BigInt(by);
-  assert(tail >= 0n && tail < 2n ** 48n, 'the shifted digits still fit into the id');
+  assert(tail >= 0n && tail < 2n ** 48n, 'the shifted digits still fit into the ID');
   return id.slice(0, 24) + tail.toString(16).padStart(12, '0');
 }
 

@@ -1,5 +1,5 @@
 // Contract tests for reading the data of end users with plans. Balances and histories reflect rollovers and changes of
-// plan as soon as they are due. Overviews and lists of end users reflect them only after they are stored.
+// plan as soon as they are due; overviews and lists of end users reflect them only after they are stored.
 
 import assert from 'node:assert/strict';
 import { balanceAt } from '../../../src/ledger/history.ts';
@@ -23,7 +23,7 @@ async function balancesAt(ledger: ContractLedger, { key }: EndUser, at: readonly
 
 function reads({ itInTime }: Contract): void {
   itInTime(
-    'A balance at a past or future instant reflects rollovers and changes of plan, whether or not they are stored',
+    'a balance at a past or future instant reflects rollovers and changes of plan, whether or not they are stored',
     async (ledger) => {
       const ada = new EndUser(ledger.account, 1);
       const start = ledger.wall;
@@ -49,7 +49,7 @@ function reads({ itInTime }: Contract): void {
   );
 
   itInTime(
-    'A history includes the state from which a due change of plan is derived, and lists the change once it is stored',
+    'a history includes the state from which a due change of plan is derived, and lists the change once it is stored',
     async (ledger) => {
       const ada = new EndUser(ledger.account, 1);
       await ledger.write([ada.startPlan(daysPlan(10, 1)), ada.startPlan(daysPlan(20, 1, 9), 'at_period_end')]);
@@ -76,7 +76,7 @@ function reads({ itInTime }: Contract): void {
 
 function totals({ itInTime }: Contract): void {
   itInTime(
-    'An overview counts a change of plan as a renewal, and does not count the scheduling of the plan',
+    'an overview counts a change of plan as a renewal, and does not count the scheduling of the plan',
     async (ledger) => {
       const ada = new EndUser(ledger.account, 1);
       await ledger.write([ada.startPlan(daysPlan(10, 1, 5)), ada.subtract(2)]);
@@ -93,7 +93,7 @@ function totals({ itInTime }: Contract): void {
 }
 
 function summaries({ itInTime }: Contract): void {
-  itInTime('Lists of end users show the credits of renewals only after the renewals are stored', async (ledger) => {
+  itInTime('lists of end users show the credits of renewals only after the renewals are stored', async (ledger) => {
     const { account } = ledger;
     const [rolling, changing] = [new EndUser(account, 1), new EndUser(account, 2)];
     await ledger.write([rolling.startPlan(daysPlan(10, 1, 100)), rolling.add(1, 400)]);

@@ -55,7 +55,7 @@ const INTERRUPTIONS: readonly (readonly [when: string, happens: (ledger: Contrac
 
 function months({ itInTime }: Contract): void {
   itInTime(
-    'Monthly periods end on the day of the month on which the cycle started, or on the last day of a shorter month',
+    'monthly periods end on the day of the month on which the cycle started, or on the last day of a shorter month',
     async (ledger) => {
       const ada = new EndUser(ledger.account, 1);
       await ledger.write([ada.startPlan(monthsPlan(10, 1))]);
@@ -79,7 +79,7 @@ function months({ itInTime }: Contract): void {
   );
 
   itInTime(
-    'Credits that are valid for months expire on the same day of a later month, or on the last day of a shorter month',
+    'credits that are valid for months expire on the same day of a later month, or on the last day of a shorter month',
     async (ledger) => {
       const ada = new EndUser(ledger.account, 1);
       const months = { ...ada.add(10), validityDays: null, validityMonths: 13 } as const;
@@ -94,7 +94,7 @@ function months({ itInTime }: Contract): void {
 }
 
 function rollover({ itInTime }: Contract): void {
-  itInTime('Unused credits roll over to the next period up to the maximum of the plan', async (ledger) => {
+  itInTime('unused credits roll over to the next period up to the maximum of the plan', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.startPlan(daysPlan(10, 1, 15)), ada.subtract(4)]);
     ledger.wall += DAY_MS;
@@ -115,7 +115,7 @@ function rollover({ itInTime }: Contract): void {
   });
 
   for (const [when, happens] of INTERRUPTIONS)
-    itInTime(`Unused credits roll over through several missed renewals, ${when}`, async (ledger) => {
+    itInTime(`unused credits roll over through several missed renewals, ${when}`, async (ledger) => {
       const ada = new EndUser(ledger.account, 1);
       await ledger.write([ada.startPlan(daysPlan(10, 1, 25)), ada.subtract(8)]);
       await happens(ledger);
@@ -127,7 +127,7 @@ function rollover({ itInTime }: Contract): void {
       assert.deepEqual(await historyOf(ledger, ada), ['-35 subtract', ...due, '-8 subtract', '+10 start-cycle']);
     });
 
-  itInTime('Held credits do not roll over, unless the hold lapses before the end of the period', async (ledger) => {
+  itInTime('held credits do not roll over, unless the hold lapses before the end of the period', async (ledger) => {
     const [ada, bob] = [new EndUser(ledger.account, 1), new EndUser(ledger.account, 2)];
     const users = [ada, bob];
     await ledger.write(users.map((user) => user.startPlan(daysPlan(10, 1, 100))));
@@ -142,7 +142,7 @@ function rollover({ itInTime }: Contract): void {
 }
 
 function schedules({ it, itInTime }: Contract): void {
-  it('Scheduling a plan stores the plan with the active cycle, moves no credits, and is not listed as a transaction', async (ledger) => {
+  it('scheduling a plan stores the plan with the active cycle, moves no credits, and is not listed as a transaction', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     const active = cycleIn((await ledger.write([ada.startPlan(daysPlan(10, 7))]))[0]);
     const [outcome] = await ledger.write([ada.startPlan(monthsPlan(20, 1, 5), 'at_period_end')]);
@@ -167,7 +167,7 @@ function schedules({ it, itInTime }: Contract): void {
     );
   });
 
-  it('Scheduling a plan again with the same idempotency key returns the same cycle and stores nothing', async (ledger) => {
+  it('scheduling a plan again with the same idempotency key returns the same cycle and stores nothing', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.startPlan(daysPlan(10, 7))]);
     const schedule = ada.startPlan(monthsPlan(20, 1), 'at_period_end');
@@ -186,7 +186,7 @@ function schedules({ it, itInTime }: Contract): void {
     ['several batches', false],
   ] as const)
     itInTime(
-      `In ${what}, scheduling a plan replaces the plan that was scheduled before, and a stop cancels the scheduled plan`,
+      `in ${what}, scheduling a plan replaces the plan that was scheduled before, and a stop cancels the scheduled plan`,
       async (ledger) => {
         const { account } = ledger;
         const [changed, stopped, replaced] = [
@@ -230,7 +230,7 @@ function schedules({ it, itInTime }: Contract): void {
     );
 
   itInTime(
-    'After the balance of a cycle has been flushed, a plan can still be scheduled, and the cycle can still be stopped',
+    'after the balance of a cycle has been flushed, a plan can still be scheduled, and the cycle can still be stopped',
     async (ledger) => {
       const ada = new EndUser(ledger.account, 1);
       await ledger.write([ada.startPlan(daysPlan(10, 7))]);
@@ -251,7 +251,7 @@ function schedules({ it, itInTime }: Contract): void {
   );
 
   itInTime(
-    'A plan that is scheduled in the same batch as a renewal begins at the end of the new period',
+    'a plan that is scheduled in the same batch as a renewal begins at the end of the new period',
     async (ledger) => {
       const ada = new EndUser(ledger.account, 1);
       await ledger.write([ada.startPlan(daysPlan(10, 1))]);
@@ -278,7 +278,7 @@ function schedules({ it, itInTime }: Contract): void {
 
 function changes({ itInTime }: Contract): void {
   for (const [when, happens] of INTERRUPTIONS)
-    itInTime(`A scheduled plan begins as a new cycle when the period ends, ${when}`, async (ledger) => {
+    itInTime(`a scheduled plan begins as a new cycle when the period ends, ${when}`, async (ledger) => {
       const ada = new EndUser(ledger.account, 1);
       const start = ledger.wall;
       const [first] = await ledger.write([ada.startPlan(daysPlan(10, 2, 50)), ada.subtract(3)]);
@@ -310,7 +310,7 @@ function changes({ itInTime }: Contract): void {
 
   for (const [when, happens] of INTERRUPTIONS)
     itInTime(
-      `A missed change of plan and the missed renewals after it are stored in order, ${when}`,
+      `a missed change of plan and the missed renewals after it are stored in order, ${when}`,
       async (ledger) => {
         const ada = new EndUser(ledger.account, 1);
         await ledger.write([ada.startPlan(daysPlan(10, 2)), ada.startPlan(daysPlan(40, 3, 30), 'at_period_end')]);
@@ -337,7 +337,7 @@ function changes({ itInTime }: Contract): void {
       },
     );
 
-  itInTime('Holds stay open when the plan changes, and can still be captured and still lapse', async (ledger) => {
+  itInTime('holds stay open when the plan changes, and can still be captured and still lapse', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.startPlan(daysPlan(10, 1)), ada.startPlan(daysPlan(20, 30), 'at_period_end')]);
     const [held] = await ledger.write([ada.hold(4, TEN_DAYS_S), ada.hold(3, TEN_DAYS_S)]);
@@ -354,20 +354,17 @@ function changes({ itInTime }: Contract): void {
     assert.deepEqual((await ledger.load(ada.key)).state.holds, []);
   });
 
-  itInTime(
-    'End users with a due change of plan are listed together with those with a due renewal, the longest overdue first',
-    async (ledger) => {
-      const { account } = ledger;
-      const [early, late] = [new EndUser(account, 1), new EndUser(account, 2)];
-      await ledger.write([late.startPlan(monthsPlan(10, 1)), early.startPlan(daysPlan(10, 1))]);
-      await ledger.write([late, early].map((user) => user.startPlan(daysPlan(20, 100), 'at_period_end')));
-      await twoMinutes(ledger);
-      ledger.wall += 27 * DAY_MS;
-      assert.deepEqual(await ledger.due(), [early.key]);
-      ledger.wall += DAY_MS;
-      assert.deepEqual(await ledger.due(), [early.key, late.key]);
-      await ledger.write([early.settle(), late.settle()]);
-      assert.deepEqual(await ledger.due(), []);
-    },
-  );
+  itInTime('end users with a due change of plan are listed as due, the longest overdue first', async (ledger) => {
+    const { account } = ledger;
+    const [early, late] = [new EndUser(account, 1), new EndUser(account, 2)];
+    await ledger.write([late.startPlan(monthsPlan(10, 1)), early.startPlan(daysPlan(10, 1))]);
+    await ledger.write([late, early].map((user) => user.startPlan(daysPlan(20, 100), 'at_period_end')));
+    await twoMinutes(ledger);
+    ledger.wall += 27 * DAY_MS;
+    assert.deepEqual(await ledger.due(), [early.key]);
+    ledger.wall += DAY_MS;
+    assert.deepEqual(await ledger.due(), [early.key, late.key]);
+    await ledger.write([early.settle(), late.settle()]);
+    assert.deepEqual(await ledger.due(), []);
+  });
 }

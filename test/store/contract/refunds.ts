@@ -50,7 +50,7 @@ function tooLarge(requested: number | null, refundable: number): Result {
 }
 
 function amounts({ it }: Contract): void {
-  it('A partial refund first returns the credits that were spent last, as if less had been spent', async (ledger) => {
+  it('a partial refund first returns the credits that were spent last, as if less had been spent', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.add(10, 9), ada.add(10, 8), ada.startCycle(10, 7)]);
     const spent = await done(ledger, ada.subtract(25));
@@ -64,7 +64,7 @@ function amounts({ it }: Contract): void {
     assert.deepEqual(await historyOf(ledger, ada), expected);
   });
 
-  it('The refunds of a transaction never exceed the credits that it spent, even within one batch', async (ledger) => {
+  it('the refunds of a transaction never exceed the credits that it spent, even within one batch', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.add(50)]);
     const spent = await done(ledger, ada.subtract(20));
@@ -80,7 +80,7 @@ function amounts({ it }: Contract): void {
     assert.equal(await balanceOf(ledger, ada), 50);
   });
 
-  it('A refund of a capture returns only the credits that the capture spent, not those that the capture returned', async (ledger) => {
+  it('a refund of a capture returns only the credits that the capture spent, not those that the capture returned', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.add(10), ada.add(10)]);
     const hold = await done(ledger, ada.hold(18));
@@ -92,7 +92,7 @@ function amounts({ it }: Contract): void {
     assert.equal(await balanceOf(ledger, ada), 20);
   });
 
-  it('Refunds of two transactions do not affect each other, even within one batch', async (ledger) => {
+  it('refunds of two transactions do not affect each other, even within one batch', async (ledger) => {
     const [ada, bob] = [new EndUser(ledger.account, 1), new EndUser(ledger.other, 1)];
     await ledger.write([ada.add(100), bob.add(100)]);
     const [first, second] = [await done(ledger, ada.subtract(10)), await done(ledger, ada.subtract(20))];
@@ -113,7 +113,7 @@ function amounts({ it }: Contract): void {
 }
 
 function refusals({ it, itInTime }: Contract): void {
-  it("A refund of another end user's transaction is refused", async (ledger) => {
+  it("a refund of another end user's transaction is refused", async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     const others = [new EndUser(ledger.account, 2), new EndUser(ledger.other, 1), new EndUser(ledger.account, 404)];
     await ledger.write([ada.add(10), ...others.slice(0, 2).map((user) => user.add(10))]);
@@ -125,7 +125,7 @@ function refusals({ it, itInTime }: Contract): void {
     ]);
   });
 
-  itInTime('Only subtractions and captures can be refunded', async (ledger) => {
+  itInTime('only subtractions and captures can be refunded', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     const added = await done(ledger, ada.add(50));
     const started = await done(ledger, ada.startCycle(10, 1));
@@ -147,7 +147,7 @@ function refusals({ it, itInTime }: Contract): void {
 
 function endedCycles({ itInTime }: Contract): void {
   itInTime(
-    'A refund returns no credits to a cycle that has ended, and is not listed if it returns no credits at all',
+    'a refund returns no credits to a cycle that has ended, and is not listed if it returns no credits at all',
     async (ledger) => {
       const ada = new EndUser(ledger.account, 1);
       await ledger.write([ada.add(10, 1), ada.add(10, 3)]);
@@ -174,7 +174,7 @@ function endedCycles({ itInTime }: Contract): void {
     },
   );
 
-  itInTime('A refund with a validity returns the credits of ended cycles in a new cycle', async (ledger) => {
+  itInTime('a refund with a validity returns the credits of ended cycles in a new cycle', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.add(10, 1), ada.add(10, 3)]);
     const spent = await done(ledger, ada.subtract(14));
@@ -202,7 +202,7 @@ function endedCycles({ itInTime }: Contract): void {
     assert.equal(await balanceOf(ledger, ada), 0);
   });
 
-  itInTime('A refund of credits from an earlier period adds nothing to the current period', async (ledger) => {
+  itInTime('a refund of credits from an earlier period adds nothing to the current period', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.startCycle(10, 1)]);
     const spent = await done(ledger, ada.subtract(6));
@@ -214,7 +214,7 @@ function endedCycles({ itInTime }: Contract): void {
 }
 
 function repetitions({ it }: Contract): void {
-  it('Repeating a refund with its idempotency key returns the same transaction and refunds nothing more', async (ledger) => {
+  it('repeating a refund with its idempotency key returns the same transaction and refunds nothing more', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.add(10)]);
     const spent = await done(ledger, ada.subtract(8));
@@ -229,7 +229,7 @@ function repetitions({ it }: Contract): void {
     assert.equal(await balanceOf(ledger, ada), 5);
   });
 
-  it('Many concurrent refunds of one subtraction return its credits only once', async (ledger) => {
+  it('many concurrent refunds of one subtraction return its credits only once', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.add(100)]);
     const spent = await done(ledger, ada.subtract(60));
@@ -247,7 +247,7 @@ function repetitions({ it }: Contract): void {
 }
 
 function lookUps({ it }: Contract): void {
-  it('Looking up a transaction by its ID also finds its refunds, in the order in which they were written', async (ledger) => {
+  it('looking up a transaction by its ID also finds its refunds, in the order in which they were written', async (ledger) => {
     const [ada, bob] = [new EndUser(ledger.account, 1, 'user:7'), new EndUser(ledger.account, 2)];
     await ledger.write([ada.add(10), ada.add(10), ada.add(10), bob.add(1)]);
     const spent = await done(ledger, ada.subtract(25));
@@ -268,7 +268,7 @@ function lookUps({ it }: Contract): void {
       assert.equal(await ledger.store.find(user.key, id), null);
   });
 
-  it('Each subtraction in a long history can be looked up and refunded', async (ledger) => {
+  it('each subtraction in a long history can be looked up and refunded', async (ledger) => {
     const [ada, beside] = [new EndUser(ledger.account, 1), new EndUser(ledger.other, 1)];
     await ledger.write([ada.add(100_000)]);
     for (let batch = 0; batch < effort(8, 20); batch++)

@@ -12,7 +12,7 @@ import { Random } from '../../load/random.ts';
 import type { Contract, ContractLedger } from '../store-contract.ts';
 import { EndUser, idsOf, problemsOf } from '../temporary-ledger.ts';
 
-/** The number of steps of a random history. */
+/** The number of steps in a random history. */
 const STEPS = effort(150, 500);
 
 export function statesAtContract(contract: Contract): void {
@@ -38,7 +38,7 @@ async function pointNow(ledger: ContractLedger, { key }: EndUser): Promise<Balan
 
 function instants({ it, itInTime }: Contract): void {
   itInTime(
-    'A balance at an instant counts all transactions up to that millisecond and no later ones',
+    'a balance at an instant counts all transactions up to that millisecond and no later ones',
     async (ledger) => {
       const ada = new EndUser(ledger.account, 1);
       const start = ledger.wall;
@@ -81,7 +81,7 @@ function instants({ it, itInTime }: Contract): void {
   );
 
   itInTime(
-    'A balance at an instant counts a hold only until the hold lapses, whether or not the lapse is stored',
+    'a balance at an instant counts a hold only until the hold lapses, whether or not the lapse is stored',
     async (ledger) => {
       const ada = new EndUser(ledger.account, 1);
       const start = ledger.wall;
@@ -102,7 +102,7 @@ function instants({ it, itInTime }: Contract): void {
   );
 
   itInTime(
-    'A balance at a future instant counts the renewals, lapses and expiries that are due by then',
+    'a balance at a future instant counts the renewals, lapses and expiries that are due by then',
     async (ledger) => {
       const ada = new EndUser(ledger.account, 1);
       await ledger.write([ada.add(10, 2), ada.startCycle(20, 1), ada.subtract(5), ada.hold(8, 36 * 3_600)]);
@@ -134,7 +134,7 @@ function instants({ it, itInTime }: Contract): void {
     },
   );
 
-  it('The state at a future instant equals the stored state, and an unknown end user has no credits at any instant', async (ledger) => {
+  it('the state at a future instant equals the stored state, and an unknown end user has no credits at any instant', async (ledger) => {
     const [ada, unknown] = [new EndUser(ledger.account, 1), new EndUser(ledger.account, 404)];
     await ledger.write([ada.add(10), ada.hold(3)]);
     const { state } = await ledger.load(ada.key);
@@ -148,7 +148,7 @@ function instants({ it, itInTime }: Contract): void {
     assert.equal((await ledger.audit()).endUsers, 1, 'reading stores nothing');
   });
 
-  it('The balances at a thousand instants change only at the instant of a transaction', async (ledger) => {
+  it('the balances at a thousand instants change only at the instant of a transaction', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     const { now: before } = await ledger.load(ada.key);
     ledger.wall += HOUR_MS;
@@ -186,7 +186,7 @@ function commandOf(user: EndUser, random: Random, ids: { holds: string[]; spent:
 
 function random({ itInTime }: Contract): void {
   itInTime(
-    'The balance at each past instant of a random history is the balance that a read returned at that instant, and the audit never finds a problem',
+    'the balance at each past instant of a random history is the balance that a read returned at that instant, and the audit never finds a problem',
     async (ledger) => {
       const random = new Random(1);
       const users = [new EndUser(ledger.account, 1), new EndUser(ledger.other, 1)];
@@ -204,8 +204,8 @@ function random({ itInTime }: Contract): void {
         }
         own.holds.splice(0, own.holds.length - 6);
         own.spent.splice(0, own.spent.length - 6);
-        // Each read gets a millisecond without writes, because a later write in that millisecond would change the
-        // balance.
+        // Each read runs in a millisecond without writes, because a later write in the same millisecond would change
+        // the balance at that instant.
         ledger.wall += 1 + random.pick([0, 0, 1, 999, 59_999, random.below(HOUR_MS), random.below(DAY_MS), DAY_MS - 1]);
         for (const [place, each] of users.entries()) {
           const point = await pointNow(ledger, each);
@@ -235,7 +235,7 @@ function random({ itInTime }: Contract): void {
 }
 
 function concurrent({ it }: Contract): void {
-  it('The balance at a past instant never changes, even while writes are running', async (ledger) => {
+  it('the balance at a past instant never changes, even while writes are running', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.add(1_000_000)]);
     let isOver = false;

@@ -9,7 +9,7 @@ import { twoMinutes } from './time.ts';
 const NOT_FOUND: Result = { refused: 'CycleNotFound' };
 
 export function stopContract({ it, itInTime }: Contract): void {
-  it('Stopping a cycle returns the canceled cycle, even the second time, and a stop without an active cycle is refused', async (ledger) => {
+  it('stopping a cycle returns the canceled cycle, even the second time, but a stop is refused if the end user has no cycle to stop', async (ledger) => {
     const [ada, bob] = [new EndUser(ledger.account, 1), new EndUser(ledger.account, 2)];
     await ledger.write([ada.startCycle(30, 7), ada.subtract(10), bob.add(5)]);
     const [active] = (await ledger.load(ada.key)).state.cycles;
@@ -22,7 +22,7 @@ export function stopContract({ it, itInTime }: Contract): void {
     assert.equal(started?.refused, null, 'after a stop, a new cycle can start at once');
   });
 
-  it('A second stop of a cycle returns the cycle with its current remaining credits, and stores nothing', async (ledger) => {
+  it('a second stop of a cycle returns the cycle with its current remaining credits, and stores nothing', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.startCycle(30, 7), ada.stopCycle(), ada.subtract(12)]);
     const before = await ledger.audit();
@@ -32,7 +32,7 @@ export function stopContract({ it, itInTime }: Contract): void {
     assert.equal((await ledger.audit()).postings, before.postings);
   });
 
-  it('After a cycle has been stopped and another cycle has started, a stop always applies to the newer cycle', async (ledger) => {
+  it('after a cycle has been stopped and another cycle has started, a stop always applies to the newer cycle', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     const [, , second] = await ledger.write([ada.startCycle(30, 7), ada.stopCycle(), ada.startCycle(5, 7)]);
     assert(second?.refused === null && second.cycle);
@@ -49,7 +49,7 @@ export function stopContract({ it, itInTime }: Contract): void {
     );
   });
 
-  itInTime('The credits of a stopped cycle remain until its end, and the cycle is not renewed', async (ledger) => {
+  itInTime('the credits of a stopped cycle remain until its end, and the cycle is not renewed', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     const start = ledger.wall;
     await ledger.write([ada.startCycle(10, 1)]);
@@ -64,7 +64,7 @@ export function stopContract({ it, itInTime }: Contract): void {
   });
 
   itInTime(
-    'After a stopped cycle has ended and its end user has been settled, the end user is no longer due',
+    'after a stopped cycle has ended and its end user has been settled, the end user is no longer due',
     async (ledger) => {
       const ada = new EndUser(ledger.account, 1);
       await ledger.write([ada.startCycle(10, 1)]);
@@ -77,18 +77,21 @@ export function stopContract({ it, itInTime }: Contract): void {
     },
   );
 
-  itInTime('Until the millisecond before a stopped cycle ends, another stop returns that cycle', async (ledger) => {
-    const ada = new EndUser(ledger.account, 1);
-    const start = ledger.wall;
-    const [, first] = await ledger.results([ada.startCycle(10, 1), ada.stopCycle()]);
-    ledger.wall = start + DAY_MS - 1;
-    assert.deepEqual(await ledger.results([ada.stopCycle()]), [first]);
-    ledger.wall = start + DAY_MS;
-    assert.deepEqual(await ledger.results([ada.stopCycle()]), [NOT_FOUND]);
-  });
+  itInTime(
+    'stopping a cycle again returns the same cycle until the millisecond before the cycle ends',
+    async (ledger) => {
+      const ada = new EndUser(ledger.account, 1);
+      const start = ledger.wall;
+      const [, first] = await ledger.results([ada.startCycle(10, 1), ada.stopCycle()]);
+      ledger.wall = start + DAY_MS - 1;
+      assert.deepEqual(await ledger.results([ada.stopCycle()]), [first]);
+      ledger.wall = start + DAY_MS;
+      assert.deepEqual(await ledger.results([ada.stopCycle()]), [NOT_FOUND]);
+    },
+  );
 
   itInTime(
-    'After the most recently stopped cycle has ended, a stop is refused, even if an earlier stopped cycle has not ended yet',
+    'after the most recently stopped cycle has ended, a stop is refused, even if an earlier stopped cycle has not ended yet',
     async (ledger) => {
       const ada = new EndUser(ledger.account, 1);
       await ledger.write([ada.startCycle(30, 7), ada.stopCycle(), ada.startCycle(5, 1), ada.stopCycle()]);
@@ -98,7 +101,7 @@ export function stopContract({ it, itInTime }: Contract): void {
   );
 
   itInTime(
-    'Stopping a cycle with due renewals stores the renewals, and the cycle ends with the period of the last renewal',
+    'stopping a cycle with due renewals stores the renewals, and the cycle ends with the period of the last renewal',
     async (ledger) => {
       const ada = new EndUser(ledger.account, 1);
       const start = ledger.wall;

@@ -26,7 +26,7 @@ export function timeContract(contract: Contract): void {
 const MINUTE_MS = 60_000;
 const DAY_SECONDS = DAY_MS / 1_000;
 
-/** Lets two minutes pass, with a write in each. By then, the store must have stored when each end user is next due. */
+/** Lets two minutes pass, and writes in each minute. Then the store must have stored when each end user is next due. */
 export async function twoMinutes(ledger: ContractLedger): Promise<void> {
   const beside = new EndUser(ledger.other, 999);
   for (let minute = 0; minute < 2; minute++) {
@@ -36,7 +36,7 @@ export async function twoMinutes(ledger: ContractLedger): Promise<void> {
 }
 
 function endings({ itInTime }: Contract): void {
-  itInTime('Credits can be spent until the millisecond before they expire', async (ledger) => {
+  itInTime('credits can be spent until the millisecond before they expire', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     const start = ledger.wall;
     await ledger.write([ada.add(10, 1), ada.add(5, 2)]);
@@ -52,7 +52,7 @@ function endings({ itInTime }: Contract): void {
 
 function renewals({ itInTime }: Contract): void {
   itInTime(
-    'A cycle is renewed exactly at its end, and by default its remaining credits do not roll over',
+    'a cycle is renewed exactly at its end, and by default its remaining credits do not roll over',
     async (ledger) => {
       const ada = new EndUser(ledger.account, 1);
       const start = ledger.wall;
@@ -69,7 +69,7 @@ function renewals({ itInTime }: Contract): void {
     },
   );
 
-  itInTime('Missed renewals are stored with the instants at which they were due', async (ledger) => {
+  itInTime('missed renewals are stored with the instants at which they were due', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     const start = ledger.wall;
     await ledger.write([ada.startCycle(10, 1), ada.subtract(1)]);
@@ -87,7 +87,7 @@ function renewals({ itInTime }: Contract): void {
   });
 
   itInTime(
-    'A renewed cycle keeps its id, and is spent after credits that were added during its previous period',
+    'a renewed cycle keeps its ID, and is spent after credits that were added during its previous period',
     async (ledger) => {
       const ada = new EndUser(ledger.account, 1);
       await ledger.write([ada.startCycle(10, 2)]);
@@ -105,11 +105,11 @@ function renewals({ itInTime }: Contract): void {
         ],
       );
       assert.equal(start?.kind, 'renew');
-      assert.notEqual(cycles[1]?.id, start.id, 'a cycle keeps the id of the transaction that started it');
+      assert.notEqual(cycles[1]?.id, start.id, 'a cycle keeps the ID of the transaction that started it');
     },
   );
 
-  itInTime('At most the requested number of due end users are listed, the longest overdue first', async (ledger) => {
+  itInTime('at most the requested number of due end users are listed, the longest overdue first', async (ledger) => {
     const { account, other } = ledger;
     const [weekly, daily, twoDays] = [new EndUser(account, 1), new EndUser(other, 2), new EndUser(account, 3)];
     const [stopped, oneTime, eternal] = [new EndUser(account, 4), new EndUser(account, 5), new EndUser(account, 6)];
@@ -136,7 +136,7 @@ function renewals({ itInTime }: Contract): void {
   });
 
   itInTime(
-    'An end user whose cycle started after other transactions is listed as due when the renewal of the cycle is due',
+    'an end user whose cycle started after other transactions is listed as due when the renewal of the cycle is due',
     async (ledger) => {
       const [ada, bob] = [new EndUser(ledger.account, 1), new EndUser(ledger.account, 2)];
       await ledger.write([ada.add(10), bob.add(10)]);
@@ -154,7 +154,7 @@ function renewals({ itInTime }: Contract): void {
     },
   );
 
-  itInTime('Listing due end users does not advance the time of the ledger', async (ledger) => {
+  itInTime('listing due end users does not advance the time of the ledger', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     const start = ledger.wall;
     await ledger.write([ada.add(10, 1)]);
@@ -172,7 +172,7 @@ async function shownOf(ledger: ContractLedger, { key }: EndUser): Promise<readon
 
 function shownRenewals({ itInTime }: Contract): void {
   itInTime(
-    'A write that is running when a read shows a due renewal is never stored before that renewal',
+    'a write that is running when a read shows a due renewal is never stored before that renewal',
     async (ledger) => {
       const ada = new EndUser(ledger.account, 1);
       await ledger.write([ada.startCycle(100, 1)]);
@@ -183,7 +183,7 @@ function shownRenewals({ itInTime }: Contract): void {
         const read = () => reads.push(shownOf(ledger, ada).then((list) => shown.push(list)));
         const first = ledger.write([ada.subtract(1)]);
         const second = round % 3 === 0 ? ledger.write([ada.subtract(2), ada.add(1, 9)]) : null;
-        // The day ends while the writes are running.
+        // The period of the cycle ends while the writes are running.
         ledger.wall += 1;
         for (let times = 0; times <= round % 4; times++) read();
         const third = round % 2 === 0 ? ledger.write([ada.subtract(3)]) : null;
@@ -203,7 +203,7 @@ function shownRenewals({ itInTime }: Contract): void {
   );
 
   itInTime(
-    'Every kind of read shows a due renewal, and counts earlier subtractions in the previous period',
+    'every kind of read shows a due renewal, and counts earlier subtractions in the previous period',
     async (ledger) => {
       const ada = new EndUser(ledger.account, 1);
       await ledger.write([ada.startCycle(100, 1), ada.subtract(30)]);
@@ -236,7 +236,7 @@ function shownRenewals({ itInTime }: Contract): void {
 
 function catchingUp({ itInTime }: Contract): void {
   itInTime(
-    'Years of missed renewals are stored in several batches, and do not delay other end users',
+    'years of missed renewals are stored in several batches, and do not delay other end users',
     async (ledger) => {
       const { account, other } = ledger;
       const [slow, quick, fresh] = [new EndUser(account, 1), new EndUser(account, 2), new EndUser(other, 1)];
@@ -263,7 +263,7 @@ function catchingUp({ itInTime }: Contract): void {
   );
 
   itInTime(
-    'A batch stores a bounded number of missed renewals, no matter how many end users have missed renewals',
+    'a batch stores a bounded number of missed renewals, no matter how many end users have missed renewals',
     async (ledger) => {
       const users = Array.from({ length: 10 }, (_, index) => new EndUser(ledger.account, index));
       await ledger.write(users.map((user) => user.startCycle(5, 1)));
@@ -284,7 +284,7 @@ function catchingUp({ itInTime }: Contract): void {
   );
 
   itInTime(
-    'A ledger that is closed before it has stored all missed renewals stores the rest after it is reopened',
+    'a ledger that is closed before it has stored all missed renewals stores the rest after it is reopened',
     async (ledger) => {
       const slow = new EndUser(ledger.account, 1);
       await ledger.write([slow.startCycle(5, 1)]);
@@ -321,7 +321,7 @@ function backwards({ it, itInTime }: Contract): void {
   for (const [what, look] of CLOCK_READS)
     for (const isReopened of [false, true]) {
       const when = isReopened ? 'the ledger is reopened with an earlier clock' : 'the clock is set back';
-      itInTime(`Credits that had expired at the time of ${what} stay expired when ${when}`, async (ledger) => {
+      itInTime(`credits that had expired at the time of ${what} stay expired when ${when}`, async (ledger) => {
         const ada = new EndUser(ledger.account, 1);
         await ledger.write([ada.add(10, 1)]);
         ledger.wall += DAY_MS;
@@ -334,7 +334,7 @@ function backwards({ it, itInTime }: Contract): void {
       });
     }
 
-  itInTime('Transactions stay in order if the clock is set back or does not advance', async (ledger) => {
+  itInTime('transactions stay in order if the clock is set back or does not advance', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     const start = ledger.wall;
     for (const step of [0, 5, -1_000, 0, -DAY_MS, 3]) {
@@ -352,7 +352,7 @@ function backwards({ it, itInTime }: Contract): void {
   });
 
   itInTime(
-    'Transactions at the same instant have ascending ids, even if the first one also stores the lapse of a hold on an ended cycle',
+    'transactions at the same instant have ascending IDs, even if the first one also stores the lapse of a hold on an ended cycle',
     async (ledger) => {
       const ada = new EndUser(ledger.account, 1);
       for (let round = 0; round < 8; round++) {
@@ -366,14 +366,14 @@ function backwards({ it, itInTime }: Contract): void {
         assert(added?.refused === null && added.transactionId !== null);
         assert(
           captured.transactionId < added.transactionId,
-          'the id of the addition sorts after the id of the capture',
+          'the ID of the addition sorts after the ID of the capture',
         );
         ledger.wall += 3 * DAY_MS;
       }
     },
   );
 
-  itInTime('Setting the clock back does not undo a renewal', async (ledger) => {
+  itInTime('setting the clock back does not undo a renewal', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.startCycle(10, 1), ada.subtract(7)]);
     ledger.wall += DAY_MS;
@@ -383,7 +383,7 @@ function backwards({ it, itInTime }: Contract): void {
     assert.deepEqual(await ledger.results([ada.subtract(10)]), [ACCEPTED]);
   });
 
-  it('A reopened ledger has the same content as before', async (ledger) => {
+  it('a reopened ledger has the same content as before', async (ledger) => {
     const [ada, bob] = [new EndUser(ledger.account, 1), new EndUser(ledger.other, 1)];
     await ledger.write([ada.add(10), ada.startCycle(20), bob.add(5), ada.subtract(13), bob.subtract(1)]);
     const before = [await transactionsOf(ledger, ada), await transactionsOf(ledger, bob)];

@@ -34,7 +34,7 @@ export function writeContract(contract: Contract): void {
 }
 
 function additionsAndSubtractions({ it }: Contract): void {
-  it('An addition creates one cycle and one transaction', async (ledger) => {
+  it('an addition creates one cycle and one transaction', async (ledger) => {
     const ada = new EndUser(ledger.account, 1, 'key:77');
     assert.deepEqual(await ledger.results([ada.add(100, 10)]), [ACCEPTED]);
     const { now, state } = await ledger.load(ada.key);
@@ -56,7 +56,7 @@ function additionsAndSubtractions({ it }: Contract): void {
     ]);
   });
 
-  it('A subtraction drains the cycle that started first, and creates one transaction', async (ledger) => {
+  it('a subtraction drains the cycle that started first, and creates one transaction', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.add(10, 300), ada.add(10, 10), ada.add(10, 20)]);
     assert.deepEqual(await ledger.results([ada.subtract(15)]), [ACCEPTED]);
@@ -71,7 +71,7 @@ function additionsAndSubtractions({ it }: Contract): void {
     );
   });
 
-  it('A subtraction may take the whole balance; a subtraction of one credit more is refused and changes nothing', async (ledger) => {
+  it('a subtraction may take the whole balance, but a subtraction of one more credit is refused and changes nothing', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.add(10), ada.add(20)]);
     const refused = { refused: 'InsufficientFunds', requested: 31, available: 30 };
@@ -81,7 +81,7 @@ function additionsAndSubtractions({ it }: Contract): void {
     assert.equal(await balanceOf(ledger, ada), 0);
   });
 
-  it('An unknown end user has no credits, and refused requests do not create the end user', async (ledger) => {
+  it('an unknown end user has no credits, and refused requests do not create the end user', async (ledger) => {
     const unknown = new EndUser(ledger.account, 404);
     assert.deepEqual((await ledger.load(unknown.key)).state.cycles, []);
     const { state, transactions, next } = await ledger.transactions(unknown.key, { limit: 1 });
@@ -93,14 +93,14 @@ function additionsAndSubtractions({ it }: Contract): void {
     assert.equal((await ledger.audit()).endUsers, 1, 'an addition creates the end user');
   });
 
-  it('A store reports no trouble after a refusal', async (ledger) => {
+  it('a store reports no trouble after a refusal', async (ledger) => {
     await ledger.write([new EndUser(ledger.account, 1).subtract(1)]);
     assert.equal(ledger.trouble(), null);
   });
 }
 
 function transactionIds({ it }: Contract): void {
-  it('An accepted write returns its transaction ID, and a write that stores nothing returns none', async (ledger) => {
+  it('an accepted write returns its transaction ID, and a write that stores nothing returns no transaction ID', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     const [added, spent, hold, other] = await ledger.write([ada.add(10), ada.subtract(1), ada.hold(1), ada.hold(2)]);
     const ids = idsOf([added as Outcome, spent as Outcome, hold as Outcome, other as Outcome]);
@@ -119,7 +119,7 @@ function transactionIds({ it }: Contract): void {
     assert.deepEqual(idsOf(nothing), [null, null, null]);
   });
 
-  it('A replay returns the transaction ID of the first request, even after the ledger is reopened', async (ledger) => {
+  it('a replay returns the transaction ID of the first request, even after the ledger is reopened', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     const commands = [
       ada.add(10),
@@ -143,7 +143,7 @@ function transactionIds({ it }: Contract): void {
 }
 
 function limits({ it }: Contract): void {
-  it('A write that would raise a balance above 2^53−1 is refused with the amount that still fits, and exactly that amount is accepted', async (ledger) => {
+  it('a write that would raise a balance above 2^53−1 is refused with the amount that still fits, and exactly that amount is accepted', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.add(AMOUNT_MAX), ada.subtract(5)]);
     const tooLarge = { refused: 'BalanceTooLarge', requested: 6, available: 5 };
@@ -151,7 +151,7 @@ function limits({ it }: Contract): void {
     assert.equal(await balanceOf(ledger, ada), AMOUNT_MAX);
   });
 
-  it('Amounts of 2^53−1 are exact, even after the ledger is reopened', async (ledger) => {
+  it('amounts of 2^53−1 are exact, even after the ledger is reopened', async (ledger) => {
     const [ada, bob] = [new EndUser(ledger.account, 1), new EndUser(ledger.account, 2)];
     await ledger.write([ada.add(AMOUNT_MAX), ada.subtract(AMOUNT_MAX - 1), bob.startCycle(AMOUNT_MAX)]);
     await ledger.reopen();
@@ -161,7 +161,7 @@ function limits({ it }: Contract): void {
     assert.deepEqual(await ledger.results([ada.subtract(1), bob.subtract(AMOUNT_MAX)]), [ACCEPTED, ACCEPTED]);
   });
 
-  it('A cycle with the maximum validity ends at the latest possible instant', async (ledger) => {
+  it('a cycle with the maximum validity ends at the latest possible instant', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.add(1, VALIDITY_DAYS_MAX), ada.startCycle(2, VALIDITY_DAYS_MAX)]);
     const { cycles } = (await ledger.load(ada.key)).state;
@@ -173,7 +173,7 @@ function limits({ it }: Contract): void {
 }
 
 function starts({ it }: Contract): void {
-  it('Starting a cycle returns the cycle, and a second start is refused and returns the same cycle', async (ledger) => {
+  it('starting a cycle returns the cycle, and a second start is refused and returns the same cycle', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     const started = cycleIn(await ledger.write([ada.startCycle(30, 7)]));
     assert.deepEqual((await ledger.load(ada.key)).state.cycles, [started]);
@@ -196,7 +196,7 @@ function starts({ it }: Contract): void {
     assert.equal((await transactionsOf(ledger, ada))[0]?.id, id);
   });
 
-  it('Replacing a cycle stops the old cycle in the same write, and the remaining credits of the old cycle can still be spent', async (ledger) => {
+  it('replacing a cycle stops the old cycle in the same write, and the remaining credits of the old cycle can still be spent', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     const first = cycleIn(await ledger.write([ada.startCycle(30, 7)]));
     const second = cycleIn(await ledger.write([ada.startCycle(40, 7, 'replace')]));
@@ -206,7 +206,7 @@ function starts({ it }: Contract): void {
     assert.deepEqual(await ledger.results([ada.subtract(70)]), [ACCEPTED]);
   });
 
-  it('A refused replacement does not change the active cycle', async (ledger) => {
+  it('a refused replacement does not change the active cycle', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     const active = cycleIn(await ledger.write([ada.startCycle(30, 7)]));
     const outcomes = await ledger.write([ada.startCycle(AMOUNT_MAX, 7, 'replace')]);
@@ -217,7 +217,7 @@ function starts({ it }: Contract): void {
 }
 
 function batches({ it }: Contract): void {
-  it('The commands of a batch are decided in order, and each command sees the effects of the earlier commands', async (ledger) => {
+  it('the commands of a batch are decided in order, and each command sees the effects of the earlier commands', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     const outcomes = await ledger.write([
       ada.subtract(1),
@@ -242,7 +242,7 @@ function batches({ it }: Contract): void {
     assert.deepEqual(await ledger.results([ada.subtract(1)]), [NOTHING_THERE]);
   });
 
-  it('In a batch for many end users, a refusal for one end user does not affect the others', async (ledger) => {
+  it('in a batch for many end users, a refusal for one end user does not affect the others', async (ledger) => {
     const { account, other } = ledger;
     const people = Array.from({ length: BATCH_COMMANDS / 4 }, (_, index) =>
       index % 2 ? new EndUser(account, index) : new EndUser(other, index),
@@ -265,7 +265,7 @@ function batches({ it }: Contract): void {
     }
   });
 
-  it('A batch of refused commands changes nothing', async (ledger) => {
+  it('a batch of refused commands changes nothing', async (ledger) => {
     const [ada, bob] = [new EndUser(ledger.account, 1), new EndUser(ledger.account, 2)];
     await ledger.write([ada.add(5)]);
     const outcomes = await ledger.write([ada.subtract(6), bob.subtract(1), bob.stopCycle()]);
@@ -277,7 +277,7 @@ function batches({ it }: Contract): void {
     assert.deepEqual(await ledger.results([ada.subtract(5)]), [ACCEPTED]);
   });
 
-  it('The same UUID in two accounts identifies two different end users', async (ledger) => {
+  it('the same UUID in two accounts identifies two different end users', async (ledger) => {
     const [ours, theirs] = [new EndUser(ledger.account, 1), new EndUser(ledger.other, 1)];
     await ledger.write([ours.add(10), ours.startCycle(20), theirs.add(1)]);
     assert.deepEqual(await ledger.results([theirs.subtract(2), theirs.stopCycle(), ours.subtract(30)]), [
@@ -290,7 +290,7 @@ function batches({ it }: Contract): void {
     assert.equal((await ledger.load(theirs.key)).state.cycles.length, 1);
   });
 
-  it('Transaction IDs are unique and sort in the order of the transactions, even within a batch', async (ledger) => {
+  it('transaction IDs are unique and sort in the order of the transactions, even within a batch', async (ledger) => {
     const [ada, bob] = [new EndUser(ledger.account, 1), new EndUser(ledger.other, 1)];
     for (let batch = 0; batch < 5; batch++)
       await ledger.write([

@@ -1,5 +1,5 @@
-// Tests the audit of a PostgreSQL database: it reports rows that were changed by hand, and no others, even if the clock
-// of the database was set back between writes.
+// Tests the audit of a PostgreSQL database: it reports rows that were changed by hand, and no other rows, even if the
+// clock of the database was set back between writes.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -68,7 +68,7 @@ const PAST: readonly (readonly [table: string, column: string, value: string, in
 ];
 
 for (const [table, column, value, invariant] of PAST) {
-  test(`The audit of a database reports the value ${value} in ${table}.${column}, and names the end user`, () =>
+  test(`the audit of a database reports the value ${value} in ${table}.${column}, and names the end user`, () =>
     withoutChecks(async ({ ledger, run }) => {
       await run(`UPDATE scrip.${table} SET ${column} = ${value} WHERE end_user = '${ada.key.endUser}'`);
       const { findings } = await ledger.audit();
@@ -132,7 +132,7 @@ const TAMPERED: readonly (readonly [what: string, sql: string, sentence: RegExp]
 ];
 
 for (const [what, sql, sentence] of TAMPERED) {
-  test(`The audit of a database reports ${what}`, () =>
+  test(`the audit of a database reports ${what}`, () =>
     withoutChecks(async ({ ledger, run }) => {
       await run(sql);
       const { store } = await ledger.audit();
@@ -153,7 +153,7 @@ const WRONG_PLANS: readonly (readonly [what: string, sql: string])[] = [
 ];
 
 for (const [what, sql] of WRONG_PLANS) {
-  test(`The audit of a database reports ${what}`, () =>
+  test(`the audit of a database reports ${what}`, () =>
     withoutChecks(async ({ ledger, run }) => {
       await ledger.write([ada.startPlan(monthsPlan(50, 1, 5), 'at_period_end')]);
       assert.deepEqual(problemsOf(await ledger.audit()), []);
@@ -168,12 +168,12 @@ const WRONG_HOLDS: readonly (readonly [what: string, sql: string])[] = [
   ['a missing hold', 'DELETE FROM scrip.holds'],
   ['a hold that lapses a millisecond too late', 'UPDATE scrip.holds SET expires_at = expires_at + 1'],
   ['a hold with one credit too many', `UPDATE scrip.holds SET parts = replace(parts::text, ',5,', ',6,')::json`],
-  ['a hold with a changed id', 'UPDATE scrip.holds SET hold_id = gen_random_uuid()'],
+  ['a hold with a changed ID', 'UPDATE scrip.holds SET hold_id = gen_random_uuid()'],
   ['held credits of a cycle that belong to no hold', 'UPDATE scrip.cycles SET held = held + 1'],
 ];
 
 for (const [what, sql] of WRONG_HOLDS) {
-  test(`The audit of a database reports ${what}`, () =>
+  test(`the audit of a database reports ${what}`, () =>
     withoutChecks(async ({ ledger, run }) => {
       await run(`${sql} WHERE end_user = '${ada.key.endUser}'`);
       const { findings } = await ledger.audit();
@@ -194,7 +194,7 @@ test('`scrip verify` names the end user if a number in a database is above 2^53â
     assert.match(stdout, /Verification failed: \d+ problems found\. 2 end users and 4 postings checked\.\n$/);
   }));
 
-test('The audit by another process accepts a posting that was written before the database clock was set back', async (t) => {
+test('an audit by another process accepts a posting that was written before the clock of the database was set back', async (t) => {
   const url = await server.createDatabase();
   let wall = NOON;
   const ledger = await openOnMovedClock(t, url, () => wall);
@@ -208,7 +208,7 @@ test('The audit by another process accepts a posting that was written before the
   }
 });
 
-test('A summary that is written after the clock of the database was set back excludes credits that had already expired', async (t) => {
+test('a summary that is written after the clock of the database was set back excludes credits that had already expired', async (t) => {
   const url = await server.createDatabase();
   let wall = NOON;
   const ledger = await openOnMovedClock(t, url, () => wall);
@@ -225,7 +225,7 @@ test('A summary that is written after the clock of the database was set back exc
   );
 });
 
-test('The audit of a database reports a posting whose instant is later than the clock of the ledger', async (t) => {
+test('the audit of a database reports a posting whose instant is later than the clock of the ledger', async (t) => {
   const url = await server.createDatabase();
   const ledger = await openOnMovedClock(t, url, () => NOON);
   await ledger.write([ada.add(1), bob.add(1)]);

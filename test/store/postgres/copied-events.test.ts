@@ -18,7 +18,7 @@ before(async () => {
 });
 after(() => server.remove());
 
-test('A copy in PostgreSQL derives events only for transactions and expiries that happen after the copy was made', async (t) => {
+test('a copy in PostgreSQL derives events only for transactions and expiries that happen after the copy was made', async (t) => {
   const file = temporaryFile();
   const [ada, bob] = [new EndUser(1, 1), new EndUser(1, 2)];
   const source = await openSqliteStore(file);

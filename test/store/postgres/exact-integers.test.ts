@@ -31,7 +31,7 @@ async function withLedger(work: (ledger: TestLedger, run: (sql: string) => Promi
   }
 }
 
-test('Amounts of 2^53−1 are stored, read, listed and spent exactly in PostgreSQL', () =>
+test('amounts of 2^53−1 are stored, read, listed and spent exactly in PostgreSQL', () =>
   withLedger(async (ledger, run) => {
     const bob = new EndUser(1, 2);
     await ledger.write([ada.add(AMOUNT_MAX), bob.startCycle(AMOUNT_MAX), bob.subtract(AMOUNT_MAX)]);
@@ -43,7 +43,7 @@ test('Amounts of 2^53−1 are stored, read, listed and spent exactly in PostgreS
     assert.deepEqual(stored.rows, [{ amount: '9007199254740991' }]);
   }));
 
-test('The constraints in PostgreSQL reject amounts above 2^53−1', () =>
+test('the constraints in PostgreSQL reject amounts above 2^53−1', () =>
   withLedger(async (ledger, run) => {
     await ledger.write([ada.add(5)]);
     for (const column of ['amount', 'remaining'])
@@ -59,7 +59,7 @@ const FINDERS: readonly (readonly [finder: string, look: (ledger: TestLedger) =>
 ];
 
 for (const [finder, look] of FINDERS) {
-  test(`If ${finder} finds a number above 2^53−1 in PostgreSQL, the ledger stops instead of rounding the number`, () =>
+  test(`if ${finder} finds a number above 2^53−1 in PostgreSQL, the ledger stops instead of rounding the number`, () =>
     withLedger(async (ledger, run) => {
       await ledger.write([ada.add(5)]);
       for (const column of ['amount', 'remaining'])

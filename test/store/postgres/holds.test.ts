@@ -54,7 +54,7 @@ const REFUSED: readonly (readonly [what: string, sql: string])[] = [
   ['two postings of a transaction with the same line number', `UPDATE scrip.postings SET line = 0 WHERE kind = 'hold'`],
 ];
 
-test('The constraints in PostgreSQL reject invalid holds and refunds', LIMIT, async (t) => {
+test('the constraints in PostgreSQL reject invalid holds and refunds', LIMIT, async (t) => {
   const url = await server.createDatabase();
   const ledger = await openFor(t, url);
   await ledger.write([ada.add(10, 10), ada.add(50, 20)]);
@@ -71,7 +71,7 @@ test('The constraints in PostgreSQL reject invalid holds and refunds', LIMIT, as
     );
 });
 
-describe('Transaction IDs and instants of an end user on PostgreSQL', { concurrency: true, ...LIMIT }, () => {
+describe('transaction IDs and instants of an end user on PostgreSQL', { concurrency: true, ...LIMIT }, () => {
   /** These commands change no cycle, because the only cycle has ended. */
   const ENDS: readonly (readonly [what: string, command: (hold: string, spent: string) => WriteCommand])[] = [
     ['a release', (hold) => ada.release(hold)],
@@ -79,7 +79,7 @@ describe('Transaction IDs and instants of an end user on PostgreSQL', { concurre
     ['a refund', (_, spent) => ada.refund(spent)],
   ];
   for (const [what, command] of ENDS) {
-    test(`Transaction ids on PostgreSQL ascend after ${what} of expired credits, even if the clock is set back`, async (t) => {
+    test(`transaction IDs on PostgreSQL ascend after ${what} of expired credits, even if the clock is set back`, async (t) => {
       const url = await server.createDatabase();
       let wall = NOON;
       const open = () => openOnMovedClock(t, url, () => wall);
@@ -96,7 +96,7 @@ describe('Transaction IDs and instants of an end user on PostgreSQL', { concurre
     });
   }
 
-  test('Transaction IDs on PostgreSQL ascend within a millisecond, even if no cycle changes', async (t) => {
+  test('transaction IDs on PostgreSQL ascend within a millisecond, even if no cycle changes', async (t) => {
     const url = await server.createDatabase();
     let wall = NOON;
     const processes = [await openOnMovedClock(t, url, () => wall), await openOnMovedClock(t, url, () => wall)] as const;
@@ -113,7 +113,7 @@ describe('Transaction IDs and instants of an end user on PostgreSQL', { concurre
 });
 
 test(
-  "When PostgreSQL's clock jumps ahead, the next batch first stores the lapse of each hold that is due",
+  "when PostgreSQL's clock jumps ahead, the next batch first stores the lapse of each hold that is due",
   LIMIT,
   async (t) => {
     let wall = NOON;
@@ -141,7 +141,7 @@ test(
   },
 );
 
-test('Snapshots in PostgreSQL contain all open holds, although subtractions do not load them', LIMIT, async (t) => {
+test('snapshots in PostgreSQL contain all open holds, although subtractions do not load them', LIMIT, async (t) => {
   const url = await server.createDatabase();
   const run = (sql: string) => server.query(sql, new URL(url).pathname.slice(1));
   const ledger = await openFor(t, url);
@@ -174,7 +174,7 @@ test('Snapshots in PostgreSQL contain all open holds, although subtractions do n
 });
 
 test(
-  'A list of transactions on PostgreSQL continues after hundreds of transactions that moved no credits',
+  'a list of transactions on PostgreSQL continues after hundreds of transactions that moved no credits',
   LIMIT,
   async (t) => {
     const ledger = await openFor(t, await server.createDatabase());

@@ -1,5 +1,5 @@
-// PostgreSQL ledgers for tests. They use the clock of the database, or a clock that the test sets: the store then reads
-// the time from a table.
+// PostgreSQL ledgers for tests. A ledger uses the clock of the database, or a clock that the test sets. If the test
+// sets the clock, the store reads the time from a table.
 
 import type { TestContext } from 'node:test';
 import pg from 'pg';
@@ -132,7 +132,7 @@ class MovedClock {
     this.#wall = wall;
   }
 
-  /** Each asynchronous method of the result first writes the test's time to the clock table. */
+  /** Each asynchronous method of the returned object first writes the time of the test to the clock table. */
   before<Port extends object>(port: Port): Port {
     const timed: Record<string, unknown> = {};
     for (const name of methodsOf(port)) {

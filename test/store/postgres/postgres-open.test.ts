@@ -152,7 +152,7 @@ test('if a command creates or revokes an API key on PostgreSQL, the next lookup 
   await Promise.all([close(running), beside.tools.close()]);
 });
 
-test('API keys that three processes create at once on PostgreSQL have unique numbers and belong to one account', async () => {
+test('API keys that three processes create at once on PostgreSQL have unique IDs and belong to one account', async () => {
   const url = await server.createDatabase();
   const processes = await Promise.all([1, 2, 3].map(() => open(url)));
   const create = (keys: KeyStore) => {

@@ -181,7 +181,7 @@ async function emptierOf(url: string): Promise<() => Promise<unknown>> {
   return () => client.query(sql);
 }
 
-/** If only root may read the programs, returns a copy that all users may read. */
+/** Returns the folder of the PostgreSQL programs. If only root may read it, returns a copy that all users may read. */
 function nativeFolder(): string {
   const require = createRequire(import.meta.url);
   const system = platform() === 'win32' ? 'windows' : platform();

@@ -1,4 +1,5 @@
-// Runs the store contract on PostgreSQL with prepared statements. `pooler.test.ts` runs it without them.
+// Runs the store contract on PostgreSQL with prepared statements. `pooler/pooler.test.ts` runs it without prepared
+// statements.
 
 import { after, before } from 'node:test';
 import { storeContract } from '../store-contract.ts';

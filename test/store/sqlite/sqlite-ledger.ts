@@ -39,7 +39,7 @@ export function pluggedFile(
   return plugged;
 }
 
-/** `failCommits` makes each COMMIT of these changes fail. Opening a file makes none of them, so it still succeeds. */
+/** `failCommits` makes the COMMIT of these changes fail. Opening a ledger makes none of them, so it still succeeds. */
 const FAILING = [
   'INSERT ON postings',
   'INSERT ON idempotency_records',

@@ -30,28 +30,28 @@ async function problemsAfter(sql: string, of = file): Promise<string> {
 
 const TAMPERED_TOTALS: readonly (readonly [what: string, sql: string])[] = [
   [
-    'A total with one credit too many',
+    'a total with one credit too many',
     `UPDATE daily_totals SET credits = CAST(CAST(credits AS INTEGER) + 1 AS TEXT) WHERE kind = 'add'`,
   ],
   [
-    'A total with one transaction too many',
+    'a total with one transaction too many',
     `UPDATE daily_totals SET transactions = transactions + 1 WHERE kind = 'subtract'`,
   ],
-  ['A total of the wrong account', 'UPDATE daily_totals SET account = account + 7'],
-  ['A total of the wrong day', 'UPDATE daily_totals SET day = day + 100'],
-  ['A total of the wrong actor', `UPDATE daily_totals SET actor = actor || '0'`],
-  ['A missing total', `DELETE FROM daily_totals WHERE kind = 'renew'`],
-  ['An extra total', `INSERT INTO daily_totals VALUES (1, 20000, 'add', 'key:1', '5', 1)`],
-  ['A total that is not a number', `UPDATE daily_totals SET credits = 'many' WHERE kind = 'renew'`],
-  ['An expiry total of the wrong hour', 'UPDATE expiry_totals SET hour = hour + 1'],
+  ['a total of the wrong account', 'UPDATE daily_totals SET account = account + 7'],
+  ['a total of the wrong day', 'UPDATE daily_totals SET day = day + 100'],
+  ['a total of the wrong actor', `UPDATE daily_totals SET actor = actor || '0'`],
+  ['a missing total', `DELETE FROM daily_totals WHERE kind = 'renew'`],
+  ['an extra total', `INSERT INTO daily_totals VALUES (1, 20000, 'add', 'key:1', '5', 1)`],
+  ['a total that is not a number', `UPDATE daily_totals SET credits = 'many' WHERE kind = 'renew'`],
+  ['an expiry total of the wrong hour', 'UPDATE expiry_totals SET hour = hour + 1'],
   [
-    'An expiry total with one credit too few',
+    'an expiry total with one credit too few',
     `UPDATE expiry_totals SET credits = CAST(CAST(credits AS INTEGER) - 1 AS TEXT) WHERE account = 2`,
   ],
-  ['A missing expiry total', 'DELETE FROM expiry_totals WHERE account = 2'],
-  ['The deletion of all totals', 'DELETE FROM daily_totals; DELETE FROM expiry_totals'],
-  ['A wrong number of end users', 'UPDATE end_user_counts SET with_credits = with_credits - 1'],
-  ['A missing number of end users', 'DELETE FROM end_user_counts WHERE account = 2'],
+  ['a missing expiry total', 'DELETE FROM expiry_totals WHERE account = 2'],
+  ['the deletion of all totals', 'DELETE FROM daily_totals; DELETE FROM expiry_totals'],
+  ['a wrong number of end users', 'UPDATE end_user_counts SET with_credits = with_credits - 1'],
+  ['a missing number of end users', 'DELETE FROM end_user_counts WHERE account = 2'],
 ];
 
 for (const [what, sql] of TAMPERED_TOTALS) {
@@ -74,17 +74,17 @@ for (const [what, sql] of TAMPERED_TOTALS) {
 }
 
 const TAMPERED_SUMMARIES: readonly (readonly [what: string, sql: string])[] = [
-  ['A summary with a balance that is one credit too high', 'UPDATE end_user_summaries SET balance = balance + 1'],
-  ['A summary with an expiry that is too early', 'UPDATE end_user_summaries SET expires_at = expires_at - 1'],
-  ['A summary without its expiry', 'UPDATE end_user_summaries SET expires_at = NULL'],
-  ['A summary with the wrong latest activity', 'UPDATE end_user_summaries SET latest_activity = latest_activity + 1'],
-  ['A missing summary', 'DELETE FROM end_user_summaries WHERE account = 2'],
+  ['a summary with a balance that is one credit too high', 'UPDATE end_user_summaries SET balance = balance + 1'],
+  ['a summary with an expiry that is too early', 'UPDATE end_user_summaries SET expires_at = expires_at - 1'],
+  ['a summary without its expiry', 'UPDATE end_user_summaries SET expires_at = NULL'],
+  ['a summary with the wrong latest activity', 'UPDATE end_user_summaries SET latest_activity = latest_activity + 1'],
+  ['a missing summary', 'DELETE FROM end_user_summaries WHERE account = 2'],
   [
-    'A summary of an end user that does not exist',
+    'a summary of an end user that does not exist',
     `INSERT INTO end_user_summaries VALUES (7, zeroblob(16), 1, NULL, 1, 1, 1, 1, '[[]]', NULL)`,
   ],
-  ['A summary with the wrong latest posting', 'UPDATE end_user_summaries SET latest_posting = latest_posting - 1'],
-  ['A summary up to an instant before the latest posting', 'UPDATE end_user_summaries SET derived_to = 1'],
+  ['a summary with the wrong latest posting', 'UPDATE end_user_summaries SET latest_posting = latest_posting - 1'],
+  ['a summary derived only up to an instant before the latest posting', 'UPDATE end_user_summaries SET derived_to = 1'],
 ];
 
 for (const [what, sql] of TAMPERED_SUMMARIES)
@@ -92,7 +92,7 @@ for (const [what, sql] of TAMPERED_SUMMARIES)
     assert.match(await problemsAfter(sql), /summaries/);
   });
 
-test('The audit finds a changed amount in an earlier period only if the totals were not rebuilt', async () => {
+test('the audit finds a changed amount in an earlier period only if the totals were not rebuilt', async () => {
   const past = `UPDATE postings SET amount = amount + 1 WHERE amount = -30`;
   assert.match(
     await problemsAfter(past),
@@ -115,7 +115,7 @@ test('The audit finds a changed amount in an earlier period only if the totals w
   assert.notDeepEqual(await digestOf(changed), await digestOf(file));
 });
 
-test('The audit reports no problem if the latest postings are not counted in the totals yet', async (t) => {
+test('the audit reports no problem if the latest postings are not counted in the totals yet', async (t) => {
   const ledger = await openInPlace(t, crashed(file), { wall: Date.UTC(2026, 5, 1) });
   await ledger.write([ada.add(5), eve.add(5)]);
   assert.deepEqual(problemsOf(await ledger.audit()), []);
@@ -123,18 +123,18 @@ test('The audit reports no problem if the latest postings are not counted in the
 
 const MARKS: readonly (readonly [what: string, sql: string, says: RegExp])[] = [
   [
-    'A position of the latest flushed posting that is ahead of the journal',
+    'a position of the latest flushed posting that is ahead of the journal',
     'UPDATE flushed SET posting = posting + 1',
     /flushed .* ahead of the journal/,
   ],
-  ['A missing position of the latest flushed posting', 'DELETE FROM flushed', /position of the latest flushed posting/],
+  ['a missing position of the latest flushed posting', 'DELETE FROM flushed', /position of the latest flushed posting/],
   [
-    'A position of a feed consumer that is ahead of the journal',
+    'a position of a feed consumer that is ahead of the journal',
     'UPDATE feed_positions SET posting = posting + 100',
     /consumer .* ahead of the journal/,
   ],
   [
-    'A position of a feed consumer before a posting that the totals already count',
+    'a position of a feed consumer before a posting that the totals already count',
     `UPDATE feed_positions SET posting = posting - 1 WHERE consumer = 'totals'`,
     /^the totals of account/m,
   ],
@@ -145,7 +145,7 @@ for (const [what, sql, says] of MARKS)
     assert.match(await problemsAfter(sql), says);
   });
 
-test('The audit reports pending balances that the ledger file wrongly marks as flushed', async (t) => {
+test('the audit reports pending balances that the ledger file wrongly marks as flushed', async (t) => {
   const path = temporaryFile();
   const ledger = await openInPlace(t, path);
   await ledger.write([ada.add(10), eve.add(5)]);
@@ -169,23 +169,23 @@ async function makeSnapshots(t: TestContext): Promise<string> {
 
 const LATER = '(SELECT max(posting) FROM snapshots WHERE account = 1)';
 const SNAPSHOTS: readonly (readonly [what: string, sql: string])[] = [
-  ['A snapshot with another state', `UPDATE snapshots SET state = '[]' WHERE posting = ${LATER}`],
+  ['a snapshot with another state', `UPDATE snapshots SET state = '[]' WHERE posting = ${LATER}`],
   [
-    'A snapshot with one credit too many',
+    'a snapshot with one credit too many',
     `UPDATE snapshots SET state = replace(state, '"active",1000000,', '"active",1000001,') WHERE posting = ${LATER}`,
   ],
-  ['A snapshot of another posting', `UPDATE snapshots SET posting = posting - 1 WHERE posting = ${LATER}`],
-  ['A snapshot of a posting that does not exist', `UPDATE snapshots SET posting = 99999999 WHERE posting = ${LATER}`],
+  ['a snapshot of another posting', `UPDATE snapshots SET posting = posting - 1 WHERE posting = ${LATER}`],
+  ['a snapshot of a posting that does not exist', `UPDATE snapshots SET posting = 99999999 WHERE posting = ${LATER}`],
   [
-    'A snapshot of another transaction',
+    'a snapshot of another transaction',
     `UPDATE snapshots SET transaction_id = (SELECT min(transaction_id) FROM postings WHERE account = 2) WHERE posting = ${LATER}`,
   ],
-  ['A snapshot of another end user', `UPDATE snapshots SET account = 2 WHERE posting = ${LATER}`],
-  ['A snapshot of an unknown end user', `UPDATE snapshots SET account = 9 WHERE posting = ${LATER}`],
-  ['A snapshot that is not JSON', `UPDATE snapshots SET state = '[' WHERE posting = ${LATER}`],
+  ['a snapshot of another end user', `UPDATE snapshots SET account = 2 WHERE posting = ${LATER}`],
+  ['a snapshot of an unknown end user', `UPDATE snapshots SET account = 9 WHERE posting = ${LATER}`],
+  ['a snapshot that is not JSON', `UPDATE snapshots SET state = '[' WHERE posting = ${LATER}`],
 ];
 
-test('The audit finds a snapshot that was changed by hand', async (t) => {
+test('the audit finds a snapshot that was changed by hand', async (t) => {
   const path = await makeSnapshots(t);
   assert.equal(await problemsAfter('SELECT 1', path), '');
   for (const [what, sql] of SNAPSHOTS)
@@ -223,7 +223,7 @@ function emptyIndex(path: string, index: keyof typeof PARTIAL_INDEXES): void {
 }
 
 for (const index of Object.keys(PARTIAL_INDEXES) as (keyof typeof PARTIAL_INDEXES)[])
-  test(`The audit finds rows that are missing from the index ${index}`, async () => {
+  test(`the audit finds rows that are missing from the index ${index}`, async () => {
     const copy = crashed(file);
     emptyIndex(copy, index);
     const { findings, store } = await auditBeside(copy);
@@ -232,7 +232,7 @@ for (const index of Object.keys(PARTIAL_INDEXES) as (keyof typeof PARTIAL_INDEXE
   });
 
 for (const kind of POSTING_KINDS) {
-  test(`The audit finds a posting of kind ${kind} that links to itself, and does not loop forever`, async (t) => {
+  test(`the audit finds a posting of kind ${kind} that links to itself, and does not loop forever`, async (t) => {
     const circling = temporaryFile();
     copyFileSync(file, circling);
     byHand(
@@ -250,7 +250,7 @@ for (const kind of POSTING_KINDS) {
   });
 }
 
-test('The audit finds a number that is too large for JavaScript, in any table', async () => {
+test('the audit finds a number that is too large for JavaScript, in any table', async () => {
   for (const [table, column] of [
     ['postings', 'created_at'],
     ['idempotency_records', 'recorded_at'],
@@ -266,7 +266,7 @@ test('The audit finds a number that is too large for JavaScript, in any table', 
   }
 });
 
-test('If a page is damaged, the audit finds the damage or the file cannot be opened', async () => {
+test('if a page is damaged, the audit finds the damage or the file cannot be opened', async () => {
   for (const { file, page } of await damaged(temporaryFile(), 0)) {
     try {
       assert.notDeepEqual((await auditBeside(file)).store, [], `page ${page}`);
@@ -276,7 +276,7 @@ test('If a page is damaged, the audit finds the damage or the file cannot be ope
   }
 });
 
-test('The audit finds nothing wrong in a correct ledger while a server writes to it', async (t) => {
+test('the audit finds nothing wrong in a correct ledger while a server writes to it', async (t) => {
   const busy = crashed(file);
   const ledger = await openFor(t, busy);
   let isOver = false;

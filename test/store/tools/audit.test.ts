@@ -15,14 +15,14 @@ const ledger = await ChangedLedger.make();
 const { file, rows } = ledger;
 const NOW = Number(rows.clock[0]?.at);
 
-test('The audit of a correct ledger finds nothing wrong, and counts its end users and postings', async () => {
+test('the audit of a correct ledger finds nothing wrong, and counts its end users and postings', async () => {
   const audited = await auditBeside(file);
   assert.deepEqual(problemsOf(audited), []);
   const endUsers = rows.balances.filter(({ type }) => type === 'end-user').length;
   assert.deepEqual([audited.endUsers, audited.postings], [endUsers, rows.postings.length]);
 });
 
-/** The text that comes before the plan in each column, for tests that add a plan to an empty column. */
+/** For each column that contains a plan, the text before the plan. Tests use it to add a plan to an empty column. */
 const PLANS = { plan: '', next: transactionId({ at: NOW, sequence: 9, tail: '0'.repeat(12) }), terms: 'recurring' };
 
 const COLUMNS: Record<Table, readonly string[]> = {
@@ -59,7 +59,7 @@ function isOfPastPeriod({ kind, cycle_id: id, period, created_at: at, expires_at
   return kind === 'subtract' && Number(cycle?.period) > Number(period);
 }
 
-/** The short form of the tests uses only `count` of the choices, and different ones for each row. */
+/** `npm test` uses only `count` of the choices for each row, and other choices for the next row. */
 function someOf<Choice>(choices: readonly Choice[], index: number, count = 1): readonly Choice[] {
   const rotated = choices.map((_, place) => choices[(index * count + place) % choices.length] as Choice);
   return effort(rotated.slice(0, count), choices);
@@ -67,7 +67,7 @@ function someOf<Choice>(choices: readonly Choice[], index: number, count = 1): r
 
 for (const table of Object.keys(COLUMNS) as Table[]) {
   for (const column of COLUMNS[table]) {
-    test(`The audit finds any ${table}.${column} that is changed by one`, async () => {
+    test(`the audit finds any ${table}.${column} that is changed by one`, async () => {
       let changes = 0;
       for (const [index, row] of ledger.sample(table).entries()) {
         for (const difference of someOf([1, -1], index)) {
@@ -93,7 +93,7 @@ const WORDS: readonly (readonly [table: Table, column: string, words: readonly s
 ];
 
 for (const [table, column, words] of WORDS) {
-  test(`The audit finds any ${table}.${column} that is changed to another value`, async () => {
+  test(`the audit finds any ${table}.${column} that is changed to another value`, async () => {
     let changes = 0;
     for (const [index, row] of ledger.sample(table).entries()) {
       const others = words.filter((word) => row[column] !== null && row[column] !== word);
@@ -121,7 +121,7 @@ for (const [table, column] of [
   ['balances', 'next'],
   ['postings', 'terms'],
 ] as const) {
-  test(`The audit finds any plan in ${table}.${column} that is changed or added`, async () => {
+  test(`the audit finds any plan in ${table}.${column} that is changed or added`, async () => {
     let changes = 0;
     const sampled = ledger.sample(table).filter(({ type }) => type !== 'end-user');
     for (const [index, row] of sampled.entries()) {
@@ -140,7 +140,7 @@ for (const [table, column] of [
   });
 }
 
-test('The audit finds a scheduled plan with the ID of another transaction, and terms of another type', async () => {
+test('the audit finds any scheduled plan with the ID of another transaction, and any posting whose terms have another type', async () => {
   for (const row of rows.balances.filter(({ next }) => next !== null)) {
     const next = `${transactionId({ at: NOW, sequence: 9, tail: '0'.repeat(12) })}${String(row.next).slice(36)}`;
     await ledger.assertNamed(row, `UPDATE balances SET next = '${next}' WHERE ${where('balances', row)}`);
@@ -161,7 +161,7 @@ for (const [table, column] of [
   ['balances', 'end_user'],
   ['postings', 'end_user'],
 ] as const) {
-  test(`The audit finds any ${table}.${column} with a flipped bit`, async () => {
+  test(`the audit finds any ${table}.${column} with a flipped bit`, async () => {
     for (const [index, row] of ledger.sample(table).entries()) {
       if ((row[column] as Uint8Array).length === 0) continue;
       for (const byte of someOf(ID_BYTES, index)) {
@@ -172,7 +172,7 @@ for (const [table, column] of [
   });
 }
 
-test('The audit finds a flipped bit in the timestamp of any transaction_id, and anywhere in the ID of a cycle or a hold', async () => {
+test('the audit finds a flipped bit in the timestamp of any transaction_id, and anywhere in the ID of a cycle or a hold', async () => {
   for (const [index, row] of ledger.sample('postings').entries()) {
     const isNamed = row.terms !== null || row.kind === 'hold' || row.kind === 'lapse';
     for (const byte of someOf(isNamed ? ID_BYTES : ID_BYTES.slice(0, 1), index)) {
@@ -182,24 +182,24 @@ test('The audit finds a flipped bit in the timestamp of any transaction_id, and 
   }
 });
 
-test('The audit finds a renewal whose actor is an API key, and any other posting whose actor is `renewal`', async () => {
+test('the audit finds a renewal whose actor is an API key, and any other posting whose actor is `renewal`', async () => {
   for (const row of ledger.sample('postings')) {
     const actor = row.actor === 'renewal' ? 'key:1' : 'renewal';
     await ledger.assertNamed(row, `UPDATE postings SET actor = '${actor}' WHERE ${where('postings', row)}`);
   }
 });
 
-test('The audit finds any missing row of the tables balances and postings', async () => {
+test('the audit finds any missing row of the tables balances and postings', async () => {
   for (const table of ['balances', 'postings'] as const)
     for (const row of ledger.sample(table))
       await ledger.assertNamed(row, `DELETE FROM ${table} WHERE ${where(table, row)}`);
 });
 
-test('The audit finds a missing clock', async () => {
+test('the audit finds a missing clock', async () => {
   assert.match((await ledger.verdictAfter('DELETE FROM clock')).text, /clock of the ledger/);
 });
 
-test('The audit finds missing links between postings', async () => {
+test('the audit finds missing links between postings', async () => {
   for (const row of ledger.sample('postings').filter(({ previous }) => previous !== null))
     await ledger.assertNamed(row, `UPDATE postings SET previous = NULL WHERE ${where('postings', row)}`);
 });
@@ -214,7 +214,7 @@ function entered(row: Row, values: string): string {
     UPDATE balances SET latest_posting = 999 WHERE ${user};`;
 }
 
-test('The audit finds a duplicate posting, whether or not it is linked to its end user', async () => {
+test('the audit finds a duplicate posting, whether or not it is linked to its end user', async () => {
   const columns = POSTING.replace('posting, previous, ', '');
   for (const row of ledger.sample('postings')) {
     const twin = `${columns} FROM postings WHERE ${where('postings', row)}`;
@@ -254,36 +254,36 @@ const isOf = (row: Row, period: number) =>
 
 /** `says` is null if the audit cannot find the change, because Scrip could have written the same rows. */
 const FORGERIES: readonly (readonly [what: string, row: Row, sql: string, says: RegExp | null])[] = [
-  ['A forged addition', used, started(used, 'one-time', 5), null],
-  ['A balance above 2^53−1', rich, started(rich, 'one-time', AMOUNT_MAX), /more than 2\^53−1/],
-  ['A forged start of a cycle', used, started(used, 'recurring', 5), null],
+  ['a forged addition', used, started(used, 'one-time', 5), null],
+  ['a balance above 2^53−1', rich, started(rich, 'one-time', AMOUNT_MAX), /more than 2\^53−1/],
+  ['a forged start of a cycle', used, started(used, 'recurring', 5), null],
   [
-    'A second active cycle',
+    'a second active cycle',
     active,
     `DROP INDEX one_active_cycle; ${started(active, 'recurring', 5)}`,
     /at most one active recurring cycle.*2 recurring cycles are active at the same time/s,
   ],
-  ['A forged subtraction', used, moved(used, 'subtract', -5), null],
-  ['A subtraction that adds credits', used, moved(used, 'subtract', 5), /a subtraction only spends credits/],
-  ['A stop that moves credits', active, moved(active, 'stop-cycle', -5), /a stop moves no credits/],
-  ['A stop of a stopped cycle', superseded, moved(superseded, 'stop-cycle', 0), /only an active recurring cycle/],
-  ['A second addition to the same cycle', used, moved(used, 'add', 5), /a cycle is opened only once/],
+  ['a forged subtraction', used, moved(used, 'subtract', -5), null],
+  ['a subtraction that adds credits', used, moved(used, 'subtract', 5), /a subtraction only spends credits/],
+  ['a stop that moves credits', active, moved(active, 'stop-cycle', -5), /a stop moves no credits/],
+  ['a stop of a stopped cycle', superseded, moved(superseded, 'stop-cycle', 0), /only an active recurring cycle/],
+  ['a second addition to the same cycle', used, moved(used, 'add', 5), /a cycle is opened only once/],
   [
-    'A subtraction after the end of its cycle',
+    'a subtraction after the end of its cycle',
     ended,
     `UPDATE balances SET amount = 101, remaining = 1, plan = '101/3d' WHERE ${where('balances', ended)};
       UPDATE postings SET amount = 101, terms = 'one-time/101/3d' WHERE ${isOf(ended, 0)} AND kind = 'add'; ${moved(ended, 'subtract', -1)}`,
     /a posting is made between the start and the end of its cycle/,
   ],
   [
-    'A period with more credits than the previous one',
+    'a period with more credits than the previous one',
     superseded,
     `UPDATE balances SET amount = 35, remaining = 31 WHERE ${where('balances', superseded)};
       UPDATE postings SET amount = 35 WHERE ${isOf(superseded, 3)} AND kind = 'renew'`,
     /a renewal grants the credits of the plan and the unused credits that roll over/,
   ],
   [
-    'A missing renewal between two others',
+    'a missing renewal between two others',
     superseded,
     `UPDATE postings SET previous = (SELECT previous FROM postings WHERE ${isOf(superseded, 2)})
         WHERE previous = (SELECT posting FROM postings WHERE ${isOf(superseded, 2)});
@@ -291,7 +291,7 @@ const FORGERIES: readonly (readonly [what: string, row: Row, sql: string, says: 
     /is a renewal that was not due/,
   ],
   [
-    'A cycle that begins with its second period',
+    'a cycle that begins with its second period',
     first,
     `UPDATE postings SET previous = (SELECT previous FROM postings WHERE ${firstOpening} AND kind = 'start-cycle')
         WHERE previous = (SELECT posting FROM postings WHERE ${firstOpening} AND kind = 'start-cycle');
@@ -314,7 +314,7 @@ for (const [what, row, sql, says] of FORGERIES) {
   });
 }
 
-test('The audit finds an end user with balances but without postings', async () => {
+test('the audit finds an end user with balances but without postings', async () => {
   const { endUser } = PEOPLE.namesake.key;
   const row = { account: 9, end_user: Buffer.from(endUser.replaceAll('-', ''), 'hex') };
   const [cycle] = rows.balances;
@@ -334,7 +334,7 @@ for (const [table, column] of [
   ['balances', 'ends_at'],
   ['postings', 'amount'],
 ] as const) {
-  test(`The audit finds a ${table}.${column} above 2^53−1`, async () => {
+  test(`the audit finds a ${table}.${column} above 2^53−1`, async () => {
     const row = rows[table].find((each) => each[column] === Number.MAX_SAFE_INTEGER);
     assert(row);
     await ledger.assertNamed(row, `UPDATE ${table} SET ${column} = ${column} + 1 WHERE ${where(table, row)}`);

@@ -25,7 +25,7 @@ import {
 
 const quietly = () => {};
 
-/** Creates a ledger with enough postings that a backup takes several steps. */
+/** Creates a ledger with so many postings that a backup takes several steps. */
 async function makeLarge(file: string): Promise<void> {
   const { ledger } = await openSqliteStore(file);
   const users = Array.from({ length: 500 }, (_, index) => new EndUser(1, index));
@@ -49,7 +49,7 @@ async function assertRefused(work: Promise<unknown>, expected: RegExp): Promise<
 }
 
 describe('backups', () => {
-  test('A backup during writes contains all batches that were acknowledged before the backup began, and no partial batches', async (t) => {
+  test('a backup during writes contains all batches that were acknowledged before the backup began, and no partial batches', async (t) => {
     for (const options of [{}, SMALL]) {
       const file = temporaryFile();
       const ledger = await openFor(t, file, options);
@@ -87,7 +87,7 @@ describe('backups', () => {
     }
   });
 
-  test('A write during a backup does not restart the backup and is not part of it', async (t) => {
+  test('a write during a backup does not restart the backup and is not part of it', async (t) => {
     const file = temporaryFile();
     await makeLarge(file);
     const ledger = await openInPlace(t, file, { wall: Date.now() });
@@ -108,7 +108,7 @@ describe('backups', () => {
     assert.equal(endUsers, 500);
   });
 
-  test('A backup never replaces an existing file', async () => {
+  test('a backup never replaces an existing file', async () => {
     const file = temporaryFile();
     await makeHistory(file);
     const backup = join(temporaryFolder(), 'backup.db');
@@ -121,7 +121,7 @@ describe('backups', () => {
     assert.equal(readFileSync(backup, 'utf8'), 'existing');
   });
 
-  test('A backup does not replace a file that another program creates during the backup', async () => {
+  test('a backup does not replace a file that another program creates during the backup', async () => {
     const file = temporaryFile();
     await makeHistory(file);
     const backup = join(temporaryFolder(), 'backup.db');
@@ -131,7 +131,7 @@ describe('backups', () => {
     assert.deepEqual(siblingsOf(backup), []);
   });
 
-  test('A backup is a single file with every row of the ledger, and only the owner of the file can read it', async (t) => {
+  test('a backup is a single file with every row of the ledger, and only the owner of the file can read it', async (t) => {
     const file = temporaryFile();
     await makeHistory(file);
     await openFor(t, file);
@@ -146,7 +146,7 @@ describe('backups', () => {
     assert.deepEqual(siblingsOf(backup), []);
   });
 
-  test('A backup of a ledger with invariant violations fails and leaves no file', async () => {
+  test('a backup of a ledger with invariant violations fails and leaves no file', async () => {
     const file = temporaryFile();
     await makeHistory(file);
     byHand(file, "UPDATE balances SET remaining = remaining - 1 WHERE type = 'one-time' AND remaining > 0");
@@ -155,7 +155,7 @@ describe('backups', () => {
     assert.deepEqual([existsSync(backup), siblingsOf(backup)], [false, []]);
   });
 
-  test('A backup fails if the ledger is missing or not a ledger file, or if the destination folder is missing', async () => {
+  test('a backup fails if the ledger is missing or not a ledger file, or if the destination folder is missing', async () => {
     const backup = join(temporaryFolder(), 'backup.db');
     await assertRefused(backUpFile(join(temporaryFolder(), 'none.db'), backup, quietly), /^There is no ledger at/);
     const foreign = temporaryFile();
@@ -177,7 +177,7 @@ async function makeBackup(): Promise<string> {
 }
 
 describe('restored backups', () => {
-  test('A backup with a damaged page is not restored', async () => {
+  test('a backup with a damaged page is not restored', async () => {
     const file = join(temporaryFolder(), 'backup.db');
     const copies = await damaged(file, 0);
     let refused = 0;
@@ -194,7 +194,7 @@ describe('restored backups', () => {
     assert.equal(refused, copies.length);
   });
 
-  test('A truncated backup is not restored', async () => {
+  test('a truncated backup is not restored', async () => {
     const backup = await makeBackup();
     const bytes = readFileSync(backup);
     // SQLite reads missing bytes at the end of the last page as zeros, so a shorter cut might change nothing.
@@ -206,7 +206,7 @@ describe('restored backups', () => {
     }
   });
 
-  test('A backup with invariant violations is not restored, even if every page is intact', async () => {
+  test('a backup with invariant violations is not restored, even if every page is intact', async () => {
     const backup = await makeBackup();
     byHand(backup, "UPDATE postings SET amount = amount + 1 WHERE kind = 'add'");
     const target = join(temporaryFolder(), 'scrip.db');
@@ -214,7 +214,7 @@ describe('restored backups', () => {
     assert(!existsSync(target));
   });
 
-  test('A backup is not restored over an existing ledger, whether or not the ledger is in use', async (t) => {
+  test('a backup is not restored over an existing ledger, whether or not the ledger is in use', async (t) => {
     const backup = await makeBackup();
     const file = temporaryFile();
     await makeHistory(file);
@@ -226,7 +226,7 @@ describe('restored backups', () => {
     assert.deepEqual(contentOf(file), before);
   });
 
-  test('A backup is not restored next to the WAL of another ledger, because SQLite would apply that WAL to the restored file', async () => {
+  test('a backup is not restored next to the WAL of another ledger, because SQLite would apply that WAL to the restored file', async () => {
     const backup = await makeBackup();
     const target = join(temporaryFolder(), 'scrip.db');
     writeFileSync(`${target}-wal`, 'left over');
@@ -234,7 +234,7 @@ describe('restored backups', () => {
     assert(!existsSync(target));
   });
 
-  test('A ledger file that has a WAL is not accepted as a backup', async () => {
+  test('a ledger file that has a WAL is not accepted as a backup', async () => {
     const backup = await makeBackup();
     writeFileSync(`${backup}-wal`, 'something');
     await assertRefused(
@@ -244,7 +244,7 @@ describe('restored backups', () => {
     await assertRefused(restoreFile(`${backup}.none`, temporaryFile(), quietly), /^There is no backup at/);
   });
 
-  test('A server cannot open a ledger while a backup is being restored to it', async () => {
+  test('a server cannot open a ledger while a backup is being restored to it', async () => {
     const backup = await makeBackup();
     const target = join(temporaryFolder(), 'scrip.db');
     const refusals: string[] = [];
@@ -260,7 +260,7 @@ describe('restored backups', () => {
     for (const message of refusals) assert.match(message, /is in use by another Scrip process/);
   });
 
-  test('A backup can be restored through a symbolic link, and after an earlier restore was killed', async () => {
+  test('a backup can be restored through a symbolic link, and after an earlier restore was killed', async () => {
     const backup = await makeBackup();
     const folder = temporaryFolder();
     const linked = join(folder, 'linked.db');

@@ -37,7 +37,7 @@ export class ChangedLedger {
     return ledger;
   }
 
-  /** In the short form, returns the first, a middle and the last row of each kind. */
+  /** With `npm test`, returns only the first, a middle and the last row of each kind. */
   sample(table: Table): readonly Row[] {
     const byKind = Map.groupBy(this.rows[table], ({ type, status, kind }) => `${type} ${status} ${kind}`);
     const sampled = [...byKind.values()].flatMap((alike) => [alike[0], alike[alike.length >> 1], alike.at(-1)]);
@@ -69,7 +69,8 @@ export class ChangedLedger {
   /**
    * Changes a row, and asserts that the audit names its end user, or the store if the row belongs to no end user.
    *
-   * @param orStore whether the audit may name the store instead of the end user; by default for rows of type `end-user`
+   * @param orStore whether the audit may name the store instead of the end user; by default, true only for rows of type
+   * `end-user`
    * @returns false if the database itself rejects the change because of a duplicate key
    */
   async assertNamed(row: Row, sql: string, { orStore = row.type === 'end-user' } = {}): Promise<boolean> {

@@ -27,7 +27,7 @@ function textsOf(events: readonly LoggedEvent[]): string[] {
   return events.map(({ id, type, at, data }) => `${id} ${type} ${at} ${data}`).sort();
 }
 
-test('A copy has no events of the copied history, but the same later events as its source', async (t) => {
+test('a copy has no events of the copied history, but the same later events as its source', async (t) => {
   const { file } = await makeLedger();
   forgetEvents(file);
   byHand(file, 'UPDATE accounts SET expiring_days = 30 WHERE account = 1');
@@ -42,7 +42,7 @@ test('A copy has no events of the copied history, but the same later events as i
   assert.deepEqual(textsOf(await eventsAt(t, copy, END + 40 * DAY_MS)), textsOf(after));
 });
 
-test('A copy derives no events for 250 cycles that ended before the copy was made', async (t) => {
+test('a copy derives no events for 250 cycles that ended before the copy was made', async (t) => {
   const file = temporaryFile();
   const ledger = await openInPlace(t, file, { wall: NOON });
   for (let days = 1; days <= 250; days++) await ledger.write([PEOPLE.oneTime.add(10, days)]);
@@ -59,7 +59,7 @@ test('A copy derives no events for 250 cycles that ended before the copy was mad
   await opened.close();
 });
 
-test('A copy keeps thresholds and webhook endpoints, but not the positions and leases of the endpoints', async () => {
+test('a copy keeps thresholds and webhook endpoints, but not the positions and leases of the endpoints', async () => {
   const { file } = await makeLedger();
   byHand(file, "INSERT INTO thresholds VALUES (1, '20', 7), (1, '20%', 8)");
   byHand(

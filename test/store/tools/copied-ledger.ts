@@ -64,7 +64,7 @@ export async function makeMany(file: string, endUsers: number): Promise<void> {
 
 export const copying = (from: string, to: string) => scrip(['copy', '--from', from, '--to', to]);
 
-/** Asserts that a copy fails with an error of which `scrip copy` prints only the message, without a stack trace. */
+/** Asserts that a copy fails with an error whose message `scrip copy` prints without a stack trace. */
 export async function assertRefused(from: string, to: string, says: RegExp): Promise<void> {
   await assert.rejects(copyDatabase(at(from), at(to), quietly), (error: Error) => {
     assert(

@@ -1,4 +1,4 @@
-// Tests that a copy of a ledger includes the users of the console: they can sign in, and invitations still work.
+// Tests that a copy of a ledger includes the console users: they can sign in, and invitations still work.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -34,7 +34,7 @@ async function copied(from: Database, to: Database, look: (scrip: Scrip) => Prom
   return people;
 }
 
-test('After a ledger is copied to PostgreSQL and back to a file, users can sign in, the console shows their email addresses, and invitations work', async () => {
+test('after a ledger is copied to PostgreSQL and back to a file, console users can sign in, the console shows their email addresses, and invitations work', async () => {
   const source = at(`file:${temporaryFile()}`);
   const endUser = randomUUID();
   let scrip = await startScrip({ database: source });

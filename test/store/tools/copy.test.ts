@@ -1,4 +1,5 @@
-// Tests copying a whole ledger to another store. A ledger in use is not copied, and no other ledger is overwritten.
+// Tests copying a whole ledger to another store. A ledger in use is not copied, and a copy never overwrites another
+// ledger.
 
 import assert from 'node:assert/strict';
 import { DatabaseSync } from 'node:sqlite';
@@ -75,7 +76,7 @@ async function seen({ ledger, keys }: Stores): Promise<unknown> {
 }
 
 describe('copies', options, () => {
-  test('A ledger that is copied from a file to PostgreSQL, to another database and back to a file is unchanged', async () => {
+  test('a ledger that is copied from a file to PostgreSQL, to another database and back to a file is unchanged', async () => {
     const { file, secret, revoked } = await makeLedger();
     const [first, second, back] = [await server.createDatabase(), await server.createDatabase(), temporaryFile()];
     const { sha256, ...report } = await copyDatabase(at(fileAt(file)), at(first), quietly);
@@ -105,7 +106,7 @@ describe('copies', options, () => {
     for (const url of [fileAt(file), second, fileAt(back)]) assert.deepEqual(problemsOf(await auditAt(url)), []);
   });
 
-  test('A copy of a file has the same clock and the same order of postings as the file', async () => {
+  test('a copy of a file has the same clock and the same order of postings as the file', async () => {
     const { file } = await makeLedger();
     const to = temporaryFile();
     await copyDatabase(at(fileAt(file)), at(fileAt(to)), quietly);
@@ -122,7 +123,7 @@ describe('copies', options, () => {
     assert.deepEqual(dump(to), dump(file));
   });
 
-  test('A copy of a ledger has the same balances, even if the server was killed while balances were pending', async (t) => {
+  test('a copy of a ledger has the same balances, even if the server was killed while balances were pending', async (t) => {
     const { file } = await makeLedger();
     const ledger = await openInPlace(t, file, { ...SMALL, wall: Date.now() });
     const users = Array.from({ length: 9 }, (_, index) => new EndUser(1, index));
@@ -139,7 +140,7 @@ describe('copies', options, () => {
     assert.deepEqual(await Promise.all(users.map((user) => balanceOf(copy, user))), balances);
   });
 
-  test('A copy includes the idempotency records, even those of refused requests for unknown end users', async () => {
+  test('a copy includes the idempotency records, even those of refused requests for unknown end users', async () => {
     const [file, back, database] = [temporaryFile(), temporaryFile(), await server.createDatabase()];
     const [ada, unknown] = [new EndUser(1, 1), new EndUser(2, 7)];
     const commands = (requestId: string) =>
@@ -160,14 +161,14 @@ describe('copies', options, () => {
     }
   });
 
-  test('A copy of an empty ledger is an empty ledger', async () => {
+  test('a copy of an empty ledger is an empty ledger', async () => {
     const [file, to] = [temporaryFile(), await server.createDatabase()];
     await (await openTools(at(fileAt(file)))).tools.close();
     await copyDatabase(at(fileAt(file)), at(to), quietly);
     assert.equal(await sha256Of(to), await sha256Of(fileAt(file)));
   });
 
-  test('The clock of a copy is not earlier than the clock of its source, even if that clock is ahead of real time', async () => {
+  test('the clock of a copy is not earlier than the clock of its source, even if that clock is ahead of real time', async () => {
     const { file } = await makeLedger();
     const [there, back] = [await server.createDatabase(), temporaryFile()];
     const ahead = Date.now() + 400 * DAY_MS;
@@ -177,7 +178,7 @@ describe('copies', options, () => {
     for (const url of [fileAt(file), there, fileAt(back)]) assert.equal(await clockOf(url), ahead);
   });
 
-  test('A copy preserves the order of the postings of an end user, even if these postings do not fit in one batch', async (t) => {
+  test('a copy preserves the order of the postings of an end user, even if these postings do not fit in one batch', async (t) => {
     const [file, there, back] = [temporaryFile(), await server.createDatabase(), temporaryFile()];
     const ledger = await openFor(t, file);
     const ada = new EndUser(1, 1);
@@ -191,7 +192,7 @@ describe('copies', options, () => {
     assert.deepEqual(await transactionsOf(await openFor(t, back), ada), transactions);
   });
 
-  test('A copy reports its progress, and `scrip copy` prints the progress', async () => {
+  test('a copy reports its progress, and `scrip copy` prints the progress', async () => {
     const [file, there] = [temporaryFile(), await server.createDatabase()];
     await makeMany(file, 1_500);
     const { code, stdout, stderr } = await copying(fileAt(file), there);
@@ -202,7 +203,7 @@ describe('copies', options, () => {
 });
 
 describe('refused copies', options, () => {
-  test('A ledger is not copied while a server has the source or the destination open', async () => {
+  test('a ledger is not copied while a server has the source or the destination open', async () => {
     const { file } = await makeLedger();
     const [there, empty] = [await server.createDatabase(), await server.createDatabase()];
     await copyDatabase(at(fileAt(file)), at(there), quietly);
@@ -216,7 +217,7 @@ describe('refused copies', options, () => {
     await whileOpen(await open(empty), () => assertRefused(fileAt(file), empty, says));
   });
 
-  test('A copy does not overwrite another ledger, even if that ledger contains only an API key', async () => {
+  test('a copy does not overwrite another ledger, even if that ledger contains only an API key', async () => {
     const { file } = await makeLedger();
     const [there, other] = [await server.createDatabase(), temporaryFile()];
     for (const url of [there, fileAt(other)]) {
@@ -226,7 +227,7 @@ describe('refused copies', options, () => {
     }
   });
 
-  test('A copy with an invalid source or destination is refused with one sentence that contains no password', async () => {
+  test('a copy with an invalid source or destination is refused with one sentence that contains no password', async () => {
     const { file } = await makeLedger();
     const missing = await server.createDatabase();
     await assertRefused(fileAt(temporaryFile()), fileAt(temporaryFile()), /^There is no ledger at .* to copy/);
@@ -240,7 +241,7 @@ describe('refused copies', options, () => {
     );
   });
 
-  test('A ledger with invariant violations is not copied, and nothing is written to the destination', async () => {
+  test('a ledger with invariant violations is not copied, and nothing is written to the destination', async () => {
     const { file } = await makeLedger();
     const to = temporaryFile();
     byHand(file, `UPDATE balances SET remaining = remaining - 1 WHERE type = 'recurring' AND remaining > 0`);
@@ -250,7 +251,7 @@ describe('refused copies', options, () => {
     await tools.close();
   });
 
-  test('A copy fails at the end if the source was written to during the copy', async () => {
+  test('a copy fails at the end if the source was written to during the copy', async () => {
     const { file } = await makeLedger();
     const there = await server.createDatabase();
     let isDone = false;
@@ -261,7 +262,7 @@ describe('refused copies', options, () => {
     await assert.rejects(copyDatabase(at(fileAt(file)), at(there), meanwhile), /changed while it was being copied/);
   });
 
-  test('A database that is being copied cannot be written to, even by a server that the copy did not detect', async () => {
+  test('a database that is being copied cannot be written to, even by a server that the copy did not detect', async () => {
     const { file } = await makeLedger();
     const there = await server.createDatabase();
     await copyDatabase(at(fileAt(file)), at(there), quietly);

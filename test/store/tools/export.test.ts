@@ -89,7 +89,7 @@ function rowsOf(text: string): string[][] {
 }
 
 describe('exports', options, () => {
-  test('An export contains every posting of the account once, and is the same on SQLite and PostgreSQL', async (t) => {
+  test('an export contains every posting of the account once, and is the same on SQLite and PostgreSQL', async (t) => {
     const texts = await Promise.all(ledgers.map(({ url }) => exported(url, 'Lovelace Ltd', 'ndjson')));
     const [lines, others] = texts.map(linesOf) as [Line[], Line[]];
     assert.deepEqual(lines, others, 'the order is the same too');
@@ -120,7 +120,7 @@ describe('exports', options, () => {
     }
   });
 
-  test('An export contains no posting of another account', async () => {
+  test('an export contains no posting of another account', async () => {
     for (const { url } of ledgers) {
       const lines = linesOf(await exported(url, 'Ünïcode „GmbH“', 'ndjson'));
       assert.deepEqual(
@@ -131,7 +131,7 @@ describe('exports', options, () => {
     }
   });
 
-  test('A CSV export has the same values as an NDJSON export', async () => {
+  test('a CSV export has the same values as an NDJSON export', async () => {
     for (const { url } of ledgers) {
       const [header, ...rows] = rowsOf(await exported(url, 'Lovelace Ltd', 'csv'));
       const lines = linesOf(await exported(url, 'Lovelace Ltd', 'ndjson'));
@@ -143,7 +143,7 @@ describe('exports', options, () => {
     }
   });
 
-  test('An export to a file works while a server is running, reports progress, and never replaces an existing file', async (t) => {
+  test('an export to a file works while a server is running, reports progress, and never replaces an existing file', async (t) => {
     const target = temporaryFile();
     const { tools, keys } = await openTools({ kind: 'file', path: target });
     await createApiKey(keys, { accountName: 'Acme', scope: 'write' });
@@ -162,7 +162,7 @@ describe('exports', options, () => {
     assert.equal(readFileSync(output, 'utf8'), 'existing');
   });
 
-  test('An export of an unknown account or a missing ledger fails with an error message', async () => {
+  test('an export of an unknown account or a missing ledger fails with an error message', async () => {
     const unknown = { name: 'CannotOpen', message: 'Account Unknown does not exist; see `scrip key list`.' };
     for (const { url } of ledgers) await assert.rejects(exported(url, 'Unknown', 'csv'), unknown);
     const output = join(temporaryFolder(), 'none.csv');
@@ -176,7 +176,7 @@ describe('exports', options, () => {
     assert.match(format.stderr, /Allowed choices are ndjson, csv/);
   });
 
-  test('An export does not include writes that are made during the export', async (t) => {
+  test('an export does not include writes that are made during the export', async (t) => {
     const target = temporaryFile();
     const ledger = await openFor(t, target);
     await createApiKey(ledger.keys, { accountName: 'Acme', scope: 'write' });
@@ -193,7 +193,7 @@ describe('exports', options, () => {
     assert(seen.every(({ posting }) => posting.kind === 'add'));
   });
 
-  test('An export reads at most 1,000 postings at a time, even if an end user has more', async (t) => {
+  test('an export reads at most 1,000 postings at a time, even if an end user has more', async (t) => {
     const target = temporaryFile();
     const ledger = await openFor(t, target);
     await createApiKey(ledger.keys, { accountName: 'Acme', scope: 'write' });
@@ -228,22 +228,22 @@ async function* one<Item>(item: Item): AsyncGenerator<Item> {
 
 describe('CSV exports', () => {
   for (const text of ['=1+1', '+1', '-1', '@SUM(A1)', '\tx', '\rx', '\n=1', '＝1', '=HYPERLINK("http://x","y")']) {
-    test(`The text ${JSON.stringify(text)} is marked in a CSV export, so that a spreadsheet does not read it as a formula`, async () => {
+    test(`in a CSV export, an apostrophe precedes the text ${JSON.stringify(text)}, so that a spreadsheet does not read it as a formula`, async () => {
       assert.deepEqual((await csvOf({ actor: text, note: text })).slice(-4, -2), [`'${text}`, `'${text}`]);
     });
   }
 
   for (const text of ['a,b', 'a"b', 'a\r\nb', '"', 'user:Ada']) {
-    test(`A CSV parser reads the text ${JSON.stringify(text)} from an export unchanged`, async () => {
+    test(`a CSV parser reads the text ${JSON.stringify(text)} from an export unchanged`, async () => {
       assert.deepEqual((await csvOf({ actor: text, note: text })).slice(-4, -2), [text, text]);
     });
   }
 
-  test('A posting without a note has an empty field in a CSV export', async () => {
+  test('a posting without a note has an empty field in a CSV export', async () => {
     assert.deepEqual((await csvOf({ note: null })).slice(-4, -2), ['key:1', '']);
   });
 
-  test('The amount of a subtraction is a negative number in a CSV export', async () => {
+  test('the amount of a subtraction is a negative number in a CSV export', async () => {
     assert.equal((await csvOf({ kind: 'subtract', amount: -30 }))[3], '-30');
   });
 });

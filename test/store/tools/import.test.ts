@@ -112,6 +112,10 @@ for (const [what, newLedger] of STORES) {
         );
         assert.deepEqual(days, [3, 3, 2, 3, 1], 'each validity is rounded up to whole days');
         assert(transactions.every(({ actor }) => actor === 'import:1'));
+        assert.deepEqual(
+          transactions.map(({ note }) => note),
+          [null, null, 'a bundle, bought elsewhere', null, null],
+        );
         assert.equal(await balanceOf(store, ben), 2);
       });
       const { postings, ...audited } = await auditAt(ledger.url);

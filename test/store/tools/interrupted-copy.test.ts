@@ -26,7 +26,10 @@ after(() => server.remove());
 
 /** The number of end users in the source. */
 const INTERRUPTED_OF = 2_500;
-/** The copy is interrupted after this many postings. By then, it has committed once, after 5,000 rows. */
+/**
+ * The copy is interrupted after this many postings. By then, it has loaded about 6,000 rows (two postings and one other
+ * row for each end user) and committed about 5,000 of these rows.
+ */
 const INTERRUPTED_AFTER = 4_000;
 const KILLED_OF = 6_000;
 
@@ -77,12 +80,12 @@ describe('interrupted copies', options, () => {
         await interrupt(file, url);
       });
 
-      test(`An interrupted copy ${what} can neither be opened by a server nor be copied`, async () => {
+      test(`an interrupted copy ${what} can neither be opened by a server nor be copied`, async () => {
         await assert.rejects(openStores(at(url)), { name: 'CannotOpen', message: /contains an unfinished copy/ });
         await assertRefused(url, fileAt(temporaryFile()), /contains an unfinished copy/);
       });
 
-      test(`An interrupted copy ${what} cannot be continued if its source was written to after the interruption`, async () => {
+      test(`an interrupted copy ${what} cannot be continued if its source was written to after the interruption`, async () => {
         const written = copyOf(file);
         const { ledger } = await openSqliteStore(written);
         await ledger.write([new EndUser(1, 1).subtract(1)], () => {});
@@ -90,13 +93,13 @@ describe('interrupted copies', options, () => {
         await assertRefused(fileAt(written), url, ANOTHER_LEDGER);
       });
 
-      test(`An interrupted copy ${what} cannot be continued if another API key was created in its source`, async () => {
+      test(`an interrupted copy ${what} cannot be continued if another API key was created in its source`, async () => {
         const changed = copyOf(file);
         await newKey(fileAt(changed), 'Another');
         await assertRefused(fileAt(changed), url, ANOTHER_LEDGER);
       });
 
-      test(`An interrupted copy ${what} continues after the last end user that was copied completely`, async () => {
+      test(`an interrupted copy ${what} continues after the last end user that was copied completely`, async () => {
         const { resumedAfter, postings } = await copyDatabase(at(fileAt(file)), at(url), quietly);
         assert(resumedAfter > 1_000 && resumedAfter < INTERRUPTED_OF, `${resumedAfter} end users had been copied`);
         assert.equal(postings, 2 * INTERRUPTED_OF);
@@ -105,7 +108,7 @@ describe('interrupted copies', options, () => {
         await assertRefused(fileAt(file), url, /holds a ledger/);
       });
 
-      test(`An interrupted copy ${what} cannot be completed if a copied row was changed by hand`, async () => {
+      test(`an interrupted copy ${what} cannot be completed if a copied row was changed by hand`, async () => {
         const damaged = await makeDestination();
         await interrupt(file, damaged);
         await change(damaged);
@@ -114,7 +117,7 @@ describe('interrupted copies', options, () => {
       });
     });
 
-  test('A copy that was killed with kill -9 continues when the command is run again', async () => {
+  test('a copy that was killed with kill -9 continues when the command is run again', async () => {
     const [file, url] = [await sourceOf(KILLED_OF), await server.createDatabase()];
     const running = new Running(['copy', '--from', fileAt(file), '--to', url], {});
     let copied = 0;

@@ -37,24 +37,46 @@ interface Tampering {
 
 const TAMPERINGS: readonly Tampering[] = [
   {
-    what: 'A changed note',
+    what: 'a changed note',
     sql: `UPDATE postings SET note = 'x' WHERE note IS NOT NULL`,
     foundBy: 'digest',
   },
-  { what: 'A removed note', sql: 'UPDATE postings SET note = NULL WHERE note IS NOT NULL', foundBy: 'digest' },
+  { what: 'a removed note', sql: 'UPDATE postings SET note = NULL WHERE note IS NOT NULL', foundBy: 'digest' },
   {
-    what: 'A transaction id with another random tail',
+    what: 'a transaction ID with another random tail',
     sql: `UPDATE postings SET transaction_id = ${flipTail('transaction_id')} WHERE ${LAST}`,
     foundBy: 'digest',
   },
-  { what: 'Another API key as the actor', sql: `UPDATE postings SET actor = 'key:9' WHERE ${LAST}`, foundBy: 'totals' },
   {
-    what: 'A changed subtraction in an earlier period',
+    what: 'a released hold with more credits',
+    sql: 'UPDATE postings SET held = 9 WHERE held = 8; UPDATE postings SET held = -9 WHERE held = -8',
+    foundBy: 'digest',
+  },
+  {
+    what: 'a released hold with another expiry',
+    sql: 'UPDATE postings SET hold_expires_at = hold_expires_at + 1 WHERE held = 8',
+    foundBy: 'digest',
+  },
+  {
+    what: 'a refund of another transaction',
+    sql: `UPDATE postings SET reference = (SELECT transaction_id FROM postings WHERE kind = 'capture' AND amount = -6)
+      WHERE kind = 'refund' AND amount = 2`,
+    foundBy: 'digest',
+  },
+  {
+    what: 'an earlier plan with another rollover limit',
+    sql: `UPDATE postings SET terms = 'recurring/200/3d/151' WHERE terms = 'recurring/200/3d/150';
+      UPDATE balances SET plan = '200/3d/151' WHERE plan = '200/3d/150'`,
+    foundBy: 'digest',
+  },
+  { what: 'another API key as the actor', sql: `UPDATE postings SET actor = 'key:9' WHERE ${LAST}`, foundBy: 'totals' },
+  {
+    what: 'a changed subtraction in an earlier period',
     sql: 'UPDATE postings SET amount = amount + 1 WHERE amount = -30',
     foundBy: 'totals',
   },
   {
-    what: 'A removed subtraction whose credits were returned',
+    what: 'a removed subtraction whose credits were returned',
     sql: `CREATE TEMP TABLE gone AS SELECT * FROM postings WHERE ${LAST};
       UPDATE balances SET latest_posting = (SELECT previous FROM gone) WHERE ${ADA} AND type = 'end-user';
       UPDATE balances SET remaining = remaining - (SELECT amount FROM gone)
@@ -63,40 +85,40 @@ const TAMPERINGS: readonly Tampering[] = [
     foundBy: 'audit',
   },
   {
-    what: 'A larger subtraction with matching remaining credits',
+    what: 'a larger subtraction with matching remaining credits',
     sql: `UPDATE postings SET amount = amount - 1 WHERE ${LAST};
       UPDATE balances SET remaining = remaining - 1
         WHERE ${ADA} AND cycle_id = (SELECT cycle_id FROM postings WHERE ${LAST})`,
     foundBy: 'audit',
   },
   {
-    what: 'The removal of an end user with its whole history',
+    what: 'the removal of an end user with its whole history',
     sql: `DELETE FROM postings WHERE ${ADA}; DELETE FROM balances WHERE ${ADA}`,
     foundBy: 'audit',
   },
   {
-    what: 'A subtraction from another cycle',
+    what: 'a subtraction from another cycle',
     sql: `UPDATE postings SET cycle_id = ${flipTail('cycle_id')} WHERE ${LAST}`,
     foundBy: 'audit',
   },
   {
-    what: 'A posting with another period',
+    what: 'a posting with another period',
     sql: `UPDATE postings SET period = period + 1 WHERE ${LAST}`,
     foundBy: 'audit',
   },
-  { what: 'A posting of another kind', sql: `UPDATE postings SET kind = 'stop-cycle' WHERE ${LAST}`, foundBy: 'audit' },
+  { what: 'a posting of another kind', sql: `UPDATE postings SET kind = 'stop-cycle' WHERE ${LAST}`, foundBy: 'audit' },
   {
-    what: 'A posting with a different amount',
+    what: 'a posting with a different amount',
     sql: `UPDATE postings SET amount = amount + 1 WHERE ${LAST}`,
     foundBy: 'audit',
   },
   {
-    what: 'A posting with another instant',
+    what: 'a posting with another instant',
     sql: `UPDATE postings SET created_at = created_at + 1 WHERE ${LAST}`,
     foundBy: 'audit',
   },
   {
-    what: 'A posting with another expiry',
+    what: 'a posting with another expiry',
     sql: `UPDATE postings SET expires_at = expires_at + 1 WHERE ${LAST}`,
     foundBy: 'audit',
   },
@@ -135,7 +157,7 @@ for (const { what, sql, foundBy } of TAMPERINGS) {
   });
 }
 
-test('A ledger that was replaced with an older backup does not match a later digest, and writes do not change an earlier digest', async (t) => {
+test('a ledger that was replaced with an older backup does not match a later digest, and writes do not change an earlier digest', async (t) => {
   const grown = copied(file);
   const ledger = await openInPlace(t, grown, { wall: NOON + 30 * DAY_MS });
   const [early] = await ledger.digest();
@@ -149,7 +171,7 @@ test('A ledger that was replaced with an older backup does not match a later dig
   assert.deepEqual([same, other?.sha256 === late.sha256], [early, false]);
 });
 
-test('A copy and a restored backup match the digest of their source, and can be written to', async (t) => {
+test('a copy and a restored backup match the digest of their source, and can be written to', async (t) => {
   const [digest] = await digestsOf(file);
   assert(digest);
   const [backup, restored, copy] = [temporaryFile(), temporaryFile(), temporaryFile()];

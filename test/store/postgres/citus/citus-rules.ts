@@ -1,5 +1,5 @@
-// Recognizes SQL that Scrip might use but Citus would reject. Citus cannot be installed from npm, so the rules are
-// taken from the planner of Citus 13 (multi_router_planner.c and insert_select_planner.c).
+// Recognizes SQL that Scrip might use but Citus would reject. Citus cannot be installed from npm, so this file has its
+// own rules, taken from the planner of Citus 13 (multi_router_planner.c and insert_select_planner.c).
 
 import { END_USER_TABLES } from '../../../../src/store/postgres/schema/schema.ts';
 
@@ -16,7 +16,7 @@ function shardOf(bucket: number): number {
   return 102_008 + Math.floor(((bucket * 37) % 64) / 4);
 }
 
-/** A parameter counts as one bucket. */
+/** A bucket that is given as a parameter (`$1`) counts as a shard of its own. */
 function namesOneShard(statement: string): boolean {
   const named = [...statement.matchAll(NAMED_BUCKETS)].map(([, bucket, buckets]) => bucket ?? (buckets as string));
   const shards = named.map((text) =>

@@ -1,4 +1,4 @@
-// Runs the contract tests on PostgreSQL with stand-ins for the Citus functions, and checks each logged statement
+// Runs the store contract on PostgreSQL with stand-ins for the Citus functions, and checks each logged statement
 // against the rules of Citus.
 
 import assert from 'node:assert/strict';
@@ -42,15 +42,15 @@ storeContract('PostgreSQL with the SQL for Citus', newLedger, {
   oneIn: 8,
   // These tests send some statements that no other test sends.
   always: [
-    'The balance at a past instant never changes, even while writes are running',
-    'A list of end users shows each of them exactly once, even if several have the same sort key',
-    'Events are deleted after the retention time, and their positions stay valid',
-    'Reading events from the position before an instant returns exactly the events since that instant',
-    'One call records the last use of several API keys, and changes no other API key',
-    'An end user whose requests were all refused does not appear on any list',
-    'End users can be found by a prefix of their UUIDs',
-    'An account can list and revoke only its own API keys',
-    'Looking up a transaction by its id also finds its refunds, in the order in which they were written',
+    'the balance at a past instant never changes, even while writes are running',
+    'a list of end users shows each of them exactly once, even if several have the same sort key',
+    'events are deleted after the retention time, and their positions stay valid',
+    'reading events from the position before an instant returns exactly the events since that instant',
+    'one call records the last use of several API keys, and changes no other API key',
+    'an end user whose requests were all refused does not appear on any list',
+    'end users can be found by a prefix of their UUIDs',
+    'an account can list and revoke only its own API keys',
+    'looking up a transaction by its ID also finds its refunds, in the order in which they were written',
   ],
 });
 
@@ -113,7 +113,10 @@ test('with the SQL for Citus, writes to a shard whose worker cannot be reached f
   await server.emptyLedger(url);
 });
 
-/** Maps each logged statement to the name of its prepared statement, or to undefined if it was not prepared. */
+/**
+ * Maps each logged statement to the name of its prepared statement, or to undefined if it was not prepared. Leaves out
+ * the statements of migrations.
+ */
 function statementsSeen(): Map<string, string | undefined> {
   const migrating = new Set<string>();
   const seen = new Map<string, string | undefined>();

@@ -1,5 +1,6 @@
 // `npm run citus` runs the store contract on a real Citus cluster, in about three minutes. CITUS_URL is the URL of a
-// database on the coordinator. It must contain the Citus extension, but no tables, and all nodes must be registered.
+// database on the coordinator. This database must contain the Citus extension but no tables, and all nodes of the
+// cluster must be registered.
 
 import { after, before } from 'node:test';
 import pg from 'pg';

@@ -12,7 +12,10 @@ import { type ScripOnPostgres, startScripOn } from '../scrip-on-postgres.ts';
 
 const KILLS = Number(process.env.KILLS ?? 6);
 const RECOVERY_MS_MAX = 30_000;
-/** Not every fault is seen: on a busy machine, PostgreSQL may be back before /readyz is read. */
+/**
+ * How long the test waits for /readyz to report a fault. On a busy machine, PostgreSQL may recover before the test has
+ * read /readyz.
+ */
 const FAULT_SEEN_MS_MAX = 3_000;
 
 const VICTIM = `
@@ -22,7 +25,7 @@ const VICTIM = `
 let server: PostgresServer;
 let running: ScripOnPostgres;
 before(async () => {
-  // fsync is off to save time: writes survive without it, because the machine does not crash.
+  // fsync is off to save time: writes survive a crash of PostgreSQL as long as the machine itself does not crash.
   server = await PostgresServer.start({ fsync: 'off' });
   running = await startScripOn(server);
 });
@@ -35,7 +38,7 @@ async function readiness(): Promise<number> {
   return (await running.scrip.get('/readyz')).status;
 }
 
-test('If a PostgreSQL process is killed and PostgreSQL closes all connections, no acknowledged write is lost', {
+test('if PostgreSQL closes all connections because one of its processes was killed, no acknowledged write is lost', {
   timeout: 120_000,
 }, async (t) => {
   const history = new History();

@@ -1,5 +1,5 @@
-// A ledger with two end users, and another client of its database. The other client locks rows, or delays or rejects
-// postings.
+// A ledger with two end users, and another client of its database. The other client locks rows, delays postings, or
+// rejects postings.
 
 import assert from 'node:assert/strict';
 import pg from 'pg';

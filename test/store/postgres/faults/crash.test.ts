@@ -12,7 +12,7 @@ import { PostgresServer } from '../postgres-server.ts';
 
 const CYCLES = Number(process.env.CYCLES ?? 20);
 
-/** fsync is off to save time: writes survive without it, because the machine does not crash. */
+/** fsync is off to save time: writes survive a crash of PostgreSQL as long as the machine itself does not crash. */
 const PROCESS_ONLY = { fsync: 'off' };
 
 const servers: PostgresServer[] = [];
@@ -51,7 +51,7 @@ async function crashUnderLoad(
   return slowestMs;
 }
 
-test('A crash of PostgreSQL loses no acknowledged write', async (t) => {
+test('a crash of PostgreSQL loses no acknowledged write', async (t) => {
   const server = await startServer(PROCESS_ONLY);
   const { ledger, url } = await openLedger(server);
   const history = new History();
@@ -61,7 +61,7 @@ test('A crash of PostgreSQL loses no acknowledged write', async (t) => {
   await ledger.close();
 });
 
-test('Control: the test detects lost writes if PostgreSQL confirms commits before its log is on stable storage', async (t) => {
+test('control: the test detects lost writes if PostgreSQL confirms commits before its log is on stable storage', async (t) => {
   const late = {
     synchronous_commit: 'off',
     wal_writer_delay: '10s',
@@ -70,7 +70,7 @@ test('Control: the test detects lost writes if PostgreSQL confirms commits befor
   };
   const server = await startServer(late);
   const { ledger, url } = await openLedger(server);
-  // Makes the tables durable, so that the crash loses only rows.
+  // Makes the schema durable, so that the crash loses only rows.
   await server.query('CHECKPOINT');
   const history = new History();
   await crashUnderLoad(server, ledger, history, 1);

@@ -38,7 +38,7 @@ async function assertUnavailable(request: Promise<Reply>): Promise<void> {
 }
 
 for (const mode of ['fast', 'immediate'] as const) {
-  test(`If PostgreSQL stops (${mode}), requests fail with StoreUnavailable, and the service recovers when PostgreSQL is back`, async (t) => {
+  test(`if PostgreSQL stops (${mode}), requests fail with StoreUnavailable, and the service recovers when PostgreSQL is back`, async (t) => {
     const ada = someone();
     const [failures, recoveries] = [logged('writes are failing'), logged('writes are succeeding again')];
     const rounds = logged('storing due renewals failed');

@@ -26,7 +26,7 @@ function withTrigger(body: string, work: (contended: Contended) => Promise<void>
 
 type Results = readonly (Result | null)[] | string;
 
-/** Starts the second batch when the first has been decided, before it is committed. */
+/** Starts the second batch as soon as the outcomes of the first are decided, but before the first is committed. */
 async function writeInTurn(store: LedgerStore, first: readonly Command[], second: readonly Command[]) {
   const ends: string[] = [];
   const ended = async (name: string, write: ReturnType<LedgerStore['write']>): Promise<Results> => {
@@ -57,9 +57,9 @@ async function writeInTurn(store: LedgerStore, first: readonly Command[], second
 
 const SLOW = 'IF new.amount = -30 THEN PERFORM pg_sleep(0.3); END IF;';
 
-describe('Consecutive batches on one connection to PostgreSQL', { concurrency: true, timeout: 60_000 }, () => {
+describe('consecutive batches on one connection to PostgreSQL', { concurrency: true, timeout: 60_000 }, () => {
   for (const prepared of [true, false]) {
-    test(`A batch sees the effects of the previous batch on its connection${prepared ? '' : ', without prepared statements'}`, () =>
+    test(`a batch sees the effects of the previous batch on the same connection${prepared ? '' : ', without prepared statements'}`, () =>
       withTrigger(
         SLOW,
         async ({ ledger, outsider, ada }) => {
@@ -75,7 +75,7 @@ describe('Consecutive batches on one connection to PostgreSQL', { concurrency: t
       ));
   }
 
-  test('If a batch is retried, the batch and the next batch on its connection each take effect once', () =>
+  test('if a batch is retried, it and the next batch on the same connection each take effect once', () =>
     withTrigger(
       `IF new.amount = -30 AND nextval('public.tries') = 1 THEN RAISE 'not now' USING ERRCODE = '40001'; END IF;`,
       async ({ ledger, ada, bob }) => {
@@ -91,7 +91,7 @@ describe('Consecutive batches on one connection to PostgreSQL', { concurrency: t
       },
     ));
 
-  test('If the database rejects a batch, the next batch on its connection is still written, and then the ledger stops writing', () =>
+  test('if the database rejects a batch, the next batch on the same connection is still written, and then the ledger stops writing', () =>
     withTrigger(
       `IF new.amount = -30 THEN RAISE 'no' USING ERRCODE = '23514'; END IF;`,
       async ({ ledger, ada, bob }) => {
@@ -103,7 +103,7 @@ describe('Consecutive batches on one connection to PostgreSQL', { concurrency: t
       },
     ));
 
-  test('If a connection with two batches is terminated, each of the two batches takes effect once', () =>
+  test('if a connection with two batches is terminated, each of the two batches takes effect once', () =>
     withTrigger(SLOW, async ({ ledger, outsider, ada, bob }) => {
       const busy = `FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'PgSleep'`;
       const ending = (async () => {

@@ -13,10 +13,10 @@ import { databaseAt } from '../scrip-on-postgres.ts';
 import { TcpProxy } from '../tcp-proxy.ts';
 
 const LANES = 4;
-/** Twice the timeout of a statement, because a retry may get another half-open connection; plus a second of slack. */
+/** Twice the timeout of a statement, because a retry may use another half-open connection. One second is slack. */
 const IDLE_MS_MAX = 2 * 5_000 + 1_000;
 /**
- * A COMMIT may take 5 s, the search for its outcome 8 s, and the last attempt of this search 2 s. A batch that was
+ * A COMMIT may take 5 s, the search for its outcome 8 s, and the last lookup in this search 2 s. A batch that was
  * queued meanwhile may then need 2 s for a new connection and 5 s for its statements. One second is slack.
  */
 const UNDER_WAY_MS_MAX = 5_000 + 8_000 + 2_000 + 2_000 + 5_000 + 1_000;
@@ -85,8 +85,8 @@ async function assertWorksAgain({ scrip }: Service): Promise<void> {
   await eventually(works, 'all calls work again', RECOVERY_MS_MAX);
 }
 
-describe('Half-open connections to PostgreSQL', { concurrency: true, timeout: 120_000 }, () => {
-  test('If idle connections to PostgreSQL are half open, requests get responses in time, and the service recovers', (t: TestContext) =>
+describe('half-open connections to PostgreSQL', { concurrency: true, timeout: 120_000 }, () => {
+  test('if idle connections to PostgreSQL are half open, requests get responses in time, and the service recovers', (t: TestContext) =>
     withService(async (service) => {
       const { scrip, proxy } = service;
       const warm = await Promise.all(Array.from({ length: 30 }, () => askAll(scrip)).flat());
@@ -99,7 +99,7 @@ describe('Half-open connections to PostgreSQL', { concurrency: true, timeout: 12
       await assertWorksAgain(service);
     }));
 
-  test('If connections to PostgreSQL repeatedly become half open under load, no write is lost or stored twice, and writes continue', (t: TestContext) =>
+  test('if connections to PostgreSQL repeatedly become half open under load, no write is lost or stored twice, and writes continue', (t: TestContext) =>
     withService(async (service) => {
       const { scrip, proxy, direct } = service;
       const { ledger } = scrip.service.stores;
@@ -120,7 +120,7 @@ describe('Half-open connections to PostgreSQL', { concurrency: true, timeout: 12
       await assertWorksAgain(service);
     }));
 
-  test('If PostgreSQL becomes unreachable under load, requests get responses in time', (t: TestContext) =>
+  test('if PostgreSQL becomes unreachable under load, requests get responses in time', (t: TestContext) =>
     withService(async (service) => {
       const { scrip, proxy, direct } = service;
       const { ledger } = scrip.service.stores;

@@ -1,5 +1,5 @@
-// A connection is lost just before the COMMIT of a batch, and another process then stores a renewal of the same end
-// user.
+// A connection is lost just before the COMMIT of a batch. Another process then stores a renewal for the end user of the
+// batch.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -17,7 +17,7 @@ before(async () => {
 });
 after(() => server.remove());
 
-test('A renewal that another process stored is not mistaken for the batch whose COMMIT was lost', {
+test('a renewal that another process stored is not mistaken for the batch whose COMMIT was lost', {
   timeout: 20_000,
 }, async (t) => {
   const url = await server.createDatabase();
@@ -43,7 +43,10 @@ test('A renewal that another process stored is not mistaken for the batch whose 
 });
 
 class Line {
-  /** Called once: after the proxy has cut the connection with the next COMMIT, and before it connects again. */
+  /**
+   * Called once: when the proxy gets the next COMMIT, it cuts the connection instead of forwarding the COMMIT. New
+   * connections wait until the call has ended.
+   */
   beforeCommit: (() => Promise<void>) | null = null;
   readonly #server: Server;
   #mended: Promise<void> = Promise.resolve();

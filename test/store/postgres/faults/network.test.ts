@@ -1,4 +1,4 @@
-// The network between the service and its database is cut, or drops data, at the worst moments.
+// Connections between the service and its database are cut, or the network drops data: during a COMMIT, or at random.
 
 import assert from 'node:assert/strict';
 import { randomInt } from 'node:crypto';
@@ -62,7 +62,7 @@ async function withNetwork(t: TestContext, work: (network: Network) => Promise<v
   assert.deepEqual(problemsOf(await network.ledger.audit()), []);
 }
 
-/** Fails if the proxy saw no COMMIT, because then the fault had no effect. */
+/** Fails if the proxy saw no COMMIT, because then no fault occurred. */
 async function proxySawCommit(struck: Promise<unknown>): Promise<void> {
   const isLate = sleep(SLACK_MS).then(() => assert.fail('the proxy has seen no COMMIT'));
   await Promise.race([struck, isLate]);
@@ -84,9 +84,9 @@ const LOST_COMMITS: readonly (readonly [sentence: string, verdict: Verdict])[] =
   ],
 ];
 
-describe('Network faults between Scrip and PostgreSQL', { concurrency: true }, () => {
+describe('network faults between Scrip and PostgreSQL', { concurrency: true }, () => {
   for (const [sentence, verdict] of LOST_COMMITS) {
-    test(`On PostgreSQL, ${sentence}`, LIMIT, (t: TestContext) =>
+    test(`on PostgreSQL, ${sentence}`, LIMIT, (t: TestContext) =>
       withNetwork(t, async ({ ledger, proxy, ada }) => {
         const struck = proxy.onNextCommit(verdict);
         const { result, tookMs } = await timed(ledger.results([ada.subtract(30)]));
@@ -101,7 +101,7 @@ describe('Network faults between Scrip and PostgreSQL', { concurrency: true }, (
   }
 
   for (const [sentence, verdict] of LOST_COMMITS) {
-    test(`On PostgreSQL, ${sentence}, and the next batch in flight takes effect once too`, LIMIT, (t: TestContext) =>
+    test(`on PostgreSQL, ${sentence}, and the next batch in flight takes effect once too`, LIMIT, (t: TestContext) =>
       withNetwork(t, async ({ ledger, proxy, ada }) => {
         const struck = proxy.onNextCommit(verdict);
         const followed = Promise.withResolvers<{ result: unknown; tookMs: number }>();
@@ -127,7 +127,7 @@ describe('Network faults between Scrip and PostgreSQL', { concurrency: true }, (
     ["PostgreSQL's reply to a COMMIT", 'pass, then swallow'],
   ] as const) {
     test(
-      `If the network drops ${dropped} and all data after it, the outcome of the write is unknown`,
+      `if the network drops ${dropped} and all data after it, the outcome of the write is unknown`,
       LIMIT,
       (t: TestContext) =>
         withNetwork(t, async ({ ledger, proxy, ada }) => {
@@ -144,7 +144,7 @@ describe('Network faults between Scrip and PostgreSQL', { concurrency: true }, (
   }
 
   test(
-    'If no data gets through to PostgreSQL, writes and reads fail in time and without effect',
+    'if no data gets through to PostgreSQL, writes and reads fail in time and without effect',
     LIMIT,
     (t: TestContext) =>
       withNetwork(t, async ({ ledger, proxy, ada }) => {
@@ -165,7 +165,7 @@ describe('Network faults between Scrip and PostgreSQL', { concurrency: true }, (
       }),
   );
 
-  test('On a slow network to PostgreSQL, writes and reads succeed and only take longer', LIMIT, (t: TestContext) =>
+  test('on a slow network to PostgreSQL, writes and reads take longer but succeed', LIMIT, (t: TestContext) =>
     withNetwork(t, async ({ ledger, proxy, ada }) => {
       proxy.delayMs = 100;
       assert.deepEqual(await ledger.results([ada.subtract(30)]), [ACCEPTED]);
@@ -176,7 +176,7 @@ describe('Network faults between Scrip and PostgreSQL', { concurrency: true }, (
 });
 
 test(
-  'If connections to PostgreSQL are cut at random, no acknowledged write is lost or stored twice',
+  'if connections to PostgreSQL are cut at random, no acknowledged write is lost or stored twice',
   LIMIT,
   (t: TestContext) =>
     withNetwork(t, async ({ ledger, direct, proxy }) => {

@@ -38,13 +38,13 @@ async function untilWaiting(outsider: pg.Client): Promise<void> {
 }
 
 describe('PostgreSQL errors', { concurrency: true, timeout: 60_000 }, () => {
-  test('A batch is retried if PostgreSQL aborts it because of a deadlock with another client', () =>
+  test('a batch is retried if PostgreSQL aborts it because of a deadlock with another client', () =>
     withOutsider(server, TWO_LANES, async ({ ledger, outsider, ada, bob }) => {
       // The store locks the end users in the order of this query. The other client locks them in the opposite order.
       const { rows } = await outsider.query('SELECT end_user FROM scrip.end_users ORDER BY bucket, account, end_user');
       const [first, second] = rows[0].end_user === ada.key.endUser ? [ada, bob] : [bob, ada];
-      // PostgreSQL rolls back the transaction that is the first to check for deadlocks. The other client waits a minute
-      // before it checks.
+      // PostgreSQL rolls back the transaction that checks for deadlocks first. The other client waits a minute before
+      // it checks, so PostgreSQL rolls back the batch.
       await outsider.query(`SET deadlock_timeout = '1min'; BEGIN; ${lock(second)}`);
       const write = ledger.results([ada.subtract(30), bob.subtract(20)]);
       await untilWaiting(outsider);
@@ -59,7 +59,7 @@ describe('PostgreSQL errors', { concurrency: true, timeout: 60_000 }, () => {
     }));
 
   for (const code of ['40001', '40P01']) {
-    test(`A batch that fails with ${code} on PostgreSQL is retried, up to ten tries in total`, () =>
+    test(`a batch that fails with ${code} on PostgreSQL is tried up to ten times in total`, () =>
       withOutsider(server, TWO_LANES, async ({ ledger, outsider, ada }) => {
         await beforeEachPosting(
           outsider,
@@ -73,7 +73,7 @@ describe('PostgreSQL errors', { concurrency: true, timeout: 60_000 }, () => {
       }));
   }
 
-  test('A row that PostgreSQL rejects is an invariant violation, and the ledger stops writing', () =>
+  test('a row that PostgreSQL rejects is an invariant violation, and the ledger stops writing', () =>
     withOutsider(server, TWO_LANES, async ({ ledger, outsider, ada, bob }) => {
       await beforeEachPosting(outsider, `IF new.amount = -30 THEN RAISE 'no' USING ERRCODE = '23514'; END IF;`);
       assert.equal((await faultOf(ledger.write([ada.subtract(30)]))).fault, 'Internal');
@@ -81,7 +81,7 @@ describe('PostgreSQL errors', { concurrency: true, timeout: 60_000 }, () => {
       assert.deepEqual(await historyOf(ledger, ada), ['+100 add']);
     }));
 
-  test('If a bug makes a batch on PostgreSQL fail, the batch is not retried, and the ledger stops writing', () =>
+  test('if a bug makes a batch on PostgreSQL fail, the batch is not retried, and the ledger stops writing', () =>
     withOutsider(server, TWO_LANES, async ({ ledger, ada, bob }) => {
       let tries = 0;
       const bug = () => {
@@ -96,7 +96,7 @@ describe('PostgreSQL errors', { concurrency: true, timeout: 60_000 }, () => {
       assert.deepEqual(await historyOf(ledger, bob), ['+100 add'], 'no part of the batch is stored');
     }));
 
-  test('While another client locks an end user in PostgreSQL, writes for that end user fail with StoreUnavailable, and other writes succeed', () =>
+  test('while another client locks an end user in PostgreSQL, writes for that end user fail with StoreUnavailable, and other writes succeed', () =>
     withOutsider(server, TWO_LANES, async ({ ledger, outsider, ada, bob }) => {
       await outsider.query(`BEGIN; ${lock(ada)}`);
       const [{ fault, tookMs }, other] = await Promise.all([
@@ -111,7 +111,7 @@ describe('PostgreSQL errors', { concurrency: true, timeout: 60_000 }, () => {
       assert.deepEqual(await ledger.results([ada.subtract(1)]), [ACCEPTED]);
     }));
 
-  test('If another client has inserted an end user in PostgreSQL but has not committed, writes for that end user fail with StoreUnavailable', () =>
+  test('if another client has inserted an end user in PostgreSQL but has not committed, writes for that end user fail with StoreUnavailable', () =>
     withOutsider(server, TWO_LANES, async ({ ledger, outsider }) => {
       const carol = new EndUser(1, 3);
       const row = `(${bucketOf(carol.key)}, 1, '${carol.key.endUser}')`;
@@ -133,7 +133,7 @@ describe('PostgreSQL errors', { concurrency: true, timeout: 60_000 }, () => {
       assert.deepEqual(await ledger.results([ada.subtract(1)]), [ACCEPTED]);
     }));
 
-  test('If the statements of a batch together take longer than Scrip waits for PostgreSQL, the write still gets the right outcome', () =>
+  test('if the statements of a batch together take longer than Scrip waits for PostgreSQL, the write still gets the right outcome', () =>
     withOutsider(server, TWO_LANES, async ({ ledger, outsider, ada }) => {
       await beforeEachPosting(outsider, 'IF new.amount = -30 THEN PERFORM pg_sleep(3); END IF;');
       await outsider.query(`

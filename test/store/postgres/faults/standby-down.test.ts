@@ -11,12 +11,14 @@ import type { PostgresServer } from '../postgres-server.ts';
 import { LANES, replicateSynchronously, startPair } from './replicated-pair.ts';
 
 const POOLED_MAX = 8 + 2 * LANES;
-/** Each lane may have one more connection, with a COMMIT that timed out but still waits (see docs/scaling.md). */
+/**
+ * Each lane may have one more connection, whose COMMIT timed out but still waits for the standby (see docs/scaling.md).
+ */
 const CONNECTIONS_MAX = POOLED_MAX + LANES;
 
 /** The timeouts of a COMMIT (5 s), of the search for its outcome (8 s) and of the last lookup in this search (2 s). */
 const FIRST_MS = 5_000 + 8_000 + 2_000;
-/** Twice the timeout of a COMMIT: long enough to detect a later batch that waits for the standby again. */
+/** Twice the timeout of a COMMIT: long enough to detect whether a later batch waits for the standby again. */
 const LATER_MS = 2 * 5_000;
 const QUICK_MS = 1_000;
 
@@ -64,7 +66,7 @@ function startNewcomers(commit: GroupCommit): { readonly asked: readonly Asked[]
   };
 }
 
-test('While a synchronous standby of PostgreSQL is unavailable for a long time, connections do not pile up', {
+test('while a synchronous standby of PostgreSQL is unavailable for a long time, connections do not pile up', {
   timeout: 90_000,
 }, async (t) => {
   const { primary, standby, ledger, url } = await startPair(closing);

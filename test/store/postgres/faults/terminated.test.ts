@@ -21,7 +21,7 @@ before(async () => {
 });
 after(() => server.remove());
 
-test('If PostgreSQL terminates connections at random, no acknowledged write is lost or stored twice', async (t) => {
+test('if PostgreSQL terminates connections at random, no acknowledged write is lost or stored twice', async (t) => {
   const url = await server.createDatabase();
   const { store } = await openFor(t, url);
   const history = new History();

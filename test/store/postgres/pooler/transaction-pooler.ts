@@ -1,6 +1,6 @@
 // A pooler in transaction mode, like PgBouncer: each transaction uses any free connection to the server. The pooler
-// implements only the part of the protocol that the tests need:
-// https://www.postgresql.org/docs/current/protocol-flow.html
+// implements only the part of the PostgreSQL protocol that the tests need. The protocol is described at
+// https://www.postgresql.org/docs/current/protocol-flow.html.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';

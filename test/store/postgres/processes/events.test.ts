@@ -73,7 +73,7 @@ function assertFilled(events: readonly LoggedEvent[], users: readonly EndUser[],
 }
 
 test(
-  'If several processes on PostgreSQL write, derive and read events at once, a reader gets each event once and in order',
+  'if several processes on PostgreSQL write, derive and read events at once, a reader gets each event once and in order',
   LIMIT,
   () =>
     withSharedLedger(server, async ({ processes }) => {
@@ -104,7 +104,7 @@ test(
 );
 
 test(
-  'If connections to PostgreSQL are terminated while events are derived, no event is lost or stored twice',
+  'if connections to PostgreSQL are terminated while events are derived, no event is lost or stored twice',
   LIMIT,
   () =>
     withSharedLedger(server, async ({ processes: [writing, ...others], database }) => {
@@ -127,7 +127,7 @@ test(
     }),
 );
 
-test('If deriving events fails on PostgreSQL, no event is stored, writes continue, and the next attempt derives the same events', async (t) => {
+test('if deriving events fails on PostgreSQL, no event is stored, writes continue, and the next attempt derives the same events', async (t) => {
   const url = await server.createDatabase();
   const ledger = await openFor(t, url);
   const users = people(5);
@@ -147,7 +147,7 @@ test('If deriving events fails on PostgreSQL, no event is stored, writes continu
   assertFilled(await new Reader(ledger).readToEnd(), users, 2);
 });
 
-test('While a batch of an end user is in flight, no expiry events are derived for this end user, and other end users do not wait', async (t) => {
+test('while a batch for an end user is in flight, no expiry events are derived for this end user, but those for other end users are not delayed', async (t) => {
   const url = await server.createDatabase();
   let wall = NOON;
   const ledger = await openOnMovedClock(t, url, () => wall);
@@ -187,7 +187,7 @@ test('While a batch of an end user is in flight, no expiry events are derived fo
   }
 });
 
-test('If there are no new postings and no end user is due, deriving events writes nothing to PostgreSQL', async (t) => {
+test('if there are no new postings and no end user is due, deriving events writes nothing to PostgreSQL', async (t) => {
   const url = await server.createDatabase();
   const ledger = await openFor(t, url);
   await ledger.write([new EndUser(1, 1).add(10)]);
@@ -201,7 +201,7 @@ test('If there are no new postings and no end user is due, deriving events write
   assert.deepEqual((await server.query(versions, database)).rows, before);
 });
 
-test('On PostgreSQL, a position that is not in the event log is refused', async (t) => {
+test('on PostgreSQL, a position that is not in the event log is refused', async (t) => {
   const url = await server.createDatabase();
   const ledger = await openFor(t, url);
   await ledger.write([new EndUser(1, 1).add(10), new EndUser(1, 2).add(10)]);
@@ -214,7 +214,7 @@ test('On PostgreSQL, a position that is not in the event log is refused', async 
 });
 
 test(
-  'No reader gets an event that a synchronous standby of PostgreSQL does not have, and other processes do not wait for the standby',
+  'no reader gets an event that a synchronous standby of PostgreSQL does not have, and other processes do not wait for the standby',
   LIMIT,
   () =>
     withSharedLedger(server, async ({ processes: [deriving, other] }) => {

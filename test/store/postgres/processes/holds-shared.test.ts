@@ -52,9 +52,9 @@ async function transactionOf(ledger: TestLedger, command: WriteCommand): Promise
   return outcome.transactionId;
 }
 
-describe('Holds and refunds through several processes on one PostgreSQL database', () => {
+describe('holds and refunds through several processes on one PostgreSQL database', () => {
   for (const batch of [1, 20]) {
-    it(`Of 1,000 holds of 1 credit on a balance of 100, in batches of ${batch} through three processes at once, exactly 100 are accepted`, async (ledger) => {
+    it(`of 1,000 holds of 1 credit on a balance of 100, in batches of ${batch} through three processes at once, exactly 100 are accepted`, async (ledger) => {
       const { processes } = ledger;
       await processes[0].write([ada.add(60, 10), ada.add(40, 20)]);
       const outcomes = await writeAtOnce(ledger, () => ada.hold(1), { times: 1_000, batch });
@@ -67,7 +67,7 @@ describe('Holds and refunds through several processes on one PostgreSQL database
     });
   }
 
-  it('Of 60 full refunds of one transaction through three processes at once, exactly one is accepted', async (ledger) => {
+  it('of 60 full refunds of one transaction through three processes at once, exactly one is accepted', async (ledger) => {
     const [process] = ledger.processes;
     await process.write([ada.add(100)]);
     const spent = await transactionOf(process, ada.subtract(70));
@@ -76,7 +76,7 @@ describe('Holds and refunds through several processes on one PostgreSQL database
     assert.equal(await balanceOf(process, ada), 100);
   });
 
-  it('Partial refunds through three processes at once never return more than was spent', async (ledger) => {
+  it('partial refunds through three processes at once never return more than was spent', async (ledger) => {
     const [process] = ledger.processes;
     await process.write([ada.add(30, 10), ada.add(100, 20)]);
     const hold = await transactionOf(process, ada.hold(20));
@@ -89,7 +89,7 @@ describe('Holds and refunds through several processes on one PostgreSQL database
     ]);
   });
 
-  it('Of 60 captures and releases of one hold through three processes at once, exactly one is accepted', async (ledger) => {
+  it('of 60 captures and releases of one hold through three processes at once, exactly one is accepted', async (ledger) => {
     const [process] = ledger.processes;
     await process.write([ada.add(100)]);
     const hold = await transactionOf(process, ada.hold(40));
@@ -101,7 +101,7 @@ describe('Holds and refunds through several processes on one PostgreSQL database
   });
 });
 
-test('Each hold on PostgreSQL lapses once, at its expiry, even if no process was running at that time', {
+test('each hold on PostgreSQL lapses once, at its expiry, even if no process was running at that time', {
   timeout: TEST_MS_MAX,
 }, async () => {
   const url = await server.createDatabase();

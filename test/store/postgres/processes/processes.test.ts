@@ -66,7 +66,7 @@ async function post({ url, secret }: Started, path: string, body: unknown): Prom
   return response.status;
 }
 
-/** The request ID in the response contains the ID of the process. */
+/** The request ID in the response contains the process ID. */
 async function answeringProcess({ url }: Started): Promise<string> {
   const [response] = await once(get(`${url}/nothing`, { agent: false, timeout: ANSWER_MS }), 'response');
   const { request_id: id } = JSON.parse((await response.toArray()).join(''));

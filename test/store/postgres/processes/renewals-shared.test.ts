@@ -17,7 +17,7 @@ const USERS = 5_000;
 const BATCH = 500;
 
 const PAIRS = 20;
-/** On average, two searches have at most a sixteenth of their end users in common. */
+/** On average, two searches have at most a sixteenth of their end users in common. The limit leaves room for chance. */
 const OVERLAP_MAX = 0.25;
 
 let server: PostgresServer;
@@ -44,7 +44,7 @@ function numberOf({ endUser }: EndUserKey): number {
   return Number.parseInt(endUser.slice(-12), 16);
 }
 
-test('Two processes on PostgreSQL that look for due renewals at the same time mostly get different end users', {
+test('two processes on PostgreSQL that look for due renewals at the same time mostly get different end users', {
   timeout: 60_000,
 }, async (t) => {
   const processes = await withDueRenewals(t);
@@ -60,7 +60,7 @@ test('Two processes on PostgreSQL that look for due renewals at the same time mo
   assert(overlap < OVERLAP_MAX, `${overlap}`);
 });
 
-test('A single process on PostgreSQL renews each end user once, and in each bucket first those that have been overdue longest', {
+test('a single process on PostgreSQL renews each end user once, and begins with the longest-overdue end users of each bucket', {
   timeout: 60_000,
 }, async (t) => {
   const [process] = await withDueRenewals(t);
@@ -83,11 +83,12 @@ test('A single process on PostgreSQL renews each end user once, and in each buck
   assert.deepEqual(problemsOf(await process.audit()), []);
 });
 
-test('The search for due renewals on PostgreSQL reads only due cycles', { timeout: 60_000 }, async (t) => {
+test('the search for due renewals on PostgreSQL reads only due cycles', { timeout: 60_000 }, async (t) => {
   const url = await server.createDatabase();
   const run = (sql: string) => server.query(sql, new URL(url).pathname.slice(1));
-  // Uses the clock of the database, a volatile function: a query that compared it with a column could not use the
-  // index. With a clock that the test sets, such a query could use the index, and the test would not detect it.
+  // This test uses the clock of the database, which is a volatile function: a query that compares this function with a
+  // column cannot use the index. With a clock that the test sets, such a query could use the index, and the test would
+  // not fail.
   const ledger = await openFor(t, url);
   await run(
     `INSERT INTO scrip.cycles

@@ -1,5 +1,5 @@
-// Tests that a read on PostgreSQL that shows a renewal first waits for earlier batches that are not committed yet.
-// Otherwise, a client could see the renewal before an earlier transaction.
+// On PostgreSQL, a read that shows a renewal first waits until earlier batches have been committed. Otherwise, a client
+// could see the renewal before an earlier transaction.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -84,8 +84,8 @@ async function readDuring<Result>(
   return reading;
 }
 
-describe('A renewal that is shown while another process writes', { concurrency: true, timeout: 60_000 }, () => {
-  test('On PostgreSQL, a list of transactions that shows a renewal waits for an earlier write that is not committed yet', () =>
+describe('a renewal that is shown while another process writes', { concurrency: true, timeout: 60_000 }, () => {
+  test('on PostgreSQL, a list of transactions that shows a renewal waits for an earlier write that is not committed yet', () =>
     beforeMidnight(async (midnight) => {
       const list = (ledger: TestLedger) => ledger.transactions(ada.key, { limit: 10 });
       const { transactions, state, now } = await readDuring(midnight, ada.subtract(30), list);
@@ -99,19 +99,19 @@ describe('A renewal that is shown while another process writes', { concurrency: 
       assert.deepEqual(await historyOf(reader, ada), ['+100 renew', '-30 subtract', '+100 start-cycle']);
     }));
 
-  test('On PostgreSQL, a balance does not include a renewal of a cycle that another process is stopping', () =>
+  test('on PostgreSQL, a balance does not include a renewal of a cycle that another process is stopping', () =>
     beforeMidnight(async (midnight) => {
       assert.equal(await readDuring(midnight, ada.stopCycle(), (ledger) => balanceOf(ledger, ada)), 0);
     }));
 
-  test('On PostgreSQL, the history does not show a renewal of a cycle that another process is stopping', () =>
+  test('on PostgreSQL, the history does not show a renewal of a cycle that another process is stopping', () =>
     beforeMidnight(async (midnight) => {
       const read = ({ store }: TestLedger) => store.history(ada.key, { from: null, limit: 10 });
       const { state, now } = await readDuring(midnight, ada.stopCycle(), read);
       assert.equal(dueCount(state, now), 0);
     }));
 
-  test('On PostgreSQL, a read of the balance at a past instant waits for an earlier write that is not committed yet', () =>
+  test('on PostgreSQL, a read of the balance at a past instant waits for an earlier write that is not committed yet', () =>
     beforeMidnight(async (midnight) => {
       const at = NOON + DAY_MS - 1;
       const read = ({ store }: TestLedger) => store.statesAt(ada.key, [NOON - 1, at, NOON + DAY_MS]);
@@ -125,7 +125,7 @@ describe('A renewal that is shown while another process writes', { concurrency: 
       );
     }));
 
-  test('On PostgreSQL, a hold that another process is capturing is not shown as lapsed', () =>
+  test('on PostgreSQL, a hold that another process is capturing is not shown as lapsed', () =>
     beforeMidnight(async (midnight) => {
       const { writer } = midnight;
       const [held] = await writer.write([ada.hold(40, DAY_MS / 1_000)]);
@@ -134,7 +134,7 @@ describe('A renewal that is shown while another process writes', { concurrency: 
       assert.equal(await readDuring(midnight, ada.capture(held.hold.id), (ledger) => balanceOf(ledger, ada)), 5);
     }));
 
-  test('On PostgreSQL, a read fails if it would have to wait too long for a write', () =>
+  test('on PostgreSQL, a read fails if it would have to wait too long for a write', () =>
     beforeMidnight(async ({ reader, outsider, endTheDay }) => {
       await outsider.query('BEGIN; SELECT * FROM scrip.end_users FOR UPDATE');
       assert.equal(await balanceOf(reader, ada), 100, 'a read does not wait if nothing is due');

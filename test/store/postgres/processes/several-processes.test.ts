@@ -18,9 +18,9 @@ const TEST_MS_MAX = 60_000;
 
 let server: PostgresServer;
 before(async () => {
-  // By default, PostgreSQL would scan this small table: batches would lock rows in the same order even if the store did
-  // not sort the rows. With these settings, PostgreSQL looks up rows by index in the order of the batch, as in a large
-  // table.
+  // By default, PostgreSQL would scan the small table of end users, so batches would lock rows in the same order even
+  // if the store did not sort the rows. With these settings, PostgreSQL looks up rows by index in the order of the
+  // batch, as in a large table.
   const asInLargeTable = { enable_hashjoin: 'off', enable_mergejoin: 'off', enable_seqscan: 'off' };
   server = await PostgresServer.start({ fsync: 'off', deadlock_timeout: '50ms', ...asInLargeTable });
 });
@@ -30,8 +30,8 @@ function it(sentence: string, work: (ledger: SharedLedger) => Promise<void>): vo
   test(sentence, { timeout: TEST_MS_MAX }, () => withSharedLedger(server, work));
 }
 
-describe('Several processes on one PostgreSQL database', () => {
-  it('Of 300 subtractions of 1 from a balance of 100 in three processes at once, exactly 100 are accepted', async ({
+describe('several processes on one PostgreSQL database', () => {
+  it('of 300 subtractions of 1 from a balance of 100 in three processes at once, exactly 100 are accepted', async ({
     processes,
   }) => {
     const hot = new EndUser(1, 1);
@@ -45,7 +45,7 @@ describe('Several processes on one PostgreSQL database', () => {
     for (const process of processes) assert.equal(await balanceOf(process, hot), 0);
   });
 
-  it('If several processes start a cycle for the same new end user at once, exactly one of them succeeds', async ({
+  it('if several processes start a cycle for the same new end user at once, exactly one of them succeeds', async ({
     processes,
   }) => {
     const users = Array.from({ length: 5 }, (_, index) => new EndUser(1, index));
@@ -62,7 +62,7 @@ describe('Several processes on one PostgreSQL database', () => {
     }
   });
 
-  it('The transaction IDs of an end user ascend in the order of its writes, even if several processes made the writes', async (ledger) => {
+  it('the transaction IDs of an end user ascend in the order of its writes, even if several processes made the writes', async (ledger) => {
     const [ada, bob] = [new EndUser(1, 1), new EndUser(2, 1)];
     for (let round = 0; round < 30; round++)
       await processOf(ledger.processes, round).write([ada.add(round + 1), bob.add(1), ada.add(1_000 + round)]);
@@ -76,7 +76,7 @@ describe('Several processes on one PostgreSQL database', () => {
     assert.equal(new Set(ids).size, 60);
   });
 
-  it('If another process adds an end user while a batch waits for locks, the batch treats this end user as unknown', async ({
+  it('if another process adds an end user while a batch waits for locks, the batch treats this end user as unknown', async ({
     processes,
     url,
   }) => {
@@ -95,7 +95,7 @@ describe('Several processes on one PostgreSQL database', () => {
   });
 });
 
-test('A renewal that several processes try to store at the same time is stored only once', {
+test('a renewal that several processes try to store at the same time is stored only once', {
   timeout: TEST_MS_MAX,
 }, async (t) => {
   const url = await server.createDatabase();
@@ -120,7 +120,7 @@ test('A renewal that several processes try to store at the same time is stored o
   assert.deepEqual(problemsOf(await processes[0].audit()), []);
 });
 
-test('A read never uses an instant before the latest write, even if the clock of the writing process was ahead', async (t) => {
+test('a read never uses an instant before the latest write, even if the clock of the writing process was ahead', async (t) => {
   const url = await server.createDatabase();
   const ledger = await openOnMovedClock(t, url, () => NOON);
   const ada = new EndUser(1, 1);
@@ -132,7 +132,7 @@ test('A read never uses an instant before the latest write, even if the clock of
   assert.equal(await balanceOf(ledger, ada), 0);
 });
 
-test('When all transaction IDs of a millisecond are used, the next transactions get IDs of the next millisecond', async (t) => {
+test('when all transaction IDs of a millisecond are used, the next transactions get IDs of the next millisecond', async (t) => {
   const url = await server.createDatabase();
   const ledger = await openOnMovedClock(t, url, () => NOON);
   const ada = new EndUser(1, 1);
@@ -144,7 +144,7 @@ test('When all transaction IDs of a millisecond are used, the next transactions 
   assert.deepEqual(problemsOf(await ledger.audit()), []);
 });
 
-describe('Deadlocks between processes', () => {
+describe('deadlocks between processes', () => {
   const BATCHES = 2_000;
   const USERS = 200;
   const BATCH_USERS = 6;
@@ -152,7 +152,7 @@ describe('Deadlocks between processes', () => {
   it(`${BATCHES} batches of writes to random end users in three processes at once never deadlock`, async (ledger) => {
     const { processes, database } = ledger;
     const users = Array.from({ length: USERS }, (_, index) => new EndUser(1, index));
-    // The other end users are new, so that the processes also insert rows at the same time.
+    // Only half of the end users exist already, so that the processes also insert rows at the same time.
     await processes[0].write(users.slice(0, USERS / 2).map((user) => user.add(1_000_000)));
     let left = BATCHES;
     const writer = async (process: TestLedger) => {
@@ -166,7 +166,7 @@ describe('Deadlocks between processes', () => {
     assert.equal(await deadlocksIn(database), 0);
   });
 
-  it('Control: two clients that lock rows in opposite orders deadlock, and PostgreSQL counts the deadlock', async ({
+  it('control: two clients that lock rows in opposite orders deadlock, and PostgreSQL counts the deadlock', async ({
     processes,
     url,
     database,

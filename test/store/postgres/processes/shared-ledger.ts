@@ -1,4 +1,4 @@
-// Simulates several processes on one ledger within this process, with stores that share only the database.
+// Simulates several processes on one ledger. The stores run in this process, but share only the database.
 
 import assert from 'node:assert/strict';
 import type { Outcome } from '../../../../src/ledger/command.ts';

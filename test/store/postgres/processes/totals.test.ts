@@ -41,7 +41,7 @@ function startCounting({ store }: TestLedger): RepeatedStep {
 }
 
 test(
-  'If several processes on PostgreSQL write and count totals at once, no posting is lost or counted twice',
+  'if several processes on PostgreSQL write and update totals at once, no posting is lost or counted twice',
   LIMIT,
   () =>
     withSharedLedger(server, async ({ processes }) => {
@@ -60,7 +60,7 @@ test(
 );
 
 test(
-  'If connections to PostgreSQL are terminated while totals are counted, no posting is lost or counted twice',
+  'if connections to PostgreSQL are terminated while totals are updated, no posting is lost or counted twice',
   LIMIT,
   () =>
     withSharedLedger(server, async ({ processes: [writing, ...others], database }) => {
@@ -97,7 +97,7 @@ const DAMAGE: readonly (readonly [what: string, sql: string, finding: RegExp])[]
   ['missing totals', 'DELETE FROM scrip.daily_totals; DELETE FROM scrip.expiry_totals', /the totals of account 1 /],
 ];
 
-test('The audit finds totals in PostgreSQL that were changed by hand, and rebuilding from the postings repairs the totals', async (t) => {
+test('the audit finds totals in PostgreSQL that were changed by hand, and rebuilding from the postings repairs the totals', async (t) => {
   const url = await server.createDatabase();
   const ledger = await openFor(t, url);
   await fill(ledger, people(50));
@@ -114,7 +114,7 @@ test('The audit finds totals in PostgreSQL that were changed by hand, and rebuil
   }
 });
 
-test('Rebuilding the totals in PostgreSQL while servers write and count gives correct totals', LIMIT, () =>
+test('rebuilt totals in PostgreSQL are correct even if other processes write and update totals meanwhile', LIMIT, () =>
   withSharedLedger(server, async ({ processes: [writing, counting, rebuilding] }) => {
     const job = startCounting(counting);
     let isRebuilding = true;

@@ -1,5 +1,5 @@
-// Tests when the writer stores in the ledger file the time at which an end user is next due for a renewal or a lapse.
-// If the end user is due soon, the writer flushes its balance at once.
+// The time at which an end user is due is the time of its next renewal or lapse. These tests check when the writer
+// stores this time in the ledger file. If the end user is due soon, the writer flushes its balance at once.
 
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
@@ -30,7 +30,7 @@ function writerOf(t: TestContext) {
   return { file, clock, writer, dueAt };
 }
 
-test('The expiry of a hold is stored in the ledger file at once if the hold expires within two minutes, and otherwise when the balance is flushed', (t) => {
+test('the expiry of a hold is stored in the ledger file at once if the hold expires within two minutes, and otherwise when the balance is flushed', (t) => {
   const { clock, writer, dueAt } = writerOf(t);
   writer.write([ada.add(100), bob.add(100)]);
   assert.equal(dueAt(), undefined, 'the balance is pending');
@@ -50,7 +50,7 @@ test('The expiry of a hold is stored in the ledger file at once if the hold expi
   assert.equal(dueAt(), NOON + 15 * MINUTE_MS);
 });
 
-test("The time of a cycle's next renewal is stored in the ledger file within two minutes if the ledger is busy, and within seconds if it is idle", async (t) => {
+test("the time of a cycle's next renewal is stored in the ledger file within two minutes if the ledger is busy, and within seconds if it is idle", async (t) => {
   for (const isBusy of [true, false]) {
     const { file, clock, writer, dueAt } = writerOf(t);
     writer.write([ada.startCycle(10, 1)]);
@@ -76,7 +76,7 @@ const HOLDING = 30;
 const LATE_MAX_MS = 10_000;
 
 for (const isBusy of [false, true])
-  test(`The lapse of a hold that expires after a second is stored within seconds while the service is ${isBusy ? 'busy' : 'idle'}`, async (t) => {
+  test(`the lapse of a hold that expires after a second is stored within seconds while the service is ${isBusy ? 'busy' : 'idle'}`, async (t) => {
     const file = temporaryFile();
     const ledger = await openFor(t, file);
     const commit = new GroupCommit(ledger.store);

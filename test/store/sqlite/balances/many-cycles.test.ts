@@ -13,7 +13,7 @@ import { crashed, inPlace, openFor, openInPlace, SMALL } from '../sqlite-ledger.
 const ada = new EndUser(1, 1);
 const bob = new EndUser(1, 2);
 
-test('An end user with 10,000 cycles spends the oldest cycle first, and the pages of its transactions are correct', async (t) => {
+test('an end user with 10,000 cycles spends the oldest cycle first, and the pages of its transactions are correct', async (t) => {
   const ledger = await TestLedger.open(inPlace());
   t.after(() => ledger.close());
   await assertManyCyclesRight(ledger, 10_000);
@@ -23,7 +23,7 @@ for (const [limits, options] of [
   ['usual', {}],
   ['small', SMALL],
 ] as const)
-  test(`With ${limits} limits, the state that a reader has cached equals the state that a new reader loads`, async (t) => {
+  test(`with ${limits} writer limits, the state that a reader has cached equals the state that a new reader loads`, async (t) => {
     const random = new Random(41);
     const file = temporaryFile();
     const ledger = await openInPlace(t, file, options);
@@ -49,7 +49,7 @@ for (const [limits, options] of [
     assert.deepEqual(problemsOf(await ledger.audit()), []);
   });
 
-test('Balances of several end users with many cycles are correct after concurrent reads and writes', async (t) => {
+test('balances of several end users with many cycles are correct after concurrent reads and writes', async (t) => {
   const ledger = await openFor(t, temporaryFile());
   const users = Array.from({ length: 6 }, (_, index) => new EndUser(1, index));
   for (const user of users) await ledger.write(Array.from({ length: 400 }, () => user.add(2)));

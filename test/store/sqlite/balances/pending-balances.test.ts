@@ -32,7 +32,7 @@ function scattered(count: number, random: Random): EndUser[] {
   return Array.from({ length: count }, (_, index) => new EndUser(1 + (index % 2), random.uuid()));
 }
 
-test('Reads, writes and an audit of an open ledger include pending balances', async (t) => {
+test('reads, writes and an audit of an open ledger include pending balances', async (t) => {
   const file = temporaryFile();
   const ledger = await openInPlace(t, file);
   await ledger.write([ada.add(10), bob.add(5)]);
@@ -43,7 +43,7 @@ test('Reads, writes and an audit of an open ledger include pending balances', as
   assert.equal(await balanceOf(ledger, ada), 3, 'an audit changes nothing');
 });
 
-test('After a crash, pending balances are recovered from the journal, and further writes can change them', async (t) => {
+test('after a crash, pending balances are recovered from the journal, and further writes can change them', async (t) => {
   const file = temporaryFile();
   const ledger = await openInPlace(t, file);
   await ledger.write([ada.add(10), bob.add(5)]);
@@ -58,7 +58,7 @@ test('After a crash, pending balances are recovered from the journal, and furthe
   assert.deepEqual(problemsOf(await again.audit()), []);
 });
 
-test('A crash after any batch loses no pending balance', async (t) => {
+test('a crash after any batch loses no pending balance', async (t) => {
   const random = new Random(31);
   const people = scattered(20, random);
   const balances = new Map(people.map((user) => [user, 0]));
@@ -90,7 +90,7 @@ async function assertBalances(ledger: TestLedger, balances: ReadonlyMap<EndUser,
   for (const [user, balance] of balances) assert.equal(await balanceOf(ledger, user), balance, user.key.endUser);
 }
 
-test('A crash after any batch loses no pending hold or refund', async (t) => {
+test('a crash after any batch loses no pending hold or refund', async (t) => {
   const random = new Random(37);
   const people = scattered(12, random);
   const file = temporaryFile();
@@ -118,7 +118,7 @@ test('A crash after any batch loses no pending hold or refund', async (t) => {
   }
 });
 
-test('A ledger that crashes repeatedly, soon after each start, loses nothing', async (t) => {
+test('a ledger that crashes repeatedly, soon after each start, loses nothing', async (t) => {
   const random = new Random(32);
   const people = scattered(30, random);
   let file = temporaryFile();
@@ -137,7 +137,7 @@ test('A ledger that crashes repeatedly, soon after each start, loses nothing', a
   await assertBalances(await openInPlace(t, file, { wall: NOON + 50 * HOUR_MS }), balances);
 });
 
-test('If credits expire while their balance is pending, the balance is still flushed correctly', async (t) => {
+test('if credits expire while their balance is pending, the balance is still flushed correctly', async (t) => {
   const file = temporaryFile();
   const ledger = await openInPlace(t, file);
   await ledger.write([ada.add(10, 1), ada.add(20, 3)]);
@@ -157,7 +157,7 @@ test('If credits expire while their balance is pending, the balance is still flu
   }
 });
 
-test('A ledger stays correct if a batch of refused commands flushes pending balances', async (t) => {
+test('a ledger stays correct if a batch of refused commands flushes pending balances', async (t) => {
   const random = new Random(33);
   const people = scattered(12, random);
   const file = temporaryFile();
@@ -171,7 +171,7 @@ test('A ledger stays correct if a batch of refused commands flushes pending bala
   }
 });
 
-test('Closing a ledger flushes all pending balances', async (t) => {
+test('closing a ledger flushes all pending balances', async (t) => {
   const random = new Random(34);
   const people = scattered(700, random);
   const file = temporaryFile();
@@ -195,7 +195,7 @@ function writerOf(t: TestContext, cache?: CacheLimits): { writer: Writer; file: 
 
 const FLUSHED_AT_ONCE = 10;
 
-test('An idle writer flushes pending balances in parts until none are left, and a crash between two parts loses nothing', async (t) => {
+test('an idle writer flushes pending balances in parts until none are left, and a crash between two parts loses nothing', async (t) => {
   const random = new Random(35);
   const people = scattered(100, random);
   const { writer, file } = writerOf(t, { ...CACHE_LIMITS, endUsersMax: 64, postingsMax: 64 });
@@ -216,7 +216,7 @@ test('An idle writer flushes pending balances in parts until none are left, and 
   for (const user of people) assert.equal(await balanceOf(again, user), 7);
 });
 
-test('Writes succeed while pending balances are flushed in parts, and the ledger stays correct', async (t) => {
+test('writes succeed while pending balances are flushed in parts, and the ledger stays correct', async (t) => {
   const random = new Random(36);
   const people = scattered(60, random);
   const { writer, file } = writerOf(t, CACHE);
@@ -234,7 +234,7 @@ test('Writes succeed while pending balances are flushed in parts, and the ledger
   }
 });
 
-test('Flushing a balance that was recovered from the journal does not change the balance', (t) => {
+test('flushing a balance that was recovered from the journal does not change the balance', (t) => {
   const { writer, file } = writerOf(t);
   writer.write([ada.add(10), bob.add(20)]);
   writer.write([ada.subtract(1)]);

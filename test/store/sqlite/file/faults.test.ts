@@ -23,7 +23,7 @@ const [ada, bob] = [new EndUser(1, 1), new EndUser(1, 2)];
 const REFUSED = { refused: 'InsufficientFunds', requested: 100, available: 9 };
 const UNKNOWN = { name: 'StoreFault', code: 'OutcomeUnknown' };
 
-test('A failed COMMIT has an unknown outcome, and writes succeed again as soon as COMMITs do', async (t) => {
+test('a failed COMMIT has an unknown outcome, and writes succeed again as soon as COMMITs do', async (t) => {
   for (const options of [{}, SMALL]) {
     const ledger = await openInPlace(t, temporaryFile(), options);
     await ledger.write([ada.add(10), bob.add(5)]);
@@ -46,7 +46,7 @@ test('A failed COMMIT has an unknown outcome, and writes succeed again as soon a
   }
 });
 
-test('Consuming the feed and deleting expired records fail if their COMMIT fails, and succeed when they are repeated', async (t) => {
+test('consuming the feed and deleting expired records fail if their COMMIT fails, and succeed when they are repeated', async (t) => {
   const ledger = await openInPlace(t, temporaryFile());
   const key = await ledger.keys.create({ accountName: 'Lovelace Ltd', scope: 'read', secret: 'a secret' });
   await ledger.write([keyed(ada.add(10), 'k', '1')]);
@@ -63,7 +63,7 @@ test('Consuming the feed and deleting expired records fail if their COMMIT fails
   assert.deepEqual(problemsOf(await ledger.audit()), []);
 });
 
-test('The transaction IDs of a failed COMMIT are not used again', async (t) => {
+test('the transaction IDs of a failed COMMIT are not used again', async (t) => {
   const ledger = await openInPlace(t, temporaryFile());
   await ledger.write([ada.add(10)]);
   for (let round = 0; round < 3; round++) {
@@ -72,10 +72,10 @@ test('The transaction IDs of a failed COMMIT are not used again', async (t) => {
   }
   const { transactions } = await ledger.transactions(ada.key);
   const sequences = transactions.map(({ id }) => Number.parseInt(id.slice(19, 23), 16) & 0x3fff);
-  assert.deepEqual(sequences, [11, 8, 5, 2], 'each failed COMMIT skips two transaction ids');
+  assert.deepEqual(sequences, [11, 8, 5, 2], 'each failed COMMIT skips two transaction IDs');
 });
 
-test('After a failed COMMIT, reads show renewals as soon as the writer has reopened the ledger file', async (t) => {
+test('after a failed COMMIT, reads show renewals as soon as the writer has reopened the ledger file', async (t) => {
   const ledger = await openInPlace(t, temporaryFile());
   await ledger.write([ada.startCycle(10, 1), ada.subtract(3)]);
   await ledger.whileCommitsFail(() => assert.rejects(ledger.write([ada.subtract(1)]), UNKNOWN));
@@ -86,7 +86,7 @@ test('After a failed COMMIT, reads show renewals as soon as the writer has reope
   assert.equal(await balanceOf(ledger, ada), 10);
 });
 
-test('The writer of a ledger file recovers by itself when COMMITs succeed again', async (t) => {
+test('the writer of a ledger file recovers by itself when COMMITs succeed again', async (t) => {
   const ledger = await openFor(t, temporaryFile());
   await ledger.write([ada.add(10)]);
   await ledger.whileCommitsFail(() => assert.rejects(ledger.write([ada.subtract(1)]), UNKNOWN));
@@ -100,7 +100,7 @@ test('The writer of a ledger file recovers by itself when COMMITs succeed again'
 
 describe('another program writes to the ledger file', { concurrency: 2 }, () => {
   // These two tests run at the same time, because each waits five seconds for the lock.
-  test('While another program holds the write lock of a ledger file, commands wait for five seconds and then fail without effect', async (t) => {
+  test('while another program holds the write lock of a ledger file, commands wait for five seconds and then fail without effect', async (t) => {
     const file = temporaryFile();
     const ledger = await openFor(t, file);
     const other = new DatabaseSync(file);
@@ -121,7 +121,7 @@ describe('another program writes to the ledger file', { concurrency: 2 }, () => 
     assert.deepEqual(problemsOf(await ledger.audit()), []);
   });
 
-  test('If another program holds the write lock of a ledger file, a server that starts waits for five seconds, and then fails with an error that says what to do', async (t) => {
+  test('if another program holds the write lock of a ledger file, a starting server waits for five seconds and then fails with an error that says what to do', async (t) => {
     const file = temporaryFile();
     await makeHistory(file);
     const other = new DatabaseSync(file);
@@ -132,7 +132,7 @@ describe('another program writes to the ledger file', { concurrency: 2 }, () => 
   });
 });
 
-test('On a full disk, writes fail, reads continue, and no acknowledged write is lost', {
+test('on a full disk, writes fail, reads continue, and no acknowledged write is lost', {
   skip: process.platform === 'win32' && 'Windows has no limit on the size of files',
 }, async (t) => {
   const file = temporaryFile();
@@ -147,13 +147,13 @@ test('On a full disk, writes fail, reads continue, and no acknowledged write is 
     added > 0 && (await balanceOf(ledger, new EndUser(1, added - 1))) === 1,
     'the last acknowledged write is stored',
   );
-  // The second batch is smaller, so it may still fit into the log and succeed.
+  // The second batch is smaller, so it may still fit into the write-ahead log and succeed.
   if (second?.code !== 'OutcomeUnknown')
     assert.equal(await balanceOf(ledger, new EndUser(2, 1)), second === null ? 1 : 0);
   assert.deepEqual(problemsOf(await ledger.audit()), []);
 });
 
-test('After a kill -9 during writes, the ledger is correct and has all acknowledged writes', async (t) => {
+test('after a kill -9 during writes, the ledger is correct and has all acknowledged writes', async (t) => {
   const file = temporaryFile();
   let times = 0;
   for (const killAfter of [1, 20, 60]) {
@@ -172,7 +172,7 @@ test('After a kill -9 during writes, the ledger is correct and has all acknowled
   }
 });
 
-test('If a write finds a row that was changed by hand, all further writes fail, but reads fail only for the end user of the row', async (t) => {
+test('if a write finds a row that was changed by hand, all further writes fail, but reads fail only for the end user of the row', async (t) => {
   const file = temporaryFile();
   await makeHistory(file);
   const ledger = await openFor(t, file);
@@ -188,7 +188,7 @@ test('If a write finds a row that was changed by hand, all further writes fail, 
   assert.equal(await balanceOf(ledger, namesake), 4, 'the failed batch changed nothing');
 });
 
-test('As soon as a read finds a row that was changed by hand, all writes fail', async (t) => {
+test('as soon as a read finds a row that was changed by hand, all writes fail', async (t) => {
   const file = temporaryFile();
   await makeHistory(file);
   const ledger = await openFor(t, file);

@@ -38,7 +38,7 @@ async function refusalOf(file: string, open: (file: string) => Promise<void> = s
   return refusal.message;
 }
 
-test('A ledger file has a write-ahead log, synchronous FULL for durable commits, and only STRICT tables', async (t) => {
+test('a ledger file has a write-ahead log, synchronous FULL for durable commits, and only STRICT tables', async (t) => {
   const file = temporaryFile();
   await makeHistory(file);
   const db = connect(file);
@@ -57,7 +57,7 @@ test('A ledger file has a write-ahead log, synchronous FULL for durable commits,
   assert.throws(() => db.exec(`UPDATE balances SET remaining = 'many'`), /cannot store TEXT/);
 });
 
-test('A ledger file without a write-ahead log, for example a copy by VACUUM INTO, gets a write-ahead log when it is opened', async () => {
+test('a ledger file without a write-ahead log, for example a copy by VACUUM INTO, gets a write-ahead log when it is opened', async () => {
   const file = temporaryFile();
   await makeHistory(file);
   byHand(file, 'PRAGMA journal_mode = DELETE');
@@ -89,7 +89,7 @@ const INVALID_ROWS: readonly (readonly [what: string, sql: string])[] = [
   ['an end user that is not a UUID', `UPDATE postings SET end_user = x'00'`],
 ];
 
-test('The constraints of a ledger file reject invalid rows, whichever program writes them', async (t) => {
+test('the constraints of a ledger file reject invalid rows, whichever program writes them', async (t) => {
   const file = temporaryFile();
   await makeHistory(file);
   const db = new DatabaseSync(file);
@@ -99,7 +99,7 @@ test('The constraints of a ledger file reject invalid rows, whichever program wr
   assert.throws(() => db.exec(second), /UNIQUE constraint failed/, 'two active cycles');
 });
 
-test('A ledger file that is in use cannot be opened again by the same process or another one, not even through a symbolic link', async (t) => {
+test('a ledger file that is in use cannot be opened again by the same process or another one, not even through a symbolic link', async (t) => {
   const file = temporaryFile();
   const folder = dirname(file);
   const ledger = await openFor(t, file);
@@ -117,7 +117,7 @@ test('A ledger file that is in use cannot be opened again by the same process or
   await serve(join(folder, 'link.db'));
 });
 
-test('A ledger file that was created through a symbolic link and is in use cannot be opened under either name', async (t) => {
+test('a ledger file that was created through a symbolic link and is in use cannot be opened under either name', async (t) => {
   const file = temporaryFile();
   const link = join(dirname(file), 'link.db');
   symlinkSync(file, link);
@@ -125,7 +125,7 @@ test('A ledger file that was created through a symbolic link and is in use canno
   for (const name of [file, link]) assert.match(await refusalOf(name), /is in use by another Scrip process/);
 });
 
-test('A ledger can be opened as soon as the process that was using it has been killed', async (t) => {
+test('a ledger can be opened as soon as the process that was using it has been killed', async (t) => {
   const file = temporaryFile();
   const holder = otherProcess(t, 'hold', file);
   assert.deepEqual(await holder.answer(), { open: true });
@@ -135,7 +135,7 @@ test('A ledger can be opened as soon as the process that was using it has been k
   assert.deepEqual(await ledger.results([new EndUser(1, 1).add(1)]), [ACCEPTED]);
 });
 
-test('If the creation of a ledger was interrupted, the next start completes it', async (t) => {
+test('if the creation of a ledger was interrupted, the next start completes it', async (t) => {
   const file = temporaryFile();
   byHand(file, 'PRAGMA page_size = 2048; PRAGMA journal_mode = WAL');
   assert(statSync(file).size > 0);
@@ -164,42 +164,42 @@ const REFUSED: readonly (readonly [
   says: RegExp,
   by: 'all' | 'serving',
 ])[] = [
-  ['A ledger of a newer version of Scrip', sql(`PRAGMA user_version = ${SCHEMA_LATEST + 1}`), NEWER, 'all'],
-  ['A ledger of a much newer version of Scrip', sql('PRAGMA user_version = 99'), NEWER, 'all'],
+  ['a ledger of a newer version of Scrip', sql(`PRAGMA user_version = ${SCHEMA_LATEST + 1}`), NEWER, 'all'],
+  ['a ledger of a much newer version of Scrip', sql('PRAGMA user_version = 99'), NEWER, 'all'],
   ...[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11].map(
-    (schema) => [`A ledger of schema ${schema}`, sql(`PRAGMA user_version = ${schema}`), OLD, 'all'] as const,
+    (schema) => [`a ledger of schema ${schema}`, sql(`PRAGMA user_version = ${schema}`), OLD, 'all'] as const,
   ),
-  ['A database of another program', sql('PRAGMA application_id = 7'), FOREIGN, 'all'],
-  ['A database without an application id', sql('PRAGMA application_id = 0; PRAGMA user_version = 0'), FOREIGN, 'all'],
-  ['A text file', (file) => writeFileSync(file, 'account,credits\n'), FOREIGN, 'all'],
-  ['A file of zeroes', (file) => writeFileSync(file, Buffer.alloc(8_192)), FOREIGN, 'all'],
-  ['A ledger file that was cut off within its header', (file) => truncateSync(file, 10), FOREIGN, 'all'],
-  ['A ledger file that was cut off after half a page', (file) => truncateSync(file, PAGE_BYTES / 2), DAMAGED, 'all'],
-  ['A ledger file that was cut in half', (file) => truncateSync(file, statSync(file).size / 2), DAMAGED, 'serving'],
+  ['a database of another program', sql('PRAGMA application_id = 7'), FOREIGN, 'all'],
+  ['a database without an application ID', sql('PRAGMA application_id = 0; PRAGMA user_version = 0'), FOREIGN, 'all'],
+  ['a text file', (file) => writeFileSync(file, 'account,credits\n'), FOREIGN, 'all'],
+  ['a file of zeroes', (file) => writeFileSync(file, Buffer.alloc(8_192)), FOREIGN, 'all'],
+  ['a ledger file that was cut off within its header', (file) => truncateSync(file, 10), FOREIGN, 'all'],
+  ['a ledger file that was cut off after half a page', (file) => truncateSync(file, PAGE_BYTES / 2), DAMAGED, 'all'],
+  ['a ledger file that was cut in half', (file) => truncateSync(file, statSync(file).size / 2), DAMAGED, 'serving'],
   [
-    'A ledger file without its last page',
+    'a ledger file without its last page',
     (file) => truncateSync(file, statSync(file).size - PAGE_BYTES),
     DAMAGED,
     'serving',
   ],
-  ['A ledger whose clock was moved forward by a millisecond', sql('UPDATE clock SET at = at + 1'), CLOCK, 'serving'],
-  ['A ledger whose clock was moved back by a millisecond', sql('UPDATE clock SET at = at - 1'), CLOCK, 'serving'],
-  ['A ledger whose clock has a later sequence', sql('UPDATE clock SET sequence = sequence + 1'), CLOCK, 'serving'],
-  ['A ledger whose clock has a wrong checksum', sql('UPDATE clock SET checksum = 0'), CLOCK, 'serving'],
-  ['A ledger without a clock', sql('DELETE FROM clock'), /clock/, 'serving'],
+  ['a ledger whose clock was moved forward by a millisecond', sql('UPDATE clock SET at = at + 1'), CLOCK, 'serving'],
+  ['a ledger whose clock was moved back by a millisecond', sql('UPDATE clock SET at = at - 1'), CLOCK, 'serving'],
+  ['a ledger whose clock has a later sequence', sql('UPDATE clock SET sequence = sequence + 1'), CLOCK, 'serving'],
+  ['a ledger whose clock has a wrong checksum', sql('UPDATE clock SET checksum = 0'), CLOCK, 'serving'],
+  ['a ledger without a clock', sql('DELETE FROM clock'), /clock/, 'serving'],
   [
-    'A copy that has just begun',
+    'a copy that has just begun',
     copying(`INSERT INTO copying VALUES (1, 'elsewhere', NULL, NULL)`),
     UNFINISHED,
     'serving',
   ],
   [
-    'A copy that was interrupted',
+    'a copy that was interrupted',
     copying(`INSERT INTO copying VALUES (1, 'a', 1, zeroblob(16))`),
     UNFINISHED,
     'serving',
   ],
-  ['A copy with an empty mark', copying(''), UNFINISHED, 'serving'],
+  ['a copy with an empty mark', copying(''), UNFINISHED, 'serving'],
 ];
 
 for (const [what, change, says, by] of REFUSED) {
@@ -214,7 +214,7 @@ for (const [what, change, says, by] of REFUSED) {
   });
 }
 
-test('If Scrip refuses to open a ledger, it closes the ledger file', async () => {
+test('if Scrip refuses to open a ledger, it closes the ledger file', async () => {
   const file = temporaryFile();
   await makeHistory(file);
   byHand(file, 'UPDATE clock SET at = at + 1');
@@ -222,16 +222,16 @@ test('If Scrip refuses to open a ledger, it closes the ledger file', async () =>
   assert(!existsSync(`${file}-shm`), 'SQLite deletes this file when the last connection closes');
 });
 
-test('A folder instead of a ledger file is refused with a one-sentence message', async () => {
+test('a folder instead of a ledger file is refused with a one-sentence message', async () => {
   const file = temporaryFile();
   mkdirSync(file);
   assert.match(await refusalOf(file), FOREIGN);
 });
 
-/** Root may write to every file, so tests that run as root start the other process as another user. */
+/** Root may write to every file. If the tests run as root, they therefore start the other process as another user. */
 const UNPRIVILEGED = process.getuid?.() === 0 ? { user: 65_534 } : {};
 
-test('A folder or a file without write permission is refused with a one-sentence message', async (t) => {
+test('a folder or a file without write permission is refused with a one-sentence message', async (t) => {
   const says = /cannot be opened for writing .*check that it and its folder belong to the user that runs Scrip/;
   const file = temporaryFile();
   await makeHistory(file);
@@ -251,18 +251,18 @@ test('A folder or a file without write permission is refused with a one-sentence
   assert(!existsSync(join(folder, 'new.db')));
 });
 
-test('A command that does not create ledgers reports that the ledger file is missing, and does not create it', async () => {
+test('a command that does not create ledgers reports that the ledger file is missing, and does not create it', async () => {
   const file = temporaryFile();
   assert.match(await refusalOf(file, operate), /^There is no ledger at .*; check DATABASE_URL\.$/);
   assert(!existsSync(file));
 });
 
-test('A ledger file is refused if the header of any page is damaged', async () => {
+test('a ledger file is refused if the header of any page is damaged', async () => {
   for (const { file, page } of await damaged(temporaryFile(), 0))
     assert.match(await refusalOf(file), DAMAGED, `page ${page}`);
 });
 
-test('Damage in the middle of a page of a ledger file changes no data, unless the file is refused or the audit finds the damage', async () => {
+test('if damage in the middle of a page of a ledger file changes data, the file is refused or the audit finds the damage', async () => {
   const original = temporaryFile();
   const files = await damaged(original, PAGE_BYTES / 2);
   const whole = contentOf(original);
@@ -282,7 +282,7 @@ test('Damage in the middle of a page of a ledger file changes no data, unless th
   assert(found > 0 && found < files.length, `damage was found in ${found} of ${files.length} files`);
 });
 
-test('Tools that open a ledger file do not release the locks of a writer in the same process', async (t) => {
+test('tools that open a ledger file do not release the locks of a writer in the same process', async (t) => {
   const file = temporaryFile();
   const ledger = await openFor(t, file);
   await ledger.write([new EndUser(1, 1).add(1)]);

@@ -81,7 +81,7 @@ function open(t: TestContext, file: string, wall?: number, indexRunMax = RUN_MAX
   return openInPlace(t, file, { indexRunMax, ...(wall !== undefined && { wall }) });
 }
 
-test('After a kill at any time, all idempotency records are found, and keys without a record are treated as new', async (t) => {
+test('after a kill at any time, all idempotency records are found, and keys without a record are treated as new', async (t) => {
   const requests = new KeyedRequests(61);
   const file = temporaryFile();
   const ledger = await open(t, file);
@@ -99,7 +99,7 @@ test('After a kill at any time, all idempotency records are found, and keys with
   await requests.assertReplayed(ledger);
 });
 
-test('A request that is repeated after many kills takes effect only once', async (t) => {
+test('a request that is repeated after many kills takes effect only once', async (t) => {
   const requests = new KeyedRequests(62);
   let file = temporaryFile();
   for (let kills = 0; kills < 30; kills++) {
@@ -115,7 +115,7 @@ test('A request that is repeated after many kills takes effect only once', async
 });
 
 for (const indexRunMax of [1, 2, 7, 1_000])
-  test(`With sorted runs of ${indexRunMax} records, lookups find exactly the idempotency records that have not expired`, async (t) => {
+  test(`with sorted runs of ${indexRunMax} records, lookups find exactly the idempotency records that have not expired`, async (t) => {
     const requests = new KeyedRequests(63);
     let file = temporaryFile();
     let ledger = await open(t, file, undefined, indexRunMax);
@@ -142,7 +142,7 @@ for (const indexRunMax of [1, 2, 7, 1_000])
     await requests.assertReplayed(ledger);
   });
 
-test('After all idempotency records have expired, all keys are treated as new, and their new records are found', async (t) => {
+test('after all idempotency records have expired, all keys are treated as new, and their new records are found', async (t) => {
   const requests = new KeyedRequests(64);
   const file = temporaryFile();
   const ledger = await open(t, file);
@@ -162,7 +162,7 @@ test('After all idempotency records have expired, all keys are treated as new, a
   assert.deepEqual(problemsOf(await ledger.audit()), []);
 });
 
-test('Idempotency records that are deleted before they are indexed are never found again, even after a kill', async (t) => {
+test('idempotency records that are deleted before they are indexed are never found again, even after a kill', async (t) => {
   const file = temporaryFile();
   let ledger = await open(t, file, undefined, 8);
   const commands = (name: string) =>
@@ -185,7 +185,7 @@ test('Idempotency records that are deleted before they are indexed are never fou
   assert.deepEqual(problemsOf(await ledger.audit()), []);
 });
 
-test('Idempotency records and their index stop growing once records expire at the rate at which they are added', async (t) => {
+test('idempotency records and their index stop growing once records expire at the rate at which they are added', async (t) => {
   const file = temporaryFile();
   const ledger = await open(t, file);
   for (let round = 0; round < 80; round++) {
@@ -200,7 +200,7 @@ test('Idempotency records and their index stop growing once records expire at th
   }
 });
 
-test('A failed batch stores no idempotency records', async (t) => {
+test('a failed batch stores no idempotency records', async (t) => {
   const ledger = await open(t, temporaryFile(), undefined, 4);
   const commands = Array.from({ length: 10 }, (_, index) => keyed(ada.add(1), `k${index}`, 'first'));
   await ledger.write(commands.slice(0, 3));
@@ -213,7 +213,7 @@ test('A failed batch stores no idempotency records', async (t) => {
   assert.equal(await balanceOf(ledger, ada), 10);
 });
 
-/** Returns two keys of an end user that have the same hash. Among 150,000 keys, there are about five such pairs. */
+/** Returns two idempotency keys of `ada` with the same hash. Among 150,000 keys, there are about five such pairs. */
 function collidingKeys(seed: string): readonly [string, string] {
   const keys = new Map<number, string>();
   for (let number = 0; ; number++) {
@@ -225,7 +225,7 @@ function collidingKeys(seed: string): readonly [string, string] {
   }
 }
 
-test('Two idempotency keys with the same hash have separate outcomes, before and after their records are indexed', async (t) => {
+test('two idempotency keys with the same hash have separate outcomes, before and after their records are indexed', async (t) => {
   const file = temporaryFile();
   const ledger = await open(t, file, undefined, 4);
   const [row] = readByHand(file, 'SELECT hex(seed) AS seed FROM idempotency_indexed');
@@ -270,7 +270,7 @@ const TAMPERINGS: readonly (readonly [what: string, sql: string, says: RegExp])[
   ['A missing seed', `DELETE FROM idempotency_indexed`, /seed of the idempotency records is missing/],
 ];
 
-test('The audit finds idempotency records and index entries that were changed by hand', async (t) => {
+test('the audit finds idempotency records and index entries that were changed by hand', async (t) => {
   const requests = new KeyedRequests(65);
   const file = temporaryFile();
   const ledger = await open(t, file);

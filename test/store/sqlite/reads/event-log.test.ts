@@ -12,7 +12,7 @@ import { crashed, openFor, openInPlace } from '../sqlite-ledger.ts';
 const EVENTS = 'SELECT event, id, type, at, data FROM events ORDER BY event';
 const WALL = NOON + 80 * DAY_MS;
 
-test('After a crash while events are derived, the same events are derived again', async (t) => {
+test('after a crash while events are derived, the same events are derived again', async (t) => {
   const file = temporaryFile();
   await makeHistory(file);
   forgetEvents(file);
@@ -31,7 +31,7 @@ test('After a crash while events are derived, the same events are derived again'
   }
 });
 
-test('Events that time alone causes are derived only after all batches in flight for the same end user are stored', async (t) => {
+test('time-driven events of an end user are derived only after all batches in flight for the end user are stored', async (t) => {
   const file = temporaryFile();
   const ledger = await openFor(t, file);
   const ada = new EndUser(1, 1);
@@ -50,7 +50,7 @@ test('Events that time alone causes are derived only after all batches in flight
   assert.deepEqual(balances, [980]);
 });
 
-test('Events that time alone causes are stored once, even if several calls derive them concurrently', async (t) => {
+test('time-driven events are stored once, even if several calls derive them concurrently', async (t) => {
   const file = temporaryFile();
   const before = await openInPlace(t, file);
   await before.write([new EndUser(1, 1).add(10, 1), new EndUser(1, 2).add(20, 2)]);
@@ -66,7 +66,7 @@ test('Events that time alone causes are stored once, even if several calls deriv
   );
 });
 
-test('For a page of events of a rare type, Scrip reads a bounded number of events, and the next page continues after the last event that was read', async (t) => {
+test('for a page of events of a rare type, Scrip reads a bounded number of events, and the next page continues after the last event that was read', async (t) => {
   const file = temporaryFile();
   const ledger = await openInPlace(t, file);
   await ledger.write([new EndUser(1, 1).add(1)]);
@@ -91,7 +91,7 @@ test('For a page of events of a rare type, Scrip reads a bounded number of event
   ]);
 });
 
-test('If end users have many cycles, one call derives the events of only some of the end users, and later calls derive the rest', async (t) => {
+test('if end users have many cycles, one call derives events for only some end users, and later calls derive events for the rest', async (t) => {
   const ledger = await openInPlace(t, temporaryFile());
   const people = Array.from({ length: 6 }, (_, index) => new EndUser(1, index));
   for (let cycles = 0; cycles < 1_000; cycles += 100)

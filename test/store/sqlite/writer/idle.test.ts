@@ -37,14 +37,14 @@ function writtenAt(file: string): bigint {
   return statSync(`${file}-wal`, { bigint: true }).mtimeNs;
 }
 
-test('Background jobs stop writing to an idle ledger when no balance is pending', (t) => {
+test('background jobs stop writing to an idle ledger when no balance is pending', (t) => {
   const { isWritten } = idleWriter(t);
   const seconds = Array.from({ length: 20 }, isWritten);
   assert(seconds[0], 'pending balances are flushed');
   assert.deepEqual(seconds.slice(10), Array(10).fill(false));
 });
 
-test('When idempotency records in an idle ledger expire, background jobs write to the file once and then no more', (t) => {
+test('when idempotency records in an idle ledger expire, background jobs write to the file once and then no more', (t) => {
   const { time, isWritten } = idleWriter(t);
   for (let seconds = 0; seconds < 10; seconds++) isWritten();
   for (const days of [1, 30]) {
@@ -54,7 +54,7 @@ test('When idempotency records in an idle ledger expire, background jobs write t
   }
 });
 
-test('The first write after an idle period has the current time', (t) => {
+test('the first write after an idle period has the current time', (t) => {
   const { time, writer, users, isWritten } = idleWriter(t);
   for (let seconds = 0; seconds < 10; seconds++) isWritten();
   const [user] = users as [EndUser];

@@ -27,7 +27,7 @@ import { openFor, openInPlace, SMALL } from '../sqlite-ledger.ts';
 
 const ada = new EndUser(1, 1);
 
-test('Batches that are sent at the same time are executed and answered in order', async (t) => {
+test('batches that are sent at the same time are executed and answered in order', async (t) => {
   for (const options of [{}, SMALL]) {
     const ledger = await openFor(t, temporaryFile(), options);
     const ended: number[] = [];
@@ -43,7 +43,7 @@ test('Batches that are sent at the same time are executed and answered in order'
   }
 });
 
-test('A read during writes includes every write that was acknowledged before the read', async (t) => {
+test('a read during writes includes every write that was acknowledged before the read', async (t) => {
   for (const options of [{}, SMALL]) {
     const ledger = await openFor(t, temporaryFile(), options);
     const random = new Random(51);
@@ -72,12 +72,12 @@ test('A read during writes includes every write that was acknowledged before the
 
 const SECOND_MS = 1_000;
 
-test('After a read has shown a renewal, no earlier transaction is inserted into the history, even while the writer is busy', async (t) => {
+test('after a read has shown a renewal, no earlier transaction is inserted into the history, even while the writer is busy', async (t) => {
   for (const options of [{}, SMALL]) {
     const file = temporaryFile();
     const users = Array.from({ length: 24 }, (_, index) => new EndUser(1, index));
     const soon = Date.now() + SECOND_MS;
-    // The first daily cycle ends in a second, and the others end shortly afterwards.
+    // The first daily cycle ends in a second. Each further cycle ends 30 ms after the previous one.
     const before = await openInPlace(t, file, { wall: soon - DAY_MS });
     for (const user of users) {
       await before.write([user.startCycle(1_000, 1)]);
@@ -113,7 +113,7 @@ test('After a read has shown a renewal, no earlier transaction is inserted into 
 /** Long enough for the writer thread to commit while the test blocks its own thread. */
 const COMMITTED_MS = 200;
 
-test('A read that shows a renewal waits for an earlier write that is committed but not acknowledged yet', async (t) => {
+test('a read that shows a renewal waits for an earlier write that is committed but not acknowledged yet', async (t) => {
   t.mock.timers.enable({ apis: ['Date'], now: Date.now() });
   const ledger = await openFor(t, temporaryFile());
   await ledger.write([ada.startCycle(100, 1)]);
@@ -146,7 +146,7 @@ async function shownOf(ledger: TestLedger, { key }: EndUser): Promise<readonly T
   return [...dueTransactions(state, now), ...transactions];
 }
 
-test('An idle ledger flushes its pending balances, and every read is correct during and after the flush', async (t) => {
+test('an idle ledger flushes its pending balances, and every read is correct during and after the flush', async (t) => {
   const file = temporaryFile();
   const ledger = await openFor(t, file);
   const random = new Random(52);
@@ -167,7 +167,7 @@ test('An idle ledger flushes its pending balances, and every read is correct dur
   assert.deepEqual(problemsOf(await ledger.audit()), []);
 });
 
-test('The latest instant that a read used is stored, even if nothing else is written', async (t) => {
+test('the clock of the ledger file is moved to the instant of the latest read, even if nothing else is written', async (t) => {
   const file = temporaryFile();
   const ledger = await openFor(t, file);
   const db = new DatabaseSync(file, { readOnly: true });
@@ -180,7 +180,7 @@ test('The latest instant that a read used is stored, even if nothing else is wri
   }
 });
 
-test('If another process creates or revokes an API key in a ledger file, the next lookup of the key by the server shows the change', async (t) => {
+test('if another process creates or revokes an API key in a ledger file, the next lookup of the key by the server shows the change', async (t) => {
   const file = temporaryFile();
   const ledger = await openFor(t, file);
   const { tools, keys } = openSqliteTools(file, { create: false });
@@ -199,7 +199,7 @@ async function withWriter(t: TestContext, file: string): Promise<{ ledger: TestL
   return { ledger: await openFor(t, file), worker: await started.promise };
 }
 
-test('If the writer thread dies, writes fail, reads continue, and the next start finds all acknowledged writes', async (t) => {
+test('if the writer thread dies, writes fail, reads continue, and the next start finds all acknowledged writes', async (t) => {
   const file = temporaryFile();
   const { ledger, worker } = await withWriter(t, file);
   assert.deepEqual(await ledger.results([keyed(ada.add(10), 'first', '1')]), [ACCEPTED]);
@@ -221,7 +221,7 @@ test('If the writer thread dies, writes fail, reads continue, and the next start
   assert.deepEqual(problemsOf(await again.audit()), []);
 });
 
-test('If the writer thread dies and the outcome of a write is unknown, reads that would show a renewal of the same end user fail', async (t) => {
+test('after the writer thread dies, a read that would show a renewal fails if the outcome of an earlier write of the end user is unknown', async (t) => {
   const file = temporaryFile();
   const bob = new EndUser(1, 2);
   const soon = Date.now() + SECOND_MS;
@@ -241,7 +241,7 @@ test('If the writer thread dies and the outcome of a write is unknown, reads tha
   else await assert.rejects(ledger.load(ada.key), { name: 'StoreFault', code: 'StoreUnavailable' });
 });
 
-test('Closing a ledger waits for running writes', async (t) => {
+test('closing a ledger waits for running writes', async (t) => {
   const file = temporaryFile();
   const ledger = await openFor(t, file);
   const writes = Array.from({ length: 10 }, () => ledger.results([ada.add(1)]));
