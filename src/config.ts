@@ -249,7 +249,8 @@ function isOn(name: string, text: string): boolean {
 function rateLimitOf(environment: NodeJS.ProcessEnv): RateLimitSettings | null {
   const rate = environment.RATE_LIMIT;
   const burst = environment.RATE_LIMIT_BURST;
-  if (!rate && burst) throw new InvalidSetting('RATE_LIMIT_BURST has no effect without RATE_LIMIT.');
+  if (!rate && burst)
+    throw new InvalidSetting('RATE_LIMIT_BURST has no effect without RATE_LIMIT; set both, or neither.');
   if (!rate) return null;
   const perSecond = wholeNumber('RATE_LIMIT', rate, 1, RATE_LIMIT_MAX);
   return { perSecond, burst: wholeNumber('RATE_LIMIT_BURST', burst || rate, perSecond, RATE_LIMIT_MAX) };
@@ -322,6 +323,6 @@ function pairs(name: string, text = ''): Record<string, string> {
       }),
     );
   } catch {
-    throw new InvalidSetting(`${name} must be of the form name=value,name=value.`);
+    throw new InvalidSetting(`${name} must have the form name=value,name=value.`);
   }
 }

@@ -13,7 +13,9 @@ const NODE_MIN = [24, 7] as const;
 
 const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
 if (major < NODE_MIN[0] || (major === NODE_MIN[0] && minor < NODE_MIN[1])) {
-  process.stderr.write(`Scrip requires Node.js ${NODE_MIN.join('.')} or later; this is ${process.version}.\n`);
+  process.stderr.write(
+    `Scrip requires Node.js ${NODE_MIN.join('.')} or later, but this is Node.js ${process.version}.\n`,
+  );
   process.exit(1);
 }
 module.enableCompileCache(join(import.meta.dirname, '..', 'node_modules', '.cache', 'scrip'));

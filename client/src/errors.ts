@@ -27,7 +27,7 @@ export class ScripError extends Error {
   readonly title: string;
   /** Describes this occurrence of the error. */
   readonly detail: string;
-  /** Identifies the request in the log of the service; undefined if the response is not from Scrip. */
+  /** Identifies the request in Scrip's log; undefined if the response is not from Scrip. */
   readonly requestId: string | undefined;
   /** The problem document of the response; undefined if the response is not from Scrip. */
   readonly problem: Problem | undefined;
@@ -69,7 +69,7 @@ export class InsufficientFunds extends ScripError {
   }
 }
 
-/** The end user already has an active cycle, and `cycle` is that cycle. Nothing was changed. */
+/** The end user already has an active cycle: `cycle`. Nothing was changed. */
 export class CycleAlreadyActive extends ScripError {
   readonly cycle: Cycle;
 
@@ -137,15 +137,15 @@ export class Forbidden extends ScripError {}
 export class IdempotencyKeyReused extends ScripError {}
 /** The API key has reached its rate limit. Retry after `retryAfterMs`. Nothing was changed. */
 export class TooManyRequests extends ScripError {}
-/** The service is overloaded. Nothing was changed. */
+/** Scrip is overloaded. Nothing was changed. */
 export class Overloaded extends ScripError {}
-/** The store of the service is unavailable. Nothing was changed. */
+/** Scrip's store is unavailable. Nothing was changed. */
 export class StoreUnavailable extends ScripError {}
 /**
  * It is unknown whether the write was applied. If you call again with `idempotencyKey`, the write is applied only once.
  */
 export class OutcomeUnknown extends ScripError {}
-/** The service failed. To find the reason, search the log of the service for `requestId`. */
+/** Scrip failed. To find the reason, search Scrip's log for `requestId`. */
 export class Internal extends ScripError {}
 export class BadRequest extends ScripError {}
 export class ExpectationFailed extends ScripError {}

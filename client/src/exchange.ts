@@ -134,7 +134,7 @@ function parseResponse(call: Call, { response: { status, headers }, text }: Rece
     status,
     error: 'UnexpectedAnswer',
     title: 'Unexpected response',
-    detail: `The response to ${call.method} ${call.path} is not from Scrip: status ${status}, ${text.length} characters.`,
+    detail: `The response to ${call.method} ${call.path} is not from Scrip: status ${status}, body length ${text.length}. Check baseUrl, and any proxy in front of Scrip.`,
     ...retryAfter,
     ...keyOf(call),
   });

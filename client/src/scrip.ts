@@ -94,9 +94,9 @@ export interface WithHoldOptions extends ReadOptions {
 
 export interface WriteOptions extends ReadOptions {
   /**
-   * 1 to 255 printable ASCII characters that identify this write. The service applies a write only once, however often
-   * you send it with this key. Derive the key from the cause of the write, such as a payment ID. Default: a random key
-   * for each call.
+   * 1 to 255 printable ASCII characters that identify this write. Scrip applies a write only once, however often you
+   * send it with this key. Derive the key from the cause of the write, such as a payment ID. Default: a random key for
+   * each call.
    */
   readonly idempotencyKey?: string;
 }
@@ -220,7 +220,7 @@ export class Scrip {
 
   /**
    * Spends `amount` credits, the cost of the work, and closes the hold. Without `amount`, spends all held credits. Held
-   * credits that are not spent return to the balance.
+   * credits that are not spent return to the cycles that they came from.
    *
    * @throws {HoldNotFound} if the hold was captured or released, has lapsed, or does not exist
    * @throws {InsufficientFunds} if the hold and the balance together do not cover `amount`; the hold stays open
@@ -230,7 +230,7 @@ export class Scrip {
   }
 
   /**
-   * Returns all held credits to the balance, and closes the hold.
+   * Returns all held credits to the cycles that they came from, and closes the hold.
    *
    * @throws {HoldNotFound} if the hold was captured or released, has lapsed, or does not exist
    */
@@ -265,7 +265,7 @@ export class Scrip {
     }
     if (!Number.isSafeInteger(cost) || cost < 0)
       throw new TypeError(
-        `The cost must be a whole number of credits. Hold ${hold.hold_id} stays open until it lapses.`,
+        `The cost must be a whole number of credits, 0 or more. Capture or release hold ${hold.hold_id}, or let it lapse.`,
       );
     return cost === 0 ? this.release(closed) : this.capture({ ...closed, amount: cost });
   }
@@ -386,7 +386,7 @@ function baseOf(baseUrl: string): string {
   if (url === null || !/^https?:$/.test(url.protocol))
     throw new TypeError('baseUrl must be the URL of Scrip, such as https://credits.example.');
   if (url.username !== '' || url.password !== '' || url.search !== '' || url.hash !== '')
-    throw new TypeError('baseUrl must not have a user, a query or a fragment.');
+    throw new TypeError('baseUrl must not have a user name, a password, a query or a fragment.');
   return url.origin + url.pathname.replace(/\/+$/, '');
 }
 

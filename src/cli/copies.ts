@@ -58,7 +58,7 @@ async function copy({ from, to, create }: CreateOption & { from: string; to: str
   const copied = await withProgress((show) => copyDatabase(source, destination, show));
   const { accounts, keys, people, endUsers, postings, sha256, resumedAfter } = copied;
   if (resumedAfter > 0)
-    process.stdout.write(`Resumed: ${counted(resumedAfter, 'end user')} copied by an earlier run.\n`);
+    process.stdout.write(`Resumed: an earlier run had copied ${counted(resumedAfter, 'end user')}.\n`);
   process.stdout.write(
     `Copy complete, identical to the source: ${counted(accounts, 'account')}, ${counted(keys, 'API key')}, ${counted(people, 'console user')}, ${counted(endUsers, 'end user')} and ${counted(postings, 'posting')}.\nSHA-256 of the source and the copy: ${sha256}\n`,
   );

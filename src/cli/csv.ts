@@ -57,7 +57,7 @@ export class CsvReader {
    */
   end(): readonly CsvRecord[] {
     if (this.#place === 'quoted')
-      throw new InvalidCsv(this.#first, 'a field has an opening quote but no closing quote');
+      throw new InvalidCsv(this.#first, 'a field has an opening quotation mark, but no closing one');
     const records: CsvRecord[] = [];
     this.#endRecord(records);
     return records;
@@ -71,7 +71,8 @@ export class CsvReader {
         else this.#add(character, 'unquoted');
         return;
       case 'unquoted':
-        if (character === '"') throw new InvalidCsv(this.#line, 'a field that contains a quote must be quoted');
+        if (character === '"')
+          throw new InvalidCsv(this.#line, 'a field with a quotation mark inside must be enclosed in quotation marks');
         if (character === ',') this.#endField();
         else this.#add(character, 'unquoted');
         return;
@@ -83,7 +84,7 @@ export class CsvReader {
         if (character === '"') this.#add(character, 'quoted');
         else if (character === ',') this.#endField();
         else if (character !== '\r')
-          throw new InvalidCsv(this.#line, 'a closing quote must be followed by a comma or a line break');
+          throw new InvalidCsv(this.#line, 'a closing quotation mark must be followed by a comma or a line break');
     }
   }
 
@@ -93,7 +94,7 @@ export class CsvReader {
     if (this.#field.length > FIELD_CHARACTERS_MAX)
       throw new InvalidCsv(
         this.#first,
-        `a field has more than ${FIELD_CHARACTERS_MAX} characters; is a quote missing?`,
+        `a field has more than ${FIELD_CHARACTERS_MAX} characters; is a closing quotation mark missing?`,
       );
   }
 

@@ -17,7 +17,7 @@ const SEED_MAX = 2 ** 32 - 1;
 export function addDemoCommand(program: Command): void {
   program
     .command('demo')
-    .description('fill a new ledger with a made-up account: 200 end users and two months of activity')
+    .description('fill a new ledger with sample data: an account with 200 end users and two months of activity')
     .option(
       '--seed <number>',
       'seed for the random numbers; each seed generates a different account',

@@ -60,7 +60,7 @@ export class ImportFile {
     const status = statSync(path, { throwIfNoEntry: false });
     if (status === undefined) throw new CannotOpen(`File ${path} does not exist.`);
     // A pipe cannot be read twice.
-    if (!status.isFile()) throw new CannotOpen(`${path} is not a regular file.`);
+    if (!status.isFile()) throw new CannotOpen(`${path} is not a regular file; pass the path of a CSV file.`);
     this.#status = status;
   }
 
@@ -134,7 +134,8 @@ export class ImportFile {
       yield decoder.decode();
     } catch (error) {
       const { code, message } = error as NodeJS.ErrnoException;
-      if (code === 'ERR_ENCODING_INVALID_ENCODED_DATA') throw new CannotOpen(`${this.#path} is not UTF-8 text.`);
+      if (code === 'ERR_ENCODING_INVALID_ENCODED_DATA')
+        throw new CannotOpen(`${this.#path} is not UTF-8 text; save the file as UTF-8.`);
       if (error instanceof Error && 'syscall' in error) throw new CannotOpen(`Cannot read ${this.#path} (${message}).`);
       throw error;
     }
@@ -164,7 +165,7 @@ function headerOf({ line, fields }: CsvRecord, errors: FileErrors): Header | nul
   const twice = names.find((name, index) => names.indexOf(name) !== index);
   const missing = ['end_user_id', 'amount'].find((name) => !names.includes(name));
   if (unknown !== undefined)
-    errors.add(line, null, `${shown(unknown)} is not a column; the columns are ${COLUMNS.join(',')}`);
+    errors.add(line, null, `${shown(unknown)} is not a known column; the columns are ${COLUMNS.join(',')}`);
   else if (twice !== undefined) errors.add(line, null, `the column ${twice} appears twice`);
   else if (missing !== undefined) errors.add(line, null, `the header has no column ${missing}`);
   else if (!names.includes('expires_at') && !names.includes('validity_days'))
@@ -201,7 +202,7 @@ function validityOf(
     errors.add(
       line,
       'expires_at',
-      `a row needs either expires_at or validity_days; this row has ${days === '' ? 'neither' : 'both'}`,
+      `a row must have either expires_at or validity_days; this row has ${days === '' ? 'neither' : 'both'}`,
     );
   else if (days !== '') {
     // As in the API, a validity above the maximum is reduced to the maximum.

@@ -24,9 +24,7 @@ const REASONS: Record<NotGranted, string> = {
 export function addImportCommand(program: Command): void {
   program
     .command('import')
-    .description(
-      'add credits to end users from a CSV file; repeating the command imports no row twice; servers can keep running',
-    )
+    .description('add credits to end users from a CSV file; safe to repeat; servers can keep running')
     .argument(
       '<file>',
       'CSV file with the columns end_user_id, amount, expires_at or validity_days, and optionally note',

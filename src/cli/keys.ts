@@ -58,7 +58,7 @@ async function revokeKey(id: number): Promise<void> {
 export function accountName(text: string): string {
   const name = text.trim();
   if (name === '' || name.length > ACCOUNT_NAME_MAX)
-    throw new InvalidArgumentError(`Must be 1–${ACCOUNT_NAME_MAX} characters.`);
+    throw new InvalidArgumentError(`Must be 1 to ${ACCOUNT_NAME_MAX} characters.`);
   refuseControlCharacters(name);
   return name;
 }

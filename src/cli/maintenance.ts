@@ -25,7 +25,7 @@ export function addMaintenanceCommands(program: Command): void {
     .action(printDigest);
   program
     .command('migrate')
-    .description('migrate the ledger to the schema of this version')
+    .description('create the ledger, or migrate it to the schema of this version of Scrip')
     .addOption(createOption())
     .option('--totals', "also rebuild the console's totals from the postings")
     .action(migrate);

@@ -12,7 +12,7 @@ import { existingAccount, withAccountDatabase } from './with-account-database.ts
 const BELOW = 'an amount of credits, such as 20, or a percentage of the latest grant, such as 20%';
 
 export function addThresholdCommands(program: Command): void {
-  const threshold = program.command('threshold').description('manage the thresholds of the event balance.low');
+  const threshold = program.command('threshold').description('manage the thresholds for the event balance.low');
   threshold
     .command('add')
     .description('add a threshold')
@@ -32,7 +32,7 @@ export function addThresholdCommands(program: Command): void {
     .action(removeThreshold);
   program
     .command('expiring-notice')
-    .description('show or set the number of days between the event credits.expiring and the expiry of the credits')
+    .description('show or set how many days of notice the event credits.expiring gives before credits expire')
     .requiredOption('--account <name>', 'account that the notice applies to', accountName)
     .option('--days <days>', `1 to ${EXPIRING_DAYS_MAX}; if absent, the command shows the current value`, expiringDays)
     .action(expiringNotice);

@@ -40,13 +40,16 @@ export function addWebhookCommands(program: Command): void {
     'rotate',
     'replace the secret and print the new one; for 24 hours, Scrip signs with both secrets',
   ).action(rotate);
-  onEndpoint(webhook, 'pause', 'stop sending events to an endpoint; they stay pending until you resume it').action(
-    (id: number) =>
-      change(
-        id,
-        (endpoints) => endpoints.pause(null, id),
-        `Webhook endpoint ${id} paused; its events stay pending until you resume the endpoint.`,
-      ),
+  onEndpoint(
+    webhook,
+    'pause',
+    'stop sending events to an endpoint; events stay pending until you resume the endpoint',
+  ).action((id: number) =>
+    change(
+      id,
+      (endpoints) => endpoints.pause(null, id),
+      `Webhook endpoint ${id} paused; its events stay pending until you resume the endpoint.`,
+    ),
   );
   onEndpoint(webhook, 'resume', 'resume sending events to an endpoint, and send all pending events now').action(
     (id: number) => change(id, (endpoints) => endpoints.resume(null, id), `Webhook endpoint ${id} resumed.`),
@@ -58,7 +61,7 @@ export function addWebhookCommands(program: Command): void {
     change(id, (endpoints) => endpoints.sendTest(null, id), 'Test event queued; the server will send it.'),
   );
   onEndpoint(webhook, 'resend', 'resend an event, or all events in a time range')
-    .option('--event <id>', 'the event to resend, evt_…')
+    .option('--event <id>', 'ID of the event to resend, evt_…')
     .option('--from <instant>', 'start of the time range, such as 2026-11-20T08:00:00Z', instant)
     .option('--to <instant>', 'end of the time range (exclusive)', instant)
     .action(resend);
@@ -180,6 +183,7 @@ function eventTypes(text: string): readonly EventType[] {
 
 function instant(text: string): Instant {
   const at = instantIn(text);
-  if (at === null) throw new InvalidArgumentError('Must be a date and time such as 2026-11-20T08:00:00Z.');
+  if (at === null)
+    throw new InvalidArgumentError('Must be a date and time with a time zone, such as 2026-11-20T08:00:00Z.');
   return at;
 }

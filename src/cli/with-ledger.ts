@@ -10,7 +10,7 @@ export interface CreateOption {
 }
 
 export function createOption(): Option {
-  return new Option('--create', 'create the folder of the ledger file if it does not exist');
+  return new Option('--create', 'create the folder for the ledger file if needed');
 }
 
 /** Runs `work` on the ledger, which must exist. */

@@ -140,7 +140,7 @@ async function parseFormsOnly(scope: FastifyInstance): Promise<void> {
 function refuseCrossOrigin(scope: FastifyInstance, { settings }: ConsoleContext): void {
   scope.addHook('onRequest', async (request, reply) => {
     if (!isCrossOrigin(request.method, request.headers, settings.publicUrl)) return;
-    const detail = 'This request came from another website. Nothing was changed.';
+    const detail = 'This request came from another website. Nothing was changed. Open the console and try again there.';
     await sendError(reply, 403, { title: 'Request blocked', detail });
   });
 }

@@ -147,6 +147,6 @@ function redirectToSignIn(context: ConsoleContext, request: FastifyRequest, repl
 }
 
 function refuseNonOwner(reply: FastifyReply, viewer: Viewer): FastifyReply {
-  const detail = `Only owners of ${viewer.accountName} can do this.`;
+  const detail = `Only owners of ${viewer.accountName} can do this. Ask an owner to do it for you.`;
   return sendError(reply, 403, { title: 'Owners only', detail }, viewer);
 }

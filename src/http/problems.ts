@@ -100,7 +100,7 @@ export const PROBLEMS = {
   CycleNotFound: {
     status: 404,
     title: 'No current cycle',
-    detail: 'This end user has no cycle to stop.',
+    detail: 'This end user has no recurring cycle to stop. Nothing was changed.',
     remedy: 'If you expected a cycle, check `end_user_id`. Otherwise, no action is needed.',
   },
   HoldNotFound: {
@@ -144,7 +144,7 @@ export const PROBLEMS = {
     title: 'A cycle is already active',
     detail: 'A cycle is already active. Nothing was changed. To replace the active cycle, send "on_active": "replace".',
     remedy:
-      'The field `cycle` contains the active cycle. Keep the active cycle, or send `"on_active": "replace"` to replace it.',
+      'The field `cycle` shows the active cycle. To replace this cycle now, send `"on_active": "replace"`. To replace it at the end of its period, send `"on_active": "at_period_end"`. To keep it, do nothing.',
   },
   TooManyHolds: {
     status: 409,
@@ -198,7 +198,7 @@ export const PROBLEMS = {
     title: 'Maximum balance exceeded',
     detail: ({ requested, available }: Amounts) =>
       available === 0
-        ? "More credits would exceed this end user's maximum balance, either now or at the next renewal. Nothing was changed."
+        ? "This end user's balance is at its maximum, or will be at the next renewal. Nothing was changed."
         : `Only ${grouped(available)} more ${available === 1 ? 'credit fits' : 'credits fit'} within this end user's maximum balance, now and at the next renewal, but the request needs room for ${grouped(requested)}. Nothing was changed.`,
     remedy: 'Request at most `available` credits. An end user can have at most 2^53−1 credits, including held credits.',
   },
@@ -228,7 +228,7 @@ export const PROBLEMS = {
     title: 'Internal error',
     detail: 'Internal error. To find the cause, search the server log for this request_id.',
     remedy:
-      'Give the operator the `request_id`: the server log contains the same ID. Scrip stops writing if the ledger might be corrupt.',
+      'Send the `request_id` to the operator, who can find the cause in the server log. If the ledger might be corrupt, Scrip stops writing.',
     inForm: 'Internal error. Ask your administrator to check the server log before you try again.',
   },
   Overloaded: {

@@ -84,7 +84,7 @@ function open(cycles: Cycle[], posting: Posting): void {
   const { cycleId, kind, transactionId } = posting;
   const isThere = cycles.some(({ id }) => id === cycleId);
   assertInvariant(3, !isThere, 'a cycle is opened only once');
-  assertInvariant(4, cycleId === transactionId, 'a cycle has the id of the transaction that starts it');
+  assertInvariant(4, cycleId === transactionId, 'a cycle has the ID of the transaction that starts it');
   const cycle = firstPeriodOf(posting);
   const type = kind === 'start-cycle' || kind === 'change-plan' ? 'recurring' : 'one-time';
   assertInvariant(3, cycle.type === type, `a posting of kind ${kind} does not open a ${cycle.type} cycle`);
@@ -223,7 +223,7 @@ function closeHold(draft: Draft, posting: Posting): void {
     const isLapsed = hold.expiresAt <= createdAt;
     assertInvariant(4, isLapsed === (kind === 'lapse'), 'a hold is open until it expires, and then lapses');
     if (kind === 'lapse')
-      assertInvariant(4, posting.transactionId === lapseId(hold), 'the id of a lapse is derived from its hold');
+      assertInvariant(4, posting.transactionId === lapseId(hold), 'the ID of a lapse is derived from its hold');
     const parts = hold.parts.filter((each) => each !== part);
     // The expiry of the hold does not change, so the hold keeps its position in the list.
     draft.holds =
@@ -239,7 +239,7 @@ function closeHold(draft: Draft, posting: Posting): void {
 
 /** Returns credits to the cycle that they came from, or opens a new cycle with credits from ended cycles. */
 function refund(cycles: Cycle[], posting: Posting): void {
-  assertInvariant(1, isAmount(posting.amount) && posting.held === 0, 'a refund gives credits back');
+  assertInvariant(1, isAmount(posting.amount) && posting.held === 0, 'a refund only returns credits');
   assertInvariant(4, posting.reference !== null, 'a refund names the transaction that it refunds');
   if (posting.terms !== null) open(cycles, posting);
   else changeIfRunning(cycles, posting);

@@ -131,12 +131,24 @@ const REFUNDS: readonly Row[] = [
   [
     'a refund that opens a cycle with more credits than it refunds to ended cycles',
     { cycles: [left(BOUGHT, 70), MORE], postings: [ADDED, SPENT, REFUNDED, reopening(SPENT, MORE)], now: END },
-    [1, by(REFUNDED, 'opens a cycle with a different amount than its refund returns to ended cycles and periods')],
+    [
+      1,
+      by(
+        REFUNDED,
+        'opens a cycle whose amount differs from the credits that the refund returns to ended cycles and periods',
+      ),
+    ],
   ],
   [
     'a refund that opens a cycle and refunds nothing to ended cycles',
     { cycles: [left(BOUGHT, 70), REOPENED], postings: [ADDED, SPENT, ALONE], now: END },
-    [1, by(ALONE, 'opens a cycle with a different amount than its refund returns to ended cycles and periods')],
+    [
+      1,
+      by(
+        ALONE,
+        'opens a cycle whose amount differs from the credits that the refund returns to ended cycles and periods',
+      ),
+    ],
   ],
   [
     'a refund without a reference',

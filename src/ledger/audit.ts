@@ -165,7 +165,10 @@ class AuditFold {
     this.#refunds.set(reference, refunds);
     if (posting.terms === null) yield* refundFaults({ postings: this.#find(reference), refunds }, posting);
     else if (posting.amount !== expiredIn(this.#transaction))
-      yield [1, 'opens a cycle with a different amount than its refund returns to ended cycles and periods'];
+      yield [
+        1,
+        'opens a cycle whose amount differs from the credits that the refund returns to ended cycles and periods',
+      ];
     refunds.push(posting);
   }
 }

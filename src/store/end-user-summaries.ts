@@ -64,7 +64,7 @@ function expires(cycle: Cycle): boolean {
   return spendable(cycle) > 0 && !renews(cycle) && cycle.end < INSTANT_MAX;
 }
 
-export const REBUILD_COUNTS = '`scrip migrate --totals` rebuilds the counts';
+export const REBUILD_COUNTS = 'run `scrip migrate --totals` to rebuild the counts';
 
 export function summaryFault(account: number, what: string): string {
   return `the summaries of account ${account} are wrong: ${what}`;

@@ -77,7 +77,7 @@ for (const [what, environment, message] of INVALID) {
 
 test('the name of an account must have 1 to 200 characters', () => {
   assert.equal(accountName(` ${'x'.repeat(200)} `), 'x'.repeat(200));
-  for (const name of ['', ' ', 'x'.repeat(201)]) assert.throws(() => accountName(name), /Must be 1–200 characters/);
+  for (const name of ['', ' ', 'x'.repeat(201)]) assert.throws(() => accountName(name), /Must be 1 to 200 characters/);
 });
 
 const ERRORS: readonly (readonly [what: string, args: readonly string[], message: RegExp])[] = [
@@ -85,7 +85,7 @@ const ERRORS: readonly (readonly [what: string, args: readonly string[], message
   ['an unknown key command', ['key', 'forge'], /unknown command 'forge'/],
   ['an unknown option', ['serve', '--quietly'], /unknown option '--quietly'/],
   ['key create without an account', ['key', 'create'], /required option '--account <name>' not specified/],
-  ['key create with a blank account name', ['key', 'create', '--account', '  '], /Must be 1–200 characters/],
+  ['key create with a blank account name', ['key', 'create', '--account', '  '], /Must be 1 to 200 characters/],
   [
     'key create with an unknown scope',
     ['key', 'create', '--account', 'x', '--scope', 'admin'],

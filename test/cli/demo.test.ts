@@ -103,7 +103,7 @@ describe('scrip demo', options, () => {
       assert.equal((await fetch(`${url}${link}`)).status, 200);
       assert.match(
         (await scrip(['demo'], environment)).stderr,
-        /is in use by another Scrip process|already holds a ledger/,
+        /is in use by another Scrip process|There is already a ledger at/,
       );
     });
   }
@@ -111,7 +111,7 @@ describe('scrip demo', options, () => {
   test('scrip demo fails if the ledger has an API key, the folder of the ledger is missing, or the seed is invalid', async () => {
     const file = temporaryFile();
     await createKeyHere(ledgerAt(file));
-    await assertOneLine(['demo'], ledgerAt(file), /already holds a ledger/);
+    await assertOneLine(['demo'], ledgerAt(file), /There is already a ledger at/);
     const missing = join(temporaryFolder(), 'mount', 'scrip.db');
     await assertOneLine(['demo'], ledgerAt(missing), /^The folder .* does not exist/);
     await assertOneLine(

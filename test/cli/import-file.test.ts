@@ -87,9 +87,9 @@ const ERRORS: readonly (readonly [what: string, text: string, error: RegExp])[] 
   [
     'a file without a header',
     `${ADA},5,,31,\n`,
-    /^line 1: "5f2b.*" is not a column; the columns are end_user_id,amount,/,
+    /^line 1: "5f2b.*" is not a known column; the columns are end_user_id,amount,/,
   ],
-  ['semicolons as separators', 'end_user_id;amount\n', /^line 1: "end_user_id;amount" is not a column/],
+  ['semicolons as separators', 'end_user_id;amount\n', /^line 1: "end_user_id;amount" is not a known column/],
   ['a duplicate column', 'end_user_id,amount,amount,note\n', /^line 1: the column amount appears twice$/],
   ['a header without end_user_id', 'amount,expires_at\n', /^line 1: the header has no column end_user_id$/],
   ['a header without amount', 'end_user_id,expires_at\n', /^line 1: the header has no column amount$/],
@@ -140,7 +140,11 @@ const ERRORS: readonly (readonly [what: string, text: string, error: RegExp])[] 
     row({ note: 'x'.repeat(501) }),
     /^line 2, column note: must have at most 500 characters, none of them U\+0000$/,
   ],
-  ['an unclosed quote', `${HEADER}\n${ADA},5,,31,"a\nb\n`, /^line 2: a field has an opening quote but no closing/],
+  [
+    'an unclosed quote',
+    `${HEADER}\n${ADA},5,,31,"a\nb\n`,
+    /^line 2: a field has an opening quotation mark, but no closing one/,
+  ],
   [
     'an unclosed quote before more than 10,000 characters',
     `${HEADER}\n"${'x\n'.repeat(6_000)}`,
@@ -149,12 +153,12 @@ const ERRORS: readonly (readonly [what: string, text: string, error: RegExp])[] 
   [
     'a quote within an unquoted field',
     `${HEADER}\n${ADA},5,,31,a"b\n`,
-    /^line 2: a field that contains a quote must be quoted$/,
+    /^line 2: a field with a quotation mark inside must be enclosed in quotation marks$/,
   ],
   [
     'text after a closing quote',
     `${HEADER}\n${ADA},5,,31,"a"b\n`,
-    /^line 2: a closing quote must be followed by a comma or a line break$/,
+    /^line 2: a closing quotation mark must be followed by a comma or a line break$/,
   ],
 ];
 
@@ -173,10 +177,12 @@ test('scrip import counts all errors in its file and lists the first twenty', as
 test('scrip import rejects a file that does not exist, is not a regular file or is not UTF-8', async () => {
   await assert.rejects(checked(Buffer.from([0x61, 0xff, 0x0a])), {
     name: 'CannotOpen',
-    message: /is not UTF-8 text\.$/,
+    message: /is not UTF-8 text; save the file as UTF-8\.$/,
   });
   assert.throws(() => new ImportFile(join(temporaryFolder(), 'none.csv')), { message: /^File .* does not exist\.$/ });
-  assert.throws(() => new ImportFile(temporaryFolder()), { message: / is not a regular file\.$/ });
+  assert.throws(() => new ImportFile(temporaryFolder()), {
+    message: / is not a regular file; pass the path of a CSV file\.$/,
+  });
 });
 
 const ROWS = `\uFEFFnote,amount,end_user_id,validity_days,expires_at\r

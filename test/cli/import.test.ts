@@ -62,7 +62,7 @@ describe('scrip import', { ...options, concurrency: COMMANDS_AT_ONCE }, () => {
     await served.stop();
     const stopped = await importing.ended;
     assert.deepEqual([stopped.code, stopped.stdout], [1, '']);
-    const message = `The import stopped after [1-9]\\d* of ${SERVED_ROWS} rows \\(no server has imported the next rows within 10 seconds\\); run the same command again to resume\\.`;
+    const message = `The import stopped after [1-9]\\d* of ${SERVED_ROWS} rows \\(no server imported the next rows within 10 seconds\\); run the same command again to resume\\.`;
     assert.match(stopped.stderr, new RegExp(`\\n${message}\\n$`));
     const { code, stdout } = await scrip([...IMPORT, path], ledgerAt(file));
     assert.match(

@@ -181,7 +181,10 @@ describe('webhooks on the command line', { concurrency: COMMANDS_AT_ONCE }, () =
       [add('--url', URL, '--types', 'balance.high'), new RegExp(`'--types <types>'.*${EVENT_TYPES.join(', ')}\\.$`)],
       [['webhook', 'add', '--account', 'Unknown', '--url', URL], /^Account Unknown does not exist\. Check the name/],
       [['webhook', 'rotate', '0'], /Must be an ID from `scrip webhook list`\.$/],
-      [['webhook', 'resend', '1', '--from', 'yesterday'], /'--from <instant>'.*Must be a date and time such as/],
+      [
+        ['webhook', 'resend', '1', '--from', 'yesterday'],
+        /'--from <instant>'.*Must be a date and time with a time zone, such as/,
+      ],
       [
         threshold('--account', 'acme', '--below', '0'),
         /'--below <threshold>'.*Must be an amount of credits, such as 20/,

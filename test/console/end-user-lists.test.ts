@@ -25,7 +25,7 @@ test('a search for a UUID opens the page of the end user, a search for a prefix 
   assert.match((await console.get('/console/end-users?search=abc')).text, /No UUID begins with abc/);
   assert.match(
     (await console.get('/console/end-users?search=bob%3Cb%3E')).text,
-    /value="bob&#60;b&#62;"[\s\S]*A UUID contains only/,
+    /value="bob&#60;b&#62;"[\s\S]*Use only the digits/,
   );
   assert.equal((await console.get('/console/end-users?after=invented')).location, '/console/end-users');
   assert.equal((await console.get('/console/end-users/bob')).status, 404);
@@ -77,7 +77,7 @@ test('an invalid filter for a list of end users shows an error next to its field
   add(console, 5);
   for (const [query, error] of [
     ['low-balance&at-most=many', 'Enter a whole number, such as 100.'],
-    ['expiry&days=0', 'Must be at least 1 day.'],
+    ['expiry&days=0', 'Enter at least 1 day.'],
   ] as const) {
     const { text } = await console.get(`/console/end-users?list=${query}`);
     assert.match(text, /aria-invalid="true"/);

@@ -77,7 +77,7 @@ test('a lapsed hold is no longer in the list of holds, and its lapse is in the l
   assert.doesNotMatch(text, /<h2>Holds/);
   assert.match(text, /kind-lapse">Hold lapsed<[\s\S]*40 released[\s\S]*Hold of[\s\S]*kind-hold">Held</);
   assert(text.includes(`href="${transactionPath(held)}"`), 'the lapse refers to its hold');
-  assert.match((await console.get(transactionPath(held))).text, /No longer open/);
+  assert.match((await console.get(transactionPath(held))).text, /Closed: the hold was captured or released/);
 });
 
 test('the page of an end user lists at most the 20 oldest open holds, and the list of transactions has a release button for every open hold', async () => {
@@ -112,7 +112,7 @@ test('the notice after a release says how many credits could not be returned bec
   const id = hold(console, 40, { seconds: 3 * 86_400 });
   console.advance(2 * DAY_MS);
   const text = await send(console, { id, action: 'release' });
-  const notice = 'Hold released: 10 credits returned. 30 credits expired because their cycle or period had ended.';
+  const notice = 'Hold released: 10 credits returned. 30 credits expired because the cycle or period had ended.';
   assert.equal(noticeIn(text), notice);
 });
 
@@ -185,10 +185,10 @@ test('a refund restores credits of ended cycles only if a validity in days is en
   console.advance(2 * DAY_MS);
   assert.match((await console.get(transactionPath(id))).text, /30 credits come from a cycle or period that has ended/);
   const partly = await send(console, { id, action: 'refund', amount: '35' });
-  const notice = '20 credits restored. 15 credits expired because their cycle or period had ended.';
+  const notice = '20 credits restored. 15 credits expired because the cycle or period had ended.';
   assert.equal(noticeIn(partly), notice);
   assert.match(partly, /\+20 <br><span class="muted small">15 expired</);
-  assert.match(await send(console, { id, action: 'refund', validity_days: '0' }), /Must be at least 1 day/);
+  assert.match(await send(console, { id, action: 'refund', validity_days: '0' }), /Enter at least 1 day/);
   const none = await send(console, { id, action: 'refund', amount: '5' });
   assert.equal(noticeIn(none), 'Nothing restored: the 5 credits came from a cycle or period that has ended.');
   const again = await send(console, { id, action: 'refund', validity_days: '7' });

@@ -196,7 +196,7 @@ onOneStore('the console with a mail server', (start) => {
     assert.match((await owner.post(foreign, { password: PASSWORD })).text, /Wrong password/);
     assertGoesTo(await owner.post(own, { password: PASSWORD }), '/console/overview');
     const late = await new Visitor(scrip).post(foreign, { password: OTHER_PASSWORD });
-    assert.match(late.text, /This address already has an account/);
+    assert.match(late.text, /This email address already has an account/);
     assert.equal((await new Visitor(scrip).signIn(email, OTHER_PASSWORD)).status, 200);
   });
 

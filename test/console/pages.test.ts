@@ -72,7 +72,7 @@ test('a form with invalid input changes nothing and is shown again with the inpu
   assert.equal(status, 200);
   assert.match(text, /value="1,000"[^>]*aria-invalid="true"/);
   assert.match(text, /id="add-amount-error">Enter digits only, without separators: 1000\.</);
-  assert.match(text, /id="add-validity-error">Must be at least 1 day\.</);
+  assert.match(text, /id="add-validity-error">Enter at least 1 day\.</);
   assert.match(text, /value="Why &#34;not&#34;"/);
   assert.match(text, /<details class="action" name="adjust" open><summary>Add credits</);
   assert.deepEqual(transactionsOf(console), []);
@@ -88,7 +88,7 @@ test('a subtraction beyond the balance is refused with an error that names the b
 });
 
 const NO_ROOM =
-  /^More credits would exceed this end user(?:'|&#39;)s maximum balance, either now or at the next renewal\. Nothing was changed\.$/;
+  /^This end user(?:'|&#39;)s balance is at its maximum, or will be at the next renewal\. Nothing was changed\.$/;
 
 test('errors about the balance are grammatical for no credits and for one credit', async () => {
   const console = await MemoryConsole.start();

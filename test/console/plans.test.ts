@@ -98,7 +98,7 @@ test('the form to add credits accepts a validity in calendar months', async () =
   assert.equal((await console.post(`${PATH}/add`, form)).location, `${PATH}?notice=add`);
   assert.match(await textAt(console), /Expires 20 Dec 2026, 14:05/);
   const { text } = await console.post(`${PATH}/add`, { ...form, validity: '121' });
-  assert.match(text, /id="add-validity-error">Must be at most 120 months\./);
+  assert.match(text, /id="add-validity-error">Enter at most 120 months\./);
   assert.match(text, /<option value="months" selected>/, 'the form keeps the unit');
   assert.deepEqual(kindsOf(console), ['add']);
 });
@@ -119,7 +119,7 @@ test('a change of plan at the end of the period is previewed, scheduled after a 
   assert.match(preview, /Starts 20 Dec 2026, 14:05:31 UTC Balance after you confirm 607 credits/);
   assert.match(
     preview,
-    /Balance when the plan starts 207 credits.* Expires unused 600 credits of the current period, unless spent first/,
+    /Balance when the plan starts 207 credits.* Expires when the plan starts 600 credits of the current period, unless spent first/,
   );
   assert.match(preview, /“Downgrade "now"”/);
   const scheduled = await confirm(console, page);
@@ -132,7 +132,7 @@ test('a change of plan at the end of the period is previewed, scheduled after a 
   assert.match(text, /600 of 1,000 30 days Changes to 200 20 Dec 2026, 14:05/);
   assert.match(
     text,
-    /Plan scheduled Monthly cycle of 1,000, period 1 To 200 credits every month Rollover of up to 50 unused/,
+    /Plan scheduled Monthly cycle of 1,000, period 1 To 200 credits every month Rolls over up to 50 unused/,
   );
   assert.match(text, /owner1@example\.com “Downgrade "now"”/);
   console.advance(DAYS_TO_RENEWAL * DAY_MS - 1);
@@ -196,7 +196,7 @@ test('a change of plan that starts now stops the current cycle, and the preview 
     preview,
     /Starts Now Balance after you confirm 5,600 credits Current cycle Stops\. Its remaining 600 credits stay usable until 20 Dec 2026, 14:05 \./,
   );
-  assert.doesNotMatch(preview, /Expires unused/);
+  assert.doesNotMatch(preview, /Expires when the plan starts/);
   const changed = await confirm(console, page);
   assert.equal(noticeIn(changed), 'Cycle started.');
   assert.match(textOf(changed), /Current balance 5,600 credits.* Plan 5,000 credits every month.* Recurring, stopped/);
@@ -207,8 +207,8 @@ test('the forms that stop a cycle or change its plan, and the preview of the cha
   start(console, 1_000);
   console.run({ kind: 'hold', amount: 999, expiresInSeconds: 900 });
   const forms = await textAt(console);
-  assert.match(forms, /won't renew\. The remaining 1 of 1,000 credits stay usable until 20 Dec 2026\./);
-  assert.match(forms, /If the new plan starts now, the remaining 1 of 1,000 credits stay usable until that date\./);
+  assert.match(forms, /won't renew\. The remaining credits \(1 of 1,000\) stay usable until 20 Dec 2026\./);
+  assert.match(forms, /If the new plan starts now, the remaining credits \(1 of 1,000\) stay usable until that date\./);
   const preview = textOf(await sendChange(console, { amount: '5', on_active: 'replace' }));
   assert.match(
     preview,
@@ -274,7 +274,7 @@ test('if a change of plan has invalid input, the form is shown again with the in
   assert.match(text, /<details class="action" name="adjust" open><summary>Change the plan</);
   for (const [field, error] of [
     ['amount', 'Enter a whole number, without decimals.'],
-    ['validity', 'Must be at least 1 month.'],
+    ['validity', 'Enter at least 1 month.'],
     ['rollover_max', 'Enter a whole number, such as 100.'],
   ] as const)
     assert(text.includes(`id="start-cycle-${field}-error">${error}<`), field);
@@ -287,7 +287,7 @@ test('the preview of a change at the end of the period mentions no expiring cred
   console.run({ kind: 'subtract', amount: 10 });
   const preview = textOf(await sendChange(console, { amount: '5', on_active: 'at_period_end' }));
   assert.match(preview, /Balance after you confirm 0 credits Balance when the plan starts 5 credits/);
-  assert.doesNotMatch(preview, /Expires unused/);
+  assert.doesNotMatch(preview, /Expires when the plan starts/);
 });
 
 test('if the amount and the rollover of a plan together exceed the maximum balance, the form shows an error next to the amount instead of a preview', async () => {
@@ -308,13 +308,13 @@ test('if the current period never ends, a change of plan can only start now', as
   console.run({ kind: 'start-cycle', amount: 10, validityDays: VALIDITY_DAYS_MAX, onActive: 'refuse' });
   const { text } = await console.get(PATH);
   assert.match(textOf(text), /The current period never ends\./);
-  assert.match(textOf(text), /won't renew\. The remaining 10 of 10 credits never expire\./);
+  assert.match(textOf(text), /won't renew\. The remaining credits \(10 of 10\) never expire\./);
   assert.match(textOf(text), /Cycle started \+10 .* Never expires/);
   assert.doesNotMatch(text, /<option value="at_period_end"/);
   const refused = await sendChange(console, { amount: '5', on_active: 'at_period_end' });
   assert.match(
     refused,
-    /id="start-cycle-on_active-error">The current period never ends\. The new plan can only start now\./,
+    /id="start-cycle-on_active-error">The current period never ends, so the new plan can start only now\./,
   );
   const page = await sendChange(console, { amount: '5', on_active: 'replace' });
   assert.match(textOf(page), /Current cycle Stops\. Its remaining 10 credits never expire\./);

@@ -117,7 +117,7 @@ function latest(kind: PostingKind): string {
 
 const REFUSED = {
   values: { amount: '900', validity_days: '0', note: 'Ticket 4720' },
-  errors: { amount: 'At most 840 credits can be refunded.', validity_days: 'Must be at least 1 day.' },
+  errors: { amount: 'At most 840 credits can be refunded.', validity_days: 'Enter at least 1 day.' },
 };
 const CLOSED = { values: {}, errors: { form: 'This hold is no longer open. Nothing was changed.' } };
 

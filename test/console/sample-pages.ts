@@ -71,14 +71,14 @@ const REFUSED = {
   adjustment: 'add',
   state: {
     values: { amount: '1,000', validity: '0', note: 'Ticket 4711 <b>' },
-    errors: { amount: 'Enter digits only, without separators: 1000.', validity: 'Must be at least 1 day.' },
+    errors: { amount: 'Enter digits only, without separators: 1000.', validity: 'Enter at least 1 day.' },
   },
 } as const;
 const CHANGE_REFUSED = {
   adjustment: 'start-cycle',
   state: {
     values: { amount: '0', validity: '121', unit: 'months', on_active: '', note: '' },
-    errors: { amount: 'Must be at least 1.', validity: 'Must be at most 120 months.', on_active: 'Choose a start.' },
+    errors: { amount: 'Enter at least 1.', validity: 'Enter at most 120 months.', on_active: 'Choose a start.' },
   },
 } as const;
 
@@ -103,7 +103,7 @@ export const SAMPLE_PAGES: Readonly<Record<string, string>> = {
   'end-users-last': endUsersPage({ ...LIST, isFirstPage: false, page: LAST }, VIEWER),
   'end-users-low': endUsersPage({ ...LIST, filter: { ...FILTER, list: 'low-balance' } }, VIEWER),
   'end-users-bad-limit': endUsersPage(
-    { ...LIST, filter: { ...FILTER, list: 'expiry', days: '0' }, error: 'Must be at least 1 day.', page: null },
+    { ...LIST, filter: { ...FILTER, list: 'expiry', days: '0' }, error: 'Enter at least 1 day.', page: null },
     VIEWER,
   ),
   'end-users-none': endUsersPage({ ...LIST, counts: { endUsers: 0, withCredits: 0 }, page: NO_ONE }, VIEWER),
@@ -113,7 +113,7 @@ export const SAMPLE_PAGES: Readonly<Record<string, string>> = {
     {
       ...LIST,
       filter: { ...FILTER, search: 'bob' },
-      error: 'A UUID contains only the digits 0–9, the letters a–f and hyphens.',
+      error: 'Use only the digits 0–9, the letters a–f and hyphens.',
       page: null,
     },
     VIEWER,

@@ -26,7 +26,10 @@ onBothStores('sign-up', (start) => {
     const visitor = new Visitor(scrip);
     assertGoesTo(await visitor.get('/console'), '/console/sign-up');
     const page = decode((await visitor.get('/console/sign-up')).text);
-    assert.match(page, /You'll own the account <strong>Acme<\/strong> with its API keys/);
+    assert.match(
+      page,
+      /The account <strong>Acme<\/strong> has no members yet\. When you sign up, you become the owner/,
+    );
     assert.match(page, /name="name" type="text" value="Acme"/);
     const email = someEmail();
     assertGoesTo(await visitor.signUp({ email: ` ${email.toUpperCase()} `, name: ' Lovelace Ltd ' }), OVERVIEW);

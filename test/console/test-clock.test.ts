@@ -92,7 +92,7 @@ for (const [store, start] of STORES) {
       const began = await now(scrip);
       for (const [fields, reason] of [
         [{ days: '' }, 'Enter a whole number of days'],
-        [{ days: '0' }, 'Must be at least 1 day.'],
+        [{ days: '0' }, 'Enter at least 1 day.'],
         [{ days: '-3' }, 'Enter the number without a sign.'],
         [{ days: '99999999' }, 'can move only forward'],
         [{ to: iso(began - DAY_MS).slice(0, 16) }, 'can move only forward'],

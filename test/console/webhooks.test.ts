@@ -169,8 +169,8 @@ onBothStores('webhooks', (start) => {
     assertGoesTo(await owner.post(`${page}/expiring`, { days: '365' }), `${page}?notice=expiring`);
     assert.equal(await days(), '365');
     for (const [entered, error] of [
-      ['0', 'Must be at least 1 day.'],
-      ['366', 'Must be at most 365 days.'],
+      ['0', 'Enter at least 1 day.'],
+      ['366', 'Enter at most 365 days.'],
       ['x', 'Enter a whole number of days, such as 31.'],
     ] as const)
       assert(

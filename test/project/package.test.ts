@@ -155,7 +155,7 @@ describe('the npm package', options, () => {
       '--help',
     ];
     await assert.rejects(run(process.execPath, args), ({ stderr }) =>
-      /^Scrip requires Node\.js 24\.7 or later; this is /.test(stderr),
+      /^Scrip requires Node\.js 24\.7 or later, but this is Node\.js /.test(stderr),
     );
     assert.equal(manifest.engines.node, '>=24.7');
   });

@@ -161,7 +161,10 @@ test('a paused endpoint receives nothing, and when it is resumed, it receives al
   const job = setting.job();
   await ticks(2, job);
   assert.equal(await setting.endpoints.pause(ACCOUNT, id), true);
-  assert.equal((await setting.endpoints.find(ACCOUNT, id))?.paused?.because, 'The endpoint was paused by a user.');
+  assert.equal(
+    (await setting.endpoints.find(ACCOUNT, id))?.paused?.because,
+    'The endpoint was paused in the console or on the command line.',
+  );
   await ticks(2, job);
   const ids = setting.events.add('u1', 3);
   await ticks(5, job);

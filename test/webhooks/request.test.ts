@@ -280,7 +280,10 @@ test('a webhook is sent to the address that was checked, and each new connection
   assert.equal(lookups, 1);
   // Without an open connection, the next request looks up the host name again.
   sender.close();
-  assert.equal((await post(sender, url)).error, 'Scrip sends webhooks without TLS only to loopback addresses.');
+  assert.equal(
+    (await post(sender, url)).error,
+    'Scrip sends webhooks without TLS only to loopback addresses. Use an https:// URL.',
+  );
   assert.equal(receiver.received.length, 1);
 });
 

@@ -53,11 +53,11 @@ export function balanceChart({ past, future }: BalanceOverTime): string {
   return chartFigure({
     id: 'balance',
     title: 'Balance over time',
-    description: `Balance on ${shortDayText(first.at)}: ${numberText(first.balance)}. Peak: ${numberText(most)}. Now: ${numberText(now.balance)}. Projected balance on ${shortDayText(last.at)}: ${numberText(last.balance)}, after expiries, renewals, changes of plan and lapses of holds.`,
+    description: `Balance on ${shortDayText(first.at)}: ${numberText(first.balance)}. Peak: ${numberText(most)}. Now: ${numberText(now.balance)}. Projected balance on ${shortDayText(last.at)}: ${numberText(last.balance)}, including the effects of expiring credits, renewals, plan changes and lapsing holds.`,
     legend: legendOf(
       [
         { mark: 'line-past', label: 'Balance' },
-        { mark: 'line-future', label: 'Projected: expiries, renewals, changes of plan, lapses of holds' },
+        { mark: 'line-future', label: 'Projected: expiring credits, renewals, plan changes, lapsing holds' },
       ],
       isLogarithmic,
     ),

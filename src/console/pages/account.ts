@@ -46,7 +46,7 @@ function passwordForm(state: FormState | null): string {
 <form class="form" method="post" action="/console/account/password" novalidate>
 !${field({ ...current, type: 'password' }, state)}
 !${newPasswordField('New password', state)}
-<p class="muted small">You will be signed out everywhere else.</p>
+<p class="muted small">Changing your password signs you out everywhere else.</p>
 <button class="button">Change password</button>
 </form>
 </section>`;

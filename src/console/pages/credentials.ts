@@ -39,12 +39,12 @@ export function signUpPage(claimed: string | null, state: FormState | null): str
   const lede =
     claimed === null
       ? ''
-      : html`<p>You'll own the account <strong>${claimed}</strong> with its API keys and end users. This account has no members yet.</p>`;
+      : html`<p>The account <strong>${claimed}</strong> has no members yet. When you sign up, you become the owner of this account and get access to its API keys and end users.</p>`;
   return signedOutPage(
     'Sign up',
     html`<form class="form card" method="post" action="/console/sign-up" novalidate>
 !${lede}
-!${field({ ...accountName, initial: claimed ?? '', hint: 'Your business or product.' }, state)}
+!${field({ ...accountName, initial: claimed ?? '', hint: 'The name of your business or product.' }, state)}
 !${emailField(state)}
 !${newPasswordField('Password', state)}
 <button class="button">Sign up</button>
@@ -147,8 +147,8 @@ export function confirmEmailPage({ token, email, state }: MailedLinkView): strin
 
 export function addressTakenPage(): string {
   return signedOutPage(
-    'This address already has an account',
-    `<section class="card"><p>Nothing was changed.</p>
+    'This email address already has an account',
+    `<section class="card"><p>Nothing was changed. Sign in, or use another email address.</p>
 <p><a href="/console/sign-in">Sign in</a></p></section>`,
   );
 }

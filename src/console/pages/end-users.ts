@@ -84,7 +84,7 @@ function pageOfList(heading: string, { asOf, endUsers, next }: EndUserPage, view
     { label: 'Next page', path: next === null ? null : pathOf(filter, next), isNext: true },
     { label: 'Download CSV', path: endUsers.length === 0 ? null : pathOf(filter, null, '/console/end-users.csv') },
   ])}
-<p class="muted small">${of}. !${asOf === 0 ? 'The lists are being rebuilt.' : html`As of !${momentUtc(asOf)}.`}</p>`;
+<p class="muted small">${of}. !${asOf === 0 ? 'The lists are being rebuilt. Reload this page in a moment.' : html`As of !${momentUtc(asOf)}.`}</p>`;
 }
 
 function limitForm({ filter, error }: EndUsersView): string {
@@ -133,10 +133,10 @@ function pathOf(filter: Partial<EndUserFilter>, after: string | null = null, pat
 
 function notFound(search: string): string {
   return html`<section class="card empty"><h2>No UUID begins with ${search}</h2>
-<p>An end user appears here after you add credits to their UUID. To add credits to a new end user, enter the full UUID in the search box.</p>
+<p>An end user appears here after you first add credits. To add credits to a new end user, search for the full UUID.</p>
 <p><a href="/console/end-users">Show all end users</a></p></section>`;
 }
 
 const NO_END_USERS = `<section class="card empty"><h2>No end users yet</h2>
-<p>You don't need to register end users. An end user appears here a few seconds after you add credits to their UUID.</p>
+<p>You don't need to register end users. An end user appears here a few seconds after you first add credits.</p>
 <p><a href="/console/overview">Add your first credits</a></p></section>`;

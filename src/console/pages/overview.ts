@@ -53,7 +53,7 @@ function bodyOf(view: OverviewView): string {
 <section class="tiles" aria-label="Totals">
 !${by === null ? tilesOfAll(view) : tilesOfActor(view)}
 </section>
-<p class="muted small">!${asOf === 0 ? 'The totals are being rebuilt.' : html`As of !${momentUtc(asOf)}.`} Days start at 00:00 UTC. Refunds are subtracted from the credits spent.</p>
+<p class="muted small">!${asOf === 0 ? 'The totals are being rebuilt. Reload this page in a moment.' : html`As of !${momentUtc(asOf)}.`} Days start at 00:00 UTC. Refunds are subtracted from the credits spent.</p>
 <section class="card">
 <h2>${title}</h2>
 !${creditFlowChart({ title, unit, bars, isOfActor: by !== null })}

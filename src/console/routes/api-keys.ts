@@ -23,7 +23,7 @@ const USED_DAYS = 30;
 const NOTICES: Readonly<Record<string, string>> = {
   revoked: 'Key revoked. It stops working within a second.',
   created:
-    "This key was already created, and a secret is shown only once. If you didn't copy the secret, revoke the key and create another.",
+    "This key was already created, and a key is shown only once. If you didn't copy it, revoke it and create another.",
 };
 
 export function apiKeyRoutes(on: On, context: ConsoleContext): void {

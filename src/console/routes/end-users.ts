@@ -105,6 +105,6 @@ export function normalizedUuid(text: string): string | null {
 function searchErrorOf(search: string): string | null {
   if (uuidsWithPrefix(search) !== null) return null;
   return /[^0-9a-f-]/.test(search)
-    ? 'A UUID contains only the digits 0–9, the letters a–f and hyphens.'
-    : 'A UUID has 32 digits and letters. You entered more.';
+    ? 'Use only the digits 0–9, the letters a–f and hyphens.'
+    : 'Enter at most 32 digits and letters, not counting hyphens.';
 }

@@ -19,12 +19,12 @@ const AMOUNTS: readonly (readonly [entered: string, value: number | null, error:
   [' 100 ', 100, null],
   ['007', 7, null],
   ['9007199254740991', AMOUNT_MAX, null],
-  ['9007199254740992', null, /^Must be at most 9,007,199,254,740,991\.$/],
-  ['99999999999999999999999999999999', null, /^Must be at most/],
-  ['9'.repeat(100_000), null, /^Must be at most/],
+  ['9007199254740992', null, /^Enter at most 9,007,199,254,740,991\.$/],
+  ['99999999999999999999999999999999', null, /^Enter at most/],
+  ['9'.repeat(100_000), null, /^Enter at most/],
   ['', null, /^Enter an amount/],
   ['   ', null, /^Enter an amount/],
-  ['0', null, /^Must be at least 1/],
+  ['0', null, /^Enter at least 1/],
   ['-5', null, /without a sign/],
   ['−5', null, /without a sign/],
   ['1.5', null, /without decimals/],
@@ -53,16 +53,16 @@ test('an empty validity field of a form means 31 days, a long validity is accept
   assert.equal(readValidityDays('').value, 31);
   assert.equal(readValidityDays('1').value, 1);
   assert.equal(readValidityDays('99999999999999999999').value, VALIDITY_DAYS_MAX);
-  assert.equal(readValidityDays('0').error, 'Must be at least 1 day.');
+  assert.equal(readValidityDays('0').error, 'Enter at least 1 day.');
   assert.match(readValidityDays('a month').error ?? '', /whole number of days/);
 });
 
 test('a form accepts a validity of 1 to 120 calendar months, and refuses any other number, an empty field and other text', () => {
   assert.equal(readValidityMonths('1').value, 1);
   assert.equal(readValidityMonths('120').value, 120);
-  assert.equal(readValidityMonths('121').error, 'Must be at most 120 months.');
-  assert.equal(readValidityMonths('9'.repeat(400)).error, 'Must be at most 120 months.');
-  assert.equal(readValidityMonths('0').error, 'Must be at least 1 month.');
+  assert.equal(readValidityMonths('121').error, 'Enter at most 120 months.');
+  assert.equal(readValidityMonths('9'.repeat(400)).error, 'Enter at most 120 months.');
+  assert.equal(readValidityMonths('0').error, 'Enter at least 1 month.');
   assert.match(readValidityMonths('').error ?? '', /^Enter a number of months/);
   assert.match(readValidityMonths('a year').error ?? '', /whole number of months/);
 });
@@ -86,7 +86,7 @@ test('in a form, a rollover maximum that is empty or 0 means that no credits rol
 test('an optional form field is read as null if it is empty, and is validated otherwise', () => {
   assert.deepEqual(readOptional(' ', readValidityDays), { value: null, error: null });
   assert.equal(readOptional('7', readValidityDays).value, 7);
-  assert.equal(readOptional('0', readValidityDays).error, 'Must be at least 1 day.');
+  assert.equal(readOptional('0', readValidityDays).error, 'Enter at least 1 day.');
 });
 
 test('a note in a form is trimmed and put on one line, its length is limited, and an empty note becomes null', () => {
@@ -94,5 +94,5 @@ test('a note in a form is trimmed and put on one line, its length is limited, an
   assert.equal(readLine('a\r\nb', 5).value, 'a b');
   assert.equal(readLine('a\0b', 5).value, 'a b');
   assert.equal(readLine('🙂🙂🙂🙂🙂', 5).value, '🙂🙂🙂🙂🙂');
-  assert.equal(readLine('123456', 5).error, 'Must be at most 5 characters.');
+  assert.equal(readLine('123456', 5).error, 'Use at most 5 characters.');
 });

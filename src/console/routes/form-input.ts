@@ -20,8 +20,8 @@ export function readAmount(text: string): FieldReading<Amount> {
   if (error !== null) return refused(error);
   // JavaScript rounds very large numbers, but the rounded number still exceeds the maximum.
   const amount = Number(entered);
-  if (amount === 0) return refused('Must be at least 1.');
-  return amount > AMOUNT_MAX ? refused(`Must be at most ${numberText(AMOUNT_MAX)}.`) : accepted(amount);
+  if (amount === 0) return refused('Enter at least 1.');
+  return amount > AMOUNT_MAX ? refused(`Enter at most ${numberText(AMOUNT_MAX)}.`) : accepted(amount);
 }
 
 /** An empty field means the default validity, as a missing field does in the API. */
@@ -35,7 +35,7 @@ export function readDays(text: string): FieldReading<number> {
   if (error !== null) return refused(error);
   const days = Number(entered);
   // A cycle with the maximum validity ends at the last instant of the ledger, so a longer validity has the same effect.
-  return days === 0 ? refused('Must be at least 1 day.') : accepted(Math.min(days, VALIDITY_DAYS_MAX));
+  return days === 0 ? refused('Enter at least 1 day.') : accepted(Math.min(days, VALIDITY_DAYS_MAX));
 }
 
 export function readValidityMonths(text: string): FieldReading<number> {
@@ -44,8 +44,8 @@ export function readValidityMonths(text: string): FieldReading<number> {
   const error = numberError(entered, 'Enter a whole number of months, such as 1.');
   if (error !== null) return refused(error);
   const months = Number(entered);
-  if (months === 0) return refused('Must be at least 1 month.');
-  return months > VALIDITY_MONTHS_MAX ? refused(`Must be at most ${VALIDITY_MONTHS_MAX} months.`) : accepted(months);
+  if (months === 0) return refused('Enter at least 1 month.');
+  return months > VALIDITY_MONTHS_MAX ? refused(`Enter at most ${VALIDITY_MONTHS_MAX} months.`) : accepted(months);
 }
 
 /** @param unit `months`; any other text means days */
@@ -75,7 +75,7 @@ export function readOptional<Value>(
 /** Replaces line breaks and other control characters with spaces. Returns null for an empty field. */
 export function readLine(text: string, charactersMax: number): FieldReading<string | null> {
   const line = text.replaceAll(/\p{Cc}+/gu, ' ').trim();
-  if ([...line].length > charactersMax) return refused(`Must be at most ${numberText(charactersMax)} characters.`);
+  if ([...line].length > charactersMax) return refused(`Use at most ${numberText(charactersMax)} characters.`);
   return accepted(line === '' ? null : line);
 }
 

@@ -19,7 +19,7 @@ const NOTICES = {
 } as const;
 
 const ROLE_ERROR = 'Choose a role: owner or member.';
-const LAST_OWNER_ERROR = 'An account needs at least one owner. Make someone else an owner first.';
+const LAST_OWNER_ERROR = 'An account must have at least one owner. Make someone else an owner first.';
 
 export function memberRoutes(on: On, context: ConsoleContext): void {
   on('GET /console/members', (request, reply, viewer) =>

@@ -19,7 +19,8 @@ export const CREDENTIALS_CHARACTERS_MAX = 1_000;
 const NOTICES: Readonly<Record<string, string>> = {
   'check-inbox':
     'Check your inbox: we sent you an email with the next step. If the email does not arrive within a few minutes, submit the form again.',
-  'reset-sent': 'Check your inbox: if this email address has an account, we sent you a password reset link.',
+  'reset-sent':
+    'If an account exists for the email address that you entered, we sent you a password reset link. Check your inbox.',
   'password-set': 'Password reset. Sign in with your new password.',
   'signed-out': 'You have signed out.',
 };
@@ -87,7 +88,7 @@ export async function startSession(
   userId: string,
 ): Promise<void> {
   const cookie = context.cookieFor(request);
-  if (cookie === null) throw new Error('session cookies are never sent over a network unencrypted');
+  if (cookie === null) throw new Error('session cookies are sent only over HTTPS or to loopback addresses');
   const { sessions } = await context.identity();
   reply.header('set-cookie', setCookie(cookie, await sessions.begin(userId, browserOf(request.headers['user-agent']))));
 }

@@ -61,7 +61,7 @@ const RESENT_PER_TRANSACTION = 100;
 /** How long webhooks are also signed with the previous secret after a rotation. */
 const PREVIOUS_SECRET_MS = 24 * HOUR_MS;
 const TEST_TYPE = 'webhook.test';
-const PAUSED_BY_USER = 'The endpoint was paused by a user.';
+const PAUSED_BY_USER = 'The endpoint was paused in the console or on the command line.';
 
 interface Options {
   readonly database: AccountDatabase;

@@ -59,7 +59,7 @@ export class SecretBox {
       return Buffer.concat([text, decipher.final()]).toString('utf8');
     } catch {
       throw new UnusableSecret(
-        'A webhook secret cannot be decrypted: it was encrypted with another key, or it is damaged.',
+        'A webhook secret cannot be decrypted: it was encrypted with another key, or it is damaged. Set WEBHOOK_KEY to the key that encrypted the secret, or rotate the secret.',
       );
     }
   }
@@ -87,7 +87,7 @@ function keyIn(file: string): string {
   }
   if (KEY.test(key)) return key;
   throw new UnusableSecret(
-    `${file} must contain a key of 64 hexadecimal digits. Restore the file, or set WEBHOOK_KEY.`,
+    `${file} must contain a key of 64 hexadecimal digits. Restore the file from a backup, or set WEBHOOK_KEY to the key.`,
   );
 }
 

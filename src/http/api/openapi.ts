@@ -30,7 +30,10 @@ export async function describe(app: FastifyInstance, { version, publicUrl }: Des
       ],
       tags: [
         { name: 'Credits', description: 'Add, subtract and refund credits; read balances and transactions.' },
-        { name: 'Cycles', description: 'Credits that renew.' },
+        {
+          name: 'Cycles',
+          description: 'Start, change and stop cycles, whose credits renew at the end of each period.',
+        },
         { name: 'Holds', description: 'Credits that are set aside until the cost of some work is known.' },
         {
           name: 'Events',
@@ -43,7 +46,15 @@ export async function describe(app: FastifyInstance, { version, publicUrl }: Des
         },
       ],
       webhooks: WEBHOOKS,
-      components: { securitySchemes: { apiKey: { type: 'http', scheme: 'bearer', description: 'An API key.' } } },
+      components: {
+        securitySchemes: {
+          apiKey: {
+            type: 'http',
+            scheme: 'bearer',
+            description: 'An API key, sent as `Authorization: Bearer <API key>`.',
+          },
+        },
+      },
       security: [{ apiKey: [] }],
     },
     refResolver: { buildLocalReference: (schema, _base, _fragment, index) => String(schema.$id ?? `schema-${index}`) },

@@ -100,6 +100,6 @@ export function readInstants(fields: Fields, names: readonly string[], rounding?
 }
 
 function messageFor(text: string): string {
-  const message = 'must be an ISO 8601 instant with a time zone, such as 2026-11-20T08:00:00.123Z';
+  const message = 'must be an ISO 8601 date and time with a time zone, such as 2026-11-20T08:00:00.123Z';
   return LOST_PLUS.test(text) ? `${message}; in a query string, write + as %2B` : message;
 }

@@ -62,7 +62,7 @@ interface ValidityFields {
 function validityOf({ validity_days: days = null, validity_months: months = null }: ValidityFields): Validity {
   if (months === null) return { validityDays: validityDaysOf(days), validityMonths: null };
   if (days === null) return { validityDays: null, validityMonths: months };
-  const message = 'must not be sent together with validity_days: credits are valid for days or for months';
+  const message = 'must not be sent together with validity_days; send only one of the two';
   throw invalidFields([{ path: '/validity_months', message }]);
 }
 

@@ -39,19 +39,19 @@ export function collectMetrics(registry: Registry, measured: Measured): void {
   );
   metrics.counter(
     'scrip_renewed_end_users_total',
-    'End users whose due renewals and lapses of holds were written',
+    'End users whose due renewals and hold lapses were written',
     () => renewalJob.settled,
   );
   metrics.gauge('scrip_queue_commands', 'Commands in the write queue', () => commit.queued);
   metrics.gauge('scrip_requests_in_flight', 'Requests in flight, including lists being streamed', () => inFlight.total);
   metrics.gauge(
     'scrip_renewals_due',
-    'End users for whom the last check found due renewals or lapses of holds; at most 1024',
+    'End users with due renewals or hold lapses at the last check; at most 1024',
     () => renewalJob.due,
   );
   metrics.gauge(
     'scrip_renewal_lag_seconds',
-    'Seconds since the last check that found no due renewals or lapses of holds',
+    'Seconds since a check last found no due renewals or hold lapses',
     () => renewalJob.lateMs() / 1_000,
   );
   metrics.gauge('scrip_store_ready', '1 if the store accepts writes, else 0', () =>

@@ -142,12 +142,12 @@ function clockOf(kept: IdPosition, { latest }: CopyDigest): IdPosition {
 function refuseDifferent(source: CopySource, from: CopyDigest, destination: CopySource, to: CopyDigest): void {
   if (from.sha256 === to.sha256) return;
   throw new CopyStopped(
-    `${destination.name} differs from ${source.name} (the copy has ${contents(to)}, the source has ${contents(from)}). Another program might have changed the copy. Delete ${destination.name}, and copy again.`,
+    `${destination.name} differs from ${source.name}. Another program might have changed the copy. Delete ${destination.name}, and copy again. Copy: ${contents(to)}. Source: ${contents(from)}.`,
   );
 }
 
 function contents({ accounts, keys, people, endUsers, postings, sha256 }: CopyDigest): string {
-  return `${accounts} accounts, ${keys} API keys, ${people} console users, ${endUsers} end users and ${postings} postings with digest ${sha256.slice(0, 12)}`;
+  return `accounts ${accounts}, API keys ${keys}, console users ${people}, end users ${endUsers}, postings ${postings}, digest ${sha256.slice(0, 12)}`;
 }
 
 async function refuseBroken(ledger: CopySource, consequence: string): Promise<void> {

@@ -60,7 +60,7 @@ test('a request with both validity_days and validity_months is refused, and null
     assert.deepEqual(reply.body.errors, [
       {
         path: '/validity_months',
-        message: 'must not be sent together with validity_days: credits are valid for days or for months',
+        message: 'must not be sent together with validity_days; send only one of the two',
       },
     ]);
     const ok = await post(path, someone(), { amount: 1, validity_days: null, validity_months: 1 });

@@ -82,7 +82,7 @@ const TAMPERED: readonly (readonly [what: string, sql: string, sentence: RegExp]
   [
     'a missing expiry total',
     'DELETE FROM scrip.expiry_totals',
-    /^the totals of account 1 \(cycles that end in hour \d+ since 1970\) differ from the postings by \d+ credits/,
+    /^the totals of account 1 \(cycles that end in hour \d+ since 1970\) differ from the postings: credits by \d+/,
   ],
   [
     'a changed balance in a summary',
@@ -103,20 +103,28 @@ const TAMPERED: readonly (readonly [what: string, sql: string, sentence: RegExp]
   [
     'a summary of an end user that does not exist',
     'UPDATE scrip.end_user_summaries SET account = 7',
-    /^2 end_user_summaries are/,
+    /^the number of rows in the table end_user_summaries \(2\) differs from the number of rows whose end user has postings \(0\)$/,
   ],
   [
     'a changed number of end users',
     'UPDATE scrip.end_user_counts SET end_users = end_users + 1',
-    /its counts do not match/,
+    /the counts of end users do not match/,
   ],
-  ['a hold without postings', 'UPDATE scrip.holds SET account = 7', /^1 holds are stored, but only 0 belong to/],
+  [
+    'a hold without postings',
+    'UPDATE scrip.holds SET account = 7',
+    /^the number of rows in the table holds \(1\) differs from the number of rows whose end user has postings \(0\)$/,
+  ],
   [
     'a hold that cannot be read',
     `UPDATE scrip.holds SET parts = '{}'`,
-    /^a hold of account 1, end user .* is stored in a form that cannot be read$/,
+    /^a hold of account 1, end user .* cannot be read$/,
   ],
-  ['a cycle without postings', 'UPDATE scrip.cycles SET account = 7', /^2 cycles are stored, but only 0 belong to/],
+  [
+    'a cycle without postings',
+    'UPDATE scrip.cycles SET account = 7',
+    /^the number of rows in the table cycles \(2\) differs from the number of rows whose end user has postings \(0\)$/,
+  ],
   [
     'a wrong snapshot',
     `INSERT INTO scrip.snapshots SELECT bucket, account, end_user, transaction_id, '[]' FROM scrip.postings

@@ -151,7 +151,10 @@ describe('backups', () => {
     await makeHistory(file);
     byHand(file, "UPDATE balances SET remaining = remaining - 1 WHERE type = 'one-time' AND remaining > 0");
     const backup = join(temporaryFolder(), 'backup.db');
-    await assertRefused(backUpFile(file, backup, quietly), /is damaged \(in \d+ places: .+see `scrip verify`\.$/);
+    await assertRefused(
+      backUpFile(file, backup, quietly),
+      /is damaged \(problems: \d+, for example: .+run `scrip verify`\..+$/,
+    );
     assert.deepEqual([existsSync(backup), siblingsOf(backup)], [false, []]);
   });
 
@@ -187,7 +190,7 @@ describe('restored backups', () => {
       if (!(restored instanceof Error)) continue;
       refused += 1;
       assert(restored instanceof CannotOpen, `page ${page}: ${restored.stack}`);
-      assert.match(restored.message, /is damaged \(.+\); use another backup|is not a Scrip ledger/);
+      assert.match(restored.message, /is damaged \(.+\)\. .+use another backup|is not a Scrip ledger/);
       assert(!existsSync(target), `page ${page}`);
       assert.deepEqual(siblingsOf(target), ['scrip.db.lock']);
     }
@@ -210,7 +213,7 @@ describe('restored backups', () => {
     const backup = await makeBackup();
     byHand(backup, "UPDATE postings SET amount = amount + 1 WHERE kind = 'add'");
     const target = join(temporaryFolder(), 'scrip.db');
-    await assertRefused(restoreFile(backup, target, quietly), /is damaged \(in \d+ places/);
+    await assertRefused(restoreFile(backup, target, quietly), /is damaged \(problems: \d+/);
     assert(!existsSync(target));
   });
 

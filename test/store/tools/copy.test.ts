@@ -223,7 +223,7 @@ describe('refused copies', options, () => {
     for (const url of [there, fileAt(other)]) {
       await newKey(url, 'Other');
       await disconnected();
-      await assertRefused(fileAt(file), url, /holds a ledger/);
+      await assertRefused(fileAt(file), url, /There is already a ledger at/);
     }
   });
 

@@ -28,7 +28,7 @@ type FormField = 'amount' | 'validity' | 'interval' | 'rollover_max' | 'on_activ
 const FORMS: Readonly<Record<Adjustment | 'change-plan', AdjustForm>> = {
   add: {
     summary: 'Add credits',
-    explanation: "One-time credits. They expire at the end of their validity and don't renew.",
+    explanation: "Adds credits once. They expire at the end of their validity and don't renew.",
     fields: ['amount', 'validity', 'note'],
     button: 'Add',
   },
@@ -47,7 +47,7 @@ const FORMS: Readonly<Record<Adjustment | 'change-plan', AdjustForm>> = {
   },
   'change-plan': {
     summary: 'Change the plan',
-    explanation: 'A preview shows the effect on the balance. Nothing changes until you confirm the change.',
+    explanation: 'The next page shows the effect on the balance. Nothing changes until you confirm.',
     fields: ['amount', 'interval', 'rollover_max', 'on_active', 'note'],
     button: 'Preview change',
   },
@@ -116,7 +116,7 @@ function explanationOf(form: keyof typeof FORMS, cycle: Cycle): string {
   if (form === 'stop-cycle') {
     const future = end === INSTANT_MAX ? 'never expire' : `stay usable until ${dayText(end)}`;
     const canceled = next === null ? '' : ` This also cancels the scheduled change to ${creditsEveryText(next.plan)}.`;
-    return `The cycle won't renew. The remaining ${remainingText(cycle)} ${future}.${canceled}`;
+    return `The cycle won't renew. The ${remainingText(cycle)} ${future}.${canceled}`;
   }
   return form === 'change-plan' && next !== null
     ? `${explanation} The new plan replaces the change that is scheduled for ${dayText(end)}.`
@@ -125,7 +125,7 @@ function explanationOf(form: keyof typeof FORMS, cycle: Cycle): string {
 
 /** Leaves out held credits, as the balance does. */
 function remainingText(cycle: Cycle): string {
-  return `${numberText(spendable(cycle))} of ${numberText(cycle.amount)} credits`;
+  return `remaining credits (${numberText(spendable(cycle))} of ${numberText(cycle.amount)})`;
 }
 
 interface FieldContext {
@@ -205,7 +205,7 @@ function startField({ adjustment, activeCycle, state }: FieldContext): string {
 }
 
 function startHint(cycle: Cycle): string {
-  const left = `the remaining ${remainingText(cycle)} stay usable`;
+  const left = `the ${remainingText(cycle)} stay usable`;
   if (!renews(cycle)) return `The current cycle stops; ${left}.`;
   return `The current period ends on ${dayText(cycle.end)}. If the new plan starts now, ${left} until that date.`;
 }

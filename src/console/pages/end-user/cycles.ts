@@ -33,7 +33,7 @@ export function cyclesSection(cycles: readonly Cycle[], now: Instant): string {
   const isTall = shown.length > CYCLES_WITHOUT_SCROLLING_MAX;
   return html`<section class="card">
 <h2>Cycles</h2>
-<p class="muted small">Spent oldest first.<span class="utc"> Times are UTC.</span>${count}</p>
+<p class="muted small">The oldest credits are spent first.<span class="utc"> Times are UTC.</span>${count}</p>
 !${table({ label: 'Cycles', classes: 'cycles', columns, rows, isTall })}
 </section>`;
 }

@@ -165,7 +165,7 @@ const REFERENCE_TEXTS: Partial<Record<PostingKind, string>> = {
 
 function scheduledPlan({ scheduled, expiresAt }: HistoryEntry): string {
   if (scheduled === null) return '';
-  const rollover = scheduled.rolloverMax === 0 ? '' : `Rollover of ${rolloverLimitText(scheduled.rolloverMax)}`;
+  const rollover = scheduled.rolloverMax === 0 ? '' : `Rolls over ${rolloverLimitText(scheduled.rolloverMax)}`;
   return html`<span class="refers-to small">To ${creditsEveryText(scheduled)}</span><span class="refers-to muted small">${rollover}</span><span class="refers-to muted small">From !${endTime(expiresAt)}</span>`;
 }
 

@@ -40,11 +40,11 @@ export function holdsSection({ endUser, now, holds, openHolds }: HoldsView): str
   const columns = [['Held'], ['Since (UTC)'], ['Until (UTC)'], ['By and note'], ['Action', 'end']] as const;
   const count =
     holds.length < openHolds.size
-      ? ` Showing the oldest ${numberText(holds.length)} of ${numberText(openHolds.size)}. You can release the others from the list of transactions.`
+      ? ` Showing the oldest ${numberText(holds.length)} of ${numberText(openHolds.size)}. You can release newer holds from the list of transactions.`
       : '';
   return html`<section class="card" id="holds">
 <h2>Holds</h2>
-<p class="muted small">Credits set aside until your backend captures or releases them. If neither happens in time, the hold lapses and its credits return.${count}</p>
+<p class="muted small">A hold sets credits aside until your backend captures or releases it. If neither happens in time, the hold lapses and its credits return to their cycles.${count}</p>
 !${table({ label: 'Holds', classes: 'holds', columns, rows })}
 </section>`;
 }

@@ -74,7 +74,10 @@ function laterFacts({ balanceAtStart, expiring }: Preview): readonly (readonly [
     ['Balance when the plan starts', html`${creditsText(balanceAtStart)}, if nothing changes before then`] as const,
   ];
   if (expiring === 0) return facts;
-  return [...facts, ['Expires unused', html`${creditsText(expiring)} of the current period, unless spent first`]];
+  return [
+    ...facts,
+    ['Expires when the plan starts', html`${creditsText(expiring)} of the current period, unless spent first`],
+  ];
 }
 
 function nowFacts(activeCycle: Cycle | null): readonly (readonly [name: string, trusted: string])[] {

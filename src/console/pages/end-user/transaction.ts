@@ -57,7 +57,7 @@ function factsSection(view: TransactionView): string {
     [transaction.postings.length === 1 ? 'Cycle' : 'Cycles', touchedCycles(transaction, terms)],
     ['Expires', isListed(kind) ? endTime(expiresAt) : ''],
     ['Open until', isOpen ? html`!${momentUtc(holdExpiresAt)} (${durationText(holdExpiresAt - now)} left)` : ''],
-    ['Status', kind === 'hold' && !isOpen ? 'No longer open: the hold was captured or released, or it lapsed.' : ''],
+    ['Status', kind === 'hold' && !isOpen ? 'Closed: the hold was captured or released, or it lapsed.' : ''],
     ['New plan', scheduled === null ? '' : html`${planSummaryText(scheduled)}`],
     ['From', scheduled === null ? '' : endTime(expiresAt)],
     [REFERENCE_NAMES[kind] ?? 'Hold', reference === null ? '' : transactionLink(endUser, reference)],
@@ -87,7 +87,7 @@ const NOTE = { id: 'note', name: 'note', label: 'Note', isOptional: true, charac
 function releaseForm({ endUser, transaction, state, idempotencyKey }: TransactionView): string {
   return html`<section class="card narrow">
 <h2>Release this hold</h2>
-<p class="muted small">The credits return to their cycles; credits of ended cycles and periods expire. After the release, your backend can no longer capture the hold.</p>
+<p class="muted small">The credits return to their cycles. Credits whose cycle or period has ended expire. After the release, your backend can no longer capture the hold.</p>
 <form class="form" method="post" action="${transactionPath(endUser, transaction.id)}/release" novalidate>
 !${formError(state)}
 !${field(NOTE, state)}

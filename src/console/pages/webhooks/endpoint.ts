@@ -141,7 +141,7 @@ export function removeEndpointPage({ id, url }: Confirmed, pending: number, view
   const undelivered =
     pending === 0 ? '' : ` ${numberText(pending)} pending ${pending === 1 ? 'event' : 'events'} will not be delivered.`;
   const body = html`<section class="card narrow">
-<p>Scrip will send no more events to this endpoint, and will delete its secret and its deliveries.${undelivered} This can't be undone.</p>
+<p>Scrip will stop sending events to this endpoint and delete its secret and deliveries.${undelivered} This can't be undone.</p>
 <dl class="facts"><dt>URL</dt><dd class="mono">${url}</dd></dl>
 <form class="form" method="post" action="${endpointPath(id)}/remove">
 <div class="buttons"><button class="button danger" type="submit">Remove endpoint</button>

@@ -28,7 +28,7 @@ export interface EndpointsView {
 
 export function endpointsPage(view: EndpointsView, context: PageContext): string {
   const { endpoints } = view;
-  const body = html`<p class="muted lede">Scrip sends an HTTP request to each of your endpoints when an event happens for an end user, for example when credits expire or a balance is low.</p>
+  const body = html`<p class="muted lede">When an event happens to an end user, for example when credits expire or the balance gets low, Scrip sends an HTTP request to your endpoints.</p>
 !${sectionTabs(WEBHOOKS_PATH)}
 !${endpoints.length === 0 ? '<section class="card empty"><h2>No endpoints yet</h2><p>Add the URL of your backend to receive events.</p></section>' : endpointList(endpoints)}
 !${newEndpointForm(view)}`;
@@ -89,13 +89,13 @@ export function endpointSecretPage(view: EndpointSecretView, viewer: Page['viewe
   const { id, url, secret, previousSecretUntil } = view;
   const isNew = previousSecretUntil === null;
   const body = html`<section class="card">
-<p><strong>Copy the secret now. It won't be shown again.</strong> Your backend needs it to verify that a request comes from Scrip.</p>
+<p><strong>Copy the secret now. It won't be shown again.</strong> Your backend uses it to verify that requests come from Scrip.</p>
 !${copyBox({ id: 'secret', label: `Signing secret of ${url}`, text: secret })}
 !${isNew ? '' : html`<p>Until !${momentUtc(previousSecretUntil)}, requests are signed with both the new and the previous secret. Deploy the new secret before then.</p>`}
 </section>
 <section class="card">
 <h2>Verifying requests</h2>
-<p>Requests are signed as the Standard Webhooks specification describes. Its website, standardwebhooks.com, lists libraries for many languages. Keep the secret in an environment variable or a secret manager, never in your code.</p>
+<p>Scrip signs requests according to the Standard Webhooks specification. Its website, standardwebhooks.com, lists libraries for many languages. Keep the secret in an environment variable or a secret manager, never in your code.</p>
 </section>
 <p><a class="button secondary" href="${endpointPath(id)}">I've copied the secret</a></p>`;
   const title = isNew ? 'Your new webhook endpoint' : 'Your new signing secret';

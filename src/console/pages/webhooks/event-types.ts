@@ -19,7 +19,7 @@ const MEANINGS: Readonly<Record<EventType, string>> = {
   'credits.expired': 'Unused credits expired',
   'credits.expiring': 'Credits will expire soon',
   'cycle.started': 'A cycle started',
-  'cycle.renewed': 'A cycle was renewed',
+  'cycle.renewed': 'A cycle renewed',
   'cycle.stopped': 'A cycle was stopped',
   'hold.lapsed': 'A hold lapsed',
   'balance.low': 'The balance fell below a threshold',
@@ -39,7 +39,7 @@ export function typesField(initial: readonly EventType[], state: FormState | nul
     return html`<fieldset class="choices"><legend>${label}</legend>!${types.map((type) => choice(type, chosen.has(type)))}</fieldset>`;
   });
   return html`<fieldset class="choice-groups"><legend>Event types</legend>
-<p class="hint">Select the types that the endpoint receives. If you select none, it receives all types, including types that later versions of Scrip add.</p>
+<p class="hint">Select the types to send to the endpoint. If you select none, Scrip sends all types, including types that later versions add.</p>
 !${error ? html`<p class="error">${error}</p>` : ''}
 <div class="groups">!${groups}</div>
 </fieldset>`;

@@ -18,7 +18,12 @@ export function forEndUser(handle: (endUserRequest: EndUserRequest) => Promise<F
   return (request: FastifyRequest, reply: FastifyReply, viewer: Viewer) => {
     const endUser = normalizedUuid(pathField(request, 'endUser'));
     if (endUser === null)
-      return sendError(reply, 404, { title: 'End user not found', detail: 'This UUID is not valid.' }, viewer);
+      return sendError(
+        reply,
+        404,
+        { title: 'End user not found', detail: 'Check the UUID in the web address.' },
+        viewer,
+      );
     return handle({ request, reply, viewer, user: { account: viewer.account, endUser } });
   };
 }

@@ -137,5 +137,5 @@ function releaseNotice(postings: readonly Posting[]): string {
 }
 
 function expiredText(expired: Amount): string {
-  return expired === 0 ? '' : ` ${creditsText(expired)} expired because their cycle or period had ended.`;
+  return expired === 0 ? '' : ` ${creditsText(expired)} expired because the cycle or period had ended.`;
 }

@@ -66,7 +66,7 @@ function readThreshold(text: string): FieldReading<Threshold> {
 function readExpiringDays(text: string): FieldReading<number> {
   const reading = readDays(text);
   if (reading.value === null || reading.value <= EXPIRING_DAYS_MAX) return reading;
-  return { value: null, error: `Must be at most ${EXPIRING_DAYS_MAX} days.` };
+  return { value: null, error: `Enter at most ${EXPIRING_DAYS_MAX} days.` };
 }
 
 function done(reply: FastifyReply, notice: keyof typeof NOTICES): FastifyReply {

@@ -106,7 +106,7 @@ export const getActiveBalance = {
   operationId: 'getActiveBalance',
   tags: ['Credits'],
   summary: 'Get the active balance',
-  description: `The credits that the end user can spend now, or at another instant, in total and by cycle. ${GET_NOTE}`,
+  description: `Returns the credits that the end user can spend, now or at another instant, in total and by cycle. ${GET_NOTE}`,
   querystring: BalanceQuery,
   response: read('Balance', 'The balance; zero for an unknown end user.', { example: story.BALANCE }),
 };
@@ -115,7 +115,7 @@ export const getBalanceHistory = {
   operationId: 'getBalanceHistory',
   tags: ['Credits'],
   summary: 'Get the balance over time',
-  description: `The active balance at \`from\`, and after each interval until \`to\`. Each point shows the exact balance at its instant. For points in the future, Scrip assumes that you make no further writes: the balance changes only when a cycle renews or ends, a scheduled plan starts, or a hold lapses. ${GET_NOTE}`,
+  description: `Returns the active balance at \`from\`, and after each interval until \`to\`. Each point shows the exact balance at its instant. For points in the future, Scrip assumes that you make no further writes: the balance changes only when a cycle renews or ends, a scheduled plan starts, or a hold lapses. ${GET_NOTE}`,
   querystring: BalanceHistoryQuery,
   response: read('BalanceHistory', 'The balance at each point; zero for an unknown end user.', {
     example: story.BALANCE_HISTORY,

@@ -15,7 +15,7 @@ const Problem = Type.Object(
   {
     type: Type.String({
       format: 'uri-reference',
-      description: 'The path, on this server, of a JSON document that describes the error and what to do about it.',
+      description: 'The path of a JSON document on this server that describes the error and what to do about it.',
     }),
     title: Type.String({
       description: 'A short description of the error. All occurrences of an error have the same title.',
@@ -55,7 +55,7 @@ const Problem = Type.Object(
     ),
     requested: Type.Optional(
       amountOf(
-        'The requested credits. Present for `InsufficientFunds`, for `BalanceTooLarge`, and for `RefundTooLarge` if the request had an `amount`. For `BalanceTooLarge`: the credits that must fit within the maximum balance. For a refund, only the credits that would have returned are counted. For a hold, only the credits whose cycle or period ends at or before the next renewal are counted.',
+        'The requested credits. Present for `InsufficientFunds`, for `BalanceTooLarge`, and for `RefundTooLarge` if the request had an `amount`. For `BalanceTooLarge`, these are the credits that must fit within the maximum balance: for a refund, only the credits that would have returned; for a hold, only the credits whose cycle or period ends at or before the next renewal.',
       ),
     ),
     available: Type.Optional(

@@ -23,7 +23,7 @@ export const RefundRequest = Type.Object(
   {
     end_user_id: EndUserId,
     transaction_id: transactionIdOf(
-      'The ID of the subtraction or capture to refund. You get this ID in the header `Transaction-Id` of the response to the subtraction or capture, and in `transaction_id` in the list of transactions.',
+      'The ID of the subtraction or capture to refund. Take it from the header `Transaction-Id` of the response to that call, or from `transaction_id` in the list of transactions.',
     ),
     amount: Type.Optional(
       amountOf('The number of credits to refund; if absent, all credits that have not been refunded yet.'),
@@ -33,7 +33,7 @@ export const RefundRequest = Type.Object(
         type: ['integer', 'null'],
         minimum: 1,
         description:
-          'The validity, in 24-hour days, of refunded credits whose cycle or period has ended. These credits return in a new one-time cycle with this validity. If this field is null or absent, these credits do not return, and the response counts them as `expired`.',
+          'For refunded credits whose cycle or period has ended: the number of 24-hour days for which they are valid again, in a new one-time cycle. If this field is null or absent, these credits do not return, and the response counts them as `expired`.',
       }),
     ),
     note: Note,

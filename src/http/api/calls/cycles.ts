@@ -33,7 +33,7 @@ const plan = {
       type: 'string',
       enum: ['replace', 'at_period_end'],
       description:
-        'Determines how the request changes an active recurring cycle. If no recurring cycle is active, `on_active` has no effect. `replace`: stop the active cycle and start the new cycle in one step. The credits of the stopped cycle stay usable until the end of its period. `at_period_end`: at the end of the current period, start the new cycle instead of renewing the active one. If `on_active` is absent and a recurring cycle is active, the request is refused with `CycleAlreadyActive`.',
+        'What to do if a recurring cycle is already active. Without an active recurring cycle, `on_active` has no effect. `replace`: stop the active cycle and start the new cycle in one step. The credits of the stopped cycle stay usable until the end of its period. `at_period_end`: at the end of the current period, start the new cycle instead of renewing the active one. If `on_active` is absent and a recurring cycle is active, the request is refused with `CycleAlreadyActive`.',
     }),
   ),
 };
@@ -150,7 +150,7 @@ export const previewChange = {
   body: PreviewChangeRequest,
   ...preview(
     'Preview',
-    'The effects that the change of plan would have.',
+    'What the change of plan would do.',
     story.PREVIEWED_CHANGE,
     'CycleAlreadyActive',
     'BalanceTooLarge',

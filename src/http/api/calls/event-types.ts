@@ -25,7 +25,7 @@ const crossing = {
   previous_balance: amountOf('The balance before the event.', 0),
   transaction_id: Type.Optional(
     transactionIdOf(
-      'The ID of the transaction that caused the event. Absent if the expiry of credits caused the event, because an expiry is not a transaction.',
+      'The ID of the transaction that caused the event. Absent if an expiry of credits caused the event: an expiry is not a transaction.',
     ),
   ),
 };
@@ -172,5 +172,5 @@ export const WebhookTestEvent = Type.Object(
     timestamp: timestamp(INSTANT, 'When the test was requested.'),
     data: Type.Object({ endpoint_id: Type.Integer({ description: 'The ID of the webhook endpoint.' }) }),
   },
-  { $id: 'WebhookTestEvent', description: 'A test of a webhook.' },
+  { $id: 'WebhookTestEvent', description: 'A test event, which Scrip sends to a webhook endpoint on request.' },
 );

@@ -40,7 +40,7 @@ export const CaptureRequest = Type.Object(
     hold_id: HoldId,
     amount: Type.Optional(
       amountOf(
-        'The cost of the work; if absent, the amount of the hold. If the cost is lower than the held amount, the remaining held credits return to the cycles that they came from. If the cost is higher, the difference is taken from the balance, all or nothing.',
+        'The cost of the work. If absent, the whole hold is spent. If the cost is lower than the held amount, the remaining held credits return to the cycles that they came from. If the cost is higher, the difference is taken from the balance; if the balance does not cover the difference, nothing is captured.',
       ),
     ),
     note: Note,
@@ -103,7 +103,7 @@ export const hold = {
   tags: ['Holds'],
   summary: 'Hold credits',
   description:
-    'Sets credits aside, the oldest first, all or nothing. Held credits are not part of the balance, and only a capture of the hold can spend them. A hold that is neither captured nor released lapses at `expires_at`, and its credits return to the cycles that they came from.',
+    'Sets credits aside, the oldest first. If the balance does not cover the amount, the request is refused and nothing changes. Held credits are not part of the balance, and only a capture of the hold can spend them. A hold that is neither captured nor released lapses at `expires_at`, and its credits return to the cycles that they came from.',
   body: HoldRequest,
   ...write('Hold', 'The credits are held.', story.HELD, 'InsufficientFunds', 'TooManyHolds', 'BalanceTooLarge'),
 };

@@ -221,7 +221,7 @@ export const PAGE = { limit: 2, from: '2026-11-01T00:00:00Z', to: '2026-12-01T00
 /** The example lists of transactions: a page for the parameters in `PAGE`, the whole list, and a list with details. */
 export const LISTS = {
   page: {
-    summary: 'With `limit`: a page, and the cursor of the next one',
+    summary: 'With `limit`: one page, and the cursor of the next page',
     value: {
       end_user_id,
       transactions: TRANSACTIONS.slice(0, 2),
@@ -261,8 +261,8 @@ export const LISTS = {
 /** The examples for the test clock use a second ledger, which has a test clock and is created when the story starts. */
 export const TEST_CLOCK = { now: textOf(at(0)) };
 export const TEST_CLOCK_MOVES = {
-  days: { summary: 'By 31 days', value: { advance_days: 31 } },
-  instant: { summary: 'To an instant', value: { to: '2027-01-01T00:00:00Z' } },
+  days: { summary: 'Move the clock forward by 31 days', value: { advance_days: 31 } },
+  instant: { summary: 'Move the clock to an instant', value: { to: '2027-01-01T00:00:00Z' } },
 };
 export const TEST_CLOCK_MOVED = {
   days: { summary: TEST_CLOCK_MOVES.days.summary, value: { now: textOf(at(0) + 31 * DAY_MS) } },

@@ -42,15 +42,15 @@ export const getTestClock = {
   summary: 'Get the time of the test clock',
   description: `Returns the current time of the ledger. ${ONLY}`,
   querystring: NoQuery,
-  response: testClockAnswers('The time.', { example: story.TEST_CLOCK }),
+  response: testClockAnswers('The current time of the ledger.', { example: story.TEST_CLOCK }),
 };
 
 export const moveTestClock = {
   operationId: 'moveTestClock',
   tags: ['Test clock'],
   summary: 'Move the test clock',
-  description: `Moves the time of the ledger forward, by a number of days or to an instant. After you receive the response, every read and write uses the new time, even after a restart. Everything that was due by the new time has happened: lapses of holds, renewals and expiries. ${ONLY}`,
+  description: `Moves the time of the ledger forward, by a number of days or to an instant. After you receive the response, every read and write uses the new time, even after a restart. Everything that was due by the new time has then happened: holds have lapsed, cycles have renewed, and credits have expired. ${ONLY}`,
   querystring: NoQuery,
   body: MoveTestClockRequest,
-  response: testClockAnswers('The new time.', { examples: story.TEST_CLOCK_MOVED }, ...OF_WRITES),
+  response: testClockAnswers('The new time of the ledger.', { examples: story.TEST_CLOCK_MOVED }, ...OF_WRITES),
 };

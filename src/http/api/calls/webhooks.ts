@@ -19,7 +19,7 @@ const HEADERS = [
   header('webhook-timestamp', 'When Scrip sent this request, as Unix time in seconds.', 'integer', 1_795_161_602),
   header(
     'webhook-signature',
-    'One or more signatures, separated by spaces. Each signature is `v1,` followed by an HMAC-SHA256 in Base64. The HMAC covers `webhook-id`, `webhook-timestamp` and the body, joined by `.`. The key of the HMAC is the secret of the endpoint without the prefix `whsec_`, decoded from Base64. One valid signature is sufficient: for a day after the secret was replaced, Scrip signs with the old and the new secret.',
+    'One or more signatures, separated by spaces. Each signature is `v1,` followed by an HMAC-SHA256 in Base64. The HMAC covers `webhook-id`, `webhook-timestamp` and the body, joined by `.`. The key of the HMAC is the secret of the endpoint without the prefix `whsec_`, decoded from Base64. One valid signature is enough: for 24 hours after you rotate the secret, Scrip signs with both the previous and the new secret.',
     'string',
     'v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=',
   ),
@@ -27,7 +27,7 @@ const HEADERS = [
 
 const summaries: Readonly<Record<string, string>> = {
   ...Object.fromEntries(EVENT_TYPES.map((type) => [type, meaningOf(type)])),
-  'webhook.test': 'A test of the webhook was requested.',
+  'webhook.test': 'A test event was requested.',
 };
 
 const examples = Object.fromEntries(
@@ -41,7 +41,7 @@ export const WEBHOOKS = {
       tags: ['Events'],
       summary: 'Receive an event',
       description:
-        'Scrip sends each event to all webhook endpoints of the account that accept events of its type. The requests follow [Standard Webhooks](https://www.standardwebhooks.com). Verify the signature before you parse the body, because the signature covers the exact bytes of the body. The events of an end user arrive in the order in which they happened. An event can arrive more than once.',
+        'Scrip sends each event to every webhook endpoint of the account that accepts this type of event. The requests follow [Standard Webhooks](https://www.standardwebhooks.com). Verify the signature before you parse the body, because the signature covers the exact bytes of the body. The events of an end user arrive in the order in which they happened. An event can arrive more than once.',
       parameters: HEADERS,
       requestBody: {
         required: true,

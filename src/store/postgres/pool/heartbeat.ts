@@ -29,7 +29,7 @@ const WAITING = sql(`
   WHERE datname = current_database() AND usename = current_user AND wait_event = 'SyncRep'
     AND state_change < clock_timestamp() - interval '${STANDBY_MS} milliseconds' LIMIT 1`);
 
-export const STANDBY_AWAY = 'no synchronous standby confirms writes';
+export const STANDBY_AWAY = 'no synchronous standby is confirming writes';
 
 export class Heartbeat {
   readonly #pool: ConnectionPool;

@@ -117,7 +117,7 @@ class DatabaseAudit {
     try {
       for (const row of holds) rows.add(row, () => {}, Number);
     } catch {
-      this.#fault(`a hold of account ${account}, end user ${endUser} is stored in a form that cannot be read`);
+      this.#fault(`a hold of account ${account}, end user ${endUser} cannot be read`);
     }
     return rows.state();
   }
@@ -146,7 +146,9 @@ class DatabaseAudit {
     const [row] = await this.#connection.rows(sql(`SELECT count(*) FROM scrip.${table}`));
     const [stored, read] = [Number(row?.[0]), this.#read[table]];
     if (stored !== read)
-      this.#fault(`${stored} ${table} are stored, but only ${read} belong to an end user with postings`);
+      this.#fault(
+        `the number of rows in the table ${table} (${stored}) differs from the number of rows whose end user has postings (${read})`,
+      );
   }
 
   async #auditClock(): Promise<void> {
@@ -225,5 +227,7 @@ async function countFaults(connection: Connection): Promise<string[]> {
   );
   return [...new Set([...(expected?.keys() ?? []), ...(stored?.keys() ?? [])])]
     .filter((account) => expected?.get(account) !== stored?.get(account))
-    .map((account) => summaryFault(Number(account), `its counts do not match its summaries; ${REBUILD_COUNTS}`));
+    .map((account) =>
+      summaryFault(Number(account), `the counts of end users do not match the summaries; ${REBUILD_COUNTS}`),
+    );
 }

@@ -324,7 +324,7 @@ export function explained(file: string, error: unknown): unknown {
     case SQLITE.cantOpen:
     case SQLITE.readonly:
       return new CannotOpen(
-        `${file} cannot be opened for writing (${message}); check that it and its folder belong to the user that runs Scrip.`,
+        `${file} cannot be opened for writing (${message}); check that the file and its folder belong to the user that runs Scrip.`,
       );
     default:
       return sqliteCode(error) === null ? error : new CannotOpen(`${file} cannot be opened: ${message}.`);

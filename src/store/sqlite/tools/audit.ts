@@ -125,9 +125,13 @@ class FileAudit {
     summaries.end();
     const { postings } = this.total;
     if (postingsStored !== postings)
-      this.fault(`${postingsStored} postings are stored, but only ${postings} belong to an end user`);
+      this.fault(
+        `the number of stored postings (${postingsStored}) differs from the number of postings that belong to an end user (${postings})`,
+      );
     if (cyclesStored !== reader.cycles)
-      this.fault(`${cyclesStored} cycles are stored, but only ${reader.cycles} belong to an end user with postings`);
+      this.fault(
+        `the number of stored cycles (${cyclesStored}) differs from the number of cycles whose end user has postings (${reader.cycles})`,
+      );
   }
 
   *#counted(postings: Iterable<Posting>, of: number): Generator<Posting> {
@@ -202,7 +206,7 @@ class StoredReader {
     try {
       return holdsOfText(text);
     } catch {
-      this.#fault(`the holds of end user ${endUser} of account ${account} cannot be read`);
+      this.#fault(`the holds of account ${account}, end user ${endUser} cannot be read`);
       return [];
     }
   }
@@ -211,7 +215,7 @@ class StoredReader {
   #checkDue({ account, endUser }: EndUserKey, state: EndUserState, stored: Instant): void {
     // If there are two active recurring cycles, the audit of the end user already reports this.
     if (state.cycles.filter(isActiveRecurring).length > 1 || nextEventAt(state) === stored) return;
-    this.#fault(`the due instant of end user ${endUser} of account ${account} does not match its balances`);
+    this.#fault(`the due instant of account ${account}, end user ${endUser} does not match the stored balances`);
   }
 }
 

@@ -117,7 +117,7 @@ async function verified(file: string, origin: string, report: ReportProgress): P
   const show = (done: number, total: number) => report({ step: 'verifying', done, total, unit: 'postings' });
   const { endUsers, postings, broken, example } = await auditSummary((onFinding) => auditFile(db, onFinding, show));
   show(postings, postings);
-  if (broken > 0) throw damaged(origin, `in ${broken} places: ${example}`);
+  if (broken > 0) throw damaged(origin, `problems: ${broken}, for example: ${example}`);
   const clock = db.prepare('SELECT at FROM clock').get();
   return { endUsers, postings, at: clock === undefined ? null : Number(clock.at), bytes: statSync(file).size };
 }
@@ -162,7 +162,7 @@ function notALedger(origin: string): CannotOpen {
 
 function damaged(origin: string, detail: string): CannotOpen {
   return new CannotOpen(
-    `${origin} is damaged (${detail.replaceAll('\n', ' ')}); use another backup, and see \`scrip verify\`.`,
+    `${origin} is damaged (${detail.replaceAll('\n', ' ')}). If this file is a ledger, run \`scrip verify\`. If it is a backup, use another backup.`,
   );
 }
 

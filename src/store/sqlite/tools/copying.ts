@@ -213,7 +213,8 @@ class SqliteCopying implements CopyDestination {
     const isEmpty = ['accounts', 'api_keys', 'balances', 'postings', 'idempotency_records'].every(
       (table) => this.#db.prepare(`SELECT 1 FROM ${table} LIMIT 1`).get() === undefined,
     );
-    if (!isEmpty) throw new CannotOpen(`${this.name} already holds a ledger; use a new file, or delete this one.`);
+    if (!isEmpty)
+      throw new CannotOpen(`There is already a ledger at ${this.name}; use a new file, or delete this one.`);
     this.#db.exec(
       'CREATE TABLE copying (only INTEGER PRIMARY KEY CHECK (only = 1), source TEXT NOT NULL, account INTEGER, end_user BLOB) STRICT',
     );

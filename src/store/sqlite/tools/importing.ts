@@ -151,7 +151,7 @@ async function queued(db: DatabaseSync, part: ImportPart, commands: readonly Add
     if (isLate) withWriteLock(db, () => queue.withdraw(part));
     const outcomes = queue.outcomes(part);
     if (outcomes !== null) return outcomes;
-    if (isLate) throw new StoreFault('StoreUnavailable', 'no server has imported the next rows within 10 seconds');
+    if (isLate) throw new StoreFault('StoreUnavailable', 'no server imported the next rows within 10 seconds');
     await sleep(POLL_MS);
   }
 }

@@ -42,7 +42,9 @@ export class SnapshotAudit {
   end(): void {
     const stored = Number(this.#count.get()?.[0]);
     if (stored !== this.#checked)
-      this.#fault(`${stored} snapshots are stored, but only ${this.#checked} belong to an end user`);
+      this.#fault(
+        `the number of stored snapshots (${stored}) differs from the number of snapshots that belong to an end user (${this.#checked})`,
+      );
   }
 
   #wrong({ account, endUser }: EndUserKey, transactionId: string): void {

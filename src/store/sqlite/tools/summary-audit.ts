@@ -63,11 +63,13 @@ export class SummaryAudit {
   end(): void {
     const stored = Number(prepare(this.#db, 'SELECT count(*) FROM end_user_summaries').get()?.[0]);
     if (stored !== this.#read)
-      this.#fault(`${stored} summaries are stored, but only ${this.#read} belong to an end user with postings`);
+      this.#fault(
+        `the number of stored summaries (${stored}) differs from the number of summaries whose end user has postings (${this.#read})`,
+      );
     const counted = 'SELECT account, end_users, with_credits FROM end_user_counts WHERE end_users > 0';
     const accounts = `SELECT account FROM (${SUMMED_COUNTS} EXCEPT ${counted}) UNION SELECT account FROM (${counted} EXCEPT ${SUMMED_COUNTS})`;
     for (const [account] of prepare(this.#db, accounts).all())
-      this.#report(Number(account), `its counts do not match its summaries; ${REBUILD_COUNTS}`);
+      this.#report(Number(account), `the counts of end users do not match the summaries; ${REBUILD_COUNTS}`);
   }
 
   #report(account: number, what: string): void {

@@ -132,7 +132,7 @@ export class ThreadedWriter implements LedgerWriter {
     const workerData: WriterData = { file, clock: clock.shared, isTestClock: clock.isTest, options };
     const worker = new Worker(WRITER_THREAD, { workerData, resourceLimits: RESOURCE_LIMITS });
     const [first] = (await once(worker, 'message')) as [ThreadReply];
-    if (first !== 'open') throw new CannotOpen('reason' in first ? first.reason : 'the writer did not start');
+    if (first !== 'open') throw new CannotOpen('reason' in first ? first.reason : 'the writer thread did not start');
     return new ThreadedWriter(worker, events);
   }
 
@@ -141,7 +141,7 @@ export class ThreadedWriter implements LedgerWriter {
     this.#events = events;
     worker.on('message', (reply: ThreadReply) => this.#receive(reply));
     worker.on('error', (error) => this.#fail(String(error)));
-    worker.on('exit', () => this.#fail('the writer has ended'));
+    worker.on('exit', () => this.#fail('the writer thread has ended'));
   }
 
   async write(commands: readonly Command[], onSent: () => void, part: ImportPart | null = null): Promise<Written> {
@@ -182,7 +182,7 @@ export class ThreadedWriter implements LedgerWriter {
   }
 
   #ask(request: WriterRequest): Promise<Reply> {
-    if (this.#isClosed) return Promise.reject(new StoreFault('Internal', 'the writer has ended'));
+    if (this.#isClosed) return Promise.reject(new StoreFault('Internal', 'the writer thread has ended'));
     const asked = Promise.withResolvers<Reply>();
     this.#asked.push(asked);
     this.#worker.postMessage(request satisfies ThreadMessage);

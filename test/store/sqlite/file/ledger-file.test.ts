@@ -232,7 +232,7 @@ test('a folder instead of a ledger file is refused with a one-sentence message',
 const UNPRIVILEGED = process.getuid?.() === 0 ? { user: 65_534 } : {};
 
 test('a folder or a file without write permission is refused with a one-sentence message', async (t) => {
-  const says = /cannot be opened for writing .*check that it and its folder belong to the user that runs Scrip/;
+  const says = /cannot be opened for writing .*check that the file and its folder belong to the user that runs Scrip/;
   const file = temporaryFile();
   await makeHistory(file);
   const folder = dirname(file);

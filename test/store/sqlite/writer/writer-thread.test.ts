@@ -208,7 +208,7 @@ test('if the writer thread dies, writes fail, reads continue, and the next start
   await worker.terminate();
   for (const result of await results)
     if (result.status === 'rejected') assert.equal(result.reason.code, 'OutcomeUnknown');
-  assert.match(ledger.trouble() ?? '', /the writer has ended/);
+  assert.match(ledger.trouble() ?? '', /the writer thread has ended/);
   await assert.rejects(ledger.write([ada.add(1)]), { name: 'StoreFault', code: 'Internal' });
   assert((await balanceOf(ledger, ada)) >= 10, 'reads continue');
   await ledger.close();
