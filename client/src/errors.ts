@@ -119,7 +119,7 @@ export class InvalidField extends ScripError {
   }
 }
 
-/** The end user has no cycle to stop. */
+/** The end user has no recurring cycle to stop. */
 export class CycleNotFound extends ScripError {}
 /** The hold does not exist, was captured or released, or has lapsed. */
 export class HoldNotFound extends ScripError {}

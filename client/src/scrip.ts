@@ -202,7 +202,7 @@ export class Scrip {
   /**
    * Stops the current cycle: the cycle is not renewed, and its credits stay usable until the period ends.
    *
-   * @throws {CycleNotFound} if the end user has no cycle to stop
+   * @throws {CycleNotFound} if the end user has no recurring cycle to stop
    */
   stopCycle(request: StopCycleRequest, options: WriteOptions = {}): Promise<Written<Cycle>> {
     return this.#write('/stop-cycle', request, options);

@@ -142,7 +142,7 @@ function clockOf(kept: IdPosition, { latest }: CopyDigest): IdPosition {
 function refuseDifferent(source: CopySource, from: CopyDigest, destination: CopySource, to: CopyDigest): void {
   if (from.sha256 === to.sha256) return;
   throw new CopyStopped(
-    `${destination.name} differs from ${source.name}. Another program might have changed the copy. Delete ${destination.name}, and copy again. Copy: ${contents(to)}. Source: ${contents(from)}.`,
+    `${destination.name} differs from ${source.name}. Another program might have changed the copy. Copy again to an empty destination. Copy: ${contents(to)}. Source: ${contents(from)}.`,
   );
 }
 
