@@ -17,7 +17,7 @@ interface Setup {
   readonly what: string;
   readonly processes: number;
   readonly lanes: number;
-  /** Processors of the database server. */
+  /** Processor cores of the database server. */
   readonly cores: number;
   readonly roundTripMs: number;
   /** Includes the wait for a synchronous standby, if there is one. */

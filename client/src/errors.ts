@@ -1,4 +1,4 @@
-// The client has one class for each error of the service or the connection. An unknown error from a newer service is a
+// The client has one class for each error of Scrip or the connection. An unknown error from a newer version of Scrip is a
 // plain ScripError. Errors never contain the API key.
 
 import type { Cycle, ErrorName, Problem } from './generated.ts';

@@ -12,7 +12,7 @@ interface Pace {
   readonly pause: number;
 }
 
-/** While the process is not busy, the job gets 20% to 33% of the time, so that it catches up within seconds. */
+/** While the process is not busy, the job runs 20% to 33% of the time, and catches up within seconds. */
 const PACES: readonly Pace[] = [
   { lateMs: 10_000, pause: 2 },
   { lateMs: 1_000, pause: 3 },

@@ -87,7 +87,7 @@ export class Stack {
       Promise.allSettled(commands.map((command) => this.#submit(command))),
     );
     for (const [index, result] of results.entries()) {
-      // A refusal or a second stop stores nothing, so it needs no COMMIT that could fail.
+      // A refused command stores nothing, and neither does a repeated `stop-cycle`, so no COMMIT can fail.
       if (result.status === 'fulfilled')
         assert(result.value.refused !== null || commands[index]?.kind === 'stop-cycle', 'nothing was committed');
       else

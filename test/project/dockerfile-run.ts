@@ -1,5 +1,5 @@
 // Builds a Dockerfile in a folder, without a container engine. Absolute paths in commands must be literal, because the
-// build finds them in the text and puts the path of the stage's folder in front of each. With `npm test`, the build
+// build finds them in the text and prefixes each with the path of the stage's folder. With `npm test`, the build
 // only checks what `npm ci` would install, and copies the packages from the repository.
 
 import assert from 'node:assert/strict';

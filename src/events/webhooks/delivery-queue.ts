@@ -137,7 +137,7 @@ export class DeliveryQueue {
 
   /** Puts an undelivered event back into the queue. The event is due again at its `nextAttemptAt`. */
   putBack(event: QueuedEvent): void {
-    assert(event.isSending, 'the event was being sent');
+    assert(event.isSending, 'only an event that is being sent is put back');
     event.isSending = false;
     this.#later.add(event.endUserId);
   }

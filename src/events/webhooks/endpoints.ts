@@ -47,7 +47,7 @@ export interface EndpointSummary {
   readonly lastDeliveredAt: Instant | null;
 }
 
-/** The message is a sentence for the user. */
+/** The message is shown to the user, so it is a full sentence. */
 export class InvalidEndpoint extends Error {
   override readonly name = 'InvalidEndpoint';
 }

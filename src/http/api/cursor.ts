@@ -57,7 +57,7 @@ export function readCursor(text: string, user: EndUserKey, filters = ''): PageCu
 }
 
 export function invalidCursor(
-  message = 'is not a `next_cursor` that was returned for this end user, `kind` and `note`',
+  message = 'is not a `next_cursor` that was returned for the same end user, `kind` and `note`',
 ): InvalidRequest {
   return invalidFields([{ path: '/cursor', message: `${message}; start again without a cursor` }]);
 }

@@ -32,7 +32,7 @@ export async function describe(app: FastifyInstance, { version, publicUrl }: Des
         { name: 'Credits', description: 'Add, subtract and refund credits; read balances and transactions.' },
         {
           name: 'Cycles',
-          description: 'Start, change and stop cycles, whose credits renew at the end of each period.',
+          description: 'Start, change and stop recurring cycles. Their credits renew at the end of each period.',
         },
         { name: 'Holds', description: 'Credits that are set aside until the cost of some work is known.' },
         {

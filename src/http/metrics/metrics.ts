@@ -46,7 +46,7 @@ export function collectMetrics(registry: Registry, measured: Measured): void {
   metrics.gauge('scrip_requests_in_flight', 'Requests in flight, including lists being streamed', () => inFlight.total);
   metrics.gauge(
     'scrip_renewals_due',
-    'End users with due renewals or hold lapses at the last check; at most 1024',
+    'End users with due renewals or hold lapses at the last check; the count stops at 1024',
     () => renewalJob.due,
   );
   metrics.gauge(

@@ -64,7 +64,7 @@ const DESCRIBED: Readonly<Record<EventType, Described>> = {
   },
   'credits.expired': {
     happened:
-      'Unused credits expired at the end of their cycle or period, or held credits expired because they returned after their cycle or period had ended.',
+      'Unused credits expired at the end of their cycle or period, or held credits were released or their hold lapsed after their cycle or period had ended.',
     fields: { cycle_id: CycleId, amount: amountOf('The credits that expired.') },
   },
   'credits.expiring': {
@@ -123,7 +123,7 @@ const DESCRIBED: Readonly<Record<EventType, Described>> = {
     fields: {
       ...crossing,
       thresholds: Type.Array(Type.String(), {
-        description: `The thresholds that the balance is no longer below. ${THRESHOLD}`,
+        description: `The thresholds that the balance has reached or exceeded again. ${THRESHOLD}`,
       }),
     },
   },

@@ -1,5 +1,5 @@
-// Copies a ledger from or to a PostgreSQL database. A copy is refused if it finds a connection of a running server.
-// Locks on the source block the writes of any server that the copy has not found.
+// Copies a ledger from or to a PostgreSQL database. Scrip refuses to copy while a running server is connected to the
+// database. If this check misses a server, locks on the source block its writes.
 
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';

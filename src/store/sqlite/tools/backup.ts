@@ -45,7 +45,7 @@ export async function backUpFile(file: string, to: string, report: ReportProgres
     target.publish();
     return backedUp;
   } catch (error) {
-    throw explainedFor(file, error, `The backup stopped, and ${to} was not written`);
+    throw explainedFor(file, error, `The backup failed, and ${to} was not written`);
   }
 }
 
