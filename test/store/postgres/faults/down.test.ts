@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { hashOf } from '../../../../src/accounts/api-key.ts';
 import { assertProblem, eventually, type Reply, type Scrip, someone } from '../../../http/running-service.ts';
 import { PostgresServer } from '../postgres-server.ts';
 import { startScripOn } from '../scrip-on-postgres.ts';
@@ -43,7 +44,13 @@ for (const mode of ['fast', 'immediate'] as const) {
     const [failures, recoveries] = [logged('writes are failing'), logged('writes are succeeding again')];
     const rounds = logged('storing due renewals failed');
     assert.equal((await add(ada)).status, 200);
+    // Authenticate the first request after the stop, so that it fails in the ledger.
+    const { keys } = scrip.service.stores;
+    const key = await keys.find(hashOf(scrip.writeKey));
+    const find = t.mock.method(keys, 'find', async () => key);
     await server.down(mode);
+    await assertUnavailable(add(ada));
+    find.mock.restore();
     for (let time = 0; time < 12; time++) {
       await assertUnavailable(add(ada));
       await assertUnavailable(scrip.get('/get-active-balance', { end_user_id: ada }));
