@@ -48,7 +48,7 @@ test('a scheduled plan is recorded on the active cycle, and replaces an earlier 
   assert.deepEqual(applyAll(stateOf(DAILY), [SCHEDULING, again]), stateOf({ ...DAILY, next }));
 });
 
-test('a plan can be scheduled from the start of a period to a millisecond before its end', () => {
+test('a plan can be scheduled at any instant of a period, from its start to a millisecond before its end', () => {
   for (const at of [NOW, END - 1])
     assert.equal(apply(stateOf(DAILY), scheduling(DAILY, { at })).cycles[0]?.next?.id, idAt(at, 99));
 });

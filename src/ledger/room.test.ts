@@ -103,13 +103,13 @@ test('held credits count toward the maximum balance, even after their cycle has 
   ledger.accept(add(AMOUNT_MAX));
 });
 
-test('a hold that lapses by the end of the period needs no room', () => {
+test('a hold that lapses by the end of the period does not count toward the maximum after the renewal', () => {
   const ledger = almostFull();
   ledger.accept(holdFor(50, 86_400));
   assert.equal(balanceAt(ledger.state, END).balance, AMOUNT_MAX - 10);
 });
 
-test('a hold on credits that outlast the period needs no room', () => {
+test('a hold on credits that outlast the period does not raise the total after the renewal', () => {
   const ledger = almostFull();
   ledger.accept(subtract(50));
   ledger.accept(holdFor(1_000, 86_401));
@@ -117,7 +117,7 @@ test('a hold on credits that outlast the period needs no room', () => {
   assert.equal(balance + held, AMOUNT_MAX - 10);
 });
 
-test('a hold that outlasts the period of a canceled cycle needs no room', () => {
+test('a hold that outlasts the period of a canceled cycle does not count toward the maximum, because no renewal follows', () => {
   const ledger = almostFull();
   ledger.accept(stopCycle());
   ledger.accept(holdFor(50, 86_401));
@@ -141,7 +141,7 @@ test('all 2^53−1 credits can be held, captured and refunded', () => {
   assert.equal(balanceAt(ledger.state, NOW).balance, AMOUNT_MAX);
 });
 
-test('a refund to the current period needs no room in the next one', () => {
+test('a refund to the current period does not count toward the maximum after the renewal', () => {
   const ledger = almostFull();
   const spent = ledger.transact(subtract(50));
   ledger.accept(refund(spent));
@@ -160,7 +160,7 @@ test('a refund that opens a cycle leaves room for the next period', () => {
   ledger.accept(refund(spent, null, { validityDays: 31 }));
 });
 
-test('a refund with a validity needs no room in the next period if it opens no cycle', () => {
+test('a refund with a validity does not count toward the maximum after the renewal if it opens no cycle', () => {
   const ledger = new MemoryLedger();
   ledger.accept(startCycle(AMOUNT_MAX, { validityDays: 1 }));
   const spent = ledger.transact(subtract(30));

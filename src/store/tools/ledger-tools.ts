@@ -59,7 +59,7 @@ export interface OperatorStores {
 }
 
 export interface AuditSummary extends AuditReport {
-  /** The number of problems: all findings and all sentences in `store`. */
+  /** The number of problems: the findings, plus the messages in `store`. */
   readonly broken: number;
   readonly example: string;
 }

@@ -151,7 +151,7 @@ export const Transaction = Type.Object(
     cycles: Type.Optional(
       Type.Array(Type.Ref('TouchedCycle#'), {
         description:
-          'Only with `details`. The cycles that the transaction affected, in the order in which it affected them. Only the first ten cycles of a transaction have `cycle_type`, `starting_amount`, `cycle_start` and `cycle_end`. If the transactions of a page affected hundreds of cycles, some of the first ten lack these fields, too.',
+          'Only with `details`. The cycles that the transaction affected, in the order in which it affected them. At most the first ten cycles of each transaction have `cycle_type`, `starting_amount`, `cycle_start` and `cycle_end`. Fewer have them if the transactions on the page affected hundreds of cycles in total.',
       }),
     ),
   },
