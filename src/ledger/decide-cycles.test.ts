@@ -141,7 +141,7 @@ for (const [why, cycles, available] of ROOMS) {
 }
 
 for (const amount of [0, -1, 0.5]) {
-  test(`starting a cycle with ${amount} credits, which the API rejects, fails an assertion`, () => {
+  test(`an assertion fails if a cycle is started with ${amount} credits; the API refuses such a request earlier`, () => {
     assert.throws(() => start([], { amount }), { name: 'AssertionError' });
   });
 }
