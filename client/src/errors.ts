@@ -131,7 +131,7 @@ export class TransactionNotFound extends ScripError {}
 export class NotRefundable extends ScripError {}
 /** The API key is missing, malformed, unknown or revoked. */
 export class Unauthorized extends ScripError {}
-/** The API key has only the scope `read`, and the call is a write. */
+/** The API key has only the `read` scope, and the call is a write. */
 export class Forbidden extends ScripError {}
 /** The idempotency key was used for a different request of this end user. */
 export class IdempotencyKeyReused extends ScripError {}

@@ -26,7 +26,7 @@ export interface SubtractRequest {
 export interface RefundRequest {
   /** The ID of the end user: a UUID that you choose. */
   readonly end_user_id: string;
-  /** The ID of the subtraction or capture to refund. Take it from the header `Transaction-Id` of the response to that call, or from `transaction_id` in the list of transactions. */
+  /** The ID of the subtraction or capture to refund. Take it from the `Transaction-Id` header of the response to that call, or from `transaction_id` in the list of transactions. */
   readonly transaction_id: string;
   /** The number of credits to refund; if absent, all credits that have not been refunded yet. */
   readonly amount?: number;
@@ -326,7 +326,7 @@ export interface Transaction {
   readonly refundable?: number;
   /** Only with `details`. The change in the number of held credits. Absent if the number did not change. */
   readonly held?: number;
-  /** Only with `details`. The cycles that the transaction affected, in the order in which it affected them. Only the first ten cycles of a transaction have `cycle_type`, `starting_amount`, `cycle_start` and `cycle_end`. If the transactions of a page affected hundreds of cycles, some of the first ten lack these fields, too. */
+  /** Only with `details`. The cycles that the transaction affected, in the order in which it affected them. At most the first ten cycles of each transaction have `cycle_type`, `starting_amount`, `cycle_start` and `cycle_end`. Fewer have them if the transactions on the page affected hundreds of cycles in total. */
   readonly cycles?: readonly TouchedCycle[];
 }
 
@@ -404,7 +404,7 @@ export interface CreditsRefundedEvent {
   };
 }
 
-/** Unused credits expired at the end of their cycle or period, or held credits were released or their hold lapsed after their cycle or period had ended. */
+/** Unused credits expired at the end of their cycle or period. The event also happens if a hold ends after the cycle or period of its credits has ended, because these credits expire at once. */
 export interface CreditsExpiredEvent {
   /** The ID of the event. Scrip can deliver an event more than once: ignore events that you have already processed. */
   readonly id: string;

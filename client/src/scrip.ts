@@ -103,7 +103,7 @@ export interface WriteOptions extends ReadOptions {
 
 /** The response to a write, with the ID of the recorded transaction. */
 export type Written<Response> = Response & {
-  /** The header `Transaction-Id`; null if nothing was recorded, for example if the cycle was already stopped. */
+  /** The `Transaction-Id` header; null if nothing was recorded, for example if the cycle was already stopped. */
   readonly transactionId: string | null;
 };
 
@@ -265,7 +265,7 @@ export class Scrip {
     }
     if (!Number.isSafeInteger(cost) || cost < 0)
       throw new TypeError(
-        `The cost must be a whole number of credits, 0 or more. Capture or release hold ${hold.hold_id}, or let it lapse.`,
+        `The cost must be a whole number of credits, 0 or more. Hold ${hold.hold_id} is still open: capture or release it, or let it lapse.`,
       );
     return cost === 0 ? this.release(closed) : this.capture({ ...closed, amount: cost });
   }

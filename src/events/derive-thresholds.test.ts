@@ -25,7 +25,7 @@ type Case = readonly [title: string, thresholds: readonly string[], history: Eve
 
 const CROSSINGS: readonly Case[] = [
   [
-    'the event `balance.low` happens below a threshold, not at it, and only once',
+    'the `balance.low` event happens below a threshold, not at it, and only once',
     ['20'],
     [
       [0, add(100)],

@@ -25,18 +25,18 @@ const TIMED = ['credits.expiring', 'credits.expired', 'cycle.renewed'] as const;
 
 const CASES: readonly (readonly [title: string, history: EventHistory, untilDay: number, ...expected: string[]])[] = [
   [
-    'the event `credits.expiring` happens 7 days before credits expire',
+    'the `credits.expiring` event happens 7 days before credits expire',
     [[0, add(10, { validityDays: 31 })]],
     24,
     '24: credits.expiring 10',
   ],
   [
-    'the event `credits.expiring` does not happen more than 7 days before the expiry',
+    'the `credits.expiring` event does not happen more than 7 days before the expiry',
     [[0, add(10, { validityDays: 31 })]],
     24 - MS,
   ],
   [
-    'the event `credits.expiring` happens only once, even after downtime',
+    'the `credits.expiring` event happens only once, even after downtime',
     [
       [0, add(10, { validityDays: 31 })],
       [30, subtract(4)],
@@ -46,19 +46,19 @@ const CASES: readonly (readonly [title: string, history: EventHistory, untilDay:
     '31: credits.expired 6',
   ],
   [
-    'the event `credits.expiring` does not happen for a cycle of 7 days',
+    'the `credits.expiring` event does not happen for a cycle of 7 days',
     [[0, add(10, { validityDays: 7 })]],
     8,
     '7: credits.expired 10',
   ],
   [
-    'the event `credits.expiring` happens a day after the start of a cycle of 8 days',
+    'the `credits.expiring` event happens a day after the start of a cycle of 8 days',
     [[0, add(10, { validityDays: 8 })]],
     8 - MS,
     '1: credits.expiring 10',
   ],
   [
-    'the event `credits.expiring` happens for each cycle, with the credits of the cycle that can be spent then',
+    'the `credits.expiring` event happens for each cycle, with the credits of the cycle that can be spent then',
     [
       [0, add(10, { validityDays: 31 })],
       [0, add(10, { validityDays: 31 })],
@@ -137,7 +137,7 @@ const CASES: readonly (readonly [title: string, history: EventHistory, untilDay:
     '31: credits.expired 100',
   ],
   [
-    'the event `credits.expiring` happens for each period of a recurring cycle',
+    'the `credits.expiring` event happens for each period of a recurring cycle',
     [
       [0, startCycle(10, { validityDays: 10 })],
       [25, add(1)],
@@ -152,7 +152,7 @@ const CASES: readonly (readonly [title: string, history: EventHistory, untilDay:
     '23: credits.expiring 10',
   ],
   [
-    'the event `credits.expiring` happens before a renewal at the same instant',
+    'the `credits.expiring` event happens before a renewal at the same instant',
     [
       [0, startCycle(10, { validityDays: 10 })],
       [0, add(5, { validityDays: 17 })],

@@ -45,7 +45,7 @@ export function deriveEvents({ user, from, postings, until, settings }: Derivati
   return endUser.derivation();
 }
 
-/** A transaction, or an instant at which credits expire or the event `credits.expiring` happens. */
+/** A transaction, or an instant at which credits expire or the `credits.expiring` event happens. */
 interface Step {
   readonly at: Instant;
   /** Identifies the step among all steps of the end user. */

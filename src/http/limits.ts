@@ -10,7 +10,7 @@ export const HEADERS_MAX = 100;
 /** In characters. */
 export const IDEMPOTENCY_KEY_MAX = 255;
 export const FIELD_ERRORS_MAX = 20;
-/** The largest value of the setting `MAX_CONNECTIONS`. */
+/** The largest value of the `MAX_CONNECTIONS` setting. */
 export const CONNECTIONS_MAX = 100_000;
 /**
  * Maximum number of connections beyond `MAX_CONNECTIONS` that get an error response. Node.js closes further connections

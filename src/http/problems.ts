@@ -81,7 +81,7 @@ export const PROBLEMS = {
   Unauthorized: {
     status: 401,
     title: 'Missing or invalid API key',
-    detail: 'The request has no valid API key. Send one header `Authorization: Bearer <API key>`.',
+    detail: 'The request has no valid API key. Send one `Authorization: Bearer <API key>` header.',
     remedy: 'Send an API key that is not revoked. `scrip key list` and the console show which keys are revoked.',
   },
   InsufficientFunds: {
@@ -94,8 +94,8 @@ export const PROBLEMS = {
   Forbidden: {
     status: 403,
     title: 'API key lacks the required scope',
-    detail: 'This API key has only the scope `read`, but this call requires the scope `write`.',
-    remedy: 'Use an API key with the scope `write`.',
+    detail: 'This API key has only the `read` scope, but this call requires the `write` scope.',
+    remedy: 'Use an API key with the `write` scope.',
   },
   CycleNotFound: {
     status: 404,
@@ -144,7 +144,7 @@ export const PROBLEMS = {
     title: 'A cycle is already active',
     detail: 'A cycle is already active. Nothing was changed. To replace the active cycle, send "on_active": "replace".',
     remedy:
-      'The field `cycle` shows the active cycle. To replace this cycle now, send `"on_active": "replace"`. To replace it at the end of its period, send `"on_active": "at_period_end"`. To keep it, do nothing.',
+      'The `cycle` field shows the active cycle. To replace this cycle now, send `"on_active": "replace"`. To replace it at the end of its period, send `"on_active": "at_period_end"`. To keep it, do nothing.',
   },
   TooManyHolds: {
     status: 409,

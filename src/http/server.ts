@@ -209,7 +209,7 @@ function bareServer({ logger, console }: HttpServerOptions, limits: ServerLimits
   const genReqId = requestIds();
   const connections = new Connections(limits);
   return Fastify({
-    // With the option `logger`, Fastify would add listeners to every response.
+    // With the `logger` option, Fastify would add listeners to every response.
     childLoggerFactory: () => logger,
     logController: new LogController({ disableRequestLogging: true }),
     serverFactory: (handler) => {

@@ -75,11 +75,10 @@ const MISSED: readonly (readonly [when: string, now: number, missed: number])[] 
 ];
 
 for (const [when, now, missed] of MISSED) {
-  test(`the number of missed periods of a recurring cycle is ${missed} ${when}`, () =>
-    assert.equal(periodsMissed(MONTHLY, now), missed));
+  test(`a recurring cycle has ${missed} due renewals ${when}`, () => assert.equal(periodsMissed(MONTHLY, now), missed));
 }
 
-test('a cycle with daily periods misses 3653 periods in ten years that include three leap days', () => {
+test('after ten years that include three leap days, a cycle with daily periods has 3653 due renewals', () => {
   const daily = recurring({ start: Date.UTC(2016, 0, 1), validityDays: 1 });
   assert.equal(periodsMissed(daily, Date.UTC(2026, 0, 1) - 1), 3652);
   assert.equal(periodsMissed(daily, Date.UTC(2026, 0, 1)), 3653);
@@ -87,7 +86,7 @@ test('a cycle with daily periods misses 3653 periods in ten years that include t
   assert.deepEqual([latest.start, latest.end], [Date.UTC(2026, 0, 1), Date.UTC(2026, 0, 2)]);
 });
 
-test('a cycle that does not renew misses no periods', () => {
+test('a cycle that does not renew has no due renewals', () => {
   for (const [what, change, doesRenew] of RENEWING)
     if (!doesRenew) assert.equal(periodsMissed({ ...MONTHLY, ...change }, INSTANT_MAX), 0, what);
 });

@@ -32,7 +32,7 @@ export interface LedgerEvent {
   readonly type: EventType;
   /** The instant at which the event happened. The event is stored later. */
   readonly at: Instant;
-  /** The field `data` of the event in the API. */
+  /** The `data` field of the event in the API. */
   readonly data: EventData;
 }
 

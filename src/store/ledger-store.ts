@@ -12,7 +12,7 @@ import type { TotalsKeeper } from './totals.ts';
 import type { HistoryPage, HistoryRequest } from './transaction-history.ts';
 
 /**
- * The field `state` can be incomplete. It contains at least the active recurring cycle, if there is one, and all holds
+ * The `state` field can be incomplete. It contains at least the active recurring cycle, if there is one, and all holds
  * if a renewal of this cycle is due. The caller computes the due renewals from `state`.
  */
 export interface TransactionPage extends LoadedEndUser {

@@ -105,13 +105,13 @@ export class TotalsSum {
       .filter(({ credits, transactions }) => credits !== 0n || transactions !== 0)
       .map(
         ({ account, day, kind, actor, credits, transactions }) =>
-          `the totals of account ${account} (${kind} by ${actor} on day ${day} since 1970) differ from the postings: credits by ${credits}, transactions by ${transactions}`,
+          `the totals of account ${account} (${kind} by ${actor} on day ${day} since 1970) do not match the postings: the credits differ by ${credits}, the transactions by ${transactions}`,
       );
     const expiryFaults = expiries
       .filter(({ credits }) => credits !== 0n)
       .map(
         ({ account, hour, credits }) =>
-          `the totals of account ${account} (cycles that end in hour ${hour} since 1970) differ from the postings: credits by ${credits}`,
+          `the totals of account ${account} (cycles that end in hour ${hour} since 1970) do not match the postings: the credits differ by ${credits}`,
       );
     return [...dailyFaults, ...expiryFaults].map(
       (fault) => `${fault}; run \`scrip migrate --totals\` to rebuild the totals`,

@@ -1,4 +1,4 @@
-// W3C Trace Context: the header `traceparent`, and the IDs of traces and spans. https://www.w3.org/TR/trace-context/
+// W3C Trace Context: the `traceparent` header, and the IDs of traces and spans. https://www.w3.org/TR/trace-context/
 
 import { randomBytes } from 'node:crypto';
 
@@ -19,7 +19,7 @@ const SAMPLED_FLAG = 1;
 const TRACEPARENT = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/;
 
 /**
- * Returns null if the header `traceparent` is missing, duplicated or malformed; the request then starts a new trace.
+ * Returns null if the `traceparent` header is missing, duplicated or malformed; the request then starts a new trace.
  */
 export function parentOf(header: string | string[] | undefined): ParentContext | null {
   const match = typeof header === 'string' ? TRACEPARENT.exec(header) : null;

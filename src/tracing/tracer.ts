@@ -8,7 +8,7 @@ export interface TracingSettings extends ExporterSettings {
   /** The fraction of traces to record, from 0 to 1. */
   readonly ratio: number;
   /**
-   * If true, the header `traceparent` of a request decides whether the request is recorded. Without the header, `ratio`
+   * If true, the `traceparent` header of a request decides whether the request is recorded. Without the header, `ratio`
    * applies.
    */
   readonly followsParent: boolean;

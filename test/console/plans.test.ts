@@ -71,7 +71,7 @@ test('a form starts a cycle that renews every 2 months with rollover, and the pa
   assert.match(text, /2-month cycle of 1,000, period 1/);
 });
 
-test('for a plan without rollover, the page of the end user says that unused credits expire, and to how many credits the cycle renews', async () => {
+test('for a plan without rollover, the page of the end user says that unused credits expire, and how many credits the cycle has after its renewal', async () => {
   const console = await MemoryConsole.start();
   console.run({ kind: 'start-cycle', amount: 100, validityDays: 31, onActive: 'refuse' });
   const text = await textAt(console);
@@ -127,7 +127,7 @@ test('a change of plan at the end of the period is previewed, scheduled after a 
   const text = textOf(scheduled);
   assert.match(
     text,
-    /Changes to 200 credits every month on 20 Dec 2026, 14:05:31 UTC \. Unused credits of the current/,
+    /The plan changes to 200 credits every month on 20 Dec 2026, 14:05:31 UTC \. Unused credits of the current/,
   );
   assert.match(text, /600 of 1,000 30 days Changes to 200 20 Dec 2026, 14:05/);
   assert.match(
@@ -232,7 +232,7 @@ test('a second change of plan replaces the scheduled change, and the form and th
   assert.match(await textAt(console), /The new plan replaces the change that is scheduled for 20 Dec 2026\./);
   const page = await sendChange(console, { amount: '300', on_active: 'at_period_end' });
   assert.match(textOf(page), /Canceled The scheduled change to 200 credits every month/);
-  assert.match(textOf(await confirm(console, page)), /Changes to 300 credits every 31 days on 20 Dec 2026/);
+  assert.match(textOf(await confirm(console, page)), /The plan changes to 300 credits every 31 days on 20 Dec 2026/);
 });
 
 test('the form to stop a cycle says that stopping also cancels a scheduled change of plan', async () => {
@@ -242,7 +242,7 @@ test('the form to stop a cycle says that stopping also cancels a scheduled chang
   schedule(console, 200);
   assert.match(await textAt(console), /This also cancels the scheduled change to 200 credits every month\./);
   assert.equal((await console.post(`${PATH}/stop-cycle`, { idempotency_key: 'a' })).status, 303);
-  assert.doesNotMatch(await textAt(console), /Changes to 200 credits/);
+  assert.doesNotMatch(await textAt(console), /The plan changes to 200 credits/);
   console.advance(DAYS_TO_RENEWAL * DAY_MS);
   assert.match(await textAt(console), /Current balance 0 credits/);
 });

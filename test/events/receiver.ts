@@ -11,7 +11,7 @@ const READ_BYTES = 1 << 20;
 
 export interface Arrival {
   readonly path: string;
-  /** The header `webhook-id`. */
+  /** The `webhook-id` header. */
   readonly id: string;
   readonly body: string;
   readonly at: number;

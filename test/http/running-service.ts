@@ -99,7 +99,7 @@ export interface Reply {
 export interface Call {
   /** Text and bytes are sent unchanged; any other value is sent as JSON. */
   readonly body?: unknown;
-  /** By default, the key with the scope `write`; null sends no `Authorization` header. */
+  /** By default, the key with the `write` scope; null sends no `Authorization` header. */
   readonly key?: string | null;
   readonly headers?: Readonly<Record<string, string | string[]>>;
 }

@@ -23,7 +23,7 @@ export interface QueuedEvent {
   readonly at: Instant | null;
   /** Null if the event is stored in webhook_pending. The sender then reads the body from webhook_pending. */
   body: string | null;
-  /** The column `place` of the event's row in webhook_pending; null if the event is not stored there. */
+  /** The `place` column of the event's row in webhook_pending; null if the event is not stored there. */
   place: number | null;
   /** The number of failed attempts. */
   attempts: number;

@@ -31,19 +31,19 @@ export interface EndpointChanges {
   /** Undelivered events before `position`. They must be stored in `webhook_pending`. */
   readonly passed: readonly QueuedEvent[];
   readonly retries: readonly Retry[];
-  /** The column `place` of each row to delete from `webhook_pending`. */
+  /** The `place` column of each row to delete from `webhook_pending`. */
   readonly finished: readonly number[];
   readonly deliveries: readonly Delivery[];
   /** Whether to make all pending events due now. */
   readonly isDue: boolean;
-  /** Why the endpoint must be paused, as a sentence; null if it must not be paused. */
+  /** Why the endpoint must be paused, as a sentence; null if there is no reason to pause it. */
   readonly pausedBecause: string | null;
   /** Whether to end the lease. */
   readonly isReleased: boolean;
 }
 
 /**
- * Maps the ID of each endpoint to the column `place` in `webhook_pending` of the first event in `passed`. The value is
+ * Maps the ID of each endpoint to the `place` column in `webhook_pending` of the first event in `passed`. The value is
  * 0 if `passed` is empty, and null if nothing was stored because the endpoint is no longer leased to this process.
  */
 export type StoredChanges = ReadonlyMap<number, number | null>;
@@ -58,7 +58,7 @@ export class DeliveryStore {
   readonly #database: AccountDatabase;
   readonly #process: string;
 
-  /** @param process identifies this process in the column `leased_by` */
+  /** @param process identifies this process in the `leased_by` column */
   constructor(database: AccountDatabase, process: string) {
     this.#database = database;
     this.#process = process;

@@ -44,7 +44,7 @@ const IDEMPOTENCY_KEY = /^[\x20-\x7e]+$/;
 const JOINED_BY = ', ';
 
 /**
- * Reads the header `Idempotency-Key`: https://datatracker.ietf.org/doc/html/draft-ietf-httpapi-idempotency-key-header
+ * Reads the `Idempotency-Key` header: https://datatracker.ietf.org/doc/html/draft-ietf-httpapi-idempotency-key-header
  *
  * @returns null if the request has no key
  * @throws InvalidRequest

@@ -1,4 +1,4 @@
-// Authenticates requests by the header `Authorization: Bearer <API key>`. The result of a lookup is valid for half a
+// Authenticates requests by the `Authorization: Bearer <API key>` header. The result of a lookup is valid for half a
 // second, so a revoked key stops working within a second in every process. At most once a minute for each key, a
 // background job stores when the key was last used.
 

@@ -39,7 +39,7 @@ export function collectMetrics(registry: Registry, measured: Measured): void {
   );
   metrics.counter(
     'scrip_renewed_end_users_total',
-    'End users whose due renewals and hold lapses were written',
+    'End users for whom due renewals or lapses of holds were written',
     () => renewalJob.settled,
   );
   metrics.gauge('scrip_queue_commands', 'Commands in the write queue', () => commit.queued);

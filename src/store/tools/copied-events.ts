@@ -11,7 +11,7 @@ import { COPIED_TABLES, type CopiedRow, type LedgerRow, type TableRow } from './
 export class CopiedEvents {
   readonly #derive: DeriveEvents;
   readonly #until: Instant;
-  /** The setting `expiring_days` of each account, by account number. */
+  /** The `expiring_days` setting of each account, by account number. */
   readonly #expiringDays: ReadonlyMap<number, number>;
   /** The progress of event derivation for the current end user. */
   #from: EventState | null = null;

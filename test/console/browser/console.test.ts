@@ -175,7 +175,7 @@ for (const store of effort([SQLITE], [SQLITE, POSTGRES])) {
       );
       await visitor.press('Schedule change');
       const scheduled = await visitor.text();
-      assert.match(scheduled, /Change of plan scheduled for[\s\S]*Changes to 200 credits every 2 months on/);
+      assert.match(scheduled, /Change of plan scheduled for[\s\S]*The plan changes to 200 credits every 2 months on/);
       assert.match(scheduled, /Plan scheduled[\s\S]*“Ticket 4733”/);
       await visitor.page.getByRole('link', { name: /^Scheduled on/ }).click();
       await visitor.page.waitForURL(/\/transactions\//);
@@ -187,7 +187,7 @@ for (const store of effort([SQLITE], [SQLITE, POSTGRES])) {
       await visitor.press('Stop cycle');
       const stopped = await visitor.text();
       assert.match(stopped, /Recurring, stopped/);
-      assert.doesNotMatch(stopped, /Changes to 200/);
+      assert.doesNotMatch(stopped, /[Cc]hanges to 200/);
     });
 
     test('a double click on the button that creates an API key creates one key and shows its secret', async () => {

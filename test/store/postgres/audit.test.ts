@@ -82,7 +82,7 @@ const TAMPERED: readonly (readonly [what: string, sql: string, sentence: RegExp]
   [
     'a missing expiry total',
     'DELETE FROM scrip.expiry_totals',
-    /^the totals of account 1 \(cycles that end in hour \d+ since 1970\) differ from the postings: credits by \d+/,
+    /^the totals of account 1 \(cycles that end in hour \d+ since 1970\) do not match the postings: the credits differ by \d+/,
   ],
   [
     'a changed balance in a summary',

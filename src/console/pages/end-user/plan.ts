@@ -39,7 +39,7 @@ function changeSentence({ end }: Cycle, { plan }: ScheduledPlan): string {
     plan.rolloverMax === 0
       ? ''
       : ` After that, ${rolloverLimitText(plan.rolloverMax)} can roll over to each new period.`;
-  return html`Changes to ${creditsEveryText(plan)} on !${momentUtc(end)}. Unused credits of the current period expire then.${rollover}`;
+  return html`The plan changes to ${creditsEveryText(plan)} on !${momentUtc(end)}. Unused credits of the current period expire then.${rollover}`;
 }
 
 function schedulingLink(endUser: string, { id }: ScheduledPlan): string {

@@ -67,7 +67,7 @@ export function readChange(form: ChangeForm, request: FastifyRequest, subject: S
   return { state, command: commandOf(form, fields, subject) };
 }
 
-/** If no cycle was active when the form was loaded, the form has no field `on_active`. */
+/** If no cycle was active when the form was loaded, the form has no `on_active` field. */
 function onActiveOf(text: string): OnActive {
   return text === 'replace' || text === 'at_period_end' ? text : 'refuse';
 }

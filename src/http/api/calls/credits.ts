@@ -23,7 +23,7 @@ export const RefundRequest = Type.Object(
   {
     end_user_id: EndUserId,
     transaction_id: transactionIdOf(
-      'The ID of the subtraction or capture to refund. Take it from the header `Transaction-Id` of the response to that call, or from `transaction_id` in the list of transactions.',
+      'The ID of the subtraction or capture to refund. Take it from the `Transaction-Id` header of the response to that call, or from `transaction_id` in the list of transactions.',
     ),
     amount: Type.Optional(
       amountOf('The number of credits to refund; if absent, all credits that have not been refunded yet.'),

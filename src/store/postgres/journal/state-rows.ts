@@ -11,7 +11,7 @@ import { CYCLE_COLUMNS, cycleOf, RENEWS, type ReadInteger } from '../rows/ledger
 import { unnest } from '../rows/row-arrays.ts';
 
 /**
- * SQL that selects a hold as a row with the columns of a cycle. The type is null, and the column `status` contains
+ * SQL that selects a hold as a row with the columns of a cycle. The type is null, and the `status` column contains
  * `parts`.
  */
 export const HOLD_AS_CYCLE = `hold_id, NULL::integer, NULL, parts::text, NULL::bigint, NULL::bigint, NULL::bigint,
@@ -19,7 +19,7 @@ export const HOLD_AS_CYCLE = `hold_id, NULL::integer, NULL, parts::text, NULL::b
 
 const TYPE = 2;
 
-/** SQL that converts arrays of end-user keys to rows `k`. The column `place` is the position of the key, from 1. */
+/** SQL that converts arrays of end-user keys to rows `k`. The `place` column is the position of the key, from 1. */
 export const KEYS = `${unnest(KEY_TYPES)} WITH ORDINALITY AS k (${KEY}, place)`;
 
 /**

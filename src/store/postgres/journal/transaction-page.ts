@@ -54,7 +54,7 @@ export async function transactionsOf(
       return { transactions, next: transactions.at(-1)?.id ?? null };
     }
     if (last === null || looked >= PAGE_POSTINGS_MAX) return { transactions: listed, next: last };
-    // Postings never change, so this query can use another snapshot than the previous query.
+    // Postings never change, so this query can use a different snapshot from the previous query.
     read = await pool.rows(transactionsQuery(user, { ...request, from: last }));
   }
 }

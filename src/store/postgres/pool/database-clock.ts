@@ -9,7 +9,7 @@ import type { ConnectionPool } from './connection-pool.ts';
 /** SQL for the database's clock, in milliseconds since 1970. */
 const DATABASE_NOW = '(extract(epoch FROM clock_timestamp()) * 1000)::bigint';
 
-/** Most steps are answered within this time. */
+/** The database answers most statements within this time. */
 const SOON_MS = 500;
 
 export class DatabaseClock {

@@ -111,7 +111,7 @@ export function postingValues(posting: Posting, line: number): Value[] {
   ];
 }
 
-/** The kinds of postings that change held credits. In postings of other kinds, the column `held` is null. */
+/** The kinds of postings that change held credits. In postings of other kinds, the `held` column is null. */
 const HOLDING: ReadonlySet<PostingKind> = new Set(['hold', 'capture', 'release', 'lapse']);
 
 /** @param postings the postings of the transaction `id` and of its refunds, in the order in which they were written */

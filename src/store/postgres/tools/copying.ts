@@ -109,7 +109,7 @@ class PostgresCopying implements CopyDestination {
   readonly #connection: Connection;
   readonly #writer = new CopyWriter();
   #isLoading = false;
-  /** The last end user whose rows are committed. The table `copying` stores the same end user. */
+  /** The last end user whose rows are committed. The `copying` table stores the same end user. */
   #mark: EndUserKey | null = null;
 
   constructor(name: string, database: LedgerDatabase, connection: Connection) {
@@ -207,7 +207,7 @@ class PostgresCopying implements CopyDestination {
   }
 
   async commit(last: EndUserKey): Promise<void> {
-    // If another copy has updated the table `copying`, this statement changes no row.
+    // If another copy has updated the `copying` table, this statement changes no row.
     const move = sql(
       `UPDATE scrip.copying SET account = $1, end_user = $2
        WHERE account IS NOT DISTINCT FROM $3 AND end_user IS NOT DISTINCT FROM $4`,

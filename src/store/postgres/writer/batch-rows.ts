@@ -156,7 +156,7 @@ interface Change {
   readonly after: Cycle;
 }
 
-/** The new values of a cycle. Null stands for an unchanged `held`, and for the status `active`. */
+/** The new values of a cycle. Null stands for an unchanged `held`, and for the `active` status. */
 function newValuesOf(change: Change | null): { remaining: Value; held: Value; status: Value } {
   if (change === null) return UNCHANGED;
   const { before, after } = change;

@@ -232,7 +232,7 @@ function balancesOf(rows: readonly Row[]): Balances {
 }
 
 /**
- * Yields each end user that has postings after the position in the table `flushed`, with its latest posting. The end
+ * Yields each end user that has postings after the position in the `flushed` table, with its latest posting. The end
  * users are sorted by this posting.
  */
 export function* unflushedEndUsers(db: DatabaseSync): Generator<readonly [user: EndUserKey, posting: number]> {

@@ -185,7 +185,7 @@ type StoredColumns = [derivedTo: Instant, dueAt: Instant | null, expiresAt: Inst
 const CHANGING = ['derived_to', 'latest_grant', 'state', 'balance', 'latest_activity', 'latest_posting'] as const;
 const STEADY = ['due_at', 'expires_at'] as const;
 
-/** The values of the columns `CHANGING`. */
+/** The values of the `CHANGING` columns. */
 function changingValues(summary: NewSummary) {
   const { derivedTo, latestGrant, state, balance, latestActivity, latestPosting } = summary;
   return [derivedTo, latestGrant, state, balance, latestActivity, latestPosting] as const;

@@ -23,7 +23,7 @@ const WRITER_THREAD = new URL(`./writer-thread${extname(import.meta.filename)}`,
 /**
  * By default, V8's young generation grows to 48 MiB, but the writer is no faster than with 24 MiB. The old generation
  * grows to four times the memory in use by default, and to only 1.6 times with a limit of 1 GiB. The writer's bounded
- * caches need a tenth of 1 GiB.
+ * caches need only about 100 MiB.
  */
 const RESOURCE_LIMITS = { maxYoungGenerationSizeMb: 24, maxOldGenerationSizeMb: 1_024 };
 

@@ -1,4 +1,4 @@
-// Tests the command `serve --processes`, which runs several processes on one port and one database.
+// Tests the `serve --processes` command, which runs several processes on one port and one database.
 
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';

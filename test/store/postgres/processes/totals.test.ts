@@ -85,13 +85,13 @@ const DAMAGE: readonly (readonly [what: string, sql: string, finding: RegExp])[]
   [
     'credits of a day',
     'UPDATE scrip.daily_totals SET credits = credits + 1',
-    /\(add by key:1 on day \d+ since 1970\) differ from the postings: credits by -1,/,
+    /\(add by key:1 on day \d+ since 1970\) do not match the postings: the credits differ by -1,/,
   ],
   ['a number of transactions', 'UPDATE scrip.daily_totals SET transactions = transactions + 1', /transactions by -1;/],
   [
     'credits that expire',
     'UPDATE scrip.expiry_totals SET credits = credits - 1',
-    /\(cycles that end in hour \d+ since 1970\) differ from the postings: credits by 1;/,
+    /\(cycles that end in hour \d+ since 1970\) do not match the postings: the credits differ by 1;/,
   ],
   ['an account', 'UPDATE scrip.daily_totals SET account = 2', /the totals of account 2 /],
   ['missing totals', 'DELETE FROM scrip.daily_totals; DELETE FROM scrip.expiry_totals', /the totals of account 1 /],

@@ -155,7 +155,7 @@ const copying = (values: string) =>
   sql(`CREATE TABLE copying (only INTEGER PRIMARY KEY, source TEXT, account INTEGER, end_user BLOB); ${values}`);
 
 /**
- * `serving`: only the server refuses the file, because the tools do not check pages, the clock, or the mark of an
+ * `serving`: only the server refuses the file. The tools check neither its pages nor its stored time, and they accept an
  * unfinished copy.
  */
 const REFUSED: readonly (readonly [
