@@ -89,7 +89,7 @@ describe('API keys on the command line', { concurrency: COMMANDS_AT_ONCE }, () =
     assert.match(stdout.split('\n')[1] ?? '', /…( +\d{4}-\d\d-\d\d \d\d:\d\d){2}$/);
   });
 
-  test('a running server accepts a new API key at once and rejects a revoked key within a second', async (t) => {
+  test('a running server accepts a new API key immediately and rejects a revoked key within a second', async (t) => {
     const file = temporaryFile();
     const { url } = await serveHere(t, ledgerAt(file));
     const [kept, revoked] = [await createKey(file), await createKeyHere(ledgerAt(file))];

@@ -190,7 +190,7 @@ describe('retries', { concurrency: 8 }, () => {
       await assert.rejects(client(hostile, { retries: 1, fetch }).add(ADDITION), ConnectionFailed);
   });
 
-  test('the client waits as long as Retry-After says, in seconds or as a date, and throws at once if the wait would be too long', async (t) => {
+  test('the client waits as long as Retry-After says, in seconds or as a date, and throws immediately if the wait would be too long', async (t) => {
     const hostile = await startHostile(t);
     hostile.behave(refuses(429, 'TooManyRequests', {}, { 'retry-after': '1' }), responds);
     let started = performance.now();
@@ -233,7 +233,7 @@ describe('retries', { concurrency: 8 }, () => {
       const left = performance.now();
       controller.abort(new Error('the user has left'));
       await assert.rejects(call, /the user has left/);
-      assert(performance.now() - left < 5_000, 'the call rejects at once');
+      assert(performance.now() - left < 5_000, 'the call rejects immediately');
       assert.equal(hostile.received.length, 1);
     }
     hostile.behave(responds);

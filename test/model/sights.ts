@@ -69,7 +69,7 @@ const SIGHTS = [
   'start-cycle: a scheduled plan would exceed the maximum balance',
   'start-cycle: a scheduled plan replaces an earlier scheduled plan',
   'start-cycle: accepted',
-  'start-cycle: no cycle is active, so the plan begins at once',
+  'start-cycle: no cycle is active, so the plan begins immediately',
   'start-cycle: no plan can be scheduled for the end of a cycle that never renews',
   'stop-cycle: CycleNotFound',
   'stop-cycle: a scheduled plan is canceled',
@@ -142,7 +142,7 @@ function sawStart(onActive: string, outcome: ModelOutcome, before: ModelBalance)
     saw('start-cycle: no plan can be scheduled for the end of a cycle that never renews');
   else if (outcome.refused !== null) {
     if (active !== undefined) saw('start-cycle: a scheduled plan would exceed the maximum balance');
-  } else if (active === undefined) saw('start-cycle: no cycle is active, so the plan begins at once');
+  } else if (active === undefined) saw('start-cycle: no cycle is active, so the plan begins immediately');
   else
     saw(
       `start-cycle: ${active.next === null ? 'a plan is scheduled' : 'a scheduled plan replaces an earlier scheduled plan'}`,

@@ -56,7 +56,7 @@ test('an endpoint that fails five times in a row gets no new events until a retr
   assert.equal((await pendingIds(setting, id)).length, 0);
 });
 
-test('after failures, the first successful delivery to an endpoint makes all other retries to the endpoint due at once', async (t) => {
+test('after failures, the first successful delivery to an endpoint makes all other retries to the endpoint due immediately', async (t) => {
   await using receiver = await Receiver.start();
   const setting = await webhookSetting(t);
   receiver.answer = withStatus(500);
@@ -134,7 +134,7 @@ test('if only one event fails, Scrip gives up on it after the last retry, and de
   await until(() => receiver.received.length === 7, job);
 });
 
-test('an endpoint that responds with status 410 is paused at once', async (t) => {
+test('an endpoint that responds with status 410 is paused immediately', async (t) => {
   await using receiver = await Receiver.start();
   const setting = await webhookSetting(t);
   receiver.answer = withStatus(410);

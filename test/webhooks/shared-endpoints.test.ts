@@ -98,7 +98,7 @@ test('a process that is the only server of a ledger takes over all endpoints whe
   await until(() => receiver.received.length === 8, second);
 });
 
-test('new events are sent at once, without waiting for the next run of the webhook job', async (t) => {
+test('new events are sent immediately, without waiting for the next run of the webhook job', async (t) => {
   await using receiver = await Receiver.start();
   const setting = await webhookSetting(t);
   await addEndpoint(setting, receiver.url());

@@ -79,7 +79,7 @@ test('captures count the credits that they spent, and refunds the credits that t
   assert.deepEqual(await samplesOf(registry), seriesOf('1', '1', { capture: 32, refund: 20 }));
 });
 
-test('the credits of a plan are counted if it starts at once, but not if it is only scheduled', async () => {
+test('the credits of a plan are counted if it starts immediately, but not if it is only scheduled', async () => {
   const registry = new Registry();
   const metrics = new CreditMetrics(registry);
   const ledger = new MemoryLedger();
@@ -98,7 +98,7 @@ test('the credits of a plan are counted if it starts at once, but not if it is o
   assert.deepEqual(await samplesAfter(startCycle(20, { onActive: 'replace' })), counted(320));
   assert.deepEqual(await samplesAfter(later), counted(320));
   ledger.run(stopCycle());
-  assert.deepEqual(await samplesAfter(later), counted(1_320), 'without an active cycle, the plan starts at once');
+  assert.deepEqual(await samplesAfter(later), counted(1_320), 'without an active cycle, the plan starts immediately');
 });
 
 test('beyond the maximum number of API keys, the credits of further keys are counted together', async () => {

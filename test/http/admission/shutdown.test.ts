@@ -158,7 +158,7 @@ test('stopping a service twice has the same effect as stopping it once', async (
   assert.equal(scrip.log.filter((line) => line.includes('Scrip stopped')).length, 1);
 });
 
-test('the ledger file of a stopped service can be opened again at once, and the file of a running service cannot be opened', async () => {
+test('the ledger file of a stopped service can be opened again immediately, and the file of a running service cannot be opened', async () => {
   await assert.rejects(startScrip({ file }), { name: 'CannotOpen' });
   await scrip.service.stop();
   const next = await startScrip({ file });

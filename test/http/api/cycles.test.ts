@@ -137,7 +137,7 @@ test('a cycle from /add cannot be stopped, because it does not renew', async () 
   assert.deepEqual(await cyclesOf(user), ['10 one-time active']);
 });
 
-test('after a stop, a new cycle can start at once, and the remaining credits of the old cycle stay usable', async () => {
+test('after a stop, a new cycle can start immediately, and the remaining credits of the old cycle stay usable', async () => {
   const user = someone();
   await start(user, 50);
   await scrip.post('/subtract', { end_user_id: user, amount: 20 });

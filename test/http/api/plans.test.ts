@@ -148,7 +148,7 @@ test('a scheduled plan is canceled if another plan is scheduled, or if the cycle
   }
 });
 
-test('without an active cycle, at_period_end starts the new cycle at once', async () => {
+test('without an active cycle, at_period_end starts the new cycle immediately', async () => {
   const user = someone();
   const { body } = await start(user, { amount: 7, on_active: 'at_period_end' });
   assert.deepEqual([body.amount, body.status, body.next_cycle], [7, 'active', undefined]);

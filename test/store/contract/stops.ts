@@ -19,7 +19,7 @@ export function stopContract({ it, itInTime }: Contract): void {
     assert.deepEqual(await ledger.results([ada.stopCycle(), bob.stopCycle()]), [stopped, NOT_FOUND]);
     assert.equal(await balanceOf(ledger, ada), 20, 'the credits of a stopped cycle remain until its end');
     const [started] = await ledger.write([ada.startCycle(5, 7)]);
-    assert.equal(started?.refused, null, 'after a stop, a new cycle can start at once');
+    assert.equal(started?.refused, null, 'after a stop, a new cycle can start immediately');
   });
 
   it('a second stop of a cycle returns the cycle with its current remaining credits, and stores nothing', async (ledger) => {

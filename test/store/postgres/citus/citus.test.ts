@@ -79,7 +79,7 @@ test('with the SQL for Citus, a copy has the same content as its source', async 
   assert.equal(await sha256Of(url), await sha256Of(fileAt(file)));
 });
 
-test('with the SQL for Citus, writes to a shard whose worker cannot be reached fail at once, and writes to other shards succeed', async () => {
+test('with the SQL for Citus, writes to a shard whose worker cannot be reached fail immediately, and writes to other shards succeed', async () => {
   const url = await server.createLedger();
   const database = new URL(url).pathname.slice(1);
   await server.query(STAND_IN, database);

@@ -1,5 +1,5 @@
 // The time at which an end user is due is the time of its next renewal or lapse. These tests check when the writer
-// stores this time in the ledger file. If the end user is due soon, the writer flushes its balance at once.
+// stores this time in the ledger file. If the end user is due soon, the writer flushes its balance immediately.
 
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
@@ -30,7 +30,7 @@ function writerOf(t: TestContext) {
   return { file, clock, writer, dueAt };
 }
 
-test('the expiry of a hold is stored in the ledger file at once if the hold expires within two minutes, and otherwise when the balance is flushed', (t) => {
+test('the expiry of a hold is stored in the ledger file immediately if the hold expires within two minutes, and otherwise when the balance is flushed', (t) => {
   const { clock, writer, dueAt } = writerOf(t);
   writer.write([ada.add(100), bob.add(100)]);
   assert.equal(dueAt(), undefined, 'the balance is pending');
