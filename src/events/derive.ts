@@ -1,4 +1,4 @@
-// Derives the events of an end user from postings and from the passage of time. The result depends only on the
+// Derives an end user's events from postings and from the passage of time. The result depends only on the
 // postings and the settings. It does not depend on when the events are derived, or in how many calls.
 //
 // Each transaction is a step, and so is each instant at which credits expire or `credits.expiring` happens. Steps are

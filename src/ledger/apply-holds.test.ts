@@ -1,4 +1,4 @@
-// Tests how postings of holds, captures, releases, lapses and refunds change the state of an end user, and which
+// Tests how postings of holds, captures, releases, lapses and refunds change an end user's state, and which
 // invariants invalid postings violate.
 
 import assert from 'node:assert/strict';

@@ -1,4 +1,4 @@
-// Tests how postings of plans, changes of plan and renewals with rollover change the state of an end user, and which
+// Tests how postings of plans, changes of plan and renewals with rollover change an end user's state, and which
 // invariants invalid postings violate.
 
 import assert from 'node:assert/strict';

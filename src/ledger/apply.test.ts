@@ -1,4 +1,4 @@
-// Tests how postings change the state of an end user, and which invariants invalid postings violate.
+// Tests how postings change an end user's state, and which invariants invalid postings violate.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

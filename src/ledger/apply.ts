@@ -1,4 +1,4 @@
-// Applies postings to the state of an end user. Only this file defines the effect of a posting. If a posting does not
+// Applies postings to an end user's state. Only this file defines the effect of a posting. If a posting does not
 // fit the state, the functions throw `InvariantViolation`.
 
 import { isAmount } from './amount.ts';

@@ -1,4 +1,4 @@
-// The hash chain over the postings of one end user. Each transaction is hashed together with the previous hash, so the
+// The hash chain over one end user's postings. Each transaction is hashed together with the previous hash, so the
 // last hash covers all transactions and their order. The chain contains no secret, so it reveals tampering only if you
 // compare it with a digest that is stored elsewhere.
 

@@ -1,4 +1,4 @@
-// The balance of an end user at a past or future instant. A store provides the state after the last posting up to that
+// An end user's balance at a past or future instant. A store provides the state after the last posting up to that
 // instant; this file adds the renewals, changes of plan, expiries and lapses between that posting and the instant.
 
 import assert from 'node:assert/strict';

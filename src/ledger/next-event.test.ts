@@ -1,4 +1,4 @@
-// Tests the next event of an end user: the renewal of the active cycle, or the lapse of the hold that expires first.
+// Tests an end user's next event: the renewal of the active cycle, or the lapse of the hold that expires first.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

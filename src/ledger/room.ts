@@ -1,4 +1,4 @@
-// Keeps the credits of an end user, including held credits, within 2^53−1: now and at the next renewal of the active
+// Keeps an end user's credits, including held credits, within 2^53−1: now and at the next renewal of the active
 // cycle. Grants must leave room for the renewal, because Scrip cannot refuse a renewal. Later renewals need no check:
 // without further grants, the credits of the other cycles cannot increase.
 

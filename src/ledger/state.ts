@@ -1,4 +1,4 @@
-// The state of an end user: its cycles and open holds, as computed from its postings.
+// An end user's state: its cycles and open holds, as computed from its postings.
 
 import { type Cycle, isLive } from './cycle.ts';
 import type { Hold } from './hold.ts';

@@ -109,7 +109,7 @@ CREATE INDEX webhook_endpoints_of_account ON webhook_endpoints (account);
 -- which must not overtake them; test events; and events that a user has resent.
 CREATE TABLE webhook_pending (
   endpoint_id INTEGER NOT NULL REFERENCES webhook_endpoints ON DELETE CASCADE,
-  -- The order in which the events of an end user are delivered.
+  -- The order in which an end user's events are delivered.
   place ${instant} NOT NULL,
   event_id TEXT NOT NULL,
   type TEXT NOT NULL,

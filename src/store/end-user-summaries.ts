@@ -46,7 +46,7 @@ export interface AuditedSummary extends Summary {
  * as held. At the earlier `derivedTo`, the balance of `current` can therefore be too low, so the balances are compared
  * at `now`.
  *
- * @param current the state of the end user after the latest posting
+ * @param current the end user's state after the latest posting
  * @param now the latest instant of the ledger
  * @throws SyntaxError if the state cannot be read
  */

@@ -59,7 +59,7 @@ export interface EventState {
   readonly at: Instant;
   /** The credits of the latest addition, cycle start or renewal; 0 if there was none. */
   readonly latestGrant: Amount;
-  /** The state of the end user at `at`. */
+  /** The end user's state at `at`. */
   readonly state: EndUserState;
 }
 

@@ -1,4 +1,4 @@
-// Waits for the events of an account, because the service derives events in the background.
+// Waits for an account's events, because the service derives events in the background.
 
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';

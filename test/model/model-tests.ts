@@ -83,7 +83,7 @@ export function modelTests(name: string, store: ModelledStore): void {
     }
   });
 
-  test(`a ledger on ${name} accepts writes if the clock of the machine is past the year 9999`, {
+  test(`a ledger on ${name} accepts writes if the machine's clock is past the year 9999`, {
     timeout: 20 * SECOND,
   }, async () => {
     const stack = await Stack.open(store.newLedger, LAST_INSTANT - DAY);

@@ -20,7 +20,7 @@ interface Known {
 }
 
 export class ReferenceLedger {
-  /** The clock of the machine; it may jump in both directions. */
+  /** The machine's clock; it may jump in both directions. */
   wall: number;
   /** The instant of the last read or write; the time of the ledger is never earlier. */
   #latest = 0;

@@ -1,4 +1,4 @@
-// Tests that moving the test clock changes responses in the same way as moving the clock of the machine. Only IDs
+// Tests that moving the test clock changes responses in the same way as moving the machine's clock. Only IDs
 // and the timestamps of errors differ.
 
 import assert from 'node:assert/strict';

@@ -73,7 +73,7 @@ export function withStatus(status: number, text = ''): Answer {
   };
 }
 
-/** The position of an event is its number, counted from 1. */
+/** An event's position is its number, counted from 1. */
 export class MemoryEvents implements Pick<EventLog, 'page' | 'positionBefore'> {
   readonly events: LoggedEvent[] = [];
   pagesRead = 0;

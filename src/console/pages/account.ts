@@ -1,4 +1,4 @@
-// The account page: the name of the account, and the viewer's own password, sessions and color scheme.
+// The account page: the account's name, and the viewer's own password, sessions and color scheme.
 
 import { html } from 'ghtml';
 import { day, moment } from '../figures.ts';

@@ -1,4 +1,4 @@
-// The queue of events for one endpoint, in memory. The events of an end user are delivered one at a time and in order,
+// The queue of events for one endpoint, in memory. An end user's events are delivered one at a time and in order,
 // so only the first event of each end user, called the head, can be sent.
 //
 //   read from the event log:    waiting → sending → done

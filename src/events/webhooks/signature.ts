@@ -11,7 +11,7 @@ export interface SignedContent {
 }
 
 /**
- * @param secrets the secret of the endpoint; after a rotation, the previous secret as well. The headers contain one
+ * @param secrets the endpoint's secret; after a rotation, the previous secret as well. The headers contain one
  * signature for each secret, and receivers accept any valid signature.
  */
 export function signatureHeaders(content: SignedContent, secrets: readonly string[]): Record<string, string> {

@@ -14,7 +14,7 @@ export interface ExportedPosting {
   readonly posting: Posting;
 }
 
-/** The postings of an account in one database snapshot, which stays open until `close`. */
+/** An account's postings in one database snapshot, which stays open until `close`. */
 export interface AccountPostings {
   readonly total: number;
   /** The postings are sorted by end user, and those of one end user are sorted oldest first. */

@@ -27,7 +27,7 @@ export interface AuditReport {
 
 export interface LedgerTools {
   /**
-   * Computes the state of each end user from the postings of one database snapshot, and compares the states with the
+   * Computes each end user's state from the postings of one database snapshot, and compares the states with the
    * stored rows.
    */
   audit(report: (finding: Finding) => void): Promise<AuditReport>;

@@ -1,4 +1,4 @@
-// Contract tests for two queries of the console: the name of an account, and its recent activity.
+// Contract tests for two queries of the console: an account's name, and its recent activity.
 
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';

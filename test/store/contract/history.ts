@@ -1,4 +1,4 @@
-// Contract tests for the history of an end user: its pages show all transactions with all stored details.
+// Contract tests for an end user's history: its pages show all transactions with all stored details.
 
 import assert from 'node:assert/strict';
 import { DAY_MS } from '../../../src/ledger/instant.ts';

@@ -1,4 +1,4 @@
-// Tests the events of a ledger that was copied to PostgreSQL: the events of the source are not derived again, and later
+// Tests the events of a ledger that was copied to PostgreSQL: the source's events are not derived again, and later
 // events follow from the copied state.
 
 import assert from 'node:assert/strict';

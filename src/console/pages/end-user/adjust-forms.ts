@@ -1,4 +1,4 @@
-// The forms that adjust the credits of an end user, each in a collapsed `<details>` element.
+// The forms that adjust an end user's credits, each in a collapsed `<details>` element.
 
 import { html } from 'ghtml';
 import { type Cycle, renews, spendable } from '../../../ledger/cycle.ts';

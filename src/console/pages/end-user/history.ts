@@ -1,4 +1,4 @@
-// The transactions of an end user: a filter and a table, one page at a time.
+// An end user's transactions: a filter and a table, one page at a time.
 
 import { html } from 'ghtml';
 import { INSTANT_MAX } from '../../../ledger/instant.ts';

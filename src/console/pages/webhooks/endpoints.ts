@@ -1,4 +1,4 @@
-// The list of webhook endpoints with a form for a new endpoint, and the page that shows the secret of an endpoint. The
+// The list of webhook endpoints with a form for a new endpoint, and the page that shows an endpoint's secret. The
 // secret appears only in the response to the form that created it.
 
 import { html } from 'ghtml';

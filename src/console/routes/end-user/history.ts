@@ -1,4 +1,4 @@
-// Reads the transactions of an end user: one page, or all transactions as CSV. Each read is bounded, so that long lists
+// Reads an end user's transactions: one page, or all transactions as CSV. Each read is bounded, so that long lists
 // do not delay other requests.
 
 import type { FastifyRequest } from 'fastify';

@@ -44,7 +44,7 @@ export function numbersIn(rows: readonly TextRow[], parts: readonly Part[]): Par
 }
 
 /**
- * Reads the events of an account after a position: up to `limit + 1` events of the wanted types, each with its bucket,
+ * Reads an account's events after a position: up to `limit + 1` events of the wanted types, each with its bucket,
  * number, ID, type, instant and data. For each part in which events were read, also returns a row with a null ID. In
  * this row, `event` is the number of the last event that was read in the part, and `at` is the number of events that
  * were read. A single statement reads all rows, so that they are from the same snapshot.

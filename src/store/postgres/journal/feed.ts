@@ -1,7 +1,7 @@
-// The feed on PostgreSQL. For each consumer, each batch inserts a row that lists the transactions of the batch. A
+// The feed on PostgreSQL. For each consumer, each batch inserts a row that lists the batch's transactions. A
 // consumer takes its earliest rows and reads the postings of the listed transactions. A single database transaction
 // deletes the rows and stores the consumer's results. Batches do not always commit in the order of their instants. The
-// batches of one end user do, because each of them locks the row of the end user.
+// batches of one end user do, because each of them locks the end user's row.
 
 import { INSTANT_MAX } from '../../../ledger/instant.ts';
 import type { FeedPosting } from '../../feed.ts';

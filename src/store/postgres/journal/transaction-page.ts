@@ -1,4 +1,4 @@
-// Reads pages of the transactions of an end user.
+// Reads pages of an end user's transactions.
 
 import type { EndUserKey } from '../../../ledger/command.ts';
 import { type ListedPosting, type PostingKind, type Transaction, transactionOf } from '../../../ledger/posting.ts';

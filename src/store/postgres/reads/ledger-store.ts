@@ -268,7 +268,7 @@ export class PostgresLedgerStore implements LedgerStore {
   }
 
   /**
-   * Reads a page of rows and the state of the end user in one snapshot: with two snapshots, a renewal that is stored
+   * Reads a page of rows and the end user's state in one snapshot: with two snapshots, a renewal that is stored
    * between them would be shown twice. If an event is due, loads all live cycles and all holds: a renewal depends on
    * the holds, because held credits do not roll over.
    *

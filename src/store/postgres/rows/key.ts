@@ -12,7 +12,7 @@ export type Key = readonly [bucket: number, account: number, endUser: string];
 export const KEY = 'bucket, account, end_user';
 export const KEY_TYPES = ['smallint', 'integer', 'uuid'] as const;
 
-/** SQL condition for the rows of one end user. The first three parameters are the key of the end user. */
+/** SQL condition for the rows of one end user. The first three parameters are the end user's key. */
 export const OF_END_USER = 'bucket = $1 AND account = $2 AND end_user = $3';
 
 /** No transaction ID sorts after this one. */

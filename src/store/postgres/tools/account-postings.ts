@@ -1,4 +1,4 @@
-// Reads the postings of an account for an export, all in one snapshot. The snapshot keeps vacuum from removing dead
+// Reads an account's postings for an export, all in one snapshot. The snapshot keeps vacuum from removing dead
 // rows until the export ends.
 
 import { CannotOpen } from '../../store-fault.ts';

@@ -1,5 +1,5 @@
 // The statements of a batch. Each statement processes many rows, passed as one array per column. The first columns are
-// the key of the end user.
+// the end user's key.
 
 import type { Part } from '../citus/placement.ts';
 import { RECORD_COLUMNS, RECORD_TYPES } from '../idempotency/record-table.ts';
@@ -43,7 +43,7 @@ function loadingStatements(part: Part) {
     JOIN scrip.postings p ON ${sameKey('p')}`;
   return {
     /**
-     * Locks the rows of end users. For each row, returns the position of the end user in the arrays, and `ids_through`.
+     * Locks the rows of end users. For each row, returns the end user's position in the arrays, and `ids_through`.
      * Every batch takes its locks in the same order, so that batches do not deadlock.
      */
     lock: new RowsStatement(

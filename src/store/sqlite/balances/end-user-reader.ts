@@ -20,7 +20,7 @@ import { prepare, type Row, type Statement } from '../file/statements.ts';
 import { UuidParameter, uuidOf, uuidOfHex } from '../file/uuid.ts';
 import { type NumberedPosting, PostingReader } from '../journal/posting-reader.ts';
 
-/** The state of an end user after one of its postings. */
+/** An end user's state after one of its postings. */
 export interface Balances {
   readonly state: EndUserState;
   /** Null for an end user without postings. */
@@ -30,7 +30,7 @@ export interface Balances {
 const OTHER_COLUMNS = 'period, type, status, amount, remaining, held, starts_at, ends_at, plan, next';
 export const CYCLE_COLUMNS = `cycle_id, ${OTHER_COLUMNS}`;
 
-/** The value of `ends_at` in rows of the type 'end-user', which therefore sort after the cycles of the end user. */
+/** The value of `ends_at` in rows of the type 'end-user', which therefore sort after the end user's cycles. */
 export const END_OF_TIME = Number.MAX_SAFE_INTEGER;
 
 /**

@@ -19,7 +19,7 @@ export const EVENTS = 'events';
 /** The maximum number of events that one step deletes. */
 const DELETED_MAX = 1_000;
 
-/** The latest posting of an end user in the journal. */
+/** An end user's latest posting in the journal. */
 export interface LatestPosting {
   readonly number: number;
   readonly createdAt: Instant;
@@ -31,7 +31,7 @@ export interface NewSummary extends EndUserKey, Summary {
   readonly derivedFrom: Instant | null;
   readonly derivedTo: Instant;
   readonly latestGrant: number;
-  /** The state of the end user at `derivedTo`, in the text format of snapshots. */
+  /** The end user's state at `derivedTo`, in the text format of snapshots. */
   readonly state: string;
   readonly dueAt: Instant | null;
   /** The latest posting that the summary includes, and its instant. */

@@ -1,4 +1,4 @@
-// Reads the postings of an account from a ledger file for an export. All reads use one snapshot. While the snapshot is
+// Reads an account's postings from a ledger file for an export. All reads use one snapshot. While the snapshot is
 // open, the write-ahead log keeps growing.
 
 import { CannotOpen } from '../../store-fault.ts';

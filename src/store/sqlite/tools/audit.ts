@@ -1,5 +1,5 @@
 // Audits a ledger file in one snapshot: applies all postings of each end user again, and compares the result with the
-// stored balances. Keeps only the cycles of one end user and a thousand of its postings in memory at a time.
+// stored balances. Keeps only one end user's cycles and a thousand of its postings in memory at a time.
 
 import type { DatabaseSync } from 'node:sqlite';
 import { applyAll } from '../../../ledger/apply.ts';
