@@ -260,7 +260,7 @@ export interface Preview {
   readonly active_balance_at_start: number;
   /** Unused credits of the current period that expire when the new cycle starts. */
   readonly expiring: number;
-  /** The cycles right after the `/start-cycle` request, oldest first. Cycles that have ended are not included. */
+  /** The cycles as they would be right after the `/start-cycle` request, oldest first. Cycles that have ended are not included. */
   readonly active_balance_by_cycle: readonly CycleEntry[];
 }
 
@@ -404,7 +404,7 @@ export interface CreditsRefundedEvent {
   };
 }
 
-/** Unused credits expired at the end of their cycle or period. The event also happens if a hold ends after the cycle or period of its credits has ended, because these credits expire at once. */
+/** Unused credits expired at the end of their cycle or period. The event also happens if a hold ends after the cycle or period of its credits has ended, because these credits expire immediately. */
 export interface CreditsExpiredEvent {
   /** The ID of the event. Scrip can deliver an event more than once: ignore events that you have already processed. */
   readonly id: string;

@@ -174,7 +174,7 @@ test('captured credits of an ended cycle count toward the amount of the capture'
   assert.equal(movedBy(captured), -7);
 });
 
-test('a capture expires with the spent cycle that ends last; cycles that only get credits back do not count', () => {
+test('the expiry of a capture is the latest end of the cycles that it spent credits from; cycles that only get credits back do not count', () => {
   const entry = { ...DRAW, kind: 'capture', reference: ID } as const;
   const [spent, returned] = [
     postingOn({ cycleId: ID, period: 0, expiresAt: RUNNING }, { amount: -7, held: -7 }, entry),

@@ -48,7 +48,7 @@ export type Threshold = { readonly credits: Amount } | { readonly percent: numbe
 
 /** An account's settings for its events. */
 export interface EventSettings {
-  /** `credits.expiring` happens this number of days before credits expire. */
+  /** `credits.expiring` happens this many days before credits expire. */
   readonly expiringDays: number;
   readonly thresholds: readonly Threshold[];
 }

@@ -1,4 +1,4 @@
-// The ports of a store that a server uses.
+// The interfaces (ports) through which a server uses a store.
 
 import type { ConsoleStore } from './console-store.ts';
 import type { EventLog } from './event-log.ts';

@@ -103,7 +103,8 @@ class AnswersInTheWrongOrder extends SimulatedStore {
   override async write(commands: readonly Command[]): Promise<Outcomes> {
     const outcomes = await super.write(commands);
     const reversed = outcomes.toReversed();
-    // Reverse only outcomes that the server can format: an internal error would not show that the auditor works.
+    // Reverse only outcomes that the server can format. Any other outcome would cause an internal error, before the
+    // auditor could notice the reversal.
     return commands.every((command, place) => canBeWritten(command, reversed[place])) ? reversed : outcomes;
   }
 }

@@ -57,7 +57,7 @@ const readInstant: preValidationHookHandler = (request, _reply, done) => {
 function moveOf({ advance_days: days, to }: calls.MoveTestClockRequest): TestClockMove {
   if (days !== undefined && to === undefined) return { days };
   if (to !== undefined && days === undefined) return { to: Date.parse(to) };
-  const message = 'must have exactly one of advance_days and to';
+  const message = 'must have either `advance_days` or `to`, but not both';
   throw invalidFields([{ path: '', message }]);
 }
 

@@ -163,7 +163,7 @@ for (const store of effort([SQLITE], [SQLITE, POSTGRES])) {
       await visitor.page.getByText('Change the plan').click();
       await visitor.fill('Amount', '200');
       await visitor.fill('Renews every', '2');
-      await visitor.fill('Unused credits that roll over', '');
+      await visitor.fill('Maximum unused credits to roll over', '');
       await visitor.page.getByLabel('Starts').selectOption('When the period ends');
       await visitor.fill('Note', 'Ticket 4733');
       await visitor.press('Preview change');

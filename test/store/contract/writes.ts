@@ -109,7 +109,7 @@ function transactionIds({ it }: Contract): void {
       ...idsOf(await ledger.write([...ends, ada.startCycle(5), ada.startCycle(6, 5, 'replace'), ada.stopCycle()])),
     );
     const { transactions } = await ledger.history(ada.key);
-    // The request that replaces a cycle also stores a stop of the old cycle.
+    // The request that replaces a cycle also stores a `stop-cycle` transaction for the old cycle.
     const kinds = transactions.map(({ kind }) => kind).toReversed();
     const started = kinds.lastIndexOf('start-cycle');
     const expected = transactions.map(({ id }) => id).toReversed();

@@ -28,7 +28,7 @@ type FormField = 'amount' | 'validity' | 'interval' | 'rollover_max' | 'on_activ
 const FORMS: Readonly<Record<Adjustment | 'change-plan', AdjustForm>> = {
   add: {
     summary: 'Add credits',
-    explanation: "Adds credits once. They expire at the end of their validity and don't renew.",
+    explanation: "Adds credits once. They expire when their validity ends, and don't renew.",
     fields: ['amount', 'validity', 'note'],
     button: 'Add',
   },
@@ -157,7 +157,7 @@ function fieldOptions(name: Exclude<FormField, 'on_active'>, { adjustment, activ
       const initial = plan && plan.rolloverMax > 0 ? String(plan.rolloverMax) : '';
       return {
         ...withId,
-        label: 'Unused credits that roll over',
+        label: 'Maximum unused credits to roll over',
         hint,
         initial,
         isOptional: true,

@@ -135,7 +135,7 @@ export const Preview = Type.Object(
     expiring: amountOf('Unused credits of the current period that expire when the new cycle starts.', 0),
     active_balance_by_cycle: Type.Array(Type.Ref('CycleEntry#'), {
       description:
-        'The cycles right after the `/start-cycle` request, oldest first. Cycles that have ended are not included.',
+        'The cycles as they would be right after the `/start-cycle` request, oldest first. Cycles that have ended are not included.',
     }),
   },
   { $id: 'Preview' },

@@ -104,7 +104,7 @@ export function pageOf(
 }
 
 /**
- * Selects, for each part, the number of its last event that was recorded before an instant. If no such event is stored,
+ * For each part, selects the number of the last event that was recorded before the given instant. If no such event is stored,
  * selects the number before the oldest stored event. If the part stores no events at all, selects the number of its
  * latest event, which has been deleted; 0 if there was never an event.
  */

@@ -41,7 +41,8 @@ export async function countSome({ pool, placement, reach }: FeedDatabase): Promi
 }
 
 /**
- * Adds some batches of a part to the totals. Does nothing if another process is updating the totals of this part.
+ * Adds the next batches of one part of the ledger to the totals. Does nothing if another process is updating the totals
+ * of this part.
  *
  * @returns whether there might be more batches
  */

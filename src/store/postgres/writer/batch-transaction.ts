@@ -59,7 +59,7 @@ export async function decide(
 export async function writeRows(connection: Connection, writes: readonly Write[]): Promise<void> {
   const results = await connection.send(writes.map(({ query }) => query));
   const isWhole = writes.every(({ rows }, index) => results[index]?.rowCount === rows);
-  assert(isWhole, 'a statement changes each of its rows once');
+  assert(isWhole, 'every statement changes the expected number of rows');
 }
 
 function canCreate(user: EndUserKey, commands: readonly Command[]): boolean {

@@ -161,7 +161,7 @@ test('while the outcome of a write is unknown, a read that would show a renewal 
   await read(ADA, due);
 });
 
-test('a read of past balances, and an instant that waits for all writes, fail if the outcome of a write becomes unknown', async () => {
+test('if the outcome of a write becomes unknown, a read of past balances fails, and so does a call that waits for all writes', async () => {
   const { store, write, due } = besideReadsOfOneCycle();
   const batch = write(ADA);
   const waiting = [store.statesAt(ADA, [due]), store.passedInstant()];
