@@ -52,6 +52,7 @@ onOneStore('the API reference', (start) => {
     await sql('ALTER TABLE console_sessions RENAME TO console_sessions_away');
     assert.equal((await owner.get('/docs')).status, 200);
     assert.equal((await owner.get('/console/overview')).status, 503);
+    await sql('ALTER TABLE console_sessions_away RENAME TO console_sessions');
   });
 });
 
