@@ -8,7 +8,7 @@ export interface AddRequest {
   readonly amount: number;
   /** How long the credits are valid, in 24-hour days. If you send neither `validity_days` nor `validity_months`, the validity is 31 days. The number of days has no upper limit, but no credits expire later than 9999-12-31T23:59:59.999Z. */
   readonly validity_days?: number | null;
-  /** How long the credits are valid, in calendar months (UTC). Do not send both `validity_months` and `validity_days`. Each period ends on the day of the month on which the first period started. If a month has no such day, the period ends on the last day of the month. */
+  /** How long the credits are valid, in calendar months (UTC). Do not send both `validity_months` and `validity_days`. Each period ends on the day of the month on which the first period started, or on the last day of a shorter month. */
   readonly validity_months?: number | null;
   /** Text that explains the request, such as the ID of an order or a job. Scrip stores the note with the transaction. The list of transactions includes notes if you request `details`. */
   readonly note?: string | null;
@@ -30,7 +30,7 @@ export interface RefundRequest {
   readonly transaction_id: string;
   /** The number of credits to refund; if absent, all credits that have not been refunded yet. */
   readonly amount?: number;
-  /** For refunded credits whose cycle or period has ended: the number of 24-hour days for which they are valid again, in a new one-time cycle. If this field is null or absent, these credits do not return, and the response counts them as `expired`. */
+  /** If the cycle or period of refunded credits has ended, these credits return in a new one-time cycle, which is valid for this number of 24-hour days. If this field is null or absent, refunded credits whose cycle or period has ended do not return, and the response counts them as `expired`. */
   readonly validity_days?: number | null;
   /** Text that explains the request, such as the ID of an order or a job. Scrip stores the note with the transaction. The list of transactions includes notes if you request `details`. */
   readonly note?: string | null;
@@ -43,11 +43,11 @@ export interface StartCycleRequest {
   readonly amount: number;
   /** How long the credits are valid, in 24-hour days. If you send neither `validity_days` nor `validity_months`, the validity is 31 days. The number of days has no upper limit, but no credits expire later than 9999-12-31T23:59:59.999Z. */
   readonly validity_days?: number | null;
-  /** How long the credits are valid, in calendar months (UTC). Do not send both `validity_months` and `validity_days`. Each period ends on the day of the month on which the first period started. If a month has no such day, the period ends on the last day of the month. */
+  /** How long the credits are valid, in calendar months (UTC). Do not send both `validity_months` and `validity_days`. Each period ends on the day of the month on which the first period started, or on the last day of a shorter month. */
   readonly validity_months?: number | null;
   /** The maximum number of unused credits that roll over to the next period at each renewal. If 0 or absent, no credits roll over. */
   readonly rollover_max?: number;
-  /** What to do if a recurring cycle is already active. Without an active recurring cycle, `on_active` has no effect. `replace`: stop the active cycle and start the new cycle in one step. The credits of the stopped cycle stay usable until the end of its period. `at_period_end`: at the end of the current period, start the new cycle instead of renewing the active one. If `on_active` is absent and a recurring cycle is active, the request is refused with `CycleAlreadyActive`. `at_period_end` is refused with the same error if the active cycle never renews because its period ends at the last possible instant. */
+  /** What to do if a recurring cycle is already active. Without an active recurring cycle, `on_active` has no effect. `replace`: stop the active cycle and start the new cycle in one step. The credits of the stopped cycle stay usable until the end of its period. `at_period_end`: at the end of the current period, start the new cycle instead of renewing the active cycle. If `on_active` is absent and a recurring cycle is active, the request is refused with `CycleAlreadyActive`. `at_period_end` is also refused with `CycleAlreadyActive` if the active cycle never renews because its period ends at the last possible instant. */
   readonly on_active?: 'replace' | 'at_period_end';
   /** Text that explains the request, such as the ID of an order or a job. Scrip stores the note with the transaction. The list of transactions includes notes if you request `details`. */
   readonly note?: string | null;
@@ -98,11 +98,11 @@ export interface PreviewChangeRequest {
   readonly amount: number;
   /** How long the credits are valid, in 24-hour days. If you send neither `validity_days` nor `validity_months`, the validity is 31 days. The number of days has no upper limit, but no credits expire later than 9999-12-31T23:59:59.999Z. */
   readonly validity_days?: number | null;
-  /** How long the credits are valid, in calendar months (UTC). Do not send both `validity_months` and `validity_days`. Each period ends on the day of the month on which the first period started. If a month has no such day, the period ends on the last day of the month. */
+  /** How long the credits are valid, in calendar months (UTC). Do not send both `validity_months` and `validity_days`. Each period ends on the day of the month on which the first period started, or on the last day of a shorter month. */
   readonly validity_months?: number | null;
   /** The maximum number of unused credits that roll over to the next period at each renewal. If 0 or absent, no credits roll over. */
   readonly rollover_max?: number;
-  /** What to do if a recurring cycle is already active. Without an active recurring cycle, `on_active` has no effect. `replace`: stop the active cycle and start the new cycle in one step. The credits of the stopped cycle stay usable until the end of its period. `at_period_end`: at the end of the current period, start the new cycle instead of renewing the active one. If `on_active` is absent and a recurring cycle is active, the request is refused with `CycleAlreadyActive`. `at_period_end` is refused with the same error if the active cycle never renews because its period ends at the last possible instant. */
+  /** What to do if a recurring cycle is already active. Without an active recurring cycle, `on_active` has no effect. `replace`: stop the active cycle and start the new cycle in one step. The credits of the stopped cycle stay usable until the end of its period. `at_period_end`: at the end of the current period, start the new cycle instead of renewing the active cycle. If `on_active` is absent and a recurring cycle is active, the request is refused with `CycleAlreadyActive`. `at_period_end` is also refused with `CycleAlreadyActive` if the active cycle never renews because its period ends at the last possible instant. */
   readonly on_active?: 'replace' | 'at_period_end';
   /** Text that explains the request, such as the ID of an order or a job. Scrip stores the note with the transaction. The list of transactions includes notes if you request `details`. */
   readonly note?: string | null;
@@ -146,7 +146,7 @@ export interface Cycle {
   readonly end_user_id: string;
   /** A whole number of credits. */
   readonly amount: number;
-  /** When the cycle was started, in UTC. Unlike all other timestamps, this timestamp does not end in `Z`. Append `Z` before you parse it: most languages read a timestamp without a time zone as local time. */
+  /** When the cycle was started, in UTC. Unlike all other timestamps, this timestamp does not end in `Z`. Append `Z` to this timestamp before you parse it: most languages read a timestamp without a time zone as local time. */
   readonly created_at: string;
   readonly current_cycle_start: string;
   readonly current_cycle_end: string;
@@ -271,7 +271,7 @@ export interface Balance {
   readonly active_balance_by_cycle: readonly CycleEntry[];
   /** The sum of `amount` over all cycles in `active_balance_by_cycle`. */
   readonly active_balance: number;
-  /** Held credits, which only a capture can spend; absent if there are none. */
+  /** Held credits, which only a capture can spend. Absent if no credits are held. */
   readonly held?: number;
 }
 
@@ -279,7 +279,7 @@ export interface BalancePoint {
   readonly at: string;
   /** The credits that can be spent at the instant `at`. */
   readonly active_balance: number;
-  /** Held credits, which only a capture can spend; absent if there are none. */
+  /** Held credits, which only a capture can spend. Absent if no credits are held. */
   readonly held?: number;
 }
 
@@ -291,7 +291,7 @@ export interface BalanceHistory {
 }
 
 export interface TouchedCycle {
-  /** The ID of the cycle, which is the ID of the transaction that started the cycle. The kind of that transaction is `add`, `start-cycle`, `change-plan` or `refund`. */
+  /** The ID of the cycle, which is the ID of the transaction that started the cycle. Transactions of the kinds `add`, `start-cycle`, `change-plan` and `refund` can start a cycle. */
   readonly cycle_id: string;
   /** The number of the period, counted from 0; always 0 for a one-time cycle. */
   readonly period: number;
@@ -312,13 +312,13 @@ export interface Transaction {
   /** The change in credits: positive for additions, cycle starts, renewals and refunds; negative for subtractions and captures; 0 for all other transactions, and for refunds whose credits have all expired. */
   readonly amount: number;
   readonly created_at: string;
-  /** For a transaction that added or spent credits: the end of the cycle or period whose credits changed; if several changed, the latest end. For all other transactions: the end of the first affected cycle or period. From this instant on, `amount` affects the balance only through credits that roll over. */
+  /** For a transaction that added or spent credits: the end of the cycle or period whose credits changed. If the credits of several cycles or periods changed: the latest of their ends. For all other transactions: the end of the first affected cycle or period. From `expire_at` on, `amount` affects the balance only through credits that roll over. */
   readonly expire_at: string;
-  /** Only with `details`. For a request: the name of the call, or `schedule-plan` if a `/start-cycle` request scheduled a plan. If a `/start-cycle` request replaced a cycle, there is also a transaction of the kind `stop-cycle`. For an automatic event, which no request causes: `renew`, `lapse`, or `change-plan` if a scheduled plan started. */
+  /** Only with `details`. For a transaction that a request caused: the name of the call, or `schedule-plan` if a `/start-cycle` request scheduled a plan. A `/start-cycle` request that replaces a cycle creates two transactions: `stop-cycle` and `start-cycle`. For an automatic event: `renew`, `change-plan` (a scheduled plan started) or `lapse` (a hold lapsed). */
   readonly kind?: 'add' | 'subtract' | 'refund' | 'start-cycle' | 'renew' | 'schedule-plan' | 'change-plan' | 'stop-cycle' | 'hold' | 'capture' | 'release' | 'lapse';
-  /** Only with `details`. The note of the request; null if there is none. */
+  /** Only with `details`. The note of the request; null if the transaction has no note. */
   readonly note?: string | null;
-  /** Only with `details`. What made the transaction: `key:`, `user:` or `import:`, followed by the ID of the API key, console user or import. For automatic events: `renewal`, `change` or `lapse`. */
+  /** Only with `details`. What caused the transaction: `key:`, `user:` or `import:`, followed by the ID of the API key, console user or import. For automatic events: `renewal`, `change` or `lapse`. */
   readonly actor?: string;
   /** Only with `details`. For a capture, release or lapse: the ID of the hold that was closed. For a refund: the ID of the transaction that was refunded. For the start of a scheduled plan: the ID of the transaction that scheduled the plan. Otherwise absent. */
   readonly reference?: string;
@@ -326,7 +326,7 @@ export interface Transaction {
   readonly refundable?: number;
   /** Only with `details`. The change in the number of held credits. Absent if the number did not change. */
   readonly held?: number;
-  /** Only with `details`. The cycles that the transaction affected, in the order in which it affected them. At most the first ten cycles of each transaction have `cycle_type`, `starting_amount`, `cycle_start` and `cycle_end`. Fewer have them if the transactions on the page affected hundreds of cycles in total. */
+  /** Only with `details`. The cycles that the transaction affected, in the order in which it affected them. At most the first ten cycles of each transaction have `cycle_type`, `starting_amount`, `cycle_start` and `cycle_end`. Fewer cycles have these fields if the transactions on the page affected hundreds of cycles in total. */
   readonly cycles?: readonly TouchedCycle[];
 }
 
@@ -404,7 +404,7 @@ export interface CreditsRefundedEvent {
   };
 }
 
-/** Unused credits expired at the end of their cycle or period. The event also happens if a hold ends after the cycle or period of its credits has ended, because these credits expire immediately. */
+/** Unused credits expired at the end of their cycle or period, or held credits returned to a cycle or period that had already ended. */
 export interface CreditsExpiredEvent {
   /** The ID of the event. Scrip can deliver an event more than once: ignore events that you have already processed. */
   readonly id: string;
@@ -643,13 +643,13 @@ export interface Problem {
   readonly title: string;
   /** The HTTP status. */
   readonly status: number;
-  /** The name of the error. Check this field in your code. Later versions of Scrip can add names. */
+  /** The name of the error. Check this field in your code. Later versions of Scrip can add error names. */
   readonly error: string;
   /** The name of the error in capitals, such as `INSUFFICIENT_FUNDS`. Exceptions: `ACTIVE_CYCLE_EXISTS` for `CycleAlreadyActive`, `NO_ACTIVE_CYCLE` for `CycleNotFound`, and `AMOUNT_NEGATIVE` for an `amount` of 0 or less. */
   readonly error_code: string;
-  /** Identifies the request. If Scrip replays an error for an `Idempotency-Key`, this is the ID of the first request with that key. */
+  /** Identifies the request. If Scrip replays an error for an `Idempotency-Key`, `request_id` is the ID of the first request with that key. */
   readonly request_id: string;
-  /** When the request arrived, in UTC. If Scrip replays an error for an `Idempotency-Key`, this is the time of the first request with that key. */
+  /** When the request arrived, in UTC. If Scrip replays an error for an `Idempotency-Key`, `timestamp` is the time of the first request with that key. */
   readonly timestamp: string;
   /** The same as `detail`. */
   readonly message: string;
@@ -661,9 +661,9 @@ export interface Problem {
     readonly path: string;
     readonly message: string;
   }[];
-  /** The requested credits. Present for `InsufficientFunds`, for `BalanceTooLarge`, and for `RefundTooLarge` if the request had an `amount`. For `BalanceTooLarge`, these are the credits that must fit within the maximum balance: for a refund, only the credits that would have returned; for a hold, only the credits whose cycle or period ends at or before the next renewal. */
+  /** The requested credits. Present for `InsufficientFunds`, for `BalanceTooLarge`, and for `RefundTooLarge` if the request had an `amount`. If a refund is refused with `BalanceTooLarge`, `requested` counts only the credits that the refund would have returned. If a hold is refused with `BalanceTooLarge`, `requested` counts only the credits whose cycle or period ends at or before the next renewal. */
   readonly requested?: number;
-  /** Only for `InsufficientFunds` and `BalanceTooLarge`. For `InsufficientFunds`: the balance; for a capture, the balance plus the credits of the hold. For `BalanceTooLarge`: the credits that still fit within the maximum balance. */
+  /** Only for `InsufficientFunds` and `BalanceTooLarge`. For `InsufficientFunds`: the balance or, for a capture, the balance plus the credits of the hold. For `BalanceTooLarge`: the credits that still fit within the maximum balance. */
   readonly available?: number;
   /** Only for `InsufficientFunds`: the credits that are missing. */
   readonly shortfall?: number;

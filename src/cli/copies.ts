@@ -79,8 +79,8 @@ async function restore(file: string, { to, create }: CreateOption & { to?: strin
 }
 
 function contents({ endUsers, postings, at }: BackupReport): string {
-  const until = at === null ? 'no transactions yet' : `up to ${new Date(at).toISOString()}`;
-  return `${counted(endUsers, 'end user')} and ${counted(postings, 'posting')}, ${until}`;
+  const until = at === null ? ', no transactions yet' : ` up to ${new Date(at).toISOString()}`;
+  return `${counted(endUsers, 'end user')} and ${counted(postings, 'posting')}${until}`;
 }
 
 interface ExportArguments {

@@ -115,7 +115,7 @@ function printResult({ id, rows, granted }: LedgerImport, { hasInstants }: Check
     );
   if (granted === rows) return;
   process.stderr.write(
-    `${counted(rows - granted, 'row')} not imported; each run lists the first ${LISTED_MAX} rows that it did not import.\n`,
+    `${counted(rows - granted, 'row')} not imported. Each run lists at most ${LISTED_MAX} of the rows that it did not import.\n`,
   );
   process.exitCode = 1;
 }

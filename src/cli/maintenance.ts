@@ -20,7 +20,7 @@ export function addMaintenanceCommands(program: Command): void {
   program
     .command('digest')
     .description(
-      'print a one-line digest of all postings, to check them later with `verify --digest`; store it where people with write access to the ledger cannot change it',
+      'print a one-line digest of all postings for a later check with `verify --digest`; store the digest where people with write access to the ledger cannot change it',
     )
     .action(printDigest);
   program

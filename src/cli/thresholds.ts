@@ -32,7 +32,7 @@ export function addThresholdCommands(program: Command): void {
     .action(removeThreshold);
   program
     .command('expiring-notice')
-    .description('show or set how many days of notice the event credits.expiring gives before credits expire')
+    .description('show or set how many days before expiry the event credits.expiring happens')
     .requiredOption('--account <name>', 'account that the notice applies to', accountName)
     .option('--days <days>', `1 to ${EXPIRING_DAYS_MAX}; if absent, the command shows the current value`, expiringDays)
     .action(expiringNotice);

@@ -57,7 +57,7 @@ interface Problem {
 const SPENT_FROM: Readonly<Record<Spending, string>> = {
   subtract: 'The balance is',
   hold: 'The balance is',
-  capture: 'The hold and the balance total',
+  capture: 'The hold and the balance have a total of',
 };
 const NOT_SPENT: Readonly<Record<Spending, string>> = {
   subtract: 'Nothing was subtracted.',
@@ -109,7 +109,7 @@ export const PROBLEMS = {
     detail:
       'This end user has no open hold with this `hold_id`: the hold was captured or released, has lapsed, or never existed. Nothing was changed.',
     remedy:
-      '`GET /get-holds` lists the open holds. If the hold has lapsed, its credits have returned to the balance, except credits whose cycle or period has ended. To charge for the work, send `POST /subtract`. For the next hold, send a larger `expires_in_seconds`.',
+      '`GET /get-holds` lists the open holds. If the hold has lapsed, its credits have returned to the balance, except credits whose cycle or period has ended. To charge the end user after a hold has lapsed, send `POST /subtract`. To keep holds open longer, send a larger `expires_in_seconds`.',
     inForm: 'This hold is no longer open. Nothing was changed.',
   },
   TransactionNotFound: {

@@ -105,7 +105,7 @@ export class TotalsSum {
       .filter(({ credits, transactions }) => credits !== 0n || transactions !== 0)
       .map(
         ({ account, day, kind, actor, credits, transactions }) =>
-          `the totals of account ${account} (${kind} by ${actor} on day ${day} since 1970) do not match the postings: the credits differ by ${credits}, the transactions by ${transactions}`,
+          `the totals of account ${account} (kind ${kind}, actor ${actor}, day ${day} since 1970) do not match the postings: the credits differ by ${credits}, the transactions differ by ${transactions}`,
       );
     const expiryFaults = expiries
       .filter(({ credits }) => credits !== 0n)

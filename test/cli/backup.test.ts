@@ -83,7 +83,7 @@ describe('backup commands', options, () => {
     assert.equal(code, 0, stderr);
     assert.match(
       stdout,
-      /^Backup complete and verified: 51\d end users and \d+ postings, up to .+Z, \d+ bytes in .+\.\n$/,
+      /^Backup complete and verified: 51\d end users and \d+ postings up to .+Z, \d+ bytes in .+\.\n$/,
     );
     assert.match(stderr, /^copying: .+\n(.+\n)*verifying: .+ 100%\n$/);
     const isWritten = after.some((count, index) => count > (before[index] as number));

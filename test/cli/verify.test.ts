@@ -62,7 +62,11 @@ const NAMED: readonly (readonly [what: string, sql: string, says: RegExp])[] = [
       'm',
     ),
   ],
-  ['wrong totals', 'DELETE FROM daily_totals', /^store: the totals of account 1 .*run `scrip migrate --totals` to rebuild/m],
+  [
+    'wrong totals',
+    'DELETE FROM daily_totals',
+    /^store: the totals of account 1 .*run `scrip migrate --totals` to rebuild/m,
+  ],
   [
     'a missing posting',
     `DELETE FROM postings WHERE kind = 'subtract' AND amount < -1000`,

@@ -129,7 +129,7 @@ test('the forms on the page of an end user start and stop a cycle, but do not st
   assert.doesNotMatch((await console.get(PATH)).text, /Stop the cycle/);
   assert.equal((await console.post(`${PATH}/start-cycle`, { amount: '1000', idempotency_key: 'a' })).status, 303);
   const started = (await console.get(PATH)).text;
-  assert.match(started, /Renews to 1,000/);
+  assert.match(started, /renews with 1,000/);
   assert.doesNotMatch(started, /<summary>Start a cycle</);
   assert.match(
     (await console.post(`${PATH}/start-cycle`, { amount: '5', idempotency_key: 'b' })).text,

@@ -67,7 +67,7 @@ test('a form starts a cycle that renews every 2 months with rollover, and the pa
     text,
     /Plan 1,000 credits every 2 months\. At each renewal, up to 500 unused credits can roll over to the new period\./,
   );
-  assert.match(text, /Renews to 1,000 plus up to 500 unused credits on 20 Jan 2027, 14:05:31 UTC \./);
+  assert.match(text, /The cycle renews with 1,000 plus up to 500 unused credits on 20 Jan 2027, 14:05:31 UTC \./);
   assert.match(text, /2-month cycle of 1,000, period 1/);
 });
 
@@ -76,7 +76,7 @@ test('for a plan without rollover, the page of the end user says that unused cre
   console.run({ kind: 'start-cycle', amount: 100, validityDays: 31, onActive: 'refuse' });
   const text = await textAt(console);
   assert.match(text, /Plan 100 credits every 31 days\. Unused credits expire at the end of each period\./);
-  assert.match(text, /Renews to 100 credits on 21 Dec 2026, 14:05:31 UTC/);
+  assert.match(text, /The cycle renews with 100 credits on 21 Dec 2026, 14:05:31 UTC/);
   console.run({ kind: 'stop-cycle' });
   assert.doesNotMatch(await textAt(console), /Plan 100 credits/, 'a stopped cycle does not renew');
 });
@@ -88,7 +88,7 @@ test('after a renewal, the page of the end user shows the balance with the credi
   console.advance(DAYS_TO_RENEWAL * DAY_MS);
   const text = await textAt(console);
   assert.match(text, /125 of 125/);
-  assert.match(text, /Renews to 100 plus up to 30 unused credits on 20 Jan 2027/);
+  assert.match(text, /The cycle renews with 100 plus up to 30 unused credits on 20 Jan 2027/);
   assert.match(text, /Cycle renewed \+125/);
 });
 
@@ -127,7 +127,7 @@ test('a change of plan at the end of the period is previewed, scheduled after a 
   const text = textOf(scheduled);
   assert.match(
     text,
-    /The plan changes to 200 credits every month on 20 Dec 2026, 14:05:31 UTC \. Unused credits of the current/,
+    /On 20 Dec 2026, 14:05:31 UTC , the plan changes to 200 credits every month\. Unused credits of the current/,
   );
   assert.match(text, /600 of 1,000 30 days Changes to 200 20 Dec 2026, 14:05/);
   assert.match(
@@ -140,7 +140,7 @@ test('a change of plan at the end of the period is previewed, scheduled after a 
   console.advance(1);
   const begun = await textAt(console);
   assert.match(begun, /Current balance 207 credits/);
-  assert.match(begun, /Renews to 200 plus up to 50 unused credits on 20 Jan 2027/);
+  assert.match(begun, /The cycle renews with 200 plus up to 50 unused credits on 20 Jan 2027/);
 });
 
 test('the page of an end user lists the start of a scheduled plan even before the start is stored, and links to the transaction that scheduled the plan', async () => {
@@ -232,7 +232,8 @@ test('a second change of plan replaces the scheduled change, and the form and th
   assert.match(await textAt(console), /The new plan replaces the change that is scheduled for 20 Dec 2026\./);
   const page = await sendChange(console, { amount: '300', on_active: 'at_period_end' });
   assert.match(textOf(page), /Canceled The scheduled change to 200 credits every month/);
-  assert.match(textOf(await confirm(console, page)), /The plan changes to 300 credits every 31 days on 20 Dec 2026/);
+  const scheduled = textOf(await confirm(console, page));
+  assert.match(scheduled, /On 20 Dec 2026, 14:05:31 UTC , the plan changes to 300 credits every 31 days\./);
 });
 
 test('the form to stop a cycle says that stopping also cancels a scheduled change of plan', async () => {
@@ -242,7 +243,7 @@ test('the form to stop a cycle says that stopping also cancels a scheduled chang
   schedule(console, 200);
   assert.match(await textAt(console), /This also cancels the scheduled change to 200 credits every month\./);
   assert.equal((await console.post(`${PATH}/stop-cycle`, { idempotency_key: 'a' })).status, 303);
-  assert.doesNotMatch(await textAt(console), /The plan changes to 200 credits/);
+  assert.doesNotMatch(await textAt(console), /the plan changes to 200 credits/);
   console.advance(DAYS_TO_RENEWAL * DAY_MS);
   assert.match(await textAt(console), /Current balance 0 credits/);
 });

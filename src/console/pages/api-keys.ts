@@ -40,7 +40,7 @@ const SCOPE_LABELS: Readonly<Record<Scope, string>> = {
 export function apiKeysPage(view: ApiKeysView, context: PageContext): string {
   const body = html`<p class="muted lede">Your backend sends an API key with each request. Anyone who has a key can act for your account, so never put one in a browser or an app.</p>
 !${newKeyForm(view)}
-!${view.keys.length === 0 ? '<section class="card empty"><h2>No API keys yet</h2><p>Create one to start using the API.</p></section>' : html`!${keyList(view)}!${keyLog(view)}`}
+!${view.keys.length === 0 ? '<section class="card empty"><h2>No API keys yet</h2><p>Create a key to start using the API.</p></section>' : html`!${keyList(view)}!${keyLog(view)}`}
 <section class="card">
 <h2>Rotating a key</h2>
 <p>Create a new key and switch your backend to it; both keys work in the meantime. When <em>Last used</em> shows that the old key is no longer in use, revoke it.</p>
@@ -92,7 +92,7 @@ function keyList({ keys, now, usedDays }: ApiKeysView): string {
   ] as const;
   return html`<section class="card">
 <h2>Keys</h2>
-<p class="muted small">Transactions and credits in the last ${usedDays} days (UTC).</p>
+<p class="muted small">The columns <em>Transactions</em>, <em>Granted</em> and <em>Spent</em> cover the last ${usedDays} days (UTC).</p>
 !${table({ label: 'Keys', columns, rows })}
 </section>`;
 }
@@ -145,7 +145,7 @@ export function keyCreatedPage({ name, scope, secret, apiUrl }: KeyCreatedView, 
 <p>Paste this into a terminal:</p>
 <pre class="code" tabindex="0"><code>!${readBalanceCommand(apiUrl, secret)}</code></pre>`;
   const body = html`<section class="card">
-<p><strong>Copy the key now. It won't be shown again.</strong> Scrip stores only its hash.</p>
+<p><strong>Copy the key now. It won't be shown again.</strong> Scrip stores only the hash of the key.</p>
 !${copyBox({ id: 'secret', label: `${name} (${scope})`, text: secret })}
 </section>
 <section class="card">

@@ -126,7 +126,7 @@ export function resetPasswordPage({ token, email, state }: MailedLinkView): stri
   return signedOutPage(
     'Choose a new password',
     html`<form class="form card" method="post" action="/console/reset-password/${token}" novalidate>
-<p>This changes the password of ${email}. You will be signed out everywhere.</p>
+<p>This form changes the password of ${email}. You will be signed out everywhere.</p>
 !${newPasswordField('New password', state)}
 <button class="button">Reset password</button>
 </form>`,

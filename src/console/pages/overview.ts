@@ -140,6 +140,6 @@ function firstSteps({ apiUrl }: OverviewView): string {
 <li>Run this command. The end user can be any UUID:
 <pre class="code" tabindex="0"><code>!${addCreditsCommand(apiUrl, '$KEY')}</code></pre></li>
 </ol>
-<p class="muted">The credits then appear here and on the end user's page.</p>
+<p class="muted">The credits appear here and on the end user's page.</p>
 </section>`;
 }

@@ -23,7 +23,7 @@ const USED_DAYS = 30;
 const NOTICES: Readonly<Record<string, string>> = {
   revoked: 'Key revoked. It stops working within a second.',
   created:
-    "This key was already created, and a key is shown only once. If you didn't copy it, revoke it and create another.",
+    "This key was already created, and Scrip shows a key only once. If you didn't copy the key, revoke it and create another.",
 };
 
 export function apiKeyRoutes(on: On, context: ConsoleContext): void {

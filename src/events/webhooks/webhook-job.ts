@@ -247,7 +247,7 @@ export class WebhookJob {
       if (!(error instanceof UnusableSecret)) throw error;
       this.#unusable.set(id, revision);
       const advice =
-        'set WEBHOOK_KEY to the key that encrypted it; if that key is lost or the secret is damaged, rotate the secret';
+        'set WEBHOOK_KEY to the key that encrypted the secret; if that key is lost or the secret is damaged, rotate the secret';
       logger.error({ endpoint: id }, `the secret of a webhook endpoint cannot be decrypted; ${advice}`);
       return null;
     }

@@ -32,7 +32,8 @@ export async function describe(app: FastifyInstance, { version, publicUrl }: Des
         { name: 'Credits', description: 'Add, subtract and refund credits; read balances and transactions.' },
         {
           name: 'Cycles',
-          description: 'Start, change and stop recurring cycles. Their credits renew at the end of each period.',
+          description:
+            'Start, change and stop recurring cycles. The credits of a cycle renew at the end of each period.',
         },
         { name: 'Holds', description: 'Credits that are set aside until the cost of some work is known.' },
         {

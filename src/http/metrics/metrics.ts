@@ -39,7 +39,7 @@ export function collectMetrics(registry: Registry, measured: Measured): void {
   );
   metrics.counter(
     'scrip_renewed_end_users_total',
-    'End users for whom due renewals or lapses of holds were written',
+    'End users whose due renewals or hold lapses were written',
     () => renewalJob.settled,
   );
   metrics.gauge('scrip_queue_commands', 'Commands in the write queue', () => commit.queued);
@@ -51,7 +51,7 @@ export function collectMetrics(registry: Registry, measured: Measured): void {
   );
   metrics.gauge(
     'scrip_renewal_lag_seconds',
-    'Seconds since a check last found no due renewals or hold lapses',
+    'Seconds since the last check that found no due renewals or hold lapses',
     () => renewalJob.lateMs() / 1_000,
   );
   metrics.gauge('scrip_store_ready', '1 if the store accepts writes, else 0', () =>
@@ -74,7 +74,7 @@ export function collectMetrics(registry: Registry, measured: Measured): void {
   });
   const durations = new Histogram({
     name: 'scrip_commit_duration_seconds',
-    help: 'Time to load, decide and durably commit a batch',
+    help: 'Time to load, process and durably commit a batch',
     buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5],
     registers,
   });

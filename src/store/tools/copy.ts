@@ -63,7 +63,7 @@ async function copyAll(
   derive: DeriveEvents,
   report: ReportProgress,
 ): Promise<CopyReport> {
-  await refuseBroken(source, `${source.name} is not copied`);
+  await refuseBroken(source, `${source.name} was not copied`);
   const counts = await source.counts();
   const state = await stateOf(source);
   const after = await destination.begin(state);

@@ -157,7 +157,7 @@ for (const store of effort([SQLITE], [SQLITE, POSTGRES])) {
       await visitor.open(`/console/end-users/${endUser}`);
       assert.match(
         await visitor.text(),
-        /1,000 credits every month\.[\s\S]*Renews to 1,000 plus up to 500 unused credits on/,
+        /1,000 credits every month\.[\s\S]*The cycle renews with 1,000 plus up to 500 unused credits on/,
       );
 
       await visitor.page.getByText('Change the plan').click();
@@ -175,7 +175,7 @@ for (const store of effort([SQLITE], [SQLITE, POSTGRES])) {
       );
       await visitor.press('Schedule change');
       const scheduled = await visitor.text();
-      assert.match(scheduled, /Change of plan scheduled for[\s\S]*The plan changes to 200 credits every 2 months on/);
+      assert.match(scheduled, /Change of plan scheduled for[\s\S]*the plan changes to 200 credits every 2 months\./);
       assert.match(scheduled, /Plan scheduled[\s\S]*“Ticket 4733”/);
       await visitor.page.getByRole('link', { name: /^Scheduled on/ }).click();
       await visitor.page.waitForURL(/\/transactions\//);
@@ -319,7 +319,7 @@ describe('pages of the console in a browser', () => {
     await visitor.page.getByText('Start a cycle').click();
     await visitor.fill('Amount', '1000');
     await visitor.press('Start cycle');
-    assert.match(await visitor.text(), /1,010 credits[\s\S]*Renews to 1,000/);
+    assert.match(await visitor.text(), /1,010 credits[\s\S]*The cycle renews with 1,000/);
     await visitor.page.getByText('Change the plan').click();
     await visitor.fill('Amount', '2000');
     await visitor.page.getByLabel('Starts').selectOption('Now');

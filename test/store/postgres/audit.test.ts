@@ -87,7 +87,7 @@ const TAMPERED: readonly (readonly [what: string, sql: string, sentence: RegExp]
   [
     'a changed balance in a summary',
     'UPDATE scrip.end_user_summaries SET balance = balance + 1',
-    /^the summaries of account 1 are wrong: the summary of end user \S+ does not match its postings$/,
+    /^the summaries of account 1 are wrong: the summary does not match the postings of end user \S+$/,
   ],
   [
     'a changed expiry in a summary',
@@ -99,7 +99,7 @@ const TAMPERED: readonly (readonly [what: string, sql: string, sentence: RegExp]
     'UPDATE scrip.end_user_summaries SET latest_activity = 1',
     /^the summaries of/,
   ],
-  ['a missing summary', 'DELETE FROM scrip.end_user_summaries', /does not match its postings$/],
+  ['a missing summary', 'DELETE FROM scrip.end_user_summaries', /does not match the postings of end user \S+$/],
   [
     'a summary of an end user that does not exist',
     'UPDATE scrip.end_user_summaries SET account = 7',
@@ -129,7 +129,7 @@ const TAMPERED: readonly (readonly [what: string, sql: string, sentence: RegExp]
     'a wrong snapshot',
     `INSERT INTO scrip.snapshots SELECT bucket, account, end_user, transaction_id, '[]' FROM scrip.postings
      ON CONFLICT (bucket, account, end_user, transaction_id) DO UPDATE SET state = excluded.state`,
-    /^the snapshot of account 1, end user .* does not match its postings$/,
+    /^the snapshot after transaction \S+ does not match the postings of account 1, end user \S+$/,
   ],
   [
     'a clock with an invalid instant',

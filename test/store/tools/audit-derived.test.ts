@@ -96,7 +96,7 @@ test('the audit finds a changed amount in an earlier period only if the totals w
   const past = `UPDATE postings SET amount = amount + 1 WHERE amount = -30`;
   assert.match(
     await problemsAfter(past),
-    /^the totals of account 1 \(subtract by key:1 on day \d+ since 1970\) do not match the postings: the credits differ by 1,/m,
+    /^the totals of account 1 \(kind subtract, actor key:1, day \d+ since 1970\) do not match the postings: the credits differ by 1,/m,
   );
   // Also deletes the snapshots: Scrip stores snapshots at random, and a snapshot would reveal the change.
   const uncounted =

@@ -242,7 +242,7 @@ describe('restored backups', () => {
     writeFileSync(`${backup}-wal`, 'something');
     await assertRefused(
       restoreFile(backup, join(temporaryFolder(), 'scrip.db'), quietly),
-      /is not a backup: the file .*-wal exists, so this is a ledger that is in use or whose server was killed/,
+      /is not a backup: the file .*-wal exists, so this is a ledger whose server is still running or was killed/,
     );
     await assertRefused(restoreFile(`${backup}.none`, temporaryFile(), quietly), /^There is no backup at/);
   });

@@ -245,7 +245,7 @@ describe('refused copies', options, () => {
     const { file } = await makeLedger();
     const to = temporaryFile();
     byHand(file, `UPDATE balances SET remaining = remaining - 1 WHERE type = 'recurring' AND remaining > 0`);
-    await assertRefused(fileAt(file), fileAt(to), /is not copied: the ledger has problems \(\d+ found/);
+    await assertRefused(fileAt(file), fileAt(to), /was not copied: the ledger has problems \(\d+ found/);
     const { tools, keys } = await openTools(at(fileAt(to)));
     assert.deepEqual(await keys.list(), []);
     await tools.close();

@@ -80,5 +80,5 @@ function nextPeriod(cycle: Cycle): string {
   if (!renews(cycle)) return 'Expires';
   if (next !== null) return html`Changes to !${wrappableNumber(next.plan.amount)}`;
   const unused = html` <br><span class="muted small">plus up to !${wrappableNumber(plan.rolloverMax)} unused</span>`;
-  return html`Renews to !${wrappableNumber(plan.amount)}!${plan.rolloverMax === 0 ? '' : unused}`;
+  return html`Renews with !${wrappableNumber(plan.amount)}!${plan.rolloverMax === 0 ? '' : unused}`;
 }

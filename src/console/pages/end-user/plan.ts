@@ -31,15 +31,15 @@ function atTheEnd(endUser: string, cycle: Cycle): string {
   const { amount, rolloverMax } = plan;
   const credits =
     rolloverMax === 0 ? creditsText(amount) : `${numberText(amount)} plus ${rolloverLimitText(rolloverMax)}`;
-  return html`Renews to ${credits} on !${momentUtc(end)}.`;
+  return html`The cycle renews with ${credits} on !${momentUtc(end)}.`;
 }
 
 function changeSentence({ end }: Cycle, { plan }: ScheduledPlan): string {
   const rollover =
     plan.rolloverMax === 0
       ? ''
-      : ` After that, ${rolloverLimitText(plan.rolloverMax)} can roll over to each new period.`;
-  return html`The plan changes to ${creditsEveryText(plan)} on !${momentUtc(end)}. Unused credits of the current period expire then.${rollover}`;
+      : ` Under the new plan, ${rolloverLimitText(plan.rolloverMax)} can roll over to each new period.`;
+  return html`On !${momentUtc(end)}, the plan changes to ${creditsEveryText(plan)}. Unused credits of the current period expire when the plan changes.${rollover}`;
 }
 
 function schedulingLink(endUser: string, { id }: ScheduledPlan): string {

@@ -87,7 +87,7 @@ const NOTE = { id: 'note', name: 'note', label: 'Note', isOptional: true, charac
 function releaseForm({ endUser, transaction, state, idempotencyKey }: TransactionView): string {
   return html`<section class="card narrow">
 <h2>Release this hold</h2>
-<p class="muted small">The credits return to their cycles, but expire if the cycle or period has ended. After the release, your backend can no longer capture the hold.</p>
+<p class="muted small">The credits return to their cycles. Credits of a cycle or period that has ended expire instead. After the release, your backend can no longer capture the hold.</p>
 <form class="form" method="post" action="${transactionPath(endUser, transaction.id)}/release" novalidate>
 !${formError(state)}
 !${field(NOTE, state)}

@@ -23,8 +23,8 @@ export function thresholdsPage({ thresholds, expiringDays, refused }: Thresholds
 !${sectionTabs(THRESHOLDS_PATH)}
 <section class="card">
 <h2>Low balance</h2>
-<p class="muted small">When the balance of an end user falls below a threshold, the event <span class="mono">balance.low</span> happens. It can happen again only after the balance has risen to the threshold or above it. An account can have at most ${THRESHOLDS_MAX} thresholds.</p>
-!${thresholds.length === 0 ? '<p class="muted">No thresholds yet. The event <span class="mono">balance.low</span> happens only after you add one.</p>' : thresholdList(thresholds)}
+<p class="muted small">When the balance of an end user falls below a threshold, the event <span class="mono">balance.low</span> happens. The event can happen again only after the balance has risen to the threshold or above. An account can have at most ${THRESHOLDS_MAX} thresholds.</p>
+!${thresholds.length === 0 ? '<p class="muted">No thresholds yet. The event <span class="mono">balance.low</span> happens only after you add a threshold.</p>' : thresholdList(thresholds)}
 <form class="form pair" method="post" action="${THRESHOLDS_PATH}" novalidate>
 !${formError(stateOf('below'))}
 !${field({ ...below, hint: 'A number of credits, such as 20, or a percentage of the latest grant, such as 20%.' }, stateOf('below'))}

@@ -27,7 +27,7 @@ const NOTICES = {
   resent: 'Event queued. It will be resent in a moment.',
   queued: 'Event queued. It will be sent after you resume the endpoint.',
   rotated:
-    "This secret was already rotated, and a new secret is shown only once. If you didn't copy the new secret, rotate it again.",
+    "This secret was already rotated, and Scrip shows a new secret only once. If you didn't copy the new secret, rotate it again.",
 } as const;
 
 const BUTTONS = [
@@ -121,7 +121,7 @@ async function sendEndpoint(
 function resentNotice(request: FastifyRequest): string | null {
   const count = queryField(request, 'resent');
   if (!/^\d{1,6}$/.test(count)) return null;
-  if (count === '0') return 'No stored events in this time range have a type that this endpoint receives.';
+  if (count === '0') return 'This time range contains no stored events of the types that this endpoint receives.';
   return `${count === '1' ? '1 event' : `${numberText(Number(count))} events`} queued to be resent.`;
 }
 

@@ -20,7 +20,8 @@ import { forEndpoint, sendNotFound } from './endpoint-request.ts';
 import { enteredTypes, readTypes } from './event-types.ts';
 
 const NOTICES = {
-  added: "This endpoint was already added, and a secret is shown only once. If you didn't copy the secret, rotate it.",
+  added:
+    "This endpoint was already added, and Scrip shows its secret only once. If you didn't copy the secret, rotate it.",
   removed: 'Endpoint removed.',
 } as const;
 

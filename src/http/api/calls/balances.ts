@@ -60,7 +60,7 @@ export const BalanceHistoryQuery = Type.Object(
 export type BalanceQuery = Static<typeof BalanceQuery>;
 export type BalanceHistoryQuery = Static<typeof BalanceHistoryQuery>;
 
-const Held = Type.Optional(amountOf('Held credits, which only a capture can spend; absent if there are none.'));
+const Held = Type.Optional(amountOf('Held credits, which only a capture can spend. Absent if no credits are held.'));
 
 export const CycleEntry = Type.Object(
   {

@@ -22,7 +22,7 @@ const Problem = Type.Object(
     }),
     status: Type.Integer({ description: 'The HTTP status.' }),
     error: Type.String({
-      description: 'The name of the error. Check this field in your code. Later versions of Scrip can add names.',
+      description: 'The name of the error. Check this field in your code. Later versions of Scrip can add error names.',
     }),
     error_code: Type.String({
       description:
@@ -30,12 +30,12 @@ const Problem = Type.Object(
     }),
     request_id: Type.String({
       description:
-        'Identifies the request. If Scrip replays an error for an `Idempotency-Key`, this is the ID of the first request with that key.',
+        'Identifies the request. If Scrip replays an error for an `Idempotency-Key`, `request_id` is the ID of the first request with that key.',
     }),
     timestamp: Type.String({
       format: 'date-time',
       description:
-        'When the request arrived, in UTC. If Scrip replays an error for an `Idempotency-Key`, this is the time of the first request with that key.',
+        'When the request arrived, in UTC. If Scrip replays an error for an `Idempotency-Key`, `timestamp` is the time of the first request with that key.',
     }),
     message: Type.String({ description: 'The same as `detail`.' }),
     detail: Type.String({ description: 'The reason why this request was refused or failed.' }),
@@ -55,12 +55,12 @@ const Problem = Type.Object(
     ),
     requested: Type.Optional(
       amountOf(
-        'The requested credits. Present for `InsufficientFunds`, for `BalanceTooLarge`, and for `RefundTooLarge` if the request had an `amount`. For `BalanceTooLarge`, these are the credits that must fit within the maximum balance: for a refund, only the credits that would have returned; for a hold, only the credits whose cycle or period ends at or before the next renewal.',
+        'The requested credits. Present for `InsufficientFunds`, for `BalanceTooLarge`, and for `RefundTooLarge` if the request had an `amount`. If a refund is refused with `BalanceTooLarge`, `requested` counts only the credits that the refund would have returned. If a hold is refused with `BalanceTooLarge`, `requested` counts only the credits whose cycle or period ends at or before the next renewal.',
       ),
     ),
     available: Type.Optional(
       amountOf(
-        'Only for `InsufficientFunds` and `BalanceTooLarge`. For `InsufficientFunds`: the balance; for a capture, the balance plus the credits of the hold. For `BalanceTooLarge`: the credits that still fit within the maximum balance.',
+        'Only for `InsufficientFunds` and `BalanceTooLarge`. For `InsufficientFunds`: the balance or, for a capture, the balance plus the credits of the hold. For `BalanceTooLarge`: the credits that still fit within the maximum balance.',
         0,
       ),
     ),

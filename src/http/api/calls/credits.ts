@@ -33,7 +33,7 @@ export const RefundRequest = Type.Object(
         type: ['integer', 'null'],
         minimum: 1,
         description:
-          'For refunded credits whose cycle or period has ended: the number of 24-hour days for which they are valid again, in a new one-time cycle. If this field is null or absent, these credits do not return, and the response counts them as `expired`.',
+          'If the cycle or period of refunded credits has ended, these credits return in a new one-time cycle, which is valid for this number of 24-hour days. If this field is null or absent, refunded credits whose cycle or period has ended do not return, and the response counts them as `expired`.',
       }),
     ),
     note: Note,

@@ -33,7 +33,7 @@ const plan = {
       type: 'string',
       enum: ['replace', 'at_period_end'],
       description:
-        'What to do if a recurring cycle is already active. Without an active recurring cycle, `on_active` has no effect. `replace`: stop the active cycle and start the new cycle in one step. The credits of the stopped cycle stay usable until the end of its period. `at_period_end`: at the end of the current period, start the new cycle instead of renewing the active one. If `on_active` is absent and a recurring cycle is active, the request is refused with `CycleAlreadyActive`. `at_period_end` is refused with the same error if the active cycle never renews because its period ends at the last possible instant.',
+        'What to do if a recurring cycle is already active. Without an active recurring cycle, `on_active` has no effect. `replace`: stop the active cycle and start the new cycle in one step. The credits of the stopped cycle stay usable until the end of its period. `at_period_end`: at the end of the current period, start the new cycle instead of renewing the active cycle. If `on_active` is absent and a recurring cycle is active, the request is refused with `CycleAlreadyActive`. `at_period_end` is also refused with `CycleAlreadyActive` if the active cycle never renews because its period ends at the last possible instant.',
     }),
   ),
 };
@@ -86,7 +86,7 @@ export const Cycle = Type.Object(
     amount: Amount,
     created_at: Type.String({
       description:
-        'When the cycle was started, in UTC. Unlike all other timestamps, this timestamp does not end in `Z`. Append `Z` before you parse it: most languages read a timestamp without a time zone as local time.',
+        'When the cycle was started, in UTC. Unlike all other timestamps, this timestamp does not end in `Z`. Append `Z` to this timestamp before you parse it: most languages read a timestamp without a time zone as local time.',
       examples: ['2026-11-20T08:00:03.123'],
     }),
     current_cycle_start: CycleStart,
@@ -105,7 +105,7 @@ export const startCycle = {
   tags: ['Cycles'],
   summary: 'Start a cycle',
   description:
-    'Starts a recurring cycle. The cycle renews at the end of each period until it is stopped. To upgrade immediately, send `"on_active": "replace"`. To downgrade at the end of the period, send `"on_active": "at_period_end"`; the response is then the current cycle with its `next_cycle`.',
+    'Starts a recurring cycle. The cycle renews at the end of each period until it is stopped. To upgrade immediately, send `"on_active": "replace"`. To downgrade at the end of the period, send `"on_active": "at_period_end"`. If a plan was scheduled, the response is the current cycle with its `next_cycle`.',
   body: StartCycleRequest,
   ...write(
     'Cycle',

@@ -64,7 +64,7 @@ const DESCRIBED: Readonly<Record<EventType, Described>> = {
   },
   'credits.expired': {
     happened:
-      'Unused credits expired at the end of their cycle or period. The event also happens if a hold ends after the cycle or period of its credits has ended, because these credits expire immediately.',
+      'Unused credits expired at the end of their cycle or period, or held credits returned to a cycle or period that had already ended.',
     fields: { cycle_id: CycleId, amount: amountOf('The credits that expired.') },
   },
   'credits.expiring': {

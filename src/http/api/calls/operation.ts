@@ -32,7 +32,7 @@ const HEADERS: Readonly<Record<number, Readonly<Record<string, unknown>>>> = {
     RateLimit: {
       type: 'string',
       description:
-        'If API keys have a rate limit, every response to a request with a valid API key has this header. `r` is the number of requests that the key can send now. If `r` is 0, `t` is the number of seconds until the key can send the next request. Otherwise, `t` is the number of seconds until the key can again send `q` requests at once, where `q` is a parameter of `RateLimit-Policy`.',
+        'If API keys have a rate limit, every response to a request with a valid API key has this header. `r` is the number of requests that the key can send now. If `r` is 0, `t` is the number of seconds until the key can send the next request. If `r` is greater than 0, `t` is the number of seconds until the key can again send `q` requests at once, where `q` is a parameter of `RateLimit-Policy`.',
       examples: ['"key";r=0;t=1'],
     },
     'RateLimit-Policy': {

@@ -34,7 +34,7 @@ export const TestClock = Type.Object(
 );
 
 const ONLY =
-  'This call works only on a ledger that was created with `scrip serve --test-clock`. On any other ledger, the call returns `NotFound`.';
+  'This call works only on a ledger that was created with `scrip serve --test-clock`. On a ledger without a test clock, the call returns `NotFound`.';
 
 export const getTestClock = {
   operationId: 'getTestClock',
@@ -49,7 +49,7 @@ export const moveTestClock = {
   operationId: 'moveTestClock',
   tags: ['Test clock'],
   summary: 'Move the test clock',
-  description: `Moves the time of the ledger forward, by a number of days or to an instant. After you receive the response, every read and write uses the new time, even after a restart. Everything that was due by the new time has then happened: holds have lapsed, cycles have renewed, and credits have expired. ${ONLY}`,
+  description: `Moves the time of the ledger forward, by a number of days or to an instant. After you receive the response, every read and write uses the new time, even after a restart. When you receive the response, everything that was due by the new time has happened: holds have lapsed, cycles have renewed, and credits have expired. ${ONLY}`,
   querystring: NoQuery,
   body: MoveTestClockRequest,
   response: testClockAnswers('The new time of the ledger.', { examples: story.TEST_CLOCK_MOVED }, ...OF_WRITES),

@@ -28,7 +28,7 @@ export const TransactionListQuery = Type.Object(
       Type.Integer({
         minimum: 1,
         maximum: PAGE_LIMIT_MAX,
-        description: `The maximum number of transactions in the response. If you send \`cursor\` without \`limit\`, the maximum is ${PAGE_LIMIT_DEFAULT}. If you send neither, you get the whole list.`,
+        description: `The maximum number of transactions in the response. If you send \`cursor\` without \`limit\`, the maximum is ${PAGE_LIMIT_DEFAULT}. If you send neither \`limit\` nor \`cursor\`, you get the whole list.`,
         examples: [story.PAGE.limit],
       }),
     ),
@@ -38,7 +38,7 @@ export const TransactionListQuery = Type.Object(
         maxLength: 128,
         // This field has no example: a cursor is valid only for the list that returned it.
         description:
-          'The `next_cursor` of the previous page. The cursor includes `from` and `to`: omit these fields, or send the same values again. It does not include the filters: if you filter by `kind` or `note`, send the same filters for each page.',
+          'The `next_cursor` of the previous page. The cursor includes `from` and `to`: omit these fields, or send the same values again. The cursor does not include the filters: if you filter by `kind` or `note`, send the same filters for each page.',
       }),
     ),
     from: Type.Optional(instantField('Only transactions that were created at or after this instant.', story.PAGE.from)),
@@ -54,7 +54,7 @@ export const TransactionListQuery = Type.Object(
         type: 'string',
         enum: POSTING_KINDS,
         description:
-          'Only transactions of this kind. Transactions of the kinds `schedule-plan`, `stop-cycle`, `hold`, `release` and `lapse` neither add nor spend credits. To list them, request their kind.',
+          'Only transactions of this kind. If `kind` is absent, the list contains only transactions that added or spent credits. To list transactions of the kinds `schedule-plan`, `stop-cycle`, `hold`, `release` and `lapse`, filter by one of these kinds.',
       }),
     ),
     note: Type.Optional(
@@ -73,13 +73,13 @@ export type TransactionListQuery = Static<typeof TransactionListQuery>;
 const Kind = Type.String({
   enum: POSTING_KINDS,
   description:
-    'Only with `details`. For a request: the name of the call, or `schedule-plan` if a `/start-cycle` request scheduled a plan. If a `/start-cycle` request replaced a cycle, there is also a transaction of the kind `stop-cycle`. For an automatic event, which no request causes: `renew`, `lapse`, or `change-plan` if a scheduled plan started.',
+    'Only with `details`. For a transaction that a request caused: the name of the call, or `schedule-plan` if a `/start-cycle` request scheduled a plan. A `/start-cycle` request that replaces a cycle creates two transactions: `stop-cycle` and `start-cycle`. For an automatic event: `renew`, `change-plan` (a scheduled plan started) or `lapse` (a hold lapsed).',
 });
 
 export const TouchedCycle = Type.Object(
   {
     cycle_id: transactionIdOf(
-      'The ID of the cycle, which is the ID of the transaction that started the cycle. The kind of that transaction is `add`, `start-cycle`, `change-plan` or `refund`.',
+      'The ID of the cycle, which is the ID of the transaction that started the cycle. Transactions of the kinds `add`, `start-cycle`, `change-plan` and `refund` can start a cycle.',
     ),
     period: Type.Integer({
       minimum: 0,
@@ -119,19 +119,19 @@ export const Transaction = Type.Object(
     created_at: CycleStart,
     expire_at: timestamp(
       '2026-12-21T08:00:03.123Z',
-      'For a transaction that added or spent credits: the end of the cycle or period whose credits changed; if several changed, the latest end. For all other transactions: the end of the first affected cycle or period. From this instant on, `amount` affects the balance only through credits that roll over.',
+      'For a transaction that added or spent credits: the end of the cycle or period whose credits changed. If the credits of several cycles or periods changed: the latest of their ends. For all other transactions: the end of the first affected cycle or period. From `expire_at` on, `amount` affects the balance only through credits that roll over.',
     ),
     kind: Type.Optional(Kind),
     note: Type.Optional(
       Type.Unsafe<string | null>({
         type: ['string', 'null'],
-        description: 'Only with `details`. The note of the request; null if there is none.',
+        description: 'Only with `details`. The note of the request; null if the transaction has no note.',
       }),
     ),
     actor: Type.Optional(
       Type.String({
         description:
-          'Only with `details`. What made the transaction: `key:`, `user:` or `import:`, followed by the ID of the API key, console user or import. For automatic events: `renewal`, `change` or `lapse`.',
+          'Only with `details`. What caused the transaction: `key:`, `user:` or `import:`, followed by the ID of the API key, console user or import. For automatic events: `renewal`, `change` or `lapse`.',
       }),
     ),
     reference: Type.Optional(
@@ -151,7 +151,7 @@ export const Transaction = Type.Object(
     cycles: Type.Optional(
       Type.Array(Type.Ref('TouchedCycle#'), {
         description:
-          'Only with `details`. The cycles that the transaction affected, in the order in which it affected them. At most the first ten cycles of each transaction have `cycle_type`, `starting_amount`, `cycle_start` and `cycle_end`. Fewer have them if the transactions on the page affected hundreds of cycles in total.',
+          'Only with `details`. The cycles that the transaction affected, in the order in which it affected them. At most the first ten cycles of each transaction have `cycle_type`, `starting_amount`, `cycle_start` and `cycle_end`. Fewer cycles have these fields if the transactions on the page affected hundreds of cycles in total.',
       }),
     ),
   },
@@ -176,7 +176,7 @@ export const getAllUserTransactions = {
   operationId: 'getAllUserTransactions',
   tags: ['Credits'],
   summary: 'List transactions',
-  description: `Lists the transactions that added or spent credits: additions, cycle starts, renewals, subtractions, captures and refunds. The most recent transaction comes first. You get all of these transactions or, with \`limit\` or \`cursor\`, one page of the list. Pages are stable: transactions that are written between two requests do not shift the pages. ${GET_NOTE}`,
+  description: `Lists the transactions that added or spent credits: additions, cycle starts, renewals, subtractions, captures and refunds. The most recent transaction comes first. You get the whole list or, with \`limit\` or \`cursor\`, one page of the list. Pages are stable: transactions that are written between two requests do not shift the pages. ${GET_NOTE}`,
   querystring: TransactionListQuery,
   response: read('TransactionList', 'The transactions; an empty list if the end user is unknown.', {
     examples: story.LISTS,

@@ -41,7 +41,7 @@ export const WEBHOOKS = {
       tags: ['Events'],
       summary: 'Receive an event',
       description:
-        'Scrip sends each event to every webhook endpoint of the account that accepts this type of event. The requests follow [Standard Webhooks](https://www.standardwebhooks.com). Verify the signature before you parse the body, because the signature covers the exact bytes of the body. The events of an end user arrive in the order in which they happened. An event can arrive more than once.',
+        'Scrip sends each event to all webhook endpoints of the account that receive events of this type. The requests follow [Standard Webhooks](https://www.standardwebhooks.com). Verify the signature before you parse the body, because the signature covers the exact bytes of the body. The events of an end user arrive in the order in which they happened. An event can arrive more than once.',
       parameters: HEADERS,
       requestBody: {
         required: true,
@@ -58,7 +58,7 @@ export const WEBHOOKS = {
         '2XX': { description: 'The event was received. Scrip does not retry the delivery.' },
         default: {
           description:
-            'The delivery failed. Scrip retries it up to nine times over about three days. If the status is 410, Scrip pauses the endpoint immediately.',
+            'The delivery failed. Scrip retries a failed delivery up to nine times over about three days. If the status is 410, Scrip pauses the endpoint immediately.',
         },
       },
       security: [],

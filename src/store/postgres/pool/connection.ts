@@ -142,7 +142,7 @@ export class Connection {
     this.#client.on('notice', listener);
     try {
       const results = await this.send(queries, timeoutMs);
-      assert(results.at(-1)?.command === 'COMMIT', 'a transaction without an error commits');
+      assert(results.at(-1)?.command === 'COMMIT', 'PostgreSQL commits a transaction in which no statement failed');
       return warning;
     } finally {
       this.#client.off('notice', listener);

@@ -97,7 +97,7 @@ class DatabaseAudit {
       }
       for (const transaction of fold.end())
         this.#fault(
-          `the snapshot of account ${user.account}, end user ${user.endUser}, after transaction ${transaction} does not match its postings`,
+          `the snapshot after transaction ${transaction} does not match the postings of account ${user.account}, end user ${user.endUser}`,
         );
       const stored = this.#stateOf(user, cycles[index] ?? [], holds[index] ?? []);
       if (postings.some(({ createdAt }) => createdAt > this.#now)) await this.#waitForClock();
@@ -106,7 +106,7 @@ class DatabaseAudit {
       if (findings.length > 0 || waiting.endUsers.has(endUserText(user))) continue;
       const latest = { at: postings.at(-1)?.createdAt ?? 0, state: stored };
       if (!isRowRight(summaries[index]?.[0], latest, this.#now))
-        this.#fault(summaryFault(user.account, `the summary of end user ${user.endUser} does not match its postings`));
+        this.#fault(summaryFault(user.account, `the summary does not match the postings of end user ${user.endUser}`));
     }
   }
 

@@ -50,7 +50,7 @@ export class CopyWriter {
   /** Call this after the last posting of an end user. */
   end(user: EndUserKey, derived: Pick<Derivation, 'next' | 'dueAt'>): void {
     const [posting] = this.#transaction;
-    assert(posting !== undefined, 'an end user has a posting');
+    assert(posting !== undefined, 'every copied end user has at least one posting');
     const { transactionId: latest, createdAt } = posting;
     this.#endTransaction(user);
     const idsThrough = throughPosition({ at: instantOf(latest), sequence: sequenceOf(latest) });

@@ -187,7 +187,7 @@ class PostgresCopying implements CopyDestination {
     const [mark] = await this.#rows('SELECT source, account, end_user FROM scrip.copying');
     if (mark?.[0] !== source)
       throw new CannotOpen(
-        `${this.name} contains an unfinished copy of another ledger, or of an earlier version of the source; drop the schema scrip in this database, and copy again.`,
+        `${this.name} contains an unfinished copy of another ledger, or of an earlier version of the source; drop the \`scrip\` schema of this database, and copy again.`,
       );
     await this.#connection.send([COMMIT]);
     const [, account, endUser] = mark;
@@ -230,7 +230,7 @@ class PostgresCopying implements CopyDestination {
   }
 
   async finish(): Promise<void> {
-    assert(!this.#isLoading, 'everything that was loaded is committed');
+    assert(!this.#isLoading, 'all loaded rows are committed');
     await this.#connection.send([sql('DROP TABLE scrip.copying')]);
   }
 
@@ -248,7 +248,7 @@ class PostgresCopying implements CopyDestination {
     for (const table of TABLES) {
       if ((await this.#rows(`SELECT 1 FROM ${table} LIMIT 1`)).length > 0)
         throw new CannotOpen(
-          `There is already a ledger at ${this.name}; use another database, or drop the schema scrip in this one.`,
+          `There is already a ledger at ${this.name}; use another database, or drop the \`scrip\` schema of this database.`,
         );
     }
     await this.#connection.send([

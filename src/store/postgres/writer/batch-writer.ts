@@ -153,7 +153,7 @@ export class BatchWriter {
       }
       await sleep(SEARCH_PAUSE_MS);
     }
-    throw new StoreFault('OutcomeUnknown', `${message}, and it is unknown whether the batch was stored: ${reason}`);
+    throw new StoreFault('OutcomeUnknown', `${message}; Scrip cannot find out whether the batch was stored: ${reason}`);
   }
 
   /**

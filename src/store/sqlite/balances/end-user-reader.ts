@@ -112,7 +112,7 @@ export class EndUserReader {
   #pendingAfter(latest: number | null, pending: number, user: EndUserKey): NumberedPosting[] {
     const postings = this.#postings.after(latest ?? 0, pending, user);
     const isWhole = latest === null || latest >= pending || postings.length > 0;
-    assert(isWhole, 'the postings of an end user are linked up to the posting that the stored balances include');
+    assert(isWhole, 'the journal contains the postings that the stored balances do not include');
     return postings;
   }
 

@@ -94,8 +94,8 @@ CREATE TABLE postings (
 
 CREATE INDEX refunds ON postings (account, end_user, reference) WHERE kind = 'refund';
 
--- The number of a posting: the table \`balances\` includes this posting and all earlier postings. The rows of some end
--- users also include later postings; see \`balances.latest_posting\`.
+-- The column \`posting\` is the number of a posting. The table \`balances\` includes this posting and all earlier
+-- postings. The rows of some end users also include later postings; see \`balances.latest_posting\`.
 CREATE TABLE flushed (
   only INTEGER PRIMARY KEY CHECK (only = 1),
   posting INTEGER NOT NULL CHECK (posting >= 0)

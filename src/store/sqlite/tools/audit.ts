@@ -215,7 +215,9 @@ class StoredReader {
   #checkDue({ account, endUser }: EndUserKey, state: EndUserState, stored: Instant): void {
     // If there are two active recurring cycles, the audit of the end user already reports this.
     if (state.cycles.filter(isActiveRecurring).length > 1 || nextEventAt(state) === stored) return;
-    this.#fault(`the due instant of account ${account}, end user ${endUser} does not match the stored balances`);
+    this.#fault(
+      `the stored instant of the next event does not match the balances of account ${account}, end user ${endUser}`,
+    );
   }
 }
 

@@ -135,7 +135,7 @@ function refuseNoBackup(from: string): void {
   if (!existsSync(from) || !statSync(from).isFile()) throw new CannotOpen(`There is no backup at ${from}.`);
   if (sizeOf(`${from}-wal`) > 0)
     throw new CannotOpen(
-      `${from} is not a backup: the file ${from}-wal exists, so this is a ledger that is in use or whose server was killed; make a backup with \`scrip backup\`.`,
+      `${from} is not a backup: the file ${from}-wal exists, so this is a ledger whose server is still running or was killed; make a backup with \`scrip backup\`.`,
     );
 }
 

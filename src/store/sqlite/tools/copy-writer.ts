@@ -42,7 +42,7 @@ export class CopyWriter {
     const createdAt = this.#transaction.at(-1)?.createdAt;
     this.#endTransaction(user);
     const { latestPosting } = this.#current;
-    assert(latestPosting !== null && createdAt !== undefined, 'an end user has a posting');
+    assert(latestPosting !== null && createdAt !== undefined, 'every copied end user has at least one posting');
     this.#balances.write(user, NOTHING, this.#current);
     this.#balances.flush();
     this.#journal.flush();

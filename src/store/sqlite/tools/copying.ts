@@ -198,7 +198,7 @@ class SqliteCopying implements CopyDestination {
   }
 
   async finish(): Promise<void> {
-    assert(!this.#db.isTransaction, 'everything that was loaded is committed');
+    assert(!this.#db.isTransaction, 'all loaded rows are committed');
     withWriteLock(this.#db, () => this.#db.exec('DROP TABLE copying'));
   }
 

@@ -48,8 +48,8 @@ export class SnapshotAudit {
   }
 
   #wrong({ account, endUser }: EndUserKey, transactionId: string): void {
-    const where = `account ${account}, end user ${endUser}`;
-    this.#fault(`the snapshot of ${where}, after transaction ${transactionId} does not match its postings`);
+    const owner = `account ${account}, end user ${endUser}`;
+    this.#fault(`the snapshot after transaction ${transactionId} does not match the postings of ${owner}`);
   }
 
   #snapshotsOf(user: EndUserKey): Map<TransactionId, string> {

@@ -53,7 +53,7 @@ export class SummaryAudit {
       state: derived as string,
     };
     if (!isLatest || !isSummaryRight(stored, state, now))
-      this.#report(user.account, `the summary of end user ${user.endUser} does not match its postings`);
+      this.#report(user.account, `the summary does not match the postings of end user ${user.endUser}`);
   }
 
   /**

@@ -85,9 +85,13 @@ const DAMAGE: readonly (readonly [what: string, sql: string, finding: RegExp])[]
   [
     'credits of a day',
     'UPDATE scrip.daily_totals SET credits = credits + 1',
-    /\(add by key:1 on day \d+ since 1970\) do not match the postings: the credits differ by -1,/,
+    /\(kind add, actor key:1, day \d+ since 1970\) do not match the postings: the credits differ by -1,/,
   ],
-  ['a number of transactions', 'UPDATE scrip.daily_totals SET transactions = transactions + 1', /transactions by -1;/],
+  [
+    'a number of transactions',
+    'UPDATE scrip.daily_totals SET transactions = transactions + 1',
+    /transactions differ by -1;/,
+  ],
   [
     'credits that expire',
     'UPDATE scrip.expiry_totals SET credits = credits - 1',
