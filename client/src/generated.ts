@@ -312,7 +312,7 @@ export interface Transaction {
   /** The change in credits: positive for additions, cycle starts, renewals and refunds; negative for subtractions and captures; 0 for all other transactions, and for refunds whose credits have all expired. */
   readonly amount: number;
   readonly created_at: string;
-  /** For a transaction that added or spent credits: the end of the cycle or period whose credits changed. If the credits of several cycles or periods changed: the latest of their ends. For all other transactions: the end of the first affected cycle or period. From `expire_at` on, `amount` affects the balance only through credits that roll over. */
+  /** For a transaction that added or spent credits: the end of the cycle or period whose credits changed. If the credits of several cycles or periods changed: the latest of their ends. For all other transactions: the end of the first affected cycle or period. From `expire_at` on, the transaction no longer affects the balance, except through credits that rolled over. */
   readonly expire_at: string;
   /** Only with `details`. For a transaction that a request caused: the name of the call, or `schedule-plan` if a `/start-cycle` request scheduled a plan. A `/start-cycle` request that replaces a cycle creates two transactions: `stop-cycle` and `start-cycle`. For an automatic event: `renew`, `change-plan` (a scheduled plan started) or `lapse` (a hold lapsed). */
   readonly kind?: 'add' | 'subtract' | 'refund' | 'start-cycle' | 'renew' | 'schedule-plan' | 'change-plan' | 'stop-cycle' | 'hold' | 'capture' | 'release' | 'lapse';

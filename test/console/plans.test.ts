@@ -315,7 +315,7 @@ test('if the current period never ends, a change of plan can only start now', as
   const refused = await sendChange(console, { amount: '5', on_active: 'at_period_end' });
   assert.match(
     refused,
-    /id="start-cycle-on_active-error">The current period never ends, so the new plan can start only now\./,
+    /id="start-cycle-on_active-error">The current period never ends, so the new plan must start now\./,
   );
   const page = await sendChange(console, { amount: '5', on_active: 'replace' });
   assert.match(textOf(page), /Current cycle Stops\. Its remaining 10 credits never expire\./);

@@ -1,4 +1,4 @@
-// The controls of the fuzzer: proxies in front of Scrip, each with one of these faults:
+// Controls that the fuzzer must catch: proxies in front of Scrip, each with one of these faults:
 //
 //   coerces         converts text to numbers and removes unknown fields, as Fastify does by default
 //   changes         refuses a subtraction after Scrip has executed it

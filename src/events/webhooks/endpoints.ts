@@ -42,7 +42,7 @@ export interface NewEndpoint {
 export interface EndpointSummary {
   /** The number of events in `webhook_pending`. */
   readonly pending: number;
-  /** The time of the earliest attempt to deliver an event that is still pending; null if there was no attempt. */
+  /** When Scrip first tried to deliver one of the events that are still pending; null if it has not tried yet. */
   readonly oldestPendingAt: Instant | null;
   readonly lastDeliveredAt: Instant | null;
 }

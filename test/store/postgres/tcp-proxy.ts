@@ -17,8 +17,8 @@ interface Link {
 }
 
 /**
- * A batch sends BEGIN and COMMIT in different chunks: a chunk with a BEGIN before the COMMIT is not from a batch. A
- * BEGIN after the COMMIT belongs to the next batch.
+ * A batch never sends its BEGIN and its COMMIT in the same chunk, so a chunk that contains a BEGIN and then a COMMIT is
+ * not from a batch. A BEGIN after the COMMIT belongs to the next batch.
  */
 const COMMIT = /(COMMIT|scrip_commit_\d+)\0/;
 const BEGIN = /BEGIN\W|scrip_begin_\d+\0/;

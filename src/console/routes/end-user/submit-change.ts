@@ -49,7 +49,7 @@ function idempotencyKeyOf(request: FastifyRequest): string {
 }
 
 const CHOOSE_START = 'A cycle is already active. Choose when the new plan starts.';
-const NEVER_ENDS = 'The current period never ends, so the new plan can start only now.';
+const NEVER_ENDS = 'The current period never ends, so the new plan must start now.';
 
 function faultErrors({ code }: StoreFault | NotBegun): FormState['errors'] {
   // Only the type allows `Canceled`: commands from forms are never canceled.

@@ -119,7 +119,7 @@ export const Transaction = Type.Object(
     created_at: CycleStart,
     expire_at: timestamp(
       '2026-12-21T08:00:03.123Z',
-      'For a transaction that added or spent credits: the end of the cycle or period whose credits changed. If the credits of several cycles or periods changed: the latest of their ends. For all other transactions: the end of the first affected cycle or period. From `expire_at` on, `amount` affects the balance only through credits that roll over.',
+      'For a transaction that added or spent credits: the end of the cycle or period whose credits changed. If the credits of several cycles or periods changed: the latest of their ends. For all other transactions: the end of the first affected cycle or period. From `expire_at` on, the transaction no longer affects the balance, except through credits that rolled over.',
     ),
     kind: Type.Optional(Kind),
     note: Type.Optional(

@@ -38,7 +38,7 @@ export const CACHE_LIMITS: CacheLimits = {
   perUserMax: 64,
 };
 
-/** A pending balance is flushed before this many young generations have become old: its own and the next one. */
+/** A pending balance is flushed within this many generations: while its own and then the next one fill up. */
 const GENERATIONS = 2;
 
 /**

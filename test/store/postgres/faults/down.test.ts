@@ -44,7 +44,7 @@ for (const mode of ['fast', 'immediate'] as const) {
     const [failures, recoveries] = [logged('writes are failing'), logged('writes are succeeding again')];
     const rounds = logged('storing due renewals failed');
     assert.equal((await add(ada)).status, 200);
-    // Authenticate the first request after the stop, so that it fails in the ledger.
+    // Let authentication succeed for the first request after the stop, so that the request fails in the ledger.
     const { keys } = scrip.service.stores;
     const key = await keys.find(hashOf(scrip.writeKey));
     const find = t.mock.method(keys, 'find', async () => key);
