@@ -108,6 +108,20 @@ describe('backups', () => {
     assert.equal(endUsers, 500);
   });
 
+  test('while a backup of a running server is verified, SQLite can reset the write-ahead log', async (t) => {
+    const file = temporaryFile();
+    const ledger = await openFor(t, file);
+    await ledger.write([new EndUser(1, 1).add(1)]);
+    const checkpoints: unknown[] = [];
+    await backUpFile(file, join(temporaryFolder(), 'backup.db'), ({ step }) => {
+      if (step !== 'verifying') return;
+      using other = new DatabaseSync(file);
+      other.exec('UPDATE clock SET sequence = sequence');
+      checkpoints.push(other.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get()?.busy);
+    });
+    assert.deepEqual(checkpoints, [0]);
+  });
+
   test('a backup never replaces an existing file', async () => {
     const file = temporaryFile();
     await makeHistory(file);

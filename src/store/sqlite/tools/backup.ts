@@ -101,6 +101,8 @@ async function copySnapshot(db: DatabaseSync, to: string, report: ReportProgress
         unit: 'KiB',
       }),
   });
+  // End the snapshot before the long audit, because SQLite cannot reset the write-ahead log while a snapshot is open.
+  db.exec('COMMIT');
 }
 
 /**
