@@ -76,7 +76,7 @@ export class PacedJob extends IntervalJob {
     }
   }
 
-  /** Milliseconds since the job last had no work: an upper bound for how long any work has waited. */
+  /** Milliseconds since the job was last caught up. No work has been waiting for longer than this. */
   lateMs(): number {
     return performance.now() - this.#caughtUpAtMs;
   }

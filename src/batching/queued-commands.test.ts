@@ -239,7 +239,7 @@ for (const [what, command, bytes] of [
   ['a command', subtraction(1), COMMAND_BYTES],
   ['a command with a note', { ...subtraction(1), note: 'for Ada' } as Command, COMMAND_BYTES + 2 * 'for Ada'.length],
 ] as const) {
-  test(`the queue counts ${what} as 256 bytes plus two for each character of its end user, actor and note, and a single account can use half of the bytes`, () => {
+  test(`the queue counts ${what} as 256 bytes plus two for each character of its end user, actor and note; a single account can use half of the byte limit of the queue`, () => {
     assert.equal(room(begin({ commandsMax: Infinity, bytesMax: 4 * bytes }), command), 2);
     assert.equal(room(begin({ commandsMax: Infinity, bytesMax: 4 * bytes - 1 }), command), 1);
   });

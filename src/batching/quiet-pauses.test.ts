@@ -19,7 +19,7 @@ test('while a process writes nothing, its jobs pause between two lookups for wor
   assert(world.pauses.isDue(world.now - PAUSE_MS));
 });
 
-test('after a batch, jobs look for work at their usual interval for three seconds', (t) => {
+test('for three seconds after a batch, jobs look for work at their usual interval', (t) => {
   const world = pausesOn(t);
   const looked = world.now;
   world.batches = 1;

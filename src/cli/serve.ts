@@ -22,7 +22,7 @@ export function addServeCommand(program: Command): void {
     .addOption(createOption())
     .option(
       '--test-clock',
-      'create or serve a test ledger, whose clock stands still until you move it; required to serve a test ledger',
+      'serve a test ledger, or create one if there is none; its clock stands still until you move it; required for test ledgers',
     )
     .option('--first-key', 'if the ledger has no API keys, create one and print it')
     .option(

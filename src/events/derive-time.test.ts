@@ -186,7 +186,7 @@ function after(
   return deriveEvents({ user: ADA, from: from?.next ?? null, postings, until: at, settings });
 }
 
-test('if no more postings arrive, a cycle causes first `credits.expiring` and then `credits.expired`', () => {
+test('if no more postings arrive, a cycle still causes `credits.expiring` and then `credits.expired`', () => {
   const { postings } = ledgerAfter([[0, add(30, { validityDays: 31 })]]);
   const added = after(null, { postings });
   assert.equal(added.dueAt, dayAt(31 - EXPIRING_DAYS_DEFAULT));

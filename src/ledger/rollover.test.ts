@@ -158,7 +158,7 @@ function assertBalances(ledger: MemoryLedger, at: number, balance: number, held:
 
 const DAY_S = 86_400;
 
-test('credits of a hold that lapses before the end of the period roll over', () => {
+test('if a hold lapses before the end of the period, its credits roll over', () => {
   assertBalances(withHold(DAY_S - 1).ledger, END, 160, 0);
 });
 

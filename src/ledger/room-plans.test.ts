@@ -70,7 +70,7 @@ test('a cycle start with a rollover leaves room for other credits that outlast t
   }
 });
 
-test('with a rollover of 2^53−1 credits, no credits are available for a cycle start', () => {
+test('with a rollover of 2^53−1 credits, there is no room left to start a cycle', () => {
   const ledger = new MemoryLedger();
   assertRoom(ledger, (amount) => rolling(amount, AMOUNT_MAX), 0);
   ledger.accept(rolling(1, AMOUNT_MAX - 1));

@@ -2,8 +2,9 @@
 // bound. A "life" is the time from the start to the end of one server process. Points of different lives are not
 // compared.
 //
-// The slope is the Theil-Sen estimate: the median of the slopes between any two points of a life. Its significance is
-// computed with the Mann-Kendall test, summed over all lives as Hirsch and Slack sum it over seasons.
+// The slope is the Theil-Sen estimate: the median of the slopes between any two points of a life. Its significance
+// comes from the Mann-Kendall test. The test statistics of all lives are added up, as in the seasonal test of Hirsch and
+// Slack, with lives in place of seasons.
 
 import assert from 'node:assert/strict';
 

@@ -28,7 +28,7 @@ export interface EndpointChanges {
   readonly endpointId: number;
   /** Null if the position has not changed. */
   readonly position: EventPosition | null;
-  /** Undelivered events before `position`. They must be stored in `webhook_pending`. */
+  /** Undelivered events before `position`, to insert into `webhook_pending`. */
   readonly passed: readonly QueuedEvent[];
   readonly retries: readonly Retry[];
   /** The `place` column of each row to delete from `webhook_pending`. */

@@ -132,9 +132,9 @@ const TAMPERED: readonly (readonly [what: string, sql: string, sentence: RegExp]
     /^the snapshot after transaction \S+ does not match the postings of account 1, end user \S+$/,
   ],
   [
-    'a clock with an invalid instant',
+    'a clock that is set to an invalid time',
     'UPDATE scrip.clock SET at = 9007199254740993',
-    /^the clock of the ledger has an invalid instant$/,
+    /^the clock of the ledger is set to an invalid time$/,
   ],
   ['a missing clock', 'DELETE FROM scrip.clock', /^the clock of the ledger is missing$/],
 ];

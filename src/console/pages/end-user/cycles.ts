@@ -67,7 +67,7 @@ function bar(share: number, mark: string): string {
 function typeText({ id, type, status, start }: Cycle): string {
   if (type === 'one-time') return html`One-time, since !${day(instantOf(id))}`;
   if (status !== 'active') return 'Recurring, stopped';
-  return html`Recurring, current period since !${day(start)}`;
+  return html`Recurring, current period started !${day(start)}`;
 }
 
 function endOfCycle(cycle: Cycle): string {

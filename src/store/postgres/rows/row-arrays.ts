@@ -57,7 +57,7 @@ function quoted(element: string | number): string {
   return `"${String(element).replaceAll(SPECIAL, '\\$&')}"`;
 }
 
-/** A prepared statement for several rows. Each of its first parameters is an array with the values of one column. */
+/** A prepared statement for several rows. Its leading parameters are arrays, one for each column. */
 export class RowsStatement {
   readonly #types: readonly string[];
   readonly #statement: PreparedStatement;

@@ -154,7 +154,7 @@ class DatabaseAudit {
   async #auditClock(): Promise<void> {
     const at = await this.#lookAtClock();
     if (at === null) this.#fault('the clock of the ledger is missing');
-    else if (at < 0 || at > LAST_INSTANT) this.#fault('the clock of the ledger has an invalid instant');
+    else if (at < 0 || at > LAST_INSTANT) this.#fault('the clock of the ledger is set to an invalid time');
   }
 
   /** Reads the clock of the ledger outside the snapshot. Returns the stored instant; null if the row is missing. */

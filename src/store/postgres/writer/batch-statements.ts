@@ -103,8 +103,8 @@ function cycleStatements(part: Part) {
     WHERE ${sameKey('c')} AND c.ends_at = k.ends_at AND c.cycle_id = k.cycle_id${part.within('c')}`;
   return {
     /**
-     * A row contains the stored end of a cycle, the ID of the cycle and its new values. The parameter after the arrays
-     * is the new `ids_through`.
+     * Each parameter row contains the `ends_at` of a cycle before the change, the ID of the cycle, and its new values.
+     * The parameter after the arrays is the new `ids_through`.
      */
     changeCycles: new RowsStatement('change_cycles', types, checked(part, update)),
     insertCycles: insertion(part, 'cycles', `${CYCLE_COLUMNS}, ids_through`, [...CYCLE_TYPES, 'uuid']),

@@ -98,7 +98,7 @@ export class EndUserCache {
   #cachedCycles = 0;
   /** The number of end users that batches have added since the last search for end users to drop. */
   #added = 0;
-  /** The end users of the young generation. `#places` contains their sort keys, for the order of the file. */
+  /** The end users of the young generation. `#places` contains the keys that sort them into file order. */
   #queued: CachedEndUser[] = [];
   #places: number[] = [];
   #queuedCycles = 0;

@@ -90,7 +90,10 @@ export class PastStates {
       postings.push(posting);
       if (postings.length % STEP_POSTINGS === 0) yield READING * STEP_POSTINGS;
     }
-    assert(after === 0 || last <= after, 'the links between postings lead to each snapshot of the end user');
+    assert(
+      after === 0 || last <= after,
+      'following the links to previous postings reaches every snapshot of the end user',
+    );
     yield READING * (postings.length % STEP_POSTINGS);
     postings.reverse();
     let current = state;
