@@ -667,7 +667,7 @@ export interface Problem {
   readonly available?: number;
   /** Only for `InsufficientFunds`: the credits that are missing. */
   readonly shortfall?: number;
-  /** Only for `RefundTooLarge`: the credits of the transaction that can still be refunded. */
+  /** Only for `RefundTooLarge`: how many credits of the transaction can still be refunded. */
   readonly refundable?: number;
   readonly cycle?: Cycle;
 }

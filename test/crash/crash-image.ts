@@ -139,7 +139,7 @@ function batchFaults({ batches, answers }: Known, times: ReadonlyMap<number, num
     const there = additions.filter((serial) => times.has(serial)).length;
     if (there !== 0 && there !== additions.length)
       faults.push(`${there} of the ${additions.length} additions of batch ${index} are stored`);
-    // Only a failed batch may be missing if a later batch is stored.
+    // If a later batch is stored, an earlier batch may be missing only if it failed.
     const hasFailed = additions.some((serial) => /Unknown|Unavailable/.test(answers.get(serial) ?? ''));
     if (there === 0 && !hasFailed) missing ??= index;
     if (there > 0 && missing !== null) faults.push(`batch ${index} is stored, and the earlier batch ${missing} is not`);

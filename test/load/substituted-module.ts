@@ -1,5 +1,5 @@
-// Replaces a module of Scrip, so that a control can break a server on purpose. The file that calls `substitute` must
-// load before all other modules, in every thread (`NODE_OPTIONS=--import=…`).
+// Replaces a module of Scrip, so that a control run can test a server that is broken on purpose. The file that calls
+// `substitute` must load before all other modules, in every thread (`NODE_OPTIONS=--import=…`).
 
 import { registerHooks } from 'node:module';
 

@@ -14,7 +14,7 @@ export interface Reading {
   readonly value: number;
 }
 
-/** The largest rise that counts as flat: `share` times the level, or `least` (in the unit of the series) if larger. */
+/** The largest rise that counts as flat: `share` times the level or `least`, whichever is larger. */
 export interface Allowance {
   readonly share: number;
   readonly least: number;

@@ -206,6 +206,6 @@ function startField({ adjustment, activeCycle, state }: FieldContext): string {
 
 function startHint(cycle: Cycle): string {
   const left = `the ${remainingText(cycle)} stay usable`;
-  if (!renews(cycle)) return `The current cycle stops; ${left}.`;
+  if (!renews(cycle)) return `The new plan replaces the current cycle; ${left}.`;
   return `The current period ends on ${dayText(cycle.end)}. If the new plan starts now, ${left} until that date.`;
 }

@@ -66,7 +66,7 @@ const Problem = Type.Object(
     ),
     shortfall: Type.Optional(amountOf('Only for `InsufficientFunds`: the credits that are missing.')),
     refundable: Type.Optional(
-      amountOf('Only for `RefundTooLarge`: the credits of the transaction that can still be refunded.', 0),
+      amountOf('Only for `RefundTooLarge`: how many credits of the transaction can still be refunded.', 0),
     ),
     cycle: Type.Optional(Type.Ref('Cycle#', { description: 'Only for `CycleAlreadyActive`: the active cycle.' })),
   },

@@ -38,7 +38,7 @@ export const CACHE_LIMITS: CacheLimits = {
   perUserMax: 64,
 };
 
-/** A pending balance is flushed within this many generations: while its own and then the next one fill up. */
+/** A pending balance is flushed by the time this many generations are full: its own and the next one. */
 const GENERATIONS = 2;
 
 /**
