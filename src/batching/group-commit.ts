@@ -57,7 +57,7 @@ const SETTLED_BESIDE_REQUESTS_MAX = 24;
  */
 const SETTLED_GROWTH = 2;
 
-/** Maximum number of batches in flight per lane. A third batch would have to wait for the second. */
+/** Maximum number of batches in flight per lane. A third would only wait for the second. */
 const BATCHES_PER_LANE_MAX = 2;
 
 interface Entry {

@@ -1,4 +1,4 @@
-// The port for the events that the API lists and webhooks deliver. Scrip derives events from the postings in the feed,
+// The port for the events that the API returns and that webhooks deliver. Scrip derives events from the postings in the feed,
 // never within a write. Time-driven events, such as `credits.expiring`, follow from the passage of time alone.
 // `src/events/derive.ts` determines which events happen. In one database transaction, a store saves new events
 // and how far it has read the feed. It keeps the events for a limited time.

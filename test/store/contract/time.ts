@@ -26,7 +26,10 @@ export function timeContract(contract: Contract): void {
 const MINUTE_MS = 60_000;
 const DAY_SECONDS = DAY_MS / 1_000;
 
-/** Lets two minutes pass, and writes in each minute. Then the store must have stored when each end user is next due. */
+/**
+ * Lets two minutes pass, and writes in each minute. Afterwards, the store must contain the next due instant of each end
+ * user.
+ */
 export async function twoMinutes(ledger: ContractLedger): Promise<void> {
   const beside = new EndUser(ledger.other, 999);
   for (let minute = 0; minute < 2; minute++) {

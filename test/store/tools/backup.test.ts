@@ -167,7 +167,7 @@ describe('backups', () => {
     const backup = join(temporaryFolder(), 'backup.db');
     await assertRefused(
       backUpFile(file, backup, quietly),
-      /is damaged \(problems: \d+, for example: .+run `scrip verify`\..+$/,
+      /is damaged \(\d+ problems?, such as: .+run `scrip verify`\..+$/,
     );
     assert.deepEqual([existsSync(backup), siblingsOf(backup)], [false, []]);
   });
@@ -227,7 +227,7 @@ describe('restored backups', () => {
     const backup = await makeBackup();
     byHand(backup, "UPDATE postings SET amount = amount + 1 WHERE kind = 'add'");
     const target = join(temporaryFolder(), 'scrip.db');
-    await assertRefused(restoreFile(backup, target, quietly), /is damaged \(problems: \d+/);
+    await assertRefused(restoreFile(backup, target, quietly), /is damaged \(\d+ problem/);
     assert(!existsSync(target));
   });
 

@@ -20,8 +20,9 @@ export interface PostgresOptions {
   /** Whether to open a database even if its settings allow confirmed writes to be lost. */
   readonly acceptUnsafe: boolean;
   /**
-   * True if the ledger must have a test clock, false if it must not have one, null if either is accepted. Absent means
-   * false for `openPostgresStore`, otherwise null. A new ledger gets a test clock only if `testClock` is true.
+   * True if the ledger must have a test clock, false if it must not have one, null if either is accepted. The default
+   * is false in `openPostgresStore`, and null everywhere else. A new ledger gets a test clock only if `testClock` is
+   * true.
    */
   readonly testClock?: boolean | null;
   /** SQL that replaces the database's clock, for tests. */

@@ -119,7 +119,7 @@ async function verified(file: string, origin: string, report: ReportProgress): P
   const show = (done: number, total: number) => report({ step: 'verifying', done, total, unit: 'postings' });
   const { endUsers, postings, broken, example } = await auditSummary((onFinding) => auditFile(db, onFinding, show));
   show(postings, postings);
-  if (broken > 0) throw damaged(origin, `problems: ${broken}, for example: ${example}`);
+  if (broken > 0) throw damaged(origin, `${broken === 1 ? '1 problem' : `${broken} problems`}, such as: ${example}`);
   const clock = db.prepare('SELECT at FROM clock').get();
   return { endUsers, postings, at: clock === undefined ? null : Number(clock.at), bytes: statSync(file).size };
 }
