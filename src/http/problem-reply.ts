@@ -11,7 +11,9 @@ export const PROBLEM_TYPE = 'application/problem+json';
 /** The value of the `Retry-After` header in responses with the status 503. */
 export const RETRY_AFTER_SECONDS = 1;
 
-/** The status that nginx logs for a request whose client has disconnected. Only metrics and logs contain this status. */
+/**
+ * The status that nginx logs for a request whose client has disconnected. Only metrics and logs contain this status.
+ */
 const CANCELED_STATUS = 499;
 
 export interface Particulars {

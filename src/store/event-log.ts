@@ -1,7 +1,7 @@
-// The port for the events that the API returns and that webhooks deliver. Scrip derives events from the postings in the feed,
-// never within a write. Time-driven events, such as `credits.expiring`, follow from the passage of time alone.
-// `src/events/derive.ts` determines which events happen. In one database transaction, a store saves new events
-// and how far it has read the feed. It keeps the events for a limited time.
+// The port for the events that the API returns and that webhooks deliver. Scrip derives events from the postings in the
+// feed, never within a write. Time-driven events, such as `credits.expiring`, follow from the passage of time alone.
+// `src/events/derive.ts` determines which events happen. In one database transaction, a store saves new events and how
+// far it has read the feed. It keeps the events for a limited time.
 
 import type { Amount } from '../ledger/amount.ts';
 import type { EndUserKey } from '../ledger/command.ts';

@@ -1,6 +1,6 @@
 // For each alert, a history of metrics in the notation of `promtool test rules`, a time at which the alert does not
-// fire, and a time at which it fires. There is a sample every 15 seconds; `0+5x8` is nine samples, from 0 to 40 in steps
-// of five.
+// fire, and a time at which it fires. There is a sample every 15 seconds; `0+5x8` is nine samples, from 0 to 40 in
+// steps of five.
 
 export interface AlertCase {
   readonly alert: string;

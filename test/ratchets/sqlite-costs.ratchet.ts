@@ -1,5 +1,6 @@
 // Counts what a batch costs in a ledger file: commits (one fsync each), log pages and bytes, and growth of the file.
-// IDs are random, so these counts vary by up to a tenth from run to run. Lower the bounds when a change makes writes cheaper.
+// IDs are random, so these counts vary by up to a tenth from run to run. Lower the bounds when a change makes writes
+// cheaper.
 
 import assert from 'node:assert/strict';
 import { statSync } from 'node:fs';

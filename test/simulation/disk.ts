@@ -183,7 +183,10 @@ export class Disk {
     return [...instants].sort((a, b) => a - b);
   }
 
-  /** Locks all of `names` together, as soon as every name is free. Requests for the same name are granted in the order in which they were made. */
+  /**
+   * Locks all of `names` together, as soon as every name is free. Requests for the same name are granted in the order
+   * in which they were made.
+   */
   lock(names: readonly string[], owner: Owner): Promise<Lock> {
     if (this.#waiting.length === 0 && names.every((name) => !this.#held.has(name))) {
       const lock = { names, owner, granted: atOnce, isCommitting: false };

@@ -3,8 +3,8 @@
 // compared.
 //
 // The slope is the Theil-Sen estimate: the median of the slopes between any two points of a life. Its significance
-// comes from the Mann-Kendall test. The test statistics of all lives are added up, as in the seasonal test of Hirsch and
-// Slack, with lives in place of seasons.
+// comes from the Mann-Kendall test. The test statistics of all lives are added up, as in the seasonal test of Hirsch
+// and Slack, with lives in place of seasons.
 
 import assert from 'node:assert/strict';
 

@@ -27,7 +27,9 @@ const MEANINGS: Readonly<Record<EventType, string>> = {
   'balance.recovered': 'The balance is no longer 0, or no longer below a threshold',
 };
 
-/** The name of the checkboxes. After a form was refused, `values[TYPES_FIELD]` contains the checked types with commas. */
+/**
+ * The name of the checkboxes. After a form was refused, `values[TYPES_FIELD]` contains the checked types with commas.
+ */
 export const TYPES_FIELD = 'types';
 
 /** @param initial the types that are checked when the page is loaded; empty if the endpoint receives all types */
