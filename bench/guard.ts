@@ -1,5 +1,5 @@
 // Compares a quick run with the baseline. Both contain ratios, such as the throughput of Scrip divided by that of the
-// echo. Worse ratios never fail the run, since shared machines are noisy.
+// echo server. Worse ratios never fail the run, since shared machines are noisy.
 
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -42,7 +42,9 @@ interface Round extends Answered {
 
 const MIB = 2 ** 20;
 
-/** A round is dropped if the CPU time or throughput of the echo differs from its median by more than this share. */
+/**
+ * A round is dropped if the CPU time or throughput of the echo server differs from its median by more than this share.
+ */
 const ECHO_OFF_MAX = 0.1;
 
 /** The CPU time per request counts as falling only if it falls by more than this share. */
@@ -84,7 +86,10 @@ async function untilIdle({ pids }: Subject): Promise<void> {
   }
 }
 
-/** Warms up for several blocks: V8 discards optimized code the first time that connections close during requests. */
+/**
+ * Warms up with several blocks, because V8 discards optimized code the first time that connections close during
+ * requests.
+ */
 async function settle(contest: Contest, blocks: Blocks, { requestsMin, secondsMax }: WarmUp): Promise<void> {
   let requests = 0;
   let lowest = Number.POSITIVE_INFINITY;
@@ -98,7 +103,10 @@ async function settle(contest: Contest, blocks: Blocks, { requestsMin, secondsMa
   }
 }
 
-/** Returns null if the echo was near its median in at most half of the rounds, since the median is then unreliable. */
+/**
+ * Returns the rounds in which the CPU time and the throughput of the echo server were near their medians. Returns null
+ * if these are at most half of the rounds, because the medians are then unreliable.
+ */
 function steadyRounds(echo: readonly Round[]): ReadonlySet<number> | null {
   const usual = { cpu: median(echo.map(({ cpuMicros }) => cpuMicros)), rate: median(echo.map(rateOf)) };
   const isOff = (value: number, median: number) => Math.abs(value / median - 1) > ECHO_OFF_MAX;

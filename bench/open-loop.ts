@@ -42,7 +42,10 @@ class OpenLoopGenerator {
   readonly #source: Source;
   readonly #sockets: Socket[] = [];
   readonly #idle: Connection[] = [];
-  /** The due times of requests that found no idle connection, oldest first. The first `#taken` have since been sent. */
+  /**
+   * The due times of requests that found no idle connection, oldest first. The first `#taken` of these requests have
+   * been sent.
+   */
   readonly #waiting: number[] = [];
   #taken = 0;
   readonly #latencies: Float64Array;

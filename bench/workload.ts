@@ -42,7 +42,10 @@ export const SHORT_HISTORY: Group = { first: 2_030_000, users: 1, cycles: 1, tra
 export const LONG_HISTORY: Group = { first: 2_040_000, users: 1, cycles: 1, transactions: 1_000_000 };
 export const RENEWING: Group = { first: 1_000_000, users: 1_000_000, cycles: 'renewing', transactions: 1 };
 
-/** The groups with many cycles have this many end users. Comparable workloads on larger groups use only as many. */
+/**
+ * The number of end users in each group with many cycles. A workload on a larger group uses only this many end users if
+ * it is compared with a workload on a group with many cycles.
+ */
 const FEW = FIFTY_CYCLES.users;
 
 export const subtractOf = (group: Group, name: string): Workload => ({ name, group, shares: { subtract: 100 } });

@@ -51,7 +51,7 @@ export interface Finding {
   readonly hint: string;
 }
 
-/** Matches the gap between two words: spaces, or a line break, after which a comment or quote marker may follow. */
+/** Matches the gap between two words: spaces, or a line break and an optional comment or quote marker. */
 const GAP = '(?:[ \\t]+|[ \\t]*\\r?\\n[ \\t]*(?://|\\*|#|>|--)?[ \\t]*)';
 
 const PATTERNS = BANNED.map(([words, hint]) => ({

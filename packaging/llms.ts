@@ -48,8 +48,8 @@ function documentsOf({ items }: Section): string[] {
 }
 
 /**
- * Returns the path of the document as a comment, and then its text. Links are relative to the root of the repository.
- * Links in code blocks are unchanged.
+ * Returns the text of the document, after a comment with the document's path. Links are relative to the root of the
+ * repository. Links in code blocks are unchanged.
  */
 function withRootedLinks(document: string): string {
   const parts = textOf(document).split(/(^```[\s\S]*?^```$)/m);

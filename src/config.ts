@@ -74,7 +74,7 @@ const MAIL_ADDRESS = /^(?:[^<>\s@]+@[^<>\s@]+|[^<>\r\n]+ <[^<>\s@]+@[^<>\s@]+>)$
 /** Clients are allowed to retry a write for a day, so idempotency records are kept for at least a day. */
 export const IDEMPOTENCY_HOURS_MIN = 24;
 export const IDEMPOTENCY_HOURS_MAX = 8_760;
-/** Ten years, for the idempotency records of grants. */
+/** Maximum retention of the idempotency records of grants: ten years. */
 export const IDEMPOTENCY_GRANT_DAYS_MAX = 3_650;
 /** Deliveries are retried for three days, so events must be kept for longer. */
 export const EVENT_RETENTION_DAYS_MIN = 4;

@@ -18,8 +18,8 @@ const BESIDE = [
   workloads.LONG_HISTORY,
 ];
 /**
- * The workloads of a group are measured in the same rounds. The first workload of each group is the baseline of the
- * others, except that `targets.ts` compares `SUBTRACT_LONG_HISTORY` with `HOT_USER`.
+ * The workloads in each list are measured in the same rounds. The first workload in each list is the baseline of the
+ * list, except that `targets.ts` compares `SUBTRACT_LONG_HISTORY` with `HOT_USER`.
  */
 const SHAPES = [
   [workloads.SUBTRACT_SMALL, workloads.HOT_USER, workloads.SUBTRACT_KEYED, workloads.MIX],

@@ -40,7 +40,7 @@ export const renewals: Part = {
     const storm = watchStorm(subject, dueAt);
     const beside = await openLoop(subject, SUBTRACT_SMALL, { ...load, seconds: BESIDE_SECONDS });
     const { seconds, probes, wrong } = await storm;
-    // If seeding left no time to measure the load alone before the renewals, measure it now.
+    // If there was no time before `dueAt` to measure the latency without renewals, measure it now.
     const quiet = alone ?? (await openLoop(subject, SUBTRACT_SMALL, { ...load, seconds: ALONE_SECONDS }));
     const figures: Figure[] = [
       { name: 'renewals stored', value: RENEWING.users / seconds, unit: 'per second' },
@@ -96,8 +96,8 @@ function latencies(when: string, { p50, p99, p999, failures }: Answered): Figure
 }
 
 /**
- * Checks balances until all renewals are stored. To read balances whose renewals are not stored yet, reads those of the
- * end users with the highest IDs: Scrip stores renewals that are due at the same instant in the order of end user IDs.
+ * Checks balances until all renewals are stored. Reads the balances of the end users with the highest IDs, because
+ * their renewals are stored last: Scrip stores renewals that are due at the same instant in the order of end user IDs.
  */
 async function watchStorm(subject: Subject, dueAt: number) {
   const last = lastEndUsers();

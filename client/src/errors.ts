@@ -1,5 +1,5 @@
-// The client has one class for each error of Scrip or the connection. An unknown error from a newer version of Scrip
-// is a plain ScripError. Errors never contain the API key.
+// The client has one class for each error that Scrip sends, and one for each kind of connection failure. An unknown
+// error from a newer version of Scrip is a plain ScripError. Errors never contain the API key.
 
 import type { Cycle, ErrorName, Problem } from './generated.ts';
 

@@ -219,8 +219,8 @@ export class Scrip {
   }
 
   /**
-   * Spends `amount` credits, the cost of the work, and closes the hold. Without `amount`, spends all held credits. Held
-   * credits that are not spent return to the cycles that they came from.
+   * Spends `amount` credits and closes the hold. `amount` is the cost of the work. Without `amount`, spends all held
+   * credits. Held credits that are not spent return to the cycles that they came from.
    *
    * @throws {HoldNotFound} if the hold was captured or released, has lapsed, or does not exist
    * @throws {InsufficientFunds} if the hold and the balance together do not cover `amount`; the hold stays open
@@ -348,8 +348,8 @@ export class Scrip {
 }
 
 /**
- * Returns the `created_at` of a cycle as a `Date`. This field is UTC without a suffix, so `new Date` would read it as
- * local time. All other timestamps end in `Z`.
+ * Returns the `created_at` of a cycle as a `Date`. `created_at` is in UTC but does not end in `Z`, so `new Date` would
+ * read it as local time. All other timestamps end in `Z`.
  *
  * @param cycle from `startCycle`, `stopCycle` or a `CycleAlreadyActive` error
  */

@@ -41,7 +41,7 @@ test('a key that was idle for a long time is allowed one burst, not more', () =>
   assert.equal(allowed(limit, 9, 3_600_000), 5);
 });
 
-test('the rate limit reports the remaining requests, and the seconds until the bucket is full or, if it is empty, until one request is allowed', () => {
+test('the rate limit reports how many requests remain and when the bucket will be full; if no requests remain, it reports when the next request is allowed', () => {
   const limit = new RateLimit({ perSecond: 1, burst: 3 });
   const state = (now: number) => Object.values(limit.take(KEY, now));
   assert.deepEqual(state(0), [null, 2, 1]);

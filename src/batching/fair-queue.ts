@@ -28,7 +28,7 @@ export class FairQueue<T> {
     return item;
   }
 
-  /** Takes up to `max` items, in rounds. Each round divides the remaining number equally among the accounts. */
+  /** Takes up to `max` items, in rounds. Each round takes up to the same number of items from each account. */
   take(max: number): T[] {
     const taken: T[] = [];
     while (taken.length < max && this.#items.size > 0) this.#takeRound(taken, max);

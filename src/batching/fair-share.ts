@@ -1,6 +1,6 @@
-// A resource that accounts share, such as the space in a queue. An account can take units only if it then uses at most
-// as many units as remain free. A single account can therefore use half. Two accounts that keep taking and releasing
-// units get about a third each.
+// A resource that accounts share, such as the space in a queue. An account cannot take units if it would then use more
+// units than remain free. A single account can therefore use half of the units. Two accounts that keep taking and
+// releasing units get about a third each.
 
 export class FairShare {
   readonly max: number;

@@ -1,5 +1,5 @@
-// Tests when group commit forms batches, and which result each command gets. A batch is decided when the store can take
-// the next batch of the lane; the batch can become durable later.
+// Tests when group commit forms batches, and which result each command gets. When a batch is decided, the store can
+// take the next batch of the lane, even if the decided batch is not durable yet.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

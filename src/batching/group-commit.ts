@@ -53,11 +53,11 @@ const ESTIMATED_QUEUE_MIN = BATCH_COMMANDS_MAX;
 const SETTLED_BESIDE_REQUESTS_MAX = 24;
 /**
  * While there are no requests, the maximum number of `settle` commands in a batch grows by this factor from batch to
- * batch. It grows gradually, because a request that arrives must wait for the current batch.
+ * batch. The growth is gradual, because a new request must wait for the current batch.
  */
 const SETTLED_GROWTH = 2;
 
-/** Maximum number of batches in flight per lane. A third would only wait for the second. */
+/** Maximum number of batches in flight per lane. A third batch would only wait for the second. */
 const BATCHES_PER_LANE_MAX = 2;
 
 interface Entry {

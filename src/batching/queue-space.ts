@@ -48,7 +48,7 @@ export class QueueSpace {
     this.#commands.take(account, 1);
   }
 
-  /** Called when a command leaves the queue to be written. Its bytes count until `release`. */
+  /** Called when a command leaves the queue to be written. The bytes of the command stay reserved until `release`. */
   dequeue({ account }: Command): void {
     this.#commands.release(account, 1);
   }

@@ -23,7 +23,7 @@ export class ThroughputEstimate {
     this.#commands += commands;
   }
 
-  /** Call this when the queue is short, because the clients, and not the store, then limit the throughput. */
+  /** Call this when the queue is too short for measuring the throughput of the store. */
   forget(): void {
     this.#sinceMs = null;
     this.#commands = 0;

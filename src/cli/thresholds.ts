@@ -1,5 +1,4 @@
-// `scrip threshold` and `scrip expiring-notice`: set when the events balance.low and credits.expiring happen for the
-// end users of an account.
+// `scrip threshold` and `scrip expiring-notice`: configure the events balance.low and credits.expiring of an account.
 
 import { type Command, InvalidArgumentError } from 'commander';
 import { Thresholds } from '../events/thresholds.ts';

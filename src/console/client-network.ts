@@ -3,10 +3,10 @@
 import ipaddr from 'ipaddr.js';
 
 /**
- * Returns the IPv4 address of a client, or its IPv6 /64 network, which usually belongs to one client.
+ * Returns the IPv4 address of a client, or its IPv6 /64 network, which usually belongs to one client. Returns an
+ * invalid address without its brackets and port, if these can be recognized.
  *
  * @param address from a socket or from `X-Forwarded-For`; some proxies add a port to the address
- * @returns for an invalid IP address, its text, with the brackets and the port removed if possible
  */
 export function clientNetwork(address: string): string {
   const [, bracketed, withoutPort] = /^\[(.+)\](?::\d+)?$|^([\d.]+):\d+$/.exec(address) ?? [];

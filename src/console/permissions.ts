@@ -92,8 +92,8 @@ export type Handler<Name extends RouteName> = (
 ) => unknown;
 
 /**
- * Patterns of the URLs that accept only POST. The first `length` segments of such a URL are the path of the page that
- * contains its form.
+ * Patterns of the URLs that accept only POST. The first `length` segments of such a URL are the path of the page whose
+ * form posts to the URL.
  */
 const FORM_URLS = Object.keys(PERMISSIONS)
   .map((name) => name.split(' ') as [method: string, path: string])

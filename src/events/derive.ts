@@ -4,8 +4,8 @@
 // Each transaction is a step, and so is each instant at which credits expire or `credits.expiring` happens. Steps are
 // processed in chronological order. At the same instant, credits expire and cycles renew first, then holds lapse, then
 // requests take effect. For each step, the balances before and after the step are compared with the thresholds. An
-// expiry and the renewal or change of plan at the same instant are one step. Otherwise, Scrip would report a low
-// balance between the two.
+// expiry and the renewal or change of plan at the same instant are one step, so that Scrip does not report a low
+// balance in between.
 
 import { hash } from 'node:crypto';
 import type { Amount } from '../ledger/amount.ts';
@@ -304,7 +304,7 @@ function refundExpired(postings: Transaction): Amount {
   }, 0);
 }
 
-/** Returns `credits.expired` for held credits that a transaction returns to ended periods: they expire immediately. */
+/** Held credits that go back to an ended period expire immediately. Returns `credits.expired` for these credits. */
 function lostIn(postings: Transaction): Happened[] {
   return postings.flatMap(({ transactionId, cycleId, period, amount, held, createdAt, expiresAt }) => {
     const lost = held < 0 && expiresAt <= createdAt ? amount - held : 0;

@@ -1,4 +1,4 @@
-// Sends errors as problem documents (RFC 9457). Their texts are in `problems.ts`.
+// Sends errors as problem documents (RFC 9457). The texts of the documents are in `problems.ts`.
 
 import type { FastifyReply } from 'fastify';
 import { NotBegun } from '../batching/group-commit.ts';
@@ -55,7 +55,7 @@ export function sendProblem(
 const READ_WHOLE: ReadonlySet<ProblemCode> = new Set(['InvalidJson', 'InvalidField']);
 
 export function sendInvalid(reply: FastifyReply, { code, errorCode, message, errors }: InvalidRequest): void {
-  // Fastify closes the connection after an error in a body parser, so pipelined requests would get no response.
+  // After an error in a body parser, Fastify would close the connection, and pipelined requests would get no response.
   if (READ_WHOLE.has(code)) reply.removeHeader('connection');
   const named = errorCode === null ? {} : { error_code: errorCode };
   sendProblem(reply, code, { detail: message, ...named, ...(errors.length > 0 ? { errors } : {}) });

@@ -73,7 +73,7 @@ export interface HttpServerOptions {
 /** Pages outside the API, with their own routes, parsers and error handling. */
 export interface OtherPages {
   readonly plugin: (app: FastifyInstance) => Promise<void>;
-  /** Only URLs that begin with this text, such as `/console/`, are passed to `addressFor`. */
+  /** A URL is passed to `addressFor` only if it begins with this prefix, for example `/console/`. */
   readonly prefix: string;
   /** @returns the URL to route: `url` itself, or a different URL if the router would reject `url` */
   readonly addressFor: (url: string) => string;

@@ -1,5 +1,5 @@
-// Tests how postings of plans, changes of plan and renewals with rollover change an end user's state, and which
-// invariants invalid postings violate.
+// Tests how postings of scheduled plans, changes of plan and renewals with rollover affect an end user's state, and
+// which invariants invalid postings violate.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -86,7 +86,7 @@ test('a change of plan comes before a lapse at the same instant, and after a lap
   assert.deepEqual([END - 1, END, END + 1].map(kindAt), ['lapse', 'change-plan', 'change-plan']);
 });
 
-test('an addition has a plan without rollover, with a validity in days or in months', () => {
+test('the plan of an addition has no rollover, and is valid for a number of days or of months', () => {
   const plan = { amount: 5, validityDays: 31, validityMonths: null, rolloverMax: 0 };
   assert.deepEqual(planOf(add(5)), plan);
   const inMonths = { validityDays: null, validityMonths: 2 };

@@ -32,7 +32,7 @@ test('an addition posting adds a one-time cycle with all its credits to the stat
   assert.deepEqual(apply(stateOf(BOUGHT, MONTHLY), opening(cycle)), stateOf(BOUGHT, MONTHLY, cycle));
 });
 
-test('a start posting adds to the state a recurring cycle that is in its first period', () => {
+test('a start posting adds a recurring cycle in its first period to the state', () => {
   const cycle = recurring({ amount: 25, validityDays: 7 });
   assert.deepEqual(apply(stateOf(BOUGHT), opening(cycle)), stateOf(BOUGHT, cycle));
 });

@@ -33,7 +33,7 @@ export function applyAll(state: EndUserState, postings: readonly Posting[]): End
 
 /**
  * A state under construction. `cycles` is a copy that can be modified. `holds` must not be modified, because it might
- * still be the array of the earlier state: a change to a hold assigns a new array.
+ * still be the array of the earlier state. To change a hold, assign a new array to `holds`.
  */
 interface Draft {
   readonly cycles: Cycle[];
@@ -93,7 +93,7 @@ function open(cycles: Cycle[], posting: Posting): void {
 
 function supersede(cycles: Cycle[], { createdAt: now }: Posting): void {
   cycles.forEach((cycle, index) => {
-    // Also fails for an active cycle whose period has ended, because its renewal must be applied first.
+    // This assertion also fails for an active cycle whose period has ended: its renewal must be applied first.
     assertInvariant(3, !isActiveRecurring(cycle), 'an end user has at most one active recurring cycle');
     if (cycle.status === 'canceled' && !hasEnded(cycle, now)) cycles[index] = { ...cycle, status: 'superseded' };
   });
@@ -237,7 +237,7 @@ function closeHold(draft: Draft, posting: Posting): void {
     assertInvariant(1, amount >= held, 'from an ended cycle, a capture spends only held credits');
 }
 
-/** Returns credits to the cycle that they came from, or opens a new cycle with credits from ended cycles. */
+/** Returns credits to the cycle that they came from, or opens a new cycle for credits of ended cycles. */
 function refund(cycles: Cycle[], posting: Posting): void {
   assertInvariant(1, isAmount(posting.amount) && posting.held === 0, 'a refund only returns credits');
   assertInvariant(4, posting.reference !== null, 'a refund names the transaction that it refunds');

@@ -41,7 +41,7 @@ const [RENEWAL, REPLACED, USED, CHANGE, OPEN] = [
 ];
 const [OLD, NEW] = [CHANGE, RENEWAL].map(({ cycleId }) => cycleId).reverse() as [string, string];
 
-test('the audit finds nothing wrong with rollover, scheduled plans and changes of plan, at the end of a history and later', () => {
+test('the audit finds nothing wrong with rollover, scheduled plans and changes of plan, whether it runs at the end of a history or later', () => {
   for (const days of [0, 1, 2, 30, 31, 400])
     assert.deepEqual(findingsOf({ ...WRITTEN, now: WRITTEN.now + days * DAY_MS }), []);
   assert.deepEqual([RENEWAL.amount, CHANGE.amount, CHANGE.reference], [65, 70, USED.transactionId]);

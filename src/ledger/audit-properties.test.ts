@@ -29,7 +29,7 @@ function stored({ cycles, holds, postings, now }: MemoryLedger): Stored {
   return { cycles, holds, postings, now };
 }
 
-test('the audit finds nothing wrong in random histories that the ledger wrote, at their end and later', () => {
+test('the audit finds nothing wrong in random histories that the ledger wrote, whether it runs at the end of a history or later', () => {
   fc.assert(
     fc.property(histories, fc.nat({ max: 400 }), (ledger, days) => {
       assert.deepEqual(findingsOf(stored(ledger)), []);
@@ -116,8 +116,8 @@ const HOLD_FIELDS: { readonly [Field in keyof Hold]: Other<Hold, Field> } = {
 type PostingField = Exclude<keyof Posting, 'transactionId' | 'actor' | 'note'>;
 
 /**
- * Omits `transactionId`, `actor` and `note`, because only the hash chain detects every change to these fields. The same
- * is true of the changes that `isFound` excludes.
+ * Omits `transactionId`, `actor` and `note`, because only the hash chain detects every change to these fields.
+ * `isFound` excludes further changes that only the hash chain detects.
  */
 const POSTING_FIELDS: { readonly [Field in PostingField]: Other<Posting, Field> } = {
   cycleId: ({ cycleId }, all) => otherId(cycleId, all),

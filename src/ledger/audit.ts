@@ -63,9 +63,9 @@ export function* audit(audited: AuditedEndUser, now: Instant): Generator<Finding
 }
 
 /**
- * When its state has more cycles than this number, the audit removes the ended cycles from the state. Otherwise,
- * checking an end user with thousands of ended cycles would be slow. After a removal, the limit is this number plus
- * twice the number of cycles that the removal kept.
+ * The audit removes ended cycles from its state when the state has more cycles than this number. Otherwise, checking an
+ * end user with thousands of ended cycles would be slow. After a removal, the limit is this number plus twice the
+ * number of remaining cycles.
  */
 const PRUNED_ABOVE = 32;
 
@@ -173,7 +173,7 @@ class AuditFold {
   }
 }
 
-/** The only kinds of postings that can have a `reference`. `apply` checks that they do have one. */
+/** Only postings of these kinds can have a `reference`. `apply` checks that all of them have a `reference`. */
 const REFERRING: ReadonlySet<PostingKind> = new Set(['capture', 'release', 'lapse', 'refund', 'change-plan']);
 
 const ACTORS: readonly { readonly kind: PostingKind; readonly actor: Actor }[] = [
@@ -228,7 +228,7 @@ const FIELDS: readonly (readonly [field: keyof Cycle, invariant: Invariant])[] =
   ['end', 4],
 ];
 
-/** @param now used to skip `held` of an ended cycle, because stores do not update `held` after the end of a cycle */
+/** @param now if the cycle has ended at `now`, `held` is not compared, because stores no longer update `held` */
 function* differences(expected: Cycle, stored: Cycle, now: Instant): Generator<Fault> {
   for (const [field, invariant] of FIELDS) {
     if (field === 'held' && hasEnded(expected, now)) continue;

@@ -144,8 +144,8 @@ export function burnOrder(a: Cycle, b: Cycle): number {
 }
 
 /**
- * Sorts into burn order, in place. Checks the order first, because cycles are nearly always sorted and the check is
- * much cheaper than a sort.
+ * Sorts `cycles` into burn order, in place. Checks the order first, because cycles are nearly always sorted and the
+ * check is much cheaper than a sort.
  */
 export function inBurnOrder(cycles: Cycle[]): Cycle[] {
   for (let index = 1; index < cycles.length; index++) {
@@ -201,7 +201,8 @@ export function assertCycle(cycle: Cycle): void {
 
 function endsWhenDue(cycle: Cycle): boolean {
   const { period, start, end, plan } = cycle;
-  // Periods in days have equal lengths, so `start` is enough. Months are counted from the creation of the cycle.
+  // Periods in days have equal lengths, so `start` and `plan` determine the end. Periods in months are counted from the
+  // creation of the cycle.
   const due = plan.validityMonths === null ? endOf(start, plan) : endOf(createdAt(cycle), plan, period + 1);
   return start < end && end === due;
 }

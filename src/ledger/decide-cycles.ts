@@ -16,7 +16,7 @@ export function startCycle(state: EndUserState, command: StartCycle, moment: Mom
     return schedulePlan(state, active, command, moment);
   if (active && command.onActive !== 'replace') return refused({ refused: 'CycleAlreadyActive', cycle: active });
   const plan = planOf(command);
-  // The replaced cycle never renews, so no room is reserved for its renewal.
+  // The replaced cycle never renews, so its renewal needs no room below the maximum balance.
   const cycles = active ? state.cycles.map((cycle) => (cycle === active ? canceled(cycle) : cycle)) : state.cycles;
   const wanted = { amount: command.amount, end: endOf(moment.now, plan), rolloverMax: plan.rolloverMax };
   const refusal = refuseTooLarge({ ...state, cycles }, wanted, moment.now);

@@ -1,4 +1,4 @@
-// Tests holds, captures and releases, before and after the hold expires and its cycles end.
+// Tests holds, captures and releases, before and after the expiry of the hold and the end of its cycles.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

@@ -44,8 +44,8 @@ export function hold(state: EndUserState, command: HoldCommand, moment: Moment):
 }
 
 /**
- * A hold that outlasts the current period keeps credits that would otherwise expire at the renewal. Including these
- * credits, the end user must not have more than 2^53−1 credits after the renewal.
+ * A hold that outlasts the current period keeps credits that would otherwise expire at the renewal. The kept credits
+ * count toward the maximum of 2^53−1 credits after the renewal.
  */
 function refuseWithoutRoom(state: EndUserState, draws: readonly Draw[], expiresAt: Instant): Refusal | null {
   const renewing = state.cycles.find(renews);

@@ -36,8 +36,8 @@ export function refundableIn(referenced: Referenced, { cycleId, period }: Postin
  */
 function refundablePeriods({ postings, refunds }: Referenced): readonly Refundable[] {
   const refunded = new Map<string, Amount>();
-  // If an earlier refund opened a cycle, the entry of that cycle has no effect, because the refunded transaction spent
-  // nothing from it.
+  // The entries of cycles that earlier refunds opened have no effect, because the refunded transaction spent nothing
+  // from these cycles.
   for (const { cycleId, period, amount } of refunds) {
     const name = `${cycleId}/${period}`;
     refunded.set(name, (refunded.get(name) ?? 0) + amount);

@@ -140,7 +140,7 @@ for (const [why, cycles, validityDays, available] of ROOMS) {
   });
 }
 
-test('an addition fails an assertion if the next renewal would already raise the balance above 2^53−1', () => {
+test('an addition fails an assertion if the next renewal would raise the balance above 2^53−1 even without the addition', () => {
   const cycles = [active(1, { amount: FULL_BUT_30, remaining: 0 }), bought(0, { amount: 31 })];
   assert.throws(() => add(cycles, 1, 32), { name: 'AssertionError' });
 });
@@ -186,7 +186,7 @@ test('a subtraction skips a used-up cycle and makes no posting for it', () => {
   assert.equal(subtract(cycles, 1).postings.length, 1);
 });
 
-test('a cycle that ends in a millisecond can be spent', () => {
+test('a cycle that ends in 1 ms can be spent', () => {
   assert.deepEqual(left([endingIn(1), bought(1)], 1), [99, 100]);
 });
 

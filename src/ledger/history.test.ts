@@ -124,7 +124,7 @@ for (const [what, ledger, day, before, after] of BY_TIME) {
     assert.deepEqual(future(ledger, days(day) + 1), after);
   });
 
-  test(`seen twenty days later, the historical balance changes at ${what}, and not a millisecond before`, () => {
+  test(`a history read twenty days later shows that the balance changed at ${what}, and not a millisecond before`, () => {
     const stored = new MemoryLedger(days(day + 20));
     const { postings } = settle(ledger.state, stored.now, EVENTS_MAX);
     stored.postings.push(...ledger.postings, ...postings);

@@ -80,7 +80,7 @@ const PARSED_MAX = 1_000;
 
 const PLAN_TEXT = /^([1-9]\d*)\/([1-9]\d*)([dm])(?:\/([1-9]\d*))?$/;
 
-/** The result for malformed text: a plan that fails both `isValidity` and `isInRange`. */
+/** The result of `planOfText` for malformed text: a plan that fails both `isValidity` and `isInRange`. */
 const UNREADABLE: Plan = { amount: Number.NaN, validityDays: Number.NaN, validityMonths: null, rolloverMax: 0 };
 
 /** The inverse of `planText`. Does not check whether the plan is valid. Returns `UNREADABLE` for malformed text. */

@@ -64,8 +64,8 @@ export interface Posting {
   readonly held: number;
   readonly createdAt: Instant;
   /**
-   * The end of the period. From then on, `amount` affects the balance only through credits that roll over. If the
-   * posting closes a hold or refunds credits, `createdAt` can be later than `expiresAt`.
+   * The end of the period. When the period has ended, `amount` affects the balance only through credits that roll over.
+   * If the posting closes a hold or refunds credits, `createdAt` can be later than `expiresAt`.
    */
   readonly expiresAt: Instant;
   readonly actor: Actor;

@@ -179,7 +179,7 @@ for (const [when, seconds] of [
   ['at', DAY_S],
   ['after', DAY_S + 1],
 ] as const) {
-  test(`after two and after 1,000 missed periods, the maximum rolls over even if a hold lapsed ${when} the end of its period`, () => {
+  test(`after 2 or 1,000 missed periods, the maximum number of credits rolls over, even if a hold lapsed ${when} the end of its period`, () => {
     assertBalances(withHold(seconds).ledger, END + DAY_MS, 160, 0);
     const far = withHold(seconds).ledger;
     assertBalances(far, END + 999 * DAY_MS, 160, 0);

@@ -77,7 +77,7 @@ test('with a rollover of 2^53−1 credits, there is no room left to start a cycl
   assertWithin(ledger);
 });
 
-test('added credits that outlast the period leave room for the next period and its rollover, and credits that expire with the period do not', () => {
+test('added credits that outlast the period must leave room for the next period and its rollover, but added credits that expire with the period need not', () => {
   const ledger = new MemoryLedger();
   ledger.accept(rolling(100, 60));
   assertRoom(ledger, addedFor(2), AMOUNT_MAX - 160);
@@ -169,7 +169,7 @@ test('after a plan has been scheduled, additions and holds leave room for the sc
   assertWithin(ledger);
 });
 
-test('scheduling a smaller plan makes room for other credits, and a plan that is scheduled later leaves room for them', () => {
+test('scheduling a smaller plan makes room for an addition, and a plan that is scheduled after the addition leaves room for the added credits', () => {
   const ledger = new MemoryLedger();
   ledger.accept(rolling(AMOUNT_MAX - 20, 5));
   ledger.accept(subtract(AMOUNT_MAX - 20));

@@ -34,8 +34,8 @@ export interface CycleChanges {
 }
 
 /**
- * Compares objects: an unchanged cycle is the same object in both states. Most cycles also have the same index in both
- * states, so they are compared without a lookup by ID.
+ * Compares cycles by identity: an unchanged cycle is the same object in both states. Most cycles also have the same
+ * index in both states, so they are compared without a lookup by ID.
  */
 export function cycleChanges({ cycles: before }: EndUserState, { cycles: after }: EndUserState): CycleChanges {
   const opened: Cycle[] = [];

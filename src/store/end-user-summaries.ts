@@ -42,9 +42,9 @@ export interface AuditedSummary extends Summary {
 
 /**
  * Whether a stored summary matches the current state of an end user. The summary must include all postings of the end
- * user. If a cycle ends before the lapse of one of its holds is stored, the cycle in `current` still shows the credits
- * as held. At the earlier `derivedTo`, the balance of `current` can therefore be too low, so the balances are compared
- * at `now`.
+ * user. If the lapse of a hold is stored after the hold's cycle has ended, the cycle in `current` still shows the
+ * credits as held. The balance of `current` at an instant before the cycle's end can therefore be too low. For this
+ * reason, the function compares `current` with the summary at `now`, not at `derivedTo`.
  *
  * @param current the end user's state after the latest posting
  * @param now the latest instant of the ledger

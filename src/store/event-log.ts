@@ -1,7 +1,7 @@
 // The port for the events that the API returns and that webhooks deliver. Scrip derives events from the postings in the
 // feed, never within a write. Time-driven events, such as `credits.expiring`, follow from the passage of time alone.
-// `src/events/derive.ts` determines which events happen. In one database transaction, a store saves new events and how
-// far it has read the feed. It keeps the events for a limited time.
+// `src/events/derive.ts` determines which events happen. A store saves new events, and its position in the feed, in one
+// database transaction. A store keeps events for a limited time.
 
 import type { Amount } from '../ledger/amount.ts';
 import type { EndUserKey } from '../ledger/command.ts';
@@ -70,8 +70,8 @@ export interface DerivationInput {
   /** The postings of whole transactions, oldest first. */
   readonly postings: readonly Posting[];
   /**
-   * Time-driven events after the last posting are derived only up to this instant; if it is null, none are derived. The
-   * only postings that can be missing up to this instant are those of renewals, plan changes and lapses.
+   * Time-driven events after the last posting are derived only up to this instant; if it is null, none are derived.
+   * Later inputs contain no postings up to this instant, except those of renewals, plan changes and lapses.
    */
   readonly until: Instant | null;
   readonly settings: EventSettings;
@@ -136,10 +136,10 @@ export const EXPIRING_DAYS_MAX = 365;
 
 export interface EventLog {
   /**
-   * Derives and stores the events of the next part of the feed, and some of the time-driven events that are due.
+   * Derives and stores the events of the next postings in the feed, and some of the time-driven events that are due.
    *
    * @returns whether there might be more events to derive
-   * @throws StoreFault; the next call derives the same part again
+   * @throws StoreFault; a later call derives the events that were not stored
    */
   deriveNext(derive: DeriveEvents): Promise<boolean>;
   /** @throws (rejects) InvalidCursor if `after` is not a position of this ledger; StoreFault if the read fails */

@@ -93,8 +93,8 @@ export interface LedgerStore {
   /** A transaction of the end user, of any kind; null if there is none with this ID. */
   find(user: EndUserKey, id: TransactionId): Promise<Referenced | null>;
   /**
-   * Up to `limit` end users with due events, sorted longest overdue first. If more than `limit` are due, these are not
-   * necessarily the longest overdue ones.
+   * Returns up to `limit` end users with due events, longest overdue first. If more than `limit` end users have due
+   * events, the result does not always contain those that are longest overdue.
    */
   due(limit: number): Promise<readonly EndUserKey[]>;
   /**

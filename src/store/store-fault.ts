@@ -1,7 +1,7 @@
 // The errors that a store throws. A refusal is not an error: it is returned (`ledger/command.ts`).
 
 /**
- * `StoreUnavailable`: nothing was changed. `OutcomeUnknown`: it is unknown whether the write was stored: for example,
+ * `StoreUnavailable`: nothing was changed. `OutcomeUnknown`: it is unknown whether the write was stored, for example
  * because COMMIT failed. `Internal`: an invariant is violated; the store has stopped writing and does not resume by
  * itself.
  */

@@ -88,7 +88,7 @@ describe('scrip demo', options, () => {
     ['a new database', () => server.createDatabase()],
     ['a new file', async () => `file:${temporaryFile()}`],
   ] as const;
-  // `npm test` omits the ledger file, because test-clock.test.ts runs `scrip demo` on a ledger file.
+  // `npm test` runs this test only on PostgreSQL, because test-clock.test.ts runs `scrip demo` on a ledger file.
   for (const [what, newUrl] of places.slice(0, effort(1, 2))) {
     test(`scrip demo creates a ledger in ${what}, prints a working API key and console link, and refuses to run again`, async (t) => {
       const environment: Environment = { DATABASE_URL: await newUrl(), DATABASE_ACCEPT_UNSAFE: 'yes' };

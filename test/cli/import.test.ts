@@ -217,8 +217,8 @@ describe('interrupted imports', options, () => {
       const environment = { DATABASE_URL: url, DATABASE_ACCEPT_UNSAFE: 'yes' };
       const secret = await createKeyHere(environment);
       const served = await serveHere(t, environment);
-      // After a SIGKILL, the server may still grant the last batch, and then the next run of the import fails. The last
-      // run must succeed, so the last signal is SIGINT.
+      // After a SIGKILL, the server may still grant the last batch of the killed run, so the next run may fail. The run
+      // after the last signal must succeed, so the last signal is SIGINT.
       const signals = effort<NodeJS.Signals[]>(['SIGKILL', 'SIGINT'], ['SIGKILL', 'SIGKILL', 'SIGINT']);
       const { ended, code, stdout } = await interruptedImport(balances(rows), environment, signals);
       t.diagnostic(`${ended.join('; ')}; ${stdout}`);

@@ -1,4 +1,4 @@
-// Runs essentials.ts against a real Scrip in Bun, Deno, Node 22 and Node 24. npx downloads the runtimes from the npm
+// Runs essentials.ts in Bun, Deno, Node 22 and Node 24, against a real Scrip. npx downloads the runtimes from the npm
 // registry, so this script is not part of `npm test`.
 //
 //   npm run client:runtimes

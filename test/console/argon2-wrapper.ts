@@ -15,7 +15,10 @@ crypto.argon2 = (algorithm, parameters, callback) => {
 };
 syncBuiltinESMExports();
 
-/** A cheap hash still names the full parameters, so only a process that has called this function can verify it. */
+/**
+ * Makes this process compute cheap hashes. The PHC string of a cheap hash contains the full parameters, so only a
+ * process that has called this function can verify the hash.
+ */
 export function makeHashesCheap(): void {
   isCheap = true;
 }

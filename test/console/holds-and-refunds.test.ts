@@ -133,7 +133,7 @@ test('a release or refund form that is sent twice takes effect once, and both re
   assert.equal(await balanceOn(console), '90');
 });
 
-test('releasing a captured hold changes nothing and shows an error that the hold is no longer open', async () => {
+test('releasing a captured hold changes nothing, and an error says that the hold is no longer open', async () => {
   const console = await MemoryConsole.start();
   add(console, 100);
   const id = hold(console, 40);

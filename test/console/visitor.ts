@@ -144,10 +144,7 @@ export function onBothStores(name: string, define: DefineTests): void {
   onPostgres(name, define);
 }
 
-/**
- * The console executes the same queries on both stores. `npm test` runs a test only on SQLite if other tests execute
- * the queries of the test on PostgreSQL.
- */
+/** For tests that `npm test` needs to run only on SQLite, because other tests run the same queries on PostgreSQL. */
 export const onOneStore = effort(onSqlite, onBothStores);
 
 function onSqlite(name: string, define: DefineTests): void {

@@ -149,7 +149,7 @@ export class RecordedDisk {
   }
 }
 
-/** Even a disk that ignores fsync performs this many fsyncs first, so that the ledger can be created. */
+/** The simulated disk starts to ignore fsync only after this many fsyncs, so that the ledger can be created. */
 const FSYNCS_HEEDED = 12;
 
 function pathsOf({ args, strings, name }: Call): string[] {

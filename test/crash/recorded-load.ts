@@ -38,7 +38,7 @@ const commit = new GroupCommit(noting(ledger));
 for (let turn = 0; turn < Number(turns) && faults < FAULTS_MAX; turn++) {
   const count = 1 + below(COMMANDS_A_TURN_MAX, random);
   const answers = Array.from({ length: count }, () => submit(serial++));
-  // Half of the iterations wait for only one of their commands, so that the rest overlap with the next iteration.
+  // Half of the iterations wait for only one of their commands, so that commands of two iterations overlap.
   if (random() < 0.5) await Promise.all(answers);
   else await Promise.race(answers);
   if (turn % TURNS_PER_FEED_PART === 0) await ledger.totals.catchUp().catch(() => {});

@@ -56,7 +56,10 @@ export class KnownTransactions {
     if (kind === 'subtract' || kind === 'capture') known.spent.push(answer.transactionId);
   }
 
-  /** A capture, release or refund needs a known hold or transaction. Without one, makes a `hold` or a `subtract`. */
+  /**
+   * Makes a write of the wanted kind. If no hold is known for a `capture` or a `release`, makes a `hold`. If no
+   * transaction is known for a `refund`, makes a `subtract`.
+   */
   draw(wanted: Kind, endUser: string, random: Random): Pick<Sent, 'kind' | 'fields'> {
     const { holds, spent } = this.#of(endUser);
     const amount = 1 + Math.floor(random() * AMOUNT_MAX);

@@ -9,7 +9,9 @@ import { DatabaseSync } from 'node:sqlite';
 
 const { WEAKENED_SYNCHRONOUS: synchronous, WEAKENED_CHECKPOINT_PAGES: pages, WEAKENED_START: start } = process.env;
 const { exec } = DatabaseSync.prototype;
-/** The number of database transactions on each connection. Before the second one, Scrip has checked `synchronous`. */
+/**
+ * The number of database transactions on each connection. Scrip checks `synchronous` before the second transaction.
+ */
 const begun = new WeakMap<DatabaseSync, number>();
 
 DatabaseSync.prototype.exec = function (this: DatabaseSync, sql: string): void {

@@ -86,7 +86,7 @@ test('docs/api.md lists exactly the errors that Scrip defines, with their status
   assert.deepEqual(listed.toSorted(), defined.toSorted());
 });
 
-test('docs/api.md lists every error_code that differs from the name of its error in upper snake case', () => {
+test('docs/api.md lists every error_code that is not simply the name of the error in upper snake case', () => {
   const capitals = (error: string) => error.replaceAll(/\B[A-Z]/g, (letter) => `_${letter}`).toUpperCase();
   const differing = Object.keys(PROBLEMS).filter((error) => errorCodeOf(error as ProblemCode) !== capitals(error));
   assert(differing.length > 0);

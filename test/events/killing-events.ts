@@ -26,8 +26,8 @@ const RESPONSE_MS_MAX = 8;
 const LOAD_LOOK_MS = 10;
 const LOOK_MS = 500;
 /**
- * The test accepts the log once this many checks in a row find it complete and unchanged. These checks take longer than
- * a second, the interval at which Scrip stores renewals and lapses.
+ * The test accepts the log once this many checks in a row find it complete and unchanged. Scrip stores renewals and
+ * lapses once a second, so the checks together must take longer than a second.
  */
 const SAME_LOOKS = 5;
 

@@ -79,7 +79,7 @@ export class HostileRequests {
   }
 
   #plainVerdict({ method, body }: Draft, fields: Fields | null): Verdict {
-    // A GET without a body names no end user, because its query string is empty.
+    // These requests have no query string, so a GET without a body names no end user.
     return fields === null || (method === 'GET' && body.length === 0) ? 'refuse' : 'take';
   }
 
@@ -230,7 +230,7 @@ export class HostileRequests {
 
   /**
    * Appends a second request to the body of the first. HTTP parsers could disagree on where the first request ends, so
-   * the server must process neither of them.
+   * the server must process neither request.
    */
   #smuggle(draft: Draft, user: string): void {
     const length = String(draft.body.length);

@@ -140,7 +140,7 @@ export interface Scrip {
   transactions(endUser: string): Promise<readonly TransactionBody[]>;
   audit(): Promise<Audited>;
   assertConsistent(): Promise<void>;
-  /** `stop` first calls `release`, because `stop` would wait for a connection that a failed test left open. */
+  /** Makes `stop` call `release` first. Otherwise, `stop` would wait for a connection that a failed test left open. */
   atStop(release: () => void): void;
   stop(): Promise<void>;
 }

@@ -214,7 +214,7 @@ export function isAmountChecked(posting: Posting, { cycles, postings }: StoredEn
   if ((kind !== 'subtract' && kind !== 'capture' && kind !== 'refund') || terms !== null) return true;
   const hadEnded = expiresAt <= createdAt;
   if (!hadEnded) return cycles.some((cycle) => cycle.id === cycleId && cycle.period === period);
-  // A cycle that a refund opens shows how much was refunded to ended cycles.
+  // If the refund opened a new cycle, the amount of the new cycle shows how much was refunded to ended cycles.
   return postings.some((other) => other.transactionId === transactionId && other.terms !== null);
 }
 

@@ -75,7 +75,7 @@ const HISTORY: History = [
   [8, add(2, { validityDays: 2 })],
   [8, subtract(1)],
   [8.1, stopCycle()],
-  // Two holds stay open; the second expires first.
+  // Both holds are open when the history ends. The second hold would lapse before the first.
   [8.2, holdFor(14, 9)],
   [8.3, holdFor(31, 5)],
 ];

@@ -4,7 +4,7 @@
 export interface Answer {
   readonly status: number;
   readonly head: string;
-  /** Each byte is one Latin-1 character. */
+  /** Decoded as Latin-1, so each character is one byte. */
   readonly body: string;
 }
 

@@ -30,7 +30,7 @@ const COMMANDS_MAX = 200;
 const SECOND = 1_000;
 /**
  * No jump of the clock to a date, or to the end of a cycle or hold, goes beyond this instant. Otherwise, a daily cycle
- * could have millions of renewals. In ten years, a cycle can have more renewals than one batch can store.
+ * could have millions of renewals. Ten years are enough for a daily cycle to have more renewals than a batch can store.
  */
 const END = BEGIN + effort(10, 100) * 365 * DAY;
 const who = fc.nat({ max: USERS.length - 1 });

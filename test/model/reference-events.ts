@@ -1,5 +1,5 @@
-// A second, slow implementation of some events of `src/events/derive.ts`: it always starts at the first posting, not at
-// a stored state.
+// A second, slow implementation of `src/events/derive.ts` for some event types. It always starts at the first posting,
+// not at a stored state.
 
 import assert from 'node:assert/strict';
 import { applyAll } from '../../src/ledger/apply.ts';

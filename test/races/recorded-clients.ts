@@ -1,6 +1,6 @@
 // Clients that send concurrent calls for a few end users, and record the time and the response of each call. Half of
-// the clients send idempotency keys and retry their writes. The other clients do not retry. At the end, their unknown
-// outcomes are looked up by amount in the list of transactions: each amount is used only once per end user.
+// the clients send idempotency keys and retry their writes. Clients without keys do not retry. At the end, the list of
+// transactions shows which calls with an unknown outcome took effect: each amount is used only once per end user.
 
 import assert from 'node:assert/strict';
 import { Agent, request } from 'node:http';

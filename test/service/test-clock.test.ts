@@ -79,7 +79,7 @@ for (const [store, start] of [
       assert.equal(await now(scrip), began + 5 * DAY_MS + 1, 'a refused request does not move the clock');
     });
 
-    test('the test clock refuses to move backwards, or as far as the end of the year 9999; an invalid move changes nothing, and the error names the field', async () => {
+    test('the test clock cannot be moved backwards, or to the end of the year 9999 or later; an invalid move changes nothing, and the error names the field', async () => {
       const began = await now(scrip);
       assert.equal(
         await move(scrip, { to: iso(began) }),

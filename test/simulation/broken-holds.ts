@@ -45,7 +45,7 @@ export class RefundsTwice extends SimulatedStore {
   }
 }
 
-/** Stores the correct postings, but does not add the credits that a capture returns to the balance. */
+/** Stores the correct postings, but omits from the balance the credits that a capture does not spend. */
 export class KeepsTheRestOfACapture extends SimulatedStore {
   protected override decide(batch: Batch, loaded: LoadedBatch, moment: Moment): DecidedBatch {
     const decided = super.decide(batch, loaded, moment);

@@ -23,8 +23,8 @@ const MONTH_END_SHARE = 0.4;
 const BOUNDARIES_NEAR = 4;
 /**
  * Of the jumps to a boundary, this share picks any boundary within `FAR_MS`; the rest pick one of the next
- * `BOUNDARIES_NEAR`. If every jump picked a near boundary, daily cycles would supply all
- * of them, and no jump would reach the end of a month.
+ * `BOUNDARIES_NEAR`. If every jump picked a near boundary, all these boundaries would belong to daily cycles, and no
+ * jump would reach the end of a month.
  */
 const FAR_SHARE = 0.4;
 const FAR_MS = 32 * DAY_MS;

@@ -4,8 +4,9 @@
 //   npm run simulate -- --seed N --trace                     one seed, with every line of its trace
 //   npm run simulate -- --seed N --control 'NAME'            one seed, on a store that is broken on purpose
 //
-// With `--seed` but without `--seeds`, runs one seed. Otherwise, runs all seeds, then the stores that are broken on
-// purpose. Exits with 1 if a seed fails, a broken store is not caught, or a request is never finished.
+// With `--seed` but without `--seeds`, runs one seed. Otherwise, runs `--seeds` seeds (by default 200), then the stores
+// that are broken on purpose. Exits with 1 if a seed fails, a broken store is not caught, or a request is never
+// finished.
 
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';

@@ -148,8 +148,8 @@ interface InPlace {
 }
 
 /**
- * A variable, because the replacement functions must not capture this object: if they did, minor garbage collections
- * could not free the memory of a seed.
+ * The replacement functions read this variable. If they captured its object instead, minor garbage collections could
+ * not free the memory of a seed.
  */
 let inPlace: InPlace | null = null;
 

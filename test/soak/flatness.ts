@@ -35,7 +35,7 @@ export interface Flatness {
   readonly judgedSeconds: number;
 }
 
-/** The test ignores the measurements in this first part of each life, because caches are still filling then. */
+/** The fraction of each life, from its start, that the test ignores because caches are still filling. */
 const BEGINNING = 0.5;
 const BLOCKS_MAX = 30;
 const BLOCKS_MIN = 6;

@@ -1,5 +1,5 @@
-// Moves the clock of a server: `Date.now` returns the real time plus the milliseconds in CLOCK_FILE. Must be loaded
-// before all other modules (`NODE_OPTIONS=--import=…`).
+// Moves the clock of a server: `Date.now` returns the real time plus the milliseconds in CLOCK_FILE. This file must be
+// loaded before all other modules (`NODE_OPTIONS=--import=…`).
 
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { isMainThread } from 'node:worker_threads';

@@ -1,5 +1,5 @@
-// Limits SQLite's page caches, because a server that slowly fills large caches would seem to leak memory. Must be
-// loaded before all other modules (`NODE_OPTIONS=--import=…`).
+// Limits SQLite's page caches, because a server that slowly fills large caches would seem to leak memory. This file
+// must be loaded before all other modules (`NODE_OPTIONS=--import=…`).
 
 import { DatabaseSync } from 'node:sqlite';
 

@@ -1,5 +1,5 @@
-// Sends requests at a fixed rate for a changing set of end users, so that no history grows without bound. Each write
-// has a number, which is sent as its note, so that the test can look for every acknowledged write.
+// Sends requests at a fixed rate for a changing set of end users, so that no history grows without bound. The note of
+// each write is the number of the write, so that the test can look for every acknowledged write.
 
 import { connect, type Socket } from 'node:net';
 import { answered, KnownTransactions, requestText, type Sent } from '../crash/requests.ts';

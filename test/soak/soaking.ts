@@ -63,8 +63,8 @@ const KEEP_KEYS_HOURS = '240';
 const BACK_EVERY = 4;
 const BACK_HOURS_MAX = 6;
 /**
- * The fraction of the test, from its start, in which all kills happen. Then one process runs until the end, long enough
- * to show whether its memory grows.
+ * The fraction of the test, from its start, in which all kills happen. After the last kill, one process runs until the
+ * end, long enough to show whether its memory grows.
  */
 const KILLING = 1 / 6;
 const LOG_LINE_OF_AN_ERROR = /"level":(?:50|60)|^\s+at /m;
@@ -282,8 +282,8 @@ class Soaked {
     const server = new Running(['serve'], { ...this.#environment, ...restored });
     try {
       const effects = await this.#effects(`http://127.0.0.1:${await portOf(server)}`);
-      // Counts only missing writes: the backup may contain writes that were acknowledged after it began.
       this.#wrong.push(...effects.unread.values());
+      // Only missing writes count: the backup may contain writes that were acknowledged after the backup began.
       return compared(effects, this.#backup.before).lost;
     } finally {
       server.kill('SIGKILL');

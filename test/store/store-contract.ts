@@ -52,7 +52,7 @@ export interface ContractOptions {
   readonly concurrency?: number;
   /**
    * `npm test` runs only one in this many tests, plus all tests in `always` and all tests that depend on the clock. Set
-   * this for a variant of a store if all tests run on another variant. 1 if absent.
+   * `oneIn` for a variant of a store if all tests run on another variant. 1 if absent.
    */
   readonly oneIn?: number;
   readonly always?: readonly string[];

@@ -149,7 +149,10 @@ export class TestLedger {
     this.#stores = await this.#plugged.open();
   }
 
-  /** @param end stops everything that uses the ledger. It runs after the crash, so its own writes can be lost. */
+  /**
+   * @param end stops everything that uses the ledger. `end` is called after the crash, so the ledger can lose writes
+   * that `end` makes.
+   */
   async crash(end: () => Promise<void> = async () => {}): Promise<void> {
     this.#plugged.crash?.();
     await end();

@@ -123,7 +123,7 @@ test('when a process stops, it waits less than five seconds for requests in flig
   assert.deepEqual(await holders(setting), []);
 });
 
-test('a process sends at most 500 webhooks at once, and sends the next one when one of these requests ends', async () => {
+test('a process sends at most 500 webhooks at once, and the next webhook is sent as soon as one of the 500 has ended', async () => {
   const gate = new SendingGate();
   let inside = 0;
   for (let count = 0; count < 600; count++) void gate.enter().then(() => inside++);

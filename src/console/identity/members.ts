@@ -105,7 +105,7 @@ export class Members {
       .execute();
   }
 
-  /** Invalidates unused invitations of an account. @param id of the invitation; null for all */
+  /** Invalidates unused invitations. @param id the invitation to invalidate; null for all invitations of the account */
   async withdrawInvitations(account: number, id: string | null): Promise<void> {
     const unused = this.#database.queries
       .deleteFrom('console_invitations')

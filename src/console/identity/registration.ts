@@ -41,7 +41,7 @@ export type Entry =
 
 export type Registration =
   | { readonly result: 'user'; readonly userId: string }
-  /** Scrip mails a confirmation link, or a message that the address already belongs to a user. */
+  /** Scrip mails a confirmation link. If the address already belongs to a user, Scrip mails a notice instead. */
   | { readonly result: 'mailed' }
   | { readonly result: 'address-taken' }
   /** Sign-up is closed, or the invitation is not valid. */

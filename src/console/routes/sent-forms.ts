@@ -1,5 +1,5 @@
-// Remembers, in the memory of this process, which forms have created a secret. A form that is sent twice to this
-// process, for example by a double click, takes effect only once. The second response cannot show the secret again.
+// Records in process memory which forms have created a secret. A form that is sent twice to this process, for example
+// by a double click, takes effect only once. The second response cannot show the secret again.
 
 import { randomUUID } from 'node:crypto';
 import type { FastifyRequest } from 'fastify';

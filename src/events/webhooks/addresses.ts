@@ -7,7 +7,9 @@ import ipaddr from 'ipaddr.js';
 export interface AddressRules {
   /** Whether private and loopback addresses are allowed. */
   readonly allowPrivate: boolean;
-  /** Whether loopback addresses are allowed even without `allowPrivate`. Connections to them need no TLS. */
+  /**
+   * Whether loopback addresses are allowed even without `allowPrivate`. Connections to loopback addresses need no TLS.
+   */
   readonly allowLoopback: boolean;
 }
 

@@ -35,8 +35,8 @@ export interface QueuedEvent {
 
 interface LogEntry {
   /**
-   * Null for the entry at the end of each page of the event log. The position after a page can be later than the
-   * position after its last event, because a page skips events of types that the endpoint does not receive.
+   * Null for the entry at the end of each page of the event log. A page skips events of types that the endpoint does
+   * not receive, so the position after a page can be later than the position after the last event of the page.
    */
   readonly event: QueuedEvent | null;
   readonly position: EventPosition;

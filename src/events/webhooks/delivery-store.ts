@@ -43,8 +43,8 @@ export interface EndpointChanges {
 }
 
 /**
- * Maps the ID of each endpoint to the `place` column in `webhook_pending` of the first event in `passed`. The value is
- * 0 if `passed` is empty, and null if nothing was stored because the endpoint is no longer leased to this process.
+ * Maps each endpoint ID to the value of the `place` column for the first event in `passed`. The value is 0 if `passed`
+ * is empty, and null if nothing was stored because the endpoint is no longer leased to this process.
  */
 export type StoredChanges = ReadonlyMap<number, number | null>;
 
@@ -130,8 +130,8 @@ export class DeliveryStore {
   }
 
   /**
-   * Stores the deliveries that did not fit into the transaction of `store`. A crash can lose some of these deliveries
-   * but no event, because `store` has already stored the positions and the pending events.
+   * Stores the deliveries that did not fit into the transaction of `store`. A crash can lose records of deliveries, but
+   * no event is lost, because `store` has already stored the positions and the pending events.
    */
   async storeDeliveries(changes: readonly EndpointChanges[], stored: StoredChanges): Promise<void> {
     let room = DELIVERIES_PER_TRANSACTION;

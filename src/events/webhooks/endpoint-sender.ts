@@ -172,7 +172,7 @@ export class EndpointSender {
     return changes;
   }
 
-  /** @param firstPlace the `place` column in `webhook_pending` of the first event in `passed` */
+  /** @param firstPlace the value of the `place` column in `webhook_pending` for the first event in `passed` */
   stored({ position, passed }: EndpointChanges, firstPlace: number): void {
     this.#storedPosition = position ?? this.#storedPosition;
     this.#finished.push(...this.#queue.stored(passed, firstPlace));

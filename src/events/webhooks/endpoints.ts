@@ -309,7 +309,8 @@ export class Endpoints {
   }
 
   /**
-   * Increases the revision of the endpoint, which locks its row, and then runs `work` in the same transaction.
+   * Increases the revision of the endpoint, and then runs `work` in the same transaction. Increasing the revision locks
+   * the row of the endpoint.
    *
    * @returns the result of `work`; false if there is no such endpoint
    */

@@ -210,7 +210,7 @@ function statusError(status: number): string {
   return `The endpoint responded with status ${status}.`;
 }
 
-/** Except for `RefusedAddress`, uses only the code of an error, because the message can contain the URL. */
+/** Uses only the code of an error, because the message can contain the URL. `RefusedAddress` is the exception. */
 function errorSentence(error: unknown): string {
   if (error instanceof RefusedAddress) return error.message;
   const code = (error as NodeJS.ErrnoException).code ?? 'no HTTP response';

@@ -67,8 +67,8 @@ export class SecretBox {
 
 /**
  * @param key 64 hexadecimal digits; null to read the key from `file`, which is created if it does not exist
- * @throws UnusableSecret if `key` or the content of the file is not a key; CannotOpen if the file cannot be created or
- * read
+ * @throws UnusableSecret if `key` or the content of the file is not a valid key; CannotOpen if the file cannot be
+ * created or read
  */
 export function openSecretBox({ key, file }: { readonly key: string | null; readonly file: string }): SecretBox {
   return new SecretBox(key ?? keyIn(file));

@@ -34,7 +34,7 @@ export function invalidNote(): InvalidRequest {
   return invalidFields([{ path: '/note', message }]);
 }
 
-/** Printable ASCII. The IETF draft puts the key in quotes. If a client sends quotes, they are part of the key. */
+/** Printable ASCII. The IETF draft of this header puts the key in quotes. Scrip treats quotes as part of the key. */
 const IDEMPOTENCY_KEY = /^[\x20-\x7e]+$/;
 
 /**

@@ -60,7 +60,7 @@ test('credits are counted by account, API key and kind, and all console users of
   assert.deepEqual(await samplesOf(registry), expected, 'a scrape does not change the counts');
 });
 
-test('captures count the credits that they spent, and refunds the credits that they restored; holds and releases are not counted', async () => {
+test('the credits that a capture spends or a refund restores are counted; holds and releases are not counted', async () => {
   const { registry, count } = setUp();
   const hold = {
     id: '',

@@ -8,8 +8,8 @@ import type { Accepted, HoldResult, RefundResult, WriteCommand } from '../../led
 
 /**
  * Maximum number of actors (API keys and console users) that are counted separately. An actor has at most 5 series, one
- * per kind of request, so a thousand actors have at most 5,000 series. Further actors are counted together, with the
- * labels `other`.
+ * per kind of request, so a thousand actors have at most 5,000 series. Further actors are counted together: their
+ * labels `account` and `key` are `other`.
  */
 export const COUNTED_CALLERS_MAX = 1_000;
 

@@ -18,15 +18,18 @@ declare module 'fastify' {
   }
 }
 
-/** A write takes 1 to 10 ms on a local disk, and hundreds of milliseconds on a failing disk. */
+/**
+ * The upper bounds of the histogram buckets. A write takes 1 to 10 ms on a local disk, and hundreds of milliseconds on
+ * a failing disk.
+ */
 const SECONDS_BOUNDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
 /** The label of requests that match no route. */
 const NO_ROUTE = 'none';
 
 /**
- * Requests are counted in groups of at most this size. A request takes 30 µs. Counting requests one by one took 1.2 µs
- * of this time; counting a thousand requests together takes 0.5 µs per request.
+ * Requests are counted in groups of at most this size. Counting takes 0.5 µs per request in groups of a thousand, and
+ * took 1.2 µs when requests were counted one by one. A request takes 30 µs in total.
  */
 const PENDING_MAX = 1_000;
 

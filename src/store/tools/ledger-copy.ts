@@ -106,7 +106,7 @@ export interface CopySource {
   clock(): Promise<IdPosition>;
   counts(): Promise<RowCounts>;
   /**
-   * The rows of the end users that sort after `after`; of all end users if `after` is null. The rows are sorted by
+   * The rows of the end users that sort after `after`, or of all end users if `after` is null. The rows are sorted by
    * account and end user, and come from one database snapshot.
    */
   rows(after: EndUserKey | null): AsyncIterable<readonly LedgerRow[]>;

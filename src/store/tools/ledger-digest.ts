@@ -61,8 +61,8 @@ class Cut {
   }
 
   /**
-   * @param chain the hash chain over the first `count` postings of the end user, which are all stored postings that the
-   * digest covers
+   * @param chain the hash chain over the end user's stored postings that the digest covers
+   * @param count the number of these postings
    * @param state the state after these postings
    */
   add(user: EndUserKey, chain: ChainHash, count: number, state: EndUserState): void {

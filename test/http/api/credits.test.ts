@@ -124,7 +124,7 @@ for (const [name, days] of [
   });
 }
 
-test('credits with the largest validity_days that ends before the year 10000 expire after exactly that many days', async () => {
+test('credits that expire on the last day of the year 9999 are valid for exactly validity_days days', async () => {
   const user = someone();
   const days = Math.floor((Date.parse(LAST_INSTANT) - clock.now) / DAY_MS);
   await scrip.post('/add', { end_user_id: user, amount: 5, validity_days: days });

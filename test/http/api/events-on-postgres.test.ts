@@ -26,7 +26,7 @@ async function page(fields: Readonly<Record<string, string>>): Promise<EventList
   return JSON.parse(text) as EventListBody;
 }
 
-/** Causes three events for each of `USERS` new end users. */
+/** Causes three events for each new end user: credits.added, credits.subtracted and balance.exhausted. */
 async function spend(): Promise<void> {
   await Promise.all(
     Array.from({ length: USERS }, someone).map(async (end_user_id) => {

@@ -18,10 +18,10 @@ const TRANSACTIONS = 100_000;
 const PER_BATCH = 5_000;
 const SLOW_READERS = 10;
 
-/** One account can use half of each limit: an unsent list for each slow reader, and as many further requests. */
+/** One account can use half of each limit: two requests in flight and one unsent list for each slow reader. */
 const LIMITS = { inFlightMax: 4 * SLOW_READERS, unsentBytesMax: 2 * SLOW_READERS * STREAM_BYTES };
 
-/** The slow readers' lists contain 1,000,000 transactions. The kernel buffers up to 270,000 of them. */
+/** The lists of all slow readers contain 1,000,000 transactions. The kernel buffers up to 270,000 transactions. */
 const READ_AHEAD_MAX = 650_000;
 
 let scrip: Scrip;

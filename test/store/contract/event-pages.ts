@@ -34,7 +34,7 @@ function pages({ it }: Contract): void {
     assert(all.length > 50);
     for (const limit of [1, 2, 7, all.length, all.length + 1]) {
       assert.deepEqual(await logOf(ledger, { limit }), all);
-      // Compares only IDs, because an event can have an earlier position on a page that is filtered by type.
+      // Compares only IDs: with a filter by type, the position of an event can be earlier than without a filter.
       for (const types of [['credits.added'], ['cycle.started', 'credits.subtracted'], EVENT_TYPES] as const)
         assert.deepEqual(
           (await logOf(ledger, { limit, types })).map(({ id }) => id),

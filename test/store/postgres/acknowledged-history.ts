@@ -1,5 +1,5 @@
-// After a fault, compares the response to each write with the ledger. Each write has a unique amount, so that
-// the test can count how many times the write is stored.
+// After a fault, compares the response to each write with the ledger. Each write has a unique amount, so that the test
+// can count how many times the write is stored.
 
 import { randomInt } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -12,7 +12,7 @@ import { auditBeside } from './postgres-ledger.ts';
 
 export type Answer = 'acknowledged' | 'refused' | (StoreFault | NotBegun)['code'];
 
-/** How many times the ledger may contain a write with this response. */
+/** For each response to a write, how many times the ledger may contain the write. */
 const TIMES: Readonly<Record<Answer, readonly number[]>> = {
   acknowledged: [1],
   refused: [0],

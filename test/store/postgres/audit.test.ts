@@ -49,7 +49,8 @@ async function withoutChecks(work: (ledger: Edited) => Promise<void>): Promise<v
 }
 
 const PAST: readonly (readonly [table: string, column: string, value: string, invariant: Finding['invariant']])[] = [
-  // 2^53, 2^53 + 1 (which a JavaScript number cannot represent), and the largest 64-bit integer.
+  // The first three values are 2^53, 2^53 + 1 (which a JavaScript number cannot represent), and the largest 64-bit
+  // integer.
   ['cycles', 'remaining', '9007199254740992', 1],
   ['cycles', 'remaining', '9007199254740993', 1],
   ['cycles', 'remaining', '9223372036854775807', 1],

@@ -17,8 +17,8 @@ interface Link {
 }
 
 /**
- * A batch never sends its BEGIN and its COMMIT in the same chunk, so a chunk that contains a BEGIN and then a COMMIT is
- * not from a batch. A BEGIN after the COMMIT belongs to the next batch.
+ * A batch sends its BEGIN and its COMMIT in different chunks, so a chunk in which a COMMIT follows a BEGIN is not from
+ * a batch. After the COMMIT of a batch, the same chunk can contain the BEGIN of the next batch.
  */
 const COMMIT = /(COMMIT|scrip_commit_\d+)\0/;
 const BEGIN = /BEGIN\W|scrip_begin_\d+\0/;

@@ -39,7 +39,10 @@ export function pluggedFile(
   return plugged;
 }
 
-/** `failCommits` makes the COMMIT of these changes fail. Opening a ledger makes none of them, so it still succeeds. */
+/**
+ * `failCommits` makes the COMMIT of these changes fail. A ledger can still be opened, because opening a ledger makes
+ * none of these changes.
+ */
 const FAILING = [
   'INSERT ON postings',
   'INSERT ON idempotency_records',

@@ -22,7 +22,10 @@ test('the audit of a correct ledger finds nothing wrong, and counts its end user
   assert.deepEqual([audited.endUsers, audited.postings], [endUsers, rows.postings.length]);
 });
 
-/** For each column that contains a plan, the text before the plan. Tests use it to add a plan to an empty column. */
+/**
+ * The text that precedes the plan in each of these columns. Tests write this text and a plan to a column that contains
+ * no plan.
+ */
 const PLANS = { plan: '', next: transactionId({ at: NOW, sequence: 9, tail: '0'.repeat(12) }), terms: 'recurring' };
 
 const COLUMNS: Record<Table, readonly string[]> = {
@@ -59,7 +62,7 @@ function isOfPastPeriod({ kind, cycle_id: id, period, created_at: at, expires_at
   return kind === 'subtract' && Number(cycle?.period) > Number(period);
 }
 
-/** `npm test` uses only `count` of the choices for each row, and other choices for the next row. */
+/** With `npm test`, returns only `count` of the choices. The index of the row determines which choices. */
 function someOf<Choice>(choices: readonly Choice[], index: number, count = 1): readonly Choice[] {
   const rotated = choices.map((_, place) => choices[(index * count + place) % choices.length] as Choice);
   return effort(rotated.slice(0, count), choices);
@@ -140,7 +143,7 @@ for (const [table, column] of [
   });
 }
 
-test('the audit finds any scheduled plan with the ID of another transaction, and any posting whose terms have another type', async () => {
+test('the audit finds a changed transaction ID in any scheduled plan, and a changed type in the terms of any posting', async () => {
   for (const row of rows.balances.filter(({ next }) => next !== null)) {
     const next = `${transactionId({ at: NOW, sequence: 9, tail: '0'.repeat(12) })}${String(row.next).slice(36)}`;
     await ledger.assertNamed(row, `UPDATE balances SET next = '${next}' WHERE ${where('balances', row)}`);

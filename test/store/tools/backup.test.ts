@@ -214,7 +214,8 @@ describe('restored backups', () => {
   test('a truncated backup is not restored', async () => {
     const backup = await makeBackup();
     const bytes = readFileSync(backup);
-    // SQLite reads missing bytes at the end of the last page as zeros, so a shorter cut might change nothing.
+    // SQLite reads missing bytes at the end of the last page as zeros, so a cut of fewer than 8 bytes might change
+    // nothing.
     for (const length of [0, 50, 2_048, bytes.length - 2_048, bytes.length - 8]) {
       writeFileSync(backup, bytes.subarray(0, length));
       const target = join(temporaryFolder(), 'scrip.db');

@@ -19,7 +19,7 @@ const KEYS = {
 } as const;
 
 export interface Verdict {
-  /** `account 1, end user …` for each finding, and `store` if a problem concerns no end user. */
+  /** `account 1, end user …` for each problem of an end user, then `store` if the audit found any other problem. */
   readonly names: readonly string[];
   readonly text: string;
 }

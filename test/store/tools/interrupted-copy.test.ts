@@ -27,8 +27,8 @@ after(() => server.remove());
 /** The number of end users in the source. */
 const INTERRUPTED_OF = 2_500;
 /**
- * The copy is interrupted after this many postings. By then, it has loaded about 6,000 rows (two postings and one other
- * row for each end user) and committed about 5,000 of these rows.
+ * The copy is interrupted after this many postings. At that point, the copy has loaded about 6,000 rows (two postings
+ * and one other row for each end user) and committed about 5,000 of these rows.
  */
 const INTERRUPTED_AFTER = 4_000;
 const KILLED_OF = 6_000;

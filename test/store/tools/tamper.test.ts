@@ -31,7 +31,7 @@ const flipTail = (column: string) =>
 interface Tampering {
   readonly what: string;
   readonly sql: string;
-  /** `totals`: the audit reveals the change until the totals are rebuilt. `digest`: the audit never reveals it. */
+  /** `totals`: the audit reveals the change until the totals are rebuilt. `digest`: only a digest reveals a change. */
   readonly foundBy: 'audit' | 'totals' | 'digest';
 }
 

@@ -103,8 +103,8 @@ function adjustForm(adjustment: Adjustment, { endUser, activeCycle, forms }: For
 
 /**
  * Whether the form has the field for the start of the new plan. A new form has this field if a cycle is active. A
- * refused form keeps its fields, so that the user can send the same form again after an unknown outcome. A form sent
- * without this field gains it only if it was refused because a cycle is active.
+ * refused form keeps its fields, so that the user can send the same form again after an unknown outcome. If a form was
+ * sent without this field, Scrip adds the field only if the form was refused because a cycle is active.
  */
 function changesPlan(activeCycle: Cycle | null, state: FormState | null): boolean {
   return state === null ? activeCycle !== null : Boolean(state.values.on_active || state.errors.on_active);

@@ -1,5 +1,5 @@
-// The page for a webhook endpoint, with its state, settings and deliveries. Two other pages ask the user to confirm a
-// new secret or the removal of the endpoint.
+// The page for a webhook endpoint, with its state, settings and deliveries. Two other pages ask for confirmation
+// before Scrip replaces the secret or removes the endpoint.
 
 import { html } from 'ghtml';
 import type { Delivery } from '../../../events/webhooks/deliveries.ts';

@@ -28,7 +28,8 @@ const MEANINGS: Readonly<Record<EventType, string>> = {
 };
 
 /**
- * The name of the checkboxes. After a form was refused, `values[TYPES_FIELD]` contains the checked types with commas.
+ * The name of the checkboxes. If a form was refused, `values[TYPES_FIELD]` contains the checked types, separated by
+ * commas.
  */
 export const TYPES_FIELD = 'types';
 

@@ -38,7 +38,7 @@ export function readChange(form: ChangeForm, request: FastifyRequest, subject: S
     amount: formField(request, 'amount'),
     validity: formField(request, 'validity'),
     unit: formField(request, 'unit'),
-    /** Only in the refund form, which has no field for the unit: the unit is always days. */
+    /** Only the refund form has this field. Its unit is always days. */
     validity_days: formField(request, 'validity_days'),
     rollover_max: formField(request, 'rollover_max'),
     on_active: formField(request, 'on_active'),

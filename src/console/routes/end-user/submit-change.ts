@@ -21,7 +21,7 @@ export type Submitted =
   | { readonly errors: null; readonly transactionId: TransactionId | null }
   | {
       readonly errors: FormState['errors'];
-      /** The form is shown again with this key: the same key after a fault, a new key after a refusal. */
+      /** The key of the form when it is shown again: the old key after a fault, a new key after a refusal. */
       readonly idempotencyKey: string;
     };
 
@@ -52,7 +52,7 @@ const CHOOSE_START = 'A cycle is already active. Choose when the new plan starts
 const NEVER_ENDS = 'The current period never ends, so the new plan must start now.';
 
 function faultErrors({ code }: StoreFault | NotBegun): FormState['errors'] {
-  // Only the type allows `Canceled`: commands from forms are never canceled.
+  // The type of `code` includes `Canceled`, but commands from forms are never canceled.
   return { [WHOLE_FORM]: formText(code === 'Canceled' ? 'Overloaded' : code) };
 }
 

@@ -57,7 +57,7 @@ const HEADERS: Readonly<Record<number, Readonly<Record<string, unknown>>>> = {
   },
 };
 
-/** One example, or several by name. */
+/** One example, or several named examples. */
 type Shown = { readonly example: unknown } | { readonly examples: Readonly<Record<string, unknown>> };
 
 function responses(
@@ -106,7 +106,7 @@ export function preview(component: string, description: string, example: unknown
   return { querystring: NoQuery, response: responses({ component, description, shown: { example } }, refusals) };
 }
 
-/** @param written one example, or several by name */
+/** @param written one example, or several named examples */
 export function write(
   component: string,
   description: string,
@@ -147,7 +147,7 @@ function writtenHeaders(written: readonly Written[]) {
   };
 }
 
-/** The schema does not validate the idempotency key. `submit.ts` validates it, and its error names the header. */
+/** The schema does not validate the idempotency key. `submit.ts` does, and names the header in the error. */
 function requestHeaders(written: Written | WrittenOften) {
   const named = () => Object.entries(written as WrittenOften);
   const examples = isOne(written)

@@ -17,8 +17,8 @@ const INVALID_FIELDS = [
 ];
 
 /**
- * The text of `InsufficientFunds` depends on the kind of the refused command. This object maps the response component
- * of an operation to that kind. For components that are not in the object, the kind is `subtract`.
+ * Maps the response component of an operation to the kind of its command, because the text of `InsufficientFunds`
+ * depends on the kind. For components that are not in the object, the kind is `subtract`.
  */
 const SPENDING: Readonly<Record<string, WriteCommand['kind']>> = { Hold: 'hold', Capture: 'capture' };
 

@@ -58,8 +58,8 @@ export function placementOn(shards: readonly string[]): Placement {
       atOnce: atOnce ?? AT_ONCE,
       of: (user) => laneOfBucket[bucketOf(user)] as number,
     }),
-    // Without `BY_KEY`: its planner settings would not reach the workers. They would also force generic query plans,
-    // with which Citus refuses the INSERT statements.
+    // `BY_KEY` is left out, because its planner settings would not reach the workers. The settings would also force
+    // generic query plans, with which Citus refuses the INSERT statements.
     begin: [sql('BEGIN'), ...setLocal(BATCH_TIMEOUTS)],
     byKey: [],
     throughout: SEQUENTIAL,

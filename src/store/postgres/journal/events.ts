@@ -121,13 +121,13 @@ export async function deriveSome(
   // Wait for a standby, if there is one: otherwise, after a failover, different events could get the numbers of events
   // that a client has already read.
   await connection.commit([...writes, ...COMMIT_BATCH]);
-  // For the end users of these postings, further time-driven events might already be due.
+  // Further time-driven events of the end users in `inputs` might already be due.
   return isMore || passed.users.length === DUE_MAX || nextDueAt <= passed.until;
 }
 
 /**
- * Briefly locks the rows of due end users, and returns these end users and an instant. From then on, the only postings
- * with an earlier instant that a batch can add to these end users are those of renewals, plan changes and lapses.
+ * Briefly locks the rows of due end users, and returns these end users and an instant. Later batches add no postings
+ * before this instant to these end users, except those of renewals, plan changes and lapses.
  */
 async function passTime(
   connection: Connection,

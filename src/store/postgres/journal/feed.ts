@@ -1,7 +1,7 @@
 // The feed on PostgreSQL. For each consumer, each batch inserts a row that lists the batch's transactions. A
 // consumer takes its earliest rows and reads the postings of the listed transactions. A single database transaction
-// deletes the rows and stores the consumer's results. Batches do not always commit in the order of their instants. The
-// batches of one end user do, because each of them locks the end user's row.
+// deletes the rows and stores the consumer's results. Batches of the same end user commit in the order of their
+// instants, because each batch locks the end user's row. Batches of different end users can commit in another order.
 
 import { INSTANT_MAX } from '../../../ledger/instant.ts';
 import type { FeedPosting } from '../../feed.ts';
@@ -112,7 +112,7 @@ export async function postingsNamed(
   if (batches.length === 0) return [];
   const accounts = new Set(batches.flatMap(([literal]) => elementsOf(literal).split(',')));
   const ids = batches.map(([, literal]) => elementsOf(literal)).join(',');
-  // Arrays are faster than a join: a single index scan takes half as long as one index lookup per transaction.
+  // This query scans the index once, and takes half as long as a join, which would look up each transaction separately.
   const rows = await connection.rows(
     sql(
       `SELECT ${USER_POSTING_COLUMNS} FROM scrip.postings p

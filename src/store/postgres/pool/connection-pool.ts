@@ -46,7 +46,7 @@ export function servingPool({ url, prepared }: PostgresOptions, max: number): Co
   return new ConnectionPool(config, { isPrepared: prepared, timeoutMs: ANSWER_TIMEOUT_MS });
 }
 
-/** A pool for the other operator commands. Steps have no timeout. */
+/** A pool for all operator commands except `scrip import`. Steps have no timeout. */
 export function toolsPool({ url }: PostgresOptions, max: number, applicationName: string): ConnectionPool {
   const config = { connectionString: url, max, application_name: applicationName };
   return new ConnectionPool(config, { isPrepared: false, timeoutMs: 0 });

@@ -18,8 +18,8 @@ const INTERVAL_MS = 1_000;
 const ANSWER_MS = 2_000;
 
 /**
- * If a COMMIT waits this long, the standby is considered unreachable: a running standby confirms a COMMIT sooner. The
- * time is shorter than `ANSWER_TIMEOUT_MS`, after which this process stops waiting for a COMMIT.
+ * If a COMMIT waits this long, the standby is considered unreachable: a running standby confirms a COMMIT sooner.
+ * `STANDBY_MS` is shorter than `ANSWER_TIMEOUT_MS`, after which this process stops waiting for a COMMIT.
  */
 const STANDBY_MS = 2_000;
 

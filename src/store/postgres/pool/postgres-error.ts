@@ -32,9 +32,9 @@ const DRIVER_MESSAGE =
   /^(Connection terminated|No answer within|timeout exceeded when trying to connect$|timeout expired$|Client has encountered a connection error|Client was closed|Received unexpected \w+ message from backend)/;
 
 /**
- * Whether the connection is lost or about to be lost: after a network error or an error of class 08, or if the server
- * ends the connection or is no longer the primary. An unknown error that is not from the server counts as a bug in
- * Scrip, because a retry would not help.
+ * Whether the error means that the connection is lost or will soon be lost. Such errors include network errors, errors
+ * of class 08, and errors from a server that ends the connection or is no longer the primary. An unknown error that is
+ * not from the server counts as a bug in Scrip, because a retry would not help.
  */
 export function isConnectionLost(error: unknown): boolean {
   if (!(error instanceof Error) || error instanceof StoreFault) return false;

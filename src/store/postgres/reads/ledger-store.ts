@@ -44,7 +44,10 @@ import type { BatchWriter } from '../writer/batch-writer.ts';
 
 const CYCLES = `SELECT ids_through, ${CYCLE_COLUMNS} FROM scrip.cycles WHERE ${OF_END_USER}`;
 
-/** Selects all cycles that are live at `$4` or later, and all holds. `$4` is an instant in the past. */
+/**
+ * Selects all cycles that end after `$4`, the active recurring cycle even if it has ended, and all holds. `$4` is an
+ * instant in the past.
+ */
 const LIVE = prepared(
   'live_state',
   `${CYCLES} AND ends_at > $4 UNION ALL ${CYCLES} AND ${RENEWS} AND ends_at <= $4
@@ -206,9 +209,9 @@ export class PostgresLedgerStore implements LedgerStore {
   }
 
   /**
-   * Searches one bucket at a time (on Citus, one shard at a time), beginning with a random one, until it has found half
-   * of `limit`. During a storm of renewals (300,000 due end users, two cores), PostgreSQL took 3 to 7 ms to find 1,024
-   * end users in one bucket, and 50 to 150 ms to find as many in all buckets.
+   * Searches one bucket at a time (on Citus, one shard at a time), beginning with a random one, until it has found at
+   * least `limit / 2` rows. During a storm of renewals (300,000 due end users, two cores), PostgreSQL took 3 to 7 ms to
+   * find 1,024 end users in one bucket, and 50 to 150 ms to find as many in all buckets.
    */
   async #manyDue(now: Instant, limit: number): Promise<readonly TextRow[]> {
     const { parts } = this.database.placement;
@@ -222,7 +225,7 @@ export class PostgresLedgerStore implements LedgerStore {
     return found;
   }
 
-  /** @param among the number of renewals, and of lapses, to consider: those that have been due the longest */
+  /** @param among consider only this many renewals and this many lapses, those that have been due the longest */
   #dueIn(buckets: readonly number[], now: Instant, limit: number, among = limit): Promise<readonly TextRow[]> {
     const { pool, reach } = this.database;
     const values = [now, among, randomInt(BUCKETS), limit];

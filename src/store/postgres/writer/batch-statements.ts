@@ -160,7 +160,7 @@ function postingStatements(part: Part) {
      * Inserts postings, changes their cycles and adds the batch to the feed. Each row contains a posting and the new
      * values of its cycle: first the new remaining credits, then the posting, then the other new values. The new values
      * are null if the cycle does not change, or if an earlier row already contains them. The parameters after the
-     * arrays are the new `ids_through`, the instant and a random ID of the batch, and the number of cycles that change.
+     * arrays are the new `ids_through`, the batch's instant, the batch's random ID, and the number of changed cycles.
      * `post` is null on Citus, which rejects writes in a WITH clause.
      */
     post: part.isShard ? null : post('post', ALL),

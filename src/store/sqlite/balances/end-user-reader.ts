@@ -119,8 +119,8 @@ export class EndUserReader {
   #catchUp(user: EndUserKey, kept: Balances, pending: number | null, now: Instant): Balances {
     const latest = this.latestPosting(user, pending);
     const postings = latest === null ? [] : this.#postings.after(kept.latestPosting ?? 0, latest, user);
-    // The cached state does not contain the cycles that had ended when it was read. A newer posting can have an earlier
-    // instant than that read, and can change one of these cycles.
+    // The cached state does not contain the cycles that had ended when it was read. A newer posting can have an instant
+    // before the time of that read, and can change one of these cycles.
     return foldedAt(now, kept, postings);
   }
 
@@ -199,9 +199,9 @@ class BalanceReader {
   read({ account, endUser }: EndUserKey, now: Instant): Balances {
     const id = this.#endUser.of(endUser);
     const rows = this.#current.all(account, id, now);
-    // Only an end user with a due event can have an ended cycle that must still be renewed. `#withDue` then reads all
-    // rows again, and not only this cycle, because the writer might have flushed in between. The last row has the type
-    // 'end-user', and its last column is `due_at`.
+    // Only an end user with a due event can have an ended cycle that must still be renewed. `#withDue` reads all rows
+    // of such an end user again, not only the ended cycle, because the writer might have flushed after the first read.
+    // The last row of `rows` has the type 'end-user', and its last column is `due_at`.
     const dueAt = rows.at(-1)?.at(-1) ?? null;
     return balancesOf(dueAt === null || (dueAt as number) > now ? rows : this.#withDue.all(account, id, now));
   }
@@ -232,8 +232,8 @@ function balancesOf(rows: readonly Row[]): Balances {
 }
 
 /**
- * Yields each end user that has postings after the position in the `flushed` table, with its latest posting. The end
- * users are sorted by this posting.
+ * Yields each end user that has postings after the position in the `flushed` table, and the number of its latest
+ * posting. The end users are sorted by this number.
  */
 export function* unflushedEndUsers(db: DatabaseSync): Generator<readonly [user: EndUserKey, posting: number]> {
   const rows = prepare(

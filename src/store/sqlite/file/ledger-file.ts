@@ -143,10 +143,10 @@ function truncateLog(db: DatabaseSync): void {
 /** Opens another connection to a file that `openLedgerFile` has checked. */
 export function connect(file: string): DatabaseSync {
   const db = new DatabaseSync(file, { timeout: BUSY_TIMEOUT_MS });
-  // With `synchronous = FULL`, COMMIT returns after the commit is on stable storage; macOS also needs `fullfsync`. With
-  // 40 subtractions per commit, writes take 9% less time with 2 KiB pages than with 4 KiB pages. A checkpoint after
-  // every 4 MiB of log is short. Because a batch dirties few pages, frequent checkpoints take no more time in total
-  // than checkpoints after every 32 MiB.
+  // With `synchronous = FULL`, COMMIT returns only after the commit is on stable storage; macOS also needs
+  // `fullfsync`. With 40 subtractions per commit, writes take 9% less time with 2 KiB pages than with 4 KiB pages. A
+  // checkpoint after every 4 MiB of log is short. Because a batch dirties few pages, frequent checkpoints take no more
+  // time in total than checkpoints after every 32 MiB.
   db.exec(`
     PRAGMA page_size = 2048;
     PRAGMA cache_size = -16384;

@@ -1,5 +1,5 @@
-// Runs one statement for many rows. With one statement per row, starting the statement and opening the table and its
-// indexes would take a third of the time for each row.
+// Runs one statement for many rows. With one statement per row, a third of the time would be spent on starting the
+// statement and opening the table and its indexes.
 
 import assert from 'node:assert/strict';
 import type { DatabaseSync } from 'node:sqlite';

@@ -1,7 +1,7 @@
-// Finds idempotency records by a hash of their key. The latest entries are in memory. As soon as there are enough of
-// them, they form a sorted run, which stays in memory until it has been inserted into the B-tree. Each batch inserts a
-// part of the run in hash order, so that a page of the B-tree is written only once for several entries. If many records
-// have been deleted, the same batches also delete their entries from the B-tree.
+// Finds idempotency records by a hash of their key. Recent entries are in memory. As soon as there are enough recent
+// entries, they form a sorted run, which stays in memory until it has been inserted into the B-tree. Each batch inserts
+// a part of the run in hash order, so that a page of the B-tree is written only once for several entries. If many
+// records have been deleted, the same batches also delete their entries from the B-tree.
 //
 //   recent ──full──▶ run ──inserted by the time that recent is full again──▶ B-tree
 
@@ -139,8 +139,9 @@ export class RecordIndex {
   }
 
   /**
-   * Call this after `count` expired records have been deleted, either of grants or of other writes.
+   * Call this after `count` expired records have been deleted.
    *
+   * @param retention whether the deleted records belonged to grants or to other writes
    * @param through the highest record number among the deleted records
    */
   expire(retention: 'grants' | 'others', through: number, count: number): void {

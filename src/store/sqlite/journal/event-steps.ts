@@ -31,8 +31,8 @@ const POSTINGS_MAX = 64;
 const DUE_MAX = 64;
 
 /**
- * A step that has loaded this many cycles and holds accepts no further end users. Loading and storing this many takes
- * 3 ms.
+ * When a step has loaded this many cycles and holds, it accepts no further end users. Loading and storing this many
+ * takes 3 ms.
  */
 const LOADED_MAX = 2_048;
 

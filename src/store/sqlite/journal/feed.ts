@@ -8,8 +8,8 @@ import { uuidOfHex } from '../file/uuid.ts';
 import { POSTING_COLUMN_COUNT, postingColumns, postingOf } from './posting-rows.ts';
 
 /**
- * The number of postings that are read at a time. If more were read together, they would stay in memory longer and slow
- * down garbage collection.
+ * The number of postings that are read at a time. If more postings were read at a time, they would stay in memory
+ * longer and slow down garbage collection.
  */
 const PIECE_MAX = 64;
 

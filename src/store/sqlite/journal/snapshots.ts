@@ -18,8 +18,8 @@ export interface Snapshot {
 const NO_BYTES = new Uint8Array();
 
 /**
- * Relies on the order of transaction ids: the IDs of an end user ascend in the journal, because the ledger's clock
- * never goes backwards.
+ * Relies on the order of transaction IDs: the transaction IDs of an end user ascend in the journal, because the
+ * ledger's clock never goes backwards.
  */
 export class SnapshotReader {
   readonly #between: Statement;

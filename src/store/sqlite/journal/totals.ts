@@ -49,7 +49,7 @@ export class TotalsWriter {
        WHERE ${NEW_POSTINGS} GROUP BY p.account, day, p.kind, p.actor`,
     );
     // Credits that roll over do not expire. Subtract them from the expiry total of the hour in which the previous
-    // period ended. The renewal happens in the same hour.
+    // period ended. The instant of a renewal is the end of the previous period.
     this.#expiries = prepare(
       db,
       `SELECT p.account, p.expires_at / ${HOUR_MS} AS hour, CAST(sum(p.amount) AS TEXT)

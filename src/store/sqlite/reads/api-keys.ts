@@ -12,8 +12,8 @@ import type { LedgerClock } from '../writer/ledger-clock.ts';
 /**
  * @param db a connection that nothing else uses during a transaction: any other statement would become part of the
  * transaction
- * @param recordUses stores when keys were used, through the writer thread: if this thread waited for the write lock,
- * all requests would be delayed
+ * @param recordUses lets the writer thread store the times at which keys were used: if this thread waited for the write
+ * lock, all requests would be delayed
  */
 export function sqliteKeyStore(
   db: DatabaseSync,

@@ -74,7 +74,7 @@ export class SqliteEventLog implements EventLog {
     }
     if (step.isEmpty) return false;
     const isSaved = await this.#ledger.saveEvents(step.derive(derive, until));
-    // In the meantime, the passage of time can have caused more events, even for end users of this step.
+    // By now, more end users might be due, including end users of this step.
     return step.isMore || !isSaved || this.#steps.hasDue(clock.peek());
   }
 

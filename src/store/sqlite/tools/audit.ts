@@ -31,7 +31,9 @@ import { totalsFaults } from './totals.ts';
 
 const ADVANCE_POSTINGS = 5_000;
 
-/** The maximum number of sentences in `AuditReport.store`. A single one already shows that the store is damaged. */
+/**
+ * The maximum number of sentences in `AuditReport.store`. A single sentence already shows that the store is damaged.
+ */
 const STORE_FAULTS_MAX = 100;
 
 type FaultsOf = (db: DatabaseSync) => Iterable<string>;

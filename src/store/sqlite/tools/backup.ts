@@ -31,7 +31,7 @@ const KIB = 2 ** 10;
  * Writes a backup that includes every write that was acknowledged before the call.
  *
  * @throws CannotOpen if the backup cannot be made: for example, because there is no ledger, `to` already exists, or the
- * ledger is damaged. Then, no backup is written
+ * ledger is damaged. In that case, no backup is written
  */
 export async function backUpFile(file: string, to: string, report: ReportProgress): Promise<BackupReport> {
   refuseMissing(file);
@@ -53,7 +53,7 @@ export async function backUpFile(file: string, to: string, report: ReportProgres
  * Restores the ledger `file` from a backup, which stays unchanged.
  *
  * @throws CannotOpen if the backup cannot be restored: for example, because it is damaged, or because a ledger already
- * exists. Then, nothing is changed
+ * exists. In that case, nothing is changed
  */
 export async function restoreFile(from: string, file: string, report: ReportProgress): Promise<BackupReport> {
   refuseNoBackup(from);

@@ -22,8 +22,8 @@ const WRITER_THREAD = new URL(`./writer-thread${extname(import.meta.filename)}`,
 
 /**
  * By default, V8's young generation grows to 48 MiB, but the writer is no faster than with 24 MiB. By default, the old
- * generation grows to four times the memory in use; with a limit of 1 GiB, it grows to only 1.6 times. The writer's
- * bounded caches need only about 100 MiB.
+ * generation grows to four times the memory in use; with a limit of 1 GiB, it grows to only 1.6 times the memory in
+ * use. The writer's bounded caches need only about 100 MiB.
  */
 const RESOURCE_LIMITS = { maxYoungGenerationSizeMb: 24, maxOldGenerationSizeMb: 1_024 };
 

@@ -100,7 +100,7 @@ export class Writer {
     }
   }
 
-  /** @param part the rows of an import that `commands` came from, or null; the same commit advances the import */
+  /** @param part the part of an import that contains `commands`, or null; the same commit advances the import */
   write(commands: readonly Command[], part: ImportPart | null = null): Written {
     this.#isIdle = false;
     return this.#transact(({ db, endUsers, journal, records, transactions }) => {

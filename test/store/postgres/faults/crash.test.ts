@@ -70,10 +70,10 @@ test('control: the test detects lost writes if PostgreSQL confirms commits befor
   };
   const server = await startServer(late);
   const { ledger, url } = await openLedger(server);
-  // Makes the schema durable, so that the crash loses only rows.
+  // Makes the schema durable, so that the crashes lose only rows.
   await server.query('CHECKPOINT');
   const history = new History();
-  // If the machine is busy, the log can be written before a crash.
+  // Crashes PostgreSQL three times, because on a busy machine the log may be written before a crash.
   await crashUnderLoad(server, ledger, history, 3);
   const faults = await history.faultsOf(ledger.store, url);
   const lost = faults.filter((fault) => /was acknowledged but is stored 0 times/.test(fault));

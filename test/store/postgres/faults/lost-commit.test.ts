@@ -44,8 +44,8 @@ test('a renewal that another process stored is not mistaken for the batch whose 
 
 class Line {
   /**
-   * Called once: when the proxy gets the next COMMIT, it cuts the connection instead of forwarding the COMMIT. New
-   * connections wait until the call has ended.
+   * When the next COMMIT arrives, the proxy calls this function once, and cuts the connection instead of forwarding the
+   * COMMIT. New connections wait until the function has ended.
    */
   beforeCommit: (() => Promise<void>) | null = null;
   readonly #server: Server;

@@ -86,9 +86,8 @@ test('a single process on PostgreSQL renews each end user once, and begins with 
 test('the search for due renewals on PostgreSQL reads only due cycles', { timeout: 60_000 }, async (t) => {
   const url = await server.createDatabase();
   const run = (sql: string) => server.query(sql, new URL(url).pathname.slice(1));
-  // This test uses the clock of the database, which is a volatile function: a query that compares this function with a
-  // column cannot use the index. With a clock that the test sets, such a query could use the index, and the test would
-  // not fail.
+  // PostgreSQL cannot use an index to compare a column with a volatile function, such as the clock of the database.
+  // This test uses that clock, so that it detects such a comparison. A clock that the test sets would not be volatile.
   const ledger = await openFor(t, url);
   await run(
     `INSERT INTO scrip.cycles

@@ -1,5 +1,5 @@
-// On PostgreSQL, a read that shows a renewal first waits until earlier batches have been committed. Otherwise, a client
-// could see the renewal before an earlier transaction.
+// On PostgreSQL, a read that shows a renewal first waits until earlier batches have been committed. Without this wait,
+// a client could see the renewal in one read, and an earlier transaction only in a later read.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';

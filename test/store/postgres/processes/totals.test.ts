@@ -108,7 +108,7 @@ test('the audit finds totals in PostgreSQL that were changed by hand, and rebuil
   const expected = await outstanding(ledger);
   for (const [what, sql, finding] of DAMAGE) {
     await server.query(sql, new URL(url).pathname.slice(1));
-    // The totals do not include this posting yet when they are rebuilt.
+    // Adds a posting that the totals do not include yet.
     await ledger.write([new EndUser(2, 1).add(1)]);
     const found = problemsOf(await ledger.audit());
     assert.match(found.join('\n'), finding, what);

@@ -1,5 +1,5 @@
-// The time at which an end user is due is the time of its next renewal or lapse. These tests check when the writer
-// stores this time in the ledger file. If the end user is due soon, the writer flushes its balance immediately.
+// An end user is due at the time of its next renewal or lapse. These tests check when the writer stores this time in
+// the ledger file. If an end user is due soon, the writer flushes its balance immediately.
 
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';

@@ -155,8 +155,8 @@ const copying = (values: string) =>
   sql(`CREATE TABLE copying (only INTEGER PRIMARY KEY, source TEXT, account INTEGER, end_user BLOB); ${values}`);
 
 /**
- * `serving`: only the server refuses the file. The tools check neither its pages nor its stored time, and they accept
- * an unfinished copy.
+ * `serving`: only the server refuses the file. The tools do not check the pages or the stored time of a ledger file,
+ * and they accept an unfinished copy.
  */
 const REFUSED: readonly (readonly [
   what: string,
