@@ -133,7 +133,7 @@ export class NotRefundable extends ScripError {}
 export class Unauthorized extends ScripError {}
 /** The API key has only the `read` scope, and the call is a write. */
 export class Forbidden extends ScripError {}
-/** The idempotency key was used for a different request of this end user. */
+/** The idempotency key was used for a different request about this end user. */
 export class IdempotencyKeyReused extends ScripError {}
 /** The API key has reached its rate limit. Retry after `retryAfterMs`. Nothing was changed. */
 export class TooManyRequests extends ScripError {}

@@ -11,7 +11,7 @@ import { existingAccount, withAccountDatabase } from './with-account-database.ts
 const BELOW = 'an amount of credits, such as 20, or a percentage of the latest grant, such as 20%';
 
 export function addThresholdCommands(program: Command): void {
-  const threshold = program.command('threshold').description('manage the thresholds for the event balance.low');
+  const threshold = program.command('threshold').description('manage the thresholds for the balance.low event');
   threshold
     .command('add')
     .description('add a threshold')
@@ -31,7 +31,7 @@ export function addThresholdCommands(program: Command): void {
     .action(removeThreshold);
   program
     .command('expiring-notice')
-    .description('show or set how many days before expiry the event credits.expiring happens')
+    .description('show or set how many days before expiry the credits.expiring event happens')
     .requiredOption('--account <name>', 'account that the notice applies to', accountName)
     .option('--days <days>', `1 to ${EXPIRING_DAYS_MAX}; if absent, the command shows the current value`, expiringDays)
     .action(expiringNotice);
@@ -82,7 +82,7 @@ async function expiringNotice({ account, days }: { account: string; days?: numbe
     if (days !== undefined) await thresholds.setExpiringDays(number, days);
     const current = days ?? (await thresholds.expiringDays(number));
     process.stdout.write(
-      `For end users of ${account}, the event credits.expiring happens ${counted(current, 'day')} before credits expire.\n`,
+      `For end users of ${account}, the credits.expiring event happens ${counted(current, 'day')} before credits expire.\n`,
     );
   });
 }

@@ -79,8 +79,8 @@ export class TotalsSum {
     const rolledOver = rolledOverBy(posting);
     const credits = BigInt(movedBy(posting) - rolledOver);
     this.addDaily({ account, day, kind, actor, credits, transactions: isFirst ? 1 : 0 });
-    // Count postings to ended cycles, too: credits that are captured after the end of their cycle have not expired, and
-    // credits that are refunded after the end of their cycle have expired.
+    // Count postings to ended cycles, too. A late capture reduces the number of credits that expired with the cycle, and
+    // a late refund increases it.
     this.addExpiry({ account, hour, credits: BigInt(posting.amount) });
     // A renewal is created at the end of the previous period. Credits that roll over do not expire at that time.
     if (rolledOver > 0) this.addExpiry({ account, hour: hourOf(posting.createdAt), credits: BigInt(-rolledOver) });

@@ -81,7 +81,7 @@ for (const [name, ledger] of STORES.slice(0, effort(1, 2))) {
       await assertOneLine(['webhook', 'resend', '1', '--event', 'evt_1'], environment, unknown);
     });
 
-    test('scrip threshold adds, lists and removes thresholds, and scrip expiring-notice sets how early the event credits.expiring happens', async () => {
+    test('scrip threshold adds, lists and removes thresholds, and scrip expiring-notice sets how early the credits.expiring event happens', async () => {
       const environment = await withAccount(await ledger());
       const below = (name: string, value: string) => ['threshold', name, '--account', 'acme', '--below', value];
       assert.equal(await run(environment, ...below('add', '20%')), 'Threshold 20% of acme added.');
@@ -102,7 +102,7 @@ for (const [name, ledger] of STORES.slice(0, effort(1, 2))) {
       );
       const notice = ['expiring-notice', '--account', 'acme'];
       const happens = (days: string) =>
-        `For end users of acme, the event credits.expiring happens ${days} before credits expire.`;
+        `For end users of acme, the credits.expiring event happens ${days} before credits expire.`;
       assert.equal(await run(environment, ...notice), happens('7 days'));
       assert.equal(await run(environment, ...notice, '--days', '1'), happens('1 day'));
       assert.equal(await run(environment, ...notice), happens('1 day'));

@@ -174,7 +174,7 @@ test('a paused endpoint receives nothing, and when it is resumed, it receives al
   assert.deepEqual(receiver.ids, ids);
 });
 
-test('a change of the event types of an endpoint applies to all later events', async (t) => {
+test('a change to the event types of an endpoint applies to all later events', async (t) => {
   await using receiver = await Receiver.start();
   const setting = await webhookSetting(t);
   const { id } = await addEndpoint(setting, receiver.url(), ['balance.low']);

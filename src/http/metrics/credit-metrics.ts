@@ -1,4 +1,4 @@
-// Counts the credits that accepted requests granted and spent, by account, API key and kind of request. A request is
+// Counts the credits granted and spent by accepted requests, by account, API key and kind of request. A request is
 // counted when its write is durable; replays, renewals and scheduled plans are not counted. Refunded credits count as
 // granted, because a counter must never decrease. The counters start at 0 in each new process, so they do not show
 // balances.

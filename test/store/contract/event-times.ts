@@ -128,7 +128,7 @@ function settings({ it, itInTime }: Contract): void {
     assert.deepEqual(await logOf(ledger, { account: ledger.other, types: ['balance.low'] }), []);
   });
 
-  itInTime('an account can set how many days before an expiry the event credits.expiring occurs', async (ledger) => {
+  itInTime('an account can set how many days before an expiry the credits.expiring event occurs', async (ledger) => {
     const [ada, other] = [new EndUser(ledger.account, 1), new EndUser(ledger.other, 1)];
     const start = ledger.wall;
     await ledger.withAccounts((queries) =>

@@ -146,7 +146,7 @@ test('a read that shows a renewal waits until every batch with a command for the
   await reading;
 });
 
-test('while the outcome of a write is unknown, a read that would show a renewal of the same end user fails', async () => {
+test('while the outcome of a write is unknown, a read of the same end user fails if it would show a renewal', async () => {
   const { store, read, write, due } = besideReadsOfOneCycle();
   const batch = write(ADA);
   const reading = read(ADA, due);
