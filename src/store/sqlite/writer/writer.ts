@@ -226,7 +226,11 @@ export class Writer {
       const isLater = to !== null && to > this.#ids.position.at;
       return { result: to, isChanged: to !== null, ...(isLater ? { position: { at: to, sequence: 0 } } : {}) };
     });
-    if (moved !== null) this.#clock.notBefore(moved);
+    if (moved !== null) {
+      // Otherwise, the next transaction that issues no IDs would save the earlier position again.
+      this.#ids.moveTo(moved);
+      this.#clock.notBefore(moved);
+    }
     return moved;
   }
 
