@@ -76,6 +76,16 @@ export async function auditSummary(
   return { ...report, broken: findings + report.store.length, example: report.store[0] ?? example };
 }
 
+/**
+ * The message for stored rows that do not all belong to an end user with postings.
+ *
+ * @param rows names the stored rows, such as `stored cycles`
+ * @param owned names the rows that the audit has found through the end users
+ */
+export function rowsDiffer(rows: string, stored: number, owned: string, found: number): string {
+  return `the number of ${rows} (${stored}) differs from the number of ${owned} (${found})`;
+}
+
 export interface BackupReport {
   readonly endUsers: number;
   readonly postings: number;

@@ -9,7 +9,7 @@ import type { Posting } from '../../../ledger/posting.ts';
 import type { EndUserState } from '../../../ledger/state.ts';
 import type { TransactionId } from '../../../ledger/transaction-id.ts';
 import { isSummaryRight, REBUILD_COUNTS, summaryFault } from '../../end-user-summaries.ts';
-import type { AuditReport } from '../../tools/ledger-tools.ts';
+import { type AuditReport, rowsDiffer } from '../../tools/ledger-tools.ts';
 import { SnapshotFold } from '../../tools/snapshot-fold.ts';
 import { TotalsSum } from '../../totals.ts';
 import { HOLD_AS_CYCLE, StateRows } from '../journal/state-rows.ts';
@@ -146,9 +146,7 @@ class DatabaseAudit {
     const [row] = await this.#connection.rows(sql(`SELECT count(*) FROM scrip.${table}`));
     const [stored, read] = [Number(row?.[0]), this.#read[table]];
     if (stored !== read)
-      this.#fault(
-        `the number of rows in the table ${table} (${stored}) differs from the number of rows whose end user has postings (${read})`,
-      );
+      this.#fault(rowsDiffer(`rows in the table ${table}`, stored, 'rows whose end user has postings', read));
   }
 
   async #auditClock(): Promise<void> {

@@ -15,7 +15,7 @@ import type { Posting } from '../../../ledger/posting.ts';
 import type { EndUserState } from '../../../ledger/state.ts';
 import type { TransactionId } from '../../../ledger/transaction-id.ts';
 import { holdsOfText } from '../../state-text.ts';
-import type { AuditReport } from '../../tools/ledger-tools.ts';
+import { type AuditReport, rowsDiffer } from '../../tools/ledger-tools.ts';
 import { CYCLE_COLUMNS, cycleOf, END_OF_TIME } from '../balances/end-user-reader.ts';
 import { SQLITE, sqliteCode } from '../file/sqlite-error.ts';
 import { prepare, type Row, type Statement } from '../file/statements.ts';
@@ -127,13 +127,9 @@ class FileAudit {
     summaries.end();
     const { postings } = this.total;
     if (postingsStored !== postings)
-      this.fault(
-        `the number of stored postings (${postingsStored}) differs from the number of postings that belong to an end user (${postings})`,
-      );
+      this.fault(rowsDiffer('stored postings', postingsStored, 'postings that belong to an end user', postings));
     if (cyclesStored !== reader.cycles)
-      this.fault(
-        `the number of stored cycles (${cyclesStored}) differs from the number of cycles whose end user has postings (${reader.cycles})`,
-      );
+      this.fault(rowsDiffer('stored cycles', cyclesStored, 'cycles whose end user has postings', reader.cycles));
   }
 
   *#counted(postings: Iterable<Posting>, of: number): Generator<Posting> {

@@ -4,6 +4,7 @@ import type { DatabaseSync } from 'node:sqlite';
 import type { EndUserKey } from '../../../ledger/command.ts';
 import type { Posting } from '../../../ledger/posting.ts';
 import type { TransactionId } from '../../../ledger/transaction-id.ts';
+import { rowsDiffer } from '../../tools/ledger-tools.ts';
 import { SnapshotFold } from '../../tools/snapshot-fold.ts';
 import { prepare, type Statement } from '../file/statements.ts';
 import { bytesOf, uuidOf } from '../file/uuid.ts';
@@ -42,9 +43,7 @@ export class SnapshotAudit {
   end(): void {
     const stored = Number(this.#count.get()?.[0]);
     if (stored !== this.#checked)
-      this.#fault(
-        `the number of stored snapshots (${stored}) differs from the number of snapshots that belong to an end user (${this.#checked})`,
-      );
+      this.#fault(rowsDiffer('stored snapshots', stored, 'snapshots that belong to an end user', this.#checked));
   }
 
   #wrong({ account, endUser }: EndUserKey, transactionId: string): void {

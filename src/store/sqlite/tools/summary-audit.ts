@@ -4,6 +4,7 @@ import type { DatabaseSync } from 'node:sqlite';
 import type { Instant } from '../../../ledger/instant.ts';
 import type { EndUserState } from '../../../ledger/state.ts';
 import { isSummaryRight, REBUILD_COUNTS, summaryFault } from '../../end-user-summaries.ts';
+import { rowsDiffer } from '../../tools/ledger-tools.ts';
 import { prepare, type Statement } from '../file/statements.ts';
 import { bytesOf } from '../file/uuid.ts';
 import { EVENTS } from '../journal/events.ts';
@@ -63,9 +64,7 @@ export class SummaryAudit {
   end(): void {
     const stored = Number(prepare(this.#db, 'SELECT count(*) FROM end_user_summaries').get()?.[0]);
     if (stored !== this.#read)
-      this.#fault(
-        `the number of stored summaries (${stored}) differs from the number of summaries whose end user has postings (${this.#read})`,
-      );
+      this.#fault(rowsDiffer('stored summaries', stored, 'summaries whose end user has postings', this.#read));
     const counted = 'SELECT account, end_users, with_credits FROM end_user_counts WHERE end_users > 0';
     const accounts = `SELECT account FROM (${SUMMED_COUNTS} EXCEPT ${counted}) UNION SELECT account FROM (${counted} EXCEPT ${SUMMED_COUNTS})`;
     for (const [account] of prepare(this.#db, accounts).all())
