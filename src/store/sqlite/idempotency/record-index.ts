@@ -10,7 +10,7 @@ import { ManyRows } from '../file/many-rows.ts';
 import { sortedPlaces } from '../file/sorted-places.ts';
 import { prepare, type Statement } from '../file/statements.ts';
 
-/** The number of records in a run. Up to two runs are in memory; a record takes about 60 bytes. */
+/** The number of records in a run. Up to two runs are in memory; a record takes about 50 bytes. */
 const RUN_MAX = 131_072;
 
 /** All hashes are below this number. */
@@ -24,8 +24,6 @@ const LOOKED_UP = [16, 4, 1];
  * the next run is inserted.
  */
 const EXPIRED_PART = 1 / 4;
-
-type Entry = readonly [hash: number, record: number];
 
 /** Record numbers by hash. Two keys rarely have the same hash. */
 class HashTable {
@@ -51,10 +49,13 @@ class HashTable {
     else for (const place of known ?? []) found.add(this.#records[place] as number);
   }
 
-  /** All entries, sorted by hash. */
-  sorted(): readonly Entry[] {
-    const entry = (place: number) => [this.#hashes[place] as number, this.#records[place] as number] as const;
-    return Array.from(sortedPlaces(this.#hashes), entry);
+  /** The places of all entries, sorted by hash. */
+  sorted(): Uint32Array {
+    return sortedPlaces(this.#hashes);
+  }
+
+  at(place: number): readonly [hash: number, record: number] {
+    return [this.#hashes[place] as number, this.#records[place] as number];
   }
 }
 
@@ -66,7 +67,8 @@ export class RecordIndex {
   readonly #saveIndexed: Statement;
   #recent = new HashTable();
   #run: HashTable | null = null;
-  #entries: readonly Entry[] = [];
+  /** The places of the entries of the run, sorted by hash. */
+  #places: Uint32Array = new Uint32Array();
   #inserted = 0;
   /** The highest record number in the run. `#last` is the highest of all record numbers. */
   #runLast = 0;
@@ -134,7 +136,7 @@ export class RecordIndex {
   /** Call this for each batch, after the records of the batch have been added. */
   keepUp(): void {
     const progress = this.#recent.count / this.#runMax;
-    if (this.#run !== null) this.#insertUntil(progress >= 1 ? this.#entries.length : this.#entries.length * progress);
+    if (this.#run !== null) this.#insertUntil(this.#run, this.#run.count * Math.min(progress, 1));
     if (progress >= 1) this.#beginRun();
   }
 
@@ -151,7 +153,7 @@ export class RecordIndex {
 
   #beginRun(): void {
     this.#run = this.#recent;
-    this.#entries = this.#recent.sorted();
+    this.#places = this.#run.sorted();
     this.#inserted = 0;
     this.#runLast = this.#last;
     this.#recent = new HashTable();
@@ -161,14 +163,14 @@ export class RecordIndex {
     if (this.#isRemoving) this.#expired = 0;
   }
 
-  #insertUntil(count: number): void {
+  #insertUntil(run: HashTable, count: number): void {
     const from = this.#inserted;
-    const { length } = this.#entries;
-    for (; this.#inserted < count; this.#inserted++) this.#insert.add(...(this.#entries[this.#inserted] as Entry));
+    const next = () => run.at(this.#places[this.#inserted] as number);
+    for (; this.#inserted < count; this.#inserted++) this.#insert.add(...next());
     this.#insert.flush();
     this.#size += this.#inserted - from;
-    const isDone = this.#inserted === length;
-    if (this.#isRemoving) this.#remove(isDone ? HASHES : (this.#entries[this.#inserted] as Entry)[0]);
+    const isDone = this.#inserted === run.count;
+    if (this.#isRemoving) this.#remove(isDone ? HASHES : next()[0]);
     if (!isDone) return;
     this.#indexed = this.#runLast;
     this.#saveIndexed.run(this.#indexed);
