@@ -16,6 +16,7 @@ import {
 } from '../../test/batching/stalled-store.ts';
 import { type FaultCode, StoreFault } from '../store/store-fault.ts';
 import { type CommitResult, GroupCommit } from './group-commit.ts';
+import { LOAD } from './load.ts';
 
 test('a lone command is written in the next turn of the event loop', async () => {
   const { store, results, submit } = begin();
@@ -334,6 +335,21 @@ test('a command that is submitted from the callback of another command is writte
     [1, 'accepted'],
     [2, 'accepted'],
   ]);
+});
+
+test('each batch adds its requests to the load of the process, but not its settle commands', async (t) => {
+  const { store, submit, settle } = begin();
+  const noted = t.mock.method(LOAD, 'noteBatch');
+  for (const amount of upTo(3)) submit(amount);
+  settle(USER);
+  await nextTurn();
+  store.batch(0).finish();
+  await nextTurn();
+  assert.deepEqual(store.sizes(), [4]);
+  assert.deepEqual(
+    noted.mock.calls.map(({ arguments: [requests] }) => requests),
+    [3],
+  );
 });
 
 test('each batch is reported with its number of commands and its duration in seconds', async (t) => {

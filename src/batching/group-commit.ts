@@ -13,6 +13,7 @@ import type { LedgerStore } from '../store/ledger-store.ts';
 import { type FaultCode, StoreFault } from '../store/store-fault.ts';
 import type { TracedBatch } from '../tracing/tracer.ts';
 import { FairQueue } from './fair-queue.ts';
+import { LOAD } from './load.ts';
 import { QUEUE_LIMITS, type QueueLimits, QueueSpace } from './queue-space.ts';
 import { ThroughputEstimate } from './throughput-estimate.ts';
 
@@ -218,6 +219,7 @@ export class GroupCommit {
   ): void {
     const fault = results instanceof StoreFault ? results : null;
     const endedMs = performance.now();
+    LOAD.noteBatch(entries.filter(({ command }) => command.kind !== 'settle').length, endedMs);
     this.#count(entries.length, (endedMs - startedMs) / 1_000, fault);
     if (this.queued >= ESTIMATED_QUEUE_MIN) this.throughput.note(entries.length, endedMs);
     else this.throughput.forget();

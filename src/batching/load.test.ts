@@ -21,3 +21,25 @@ test('a process counts as busy after a second in which its event loop was never 
   await sleep(0);
   assert.equal(meter.isBusy(), true);
 });
+
+test('a process with large batches counts as busy at half load, and no longer after a second without batches', async () => {
+  const meter = meterAt(0.5);
+  await sleep(250);
+  for (let batch = 0; batch < 20; batch++) meter.noteBatch(10, performance.now());
+  assert.equal(meter.isBusy(), false, 'small batches');
+  for (let batch = 0; batch < 20; batch++) meter.noteBatch(32, performance.now());
+  assert.equal(meter.isBusy(), true, 'large batches');
+  for (let batch = 0; batch < 20; batch++) meter.noteBatch(32, performance.now() - 1_001);
+  assert.equal(meter.isBusy(), false, 'the batches were a second ago');
+});
+
+test('a process with large batches and little load is not busy', async () => {
+  const meter = meterAt(0.2);
+  await sleep(250);
+  for (let batch = 0; batch < 20; batch++) meter.noteBatch(32, performance.now());
+  assert.equal(meter.isBusy(), false);
+});
+
+function meterAt(utilization: number): LoadMeter {
+  return new LoadMeter(() => ({ idle: 0, active: 0, utilization }));
+}
