@@ -24,7 +24,7 @@ export function diskSpeed(when: string): Figure[] {
   rmSync(folder, { recursive: true });
   const slow = times.toSorted((a, b) => a - b)[Math.floor(0.95 * WRITES)] as number;
   return [
-    { name: `Append and sync 100 kB, ${when} the benchmark: median`, value: median(times), unit: 'ms' },
-    { name: `Append and sync 100 kB, ${when} the benchmark: 95th percentile`, value: slow, unit: 'ms' },
+    { name: `Median time to append and sync 100 kB, ${when} the benchmark`, value: median(times), unit: 'ms' },
+    { name: `95th percentile of this time, ${when} the benchmark`, value: slow, unit: 'ms' },
   ];
 }

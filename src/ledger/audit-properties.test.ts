@@ -173,7 +173,10 @@ function isRefundOf({ reference, cycleId, period, expiresAt }: Posting, { postin
   );
 }
 
-/** The audit cannot check the expiry of a captured or released hold that has only one posting. */
+/**
+ * If the transaction that placed a hold has only one posting, and the hold was captured or released, the audit cannot
+ * check when the hold would have expired.
+ */
 function isExpiryChecked({ transactionId: id }: Posting, { postings, holds }: Stored): boolean {
   const isOpen = holds.some((hold) => hold.id === id);
   const hasLapsed = postings.some(({ kind, reference }) => kind === 'lapse' && reference === id);

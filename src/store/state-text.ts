@@ -30,8 +30,8 @@ export function isWaypointDue(postings: readonly Posting[]): boolean {
 
 /**
  * Whether to store a snapshot after these postings. The random digits of the transaction IDs decide, so that
- * transactions need not be counted. Always false after a renewal, a change of plan or a lapse: if such an event is
- * stored late, the state lacks cycles that ended between the event and the write.
+ * transactions need not be counted. Always false after a renewal, a change of plan or a lapse. These can be stored late;
+ * the state then lacks cycles that ended in the meantime, and the snapshot would be incomplete.
  */
 export function isSnapshotDue(postings: readonly Posting[], { cycles, holds }: EndUserState): boolean {
   return isOneOf(TRANSACTIONS * Math.ceil((cycles.length + holds.length + 1) / CYCLES_AT_FULL_RATE), postings);

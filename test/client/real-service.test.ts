@@ -208,7 +208,7 @@ test('if a problem document has an unknown error name, or lacks members of a kno
   }
 });
 
-test('neither an error nor a printed client contains the API key', async () => {
+test('the API key appears neither in errors nor in the output when a client is logged', async () => {
   const secret = 'CANARYCANARYCANARY';
   const apiKey = `scrip_write_${secret}`;
   const shown: unknown[] = [];

@@ -42,7 +42,7 @@ export interface Contract {
 
 const TEST_MS_MAX = 60_000;
 
-/** One in this many tests also audits the ledger before the totals are brought up to date. */
+/** In one of this number of tests, the ledger is also audited before the totals are brought up to date. */
 const AUDITED_EARLY_EVERY = effort(4, 1);
 
 export interface ContractOptions {

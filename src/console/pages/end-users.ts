@@ -26,7 +26,7 @@ const LIST_TEXTS: Readonly<Record<ListName, { readonly link: string; readonly he
 /** The list and its filters, as the user entered them. */
 export interface EndUserFilter {
   readonly list: ListName;
-  /** The prefix of all listed UUIDs; empty for all end users. */
+  /** Only UUIDs with this prefix are listed; an empty prefix lists all end users. */
   readonly search: string;
   /** The maximum balance in the list `low-balance`. */
   readonly atMost: string;

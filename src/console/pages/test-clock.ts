@@ -59,7 +59,7 @@ export function testClockPage({ now, refused }: TestClockView, context: PageCont
     type: 'datetime-local',
     initial: new Date(now + DAY_MS).toISOString().slice(0, 'YYYY-MM-DDTHH:MM'.length),
   } as const;
-  const body = html`<p class="muted lede">This ledger is for tests. Credits expire, holds lapse and cycles renew according to its test clock. You can move the clock only forward.</p>
+  const body = html`<p class="muted lede">This ledger is for tests. Credits expire, holds lapse and cycles renew according to its test clock. You can only move the clock forward.</p>
 <section class="card">
 <h2>Advance by days</h2>
 <form class="form" method="post" action="${TEST_CLOCK_PATH}" novalidate>

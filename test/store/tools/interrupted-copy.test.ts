@@ -33,7 +33,7 @@ const INTERRUPTED_OF = 2_500;
 const INTERRUPTED_AFTER = 4_000;
 const KILLED_OF = 6_000;
 
-const ANOTHER_LEDGER = /unfinished copy of another ledger, or of the source before it changed/;
+const ANOTHER_LEDGER = /unfinished copy of another ledger, or of an earlier state of this source/;
 
 class Interrupted extends Error {}
 

@@ -24,7 +24,7 @@ const SEQUENTIAL = setLocal({ 'citus.multi_shard_modify_mode': 'sequential' });
  */
 const AT_ONCE = 4;
 
-/** The pause is long because each lookup for work runs a statement on every shard. */
+/** The pause is long because each search for work runs a statement on every shard. */
 const QUIET_PAUSE_MS = 10_000;
 
 /**

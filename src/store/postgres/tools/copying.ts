@@ -187,7 +187,7 @@ class PostgresCopying implements CopyDestination {
     const [mark] = await this.#rows('SELECT source, account, end_user FROM scrip.copying');
     if (mark?.[0] !== source)
       throw new CannotOpen(
-        `${this.name} contains an unfinished copy of another ledger, or of the source before it changed; drop the \`scrip\` schema of this database, and copy again.`,
+        `${this.name} contains an unfinished copy of another ledger, or of an earlier state of this source; drop the \`scrip\` schema of this database, and copy again.`,
       );
     await this.#connection.send([COMMIT]);
     const [, account, endUser] = mark;

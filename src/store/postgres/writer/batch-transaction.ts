@@ -19,7 +19,7 @@ import { BatchRows, type Write } from './batch-rows.ts';
  */
 const EVENTS_PER_BATCH_MAX = 1_000;
 
-/** End users that the batch can create, and that have no row to lock yet. */
+/** End users that have no row to lock yet, and that the batch might create. */
 export interface Missing {
   readonly missing: readonly EndUserKey[];
 }

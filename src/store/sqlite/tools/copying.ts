@@ -159,7 +159,7 @@ class SqliteCopying implements CopyDestination {
       if (mark === null) this.#mark(source);
       else if (mark.source !== source)
         throw new CannotOpen(
-          `${this.name} contains an unfinished copy of another ledger, or of the source before it changed; delete the file, and copy again.`,
+          `${this.name} contains an unfinished copy of another ledger, or of an earlier state of this source; delete the file, and copy again.`,
         );
       return mark?.last ?? null;
     });
