@@ -25,6 +25,6 @@ export function diskSpeed(when: string): Figure[] {
   const slow = times.toSorted((a, b) => a - b)[Math.floor(0.95 * WRITES)] as number;
   return [
     { name: `Median time to append and sync 100 kB, ${when} the benchmark`, value: median(times), unit: 'ms' },
-    { name: `95th percentile of this time, ${when} the benchmark`, value: slow, unit: 'ms' },
+    { name: `95th percentile of the time to append and sync 100 kB, ${when} the benchmark`, value: slow, unit: 'ms' },
   ];
 }

@@ -1,7 +1,7 @@
 // Measures several subjects, which are Scrip and the systems that it is compared with. The subjects are put under load
 // in alternating short blocks, so that other load on the machine affects all subjects alike. A round is one block of
-// each subject. The results are the medians of all rounds. Only one subject at a time gets requests. The other subjects
-// keep running, except in `fromStart`.
+// each subject. The results are the medians of the rounds that were not dropped. Only one subject at a time gets
+// requests. The other subjects keep running, except in `fromStart`.
 //
 //   warm-up of each subject ──▶ blocks in turn ──▶ rounds with an unusually slow or fast echo are dropped ──▶ medians
 
@@ -28,7 +28,7 @@ export interface Blocks {
 
 /**
  * A warm-up ends when at least `requestsMin` requests have been answered and the CPU time per request has stopped
- * falling, but after `secondsMax` seconds at the latest.
+ * falling, or after `secondsMax` seconds if that is earlier.
  */
 export interface WarmUp {
   readonly requestsMin: number;
@@ -87,8 +87,8 @@ async function untilIdle({ pids }: Subject): Promise<void> {
 }
 
 /**
- * Warms up with several blocks, because V8 discards optimized code the first time that connections close during
- * requests.
+ * Warms up with several blocks. When a block ends, connections close while requests are in flight. The first time this
+ * happens, V8 discards optimized code.
  */
 async function settle(contest: Contest, blocks: Blocks, { requestsMin, secondsMax }: WarmUp): Promise<void> {
   let requests = 0;
@@ -104,8 +104,8 @@ async function settle(contest: Contest, blocks: Blocks, { requestsMin, secondsMa
 }
 
 /**
- * Returns the rounds in which the CPU time and the throughput of the echo server were near their medians. Returns null
- * if these are at most half of the rounds, because the medians are then unreliable.
+ * Returns the rounds in which the CPU time and the throughput of the echo server were near their medians. If at most
+ * half of the rounds qualify, the medians are unreliable, and the function returns null.
  */
 function steadyRounds(echo: readonly Round[]): ReadonlySet<number> | null {
   const usual = { cpu: median(echo.map(({ cpuMicros }) => cpuMicros)), rate: median(echo.map(rateOf)) };

@@ -18,7 +18,10 @@ export interface OtherLoad {
 
 const TICKS_PER_SECOND = 100;
 
-/** Call the returned function after all child processes have ended: `own` omits those that are still running. */
+/**
+ * Call the returned function after all child processes have ended. The CPU time of a child process that is still
+ * running would count as that of other processes.
+ */
 export function watchOthers(): () => OtherLoad {
   const before = ticks();
   return () => {

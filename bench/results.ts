@@ -20,14 +20,14 @@ export interface Row {
   readonly dropped: number;
   /** Responses per second; in an open loop, the requested rate. */
   readonly rate: number;
-  /** Per request, in all threads and processes of the subject. */
+  /** CPU time per request, summed over all threads and processes of the subject. */
   readonly cpuMicros: number;
   /** Latency percentiles in milliseconds. */
   readonly p50: number;
   readonly p99: number;
   readonly p999: number;
   readonly residentMib: number;
-  /** The sum over the rounds that were not dropped. */
+  /** Failed requests, summed over the rounds that were not dropped. */
   readonly failures: number;
   readonly eachRound: readonly { readonly rate: number; readonly cpuMicros: number; readonly p99: number }[];
 }

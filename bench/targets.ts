@@ -54,7 +54,7 @@ export const TARGETS: readonly Target[] = [
   atMost('/subtract at 64 connections: p99', 15, p99Of(SUBTRACT), 'ms'),
   atMost('/add at 64 connections: p99', 15, p99Of(ADD), 'ms'),
   atLeast(
-    'one hot user: throughput vs. 10,000 users',
+    'all subtractions from one user: throughput vs. 10,000 users',
     1,
     between('shapes', workloads.HOT_USER, workloads.SUBTRACT_SMALL, 'rate'),
   ),
@@ -76,7 +76,7 @@ export const TARGETS: readonly Target[] = [
     between('shapes', workloads.SUBTRACT_THOUSAND_CYCLES, workloads.SUBTRACT_ONE_CYCLE, 'cpuMicros'),
   ),
   atMost(
-    'a subtraction with 1,000,000 past transactions: CPU vs. another hot user',
+    'all subtractions from one user that starts with 1,000,000 transactions: CPU vs. one that starts with 2',
     1.1,
     between('shapes', workloads.SUBTRACT_LONG_HISTORY, workloads.HOT_USER, 'cpuMicros'),
   ),
@@ -151,7 +151,10 @@ function ofEcho(workload: string, of: 'rate' | 'cpuMicros', connections: number)
   };
 }
 
-/** The first seconds and the warm process are measured in different rounds, so the target compares medians. */
+/**
+ * The first seconds and the warm process are measured in different rounds, so the result is a ratio of medians, not a
+ * median of ratios.
+ */
 function ofFirstSeconds(workload: string, connections: number): Target['measured'] {
   return ({ parts }) => {
     const first = find(parts['first-seconds']?.rows ?? [], workload, SQLITE, connections);

@@ -43,8 +43,8 @@ export const LONG_HISTORY: Group = { first: 2_040_000, users: 1, cycles: 1, tran
 export const RENEWING: Group = { first: 1_000_000, users: 1_000_000, cycles: 'renewing', transactions: 1 };
 
 /**
- * The number of end users in each group with many cycles. A workload on a larger group uses only this many end users if
- * it is compared with a workload on a group with many cycles.
+ * The number of end users in each group with many cycles. A workload that is the baseline for such a group also uses
+ * only this many end users, although its own group is larger.
  */
 const FEW = FIFTY_CYCLES.users;
 

@@ -4,7 +4,7 @@
 
 export const IS_LONG = process.env.TESTS === 'long';
 
-/** Returns the number of repetitions, or another measure of effort, for the form that is running. */
+/** Returns `short` in the short form of the tests and `long` in the long form, such as a number of repetitions. */
 export function effort<Value>(short: Value, long: Value): Value {
   return IS_LONG ? long : short;
 }

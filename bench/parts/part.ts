@@ -18,5 +18,5 @@ export interface Part {
   run(subjects: Subjects, settings: PartSettings): Promise<{ rows: readonly Row[]; figures: readonly Figure[] }>;
 }
 
-/** The hand-written service on PostgreSQL reaches `secondsMax` before `requestsMin`. */
+/** The warm-up of the hand-written service on PostgreSQL ends after `secondsMax`, before `requestsMin` requests. */
 export const WARM_UP: WarmUp = { requestsMin: 300_000, secondsMax: 60 };

@@ -67,7 +67,7 @@ async function recover(): Promise<void> {
       else await scrip.release({ end_user_id, hold_id });
       console.log(`An interrupted answer of ${tokens} tokens cost ${amount} credits.`);
     } catch (error) {
-      // The hold was captured or released before the process ended, or it has lapsed. No hold is captured twice.
+      // The killed process had already captured or released the hold, or the hold has lapsed.
       if (!(error instanceof HoldNotFound)) throw error;
     }
     end.run(hold_id);

@@ -131,9 +131,9 @@ export class TransactionNotFound extends ScripError {}
 export class NotRefundable extends ScripError {}
 /** The API key is missing, malformed, unknown or revoked. */
 export class Unauthorized extends ScripError {}
-/** The API key has only the `read` scope, and the call is a write. */
+/** The API key has only the `read` scope, but the call requires the `write` scope. */
 export class Forbidden extends ScripError {}
-/** The idempotency key was used for a different request about this end user. */
+/** The idempotency key was already used for a different request with the same `end_user_id`. */
 export class IdempotencyKeyReused extends ScripError {}
 /** The API key has reached its rate limit. Retry after `retryAfterMs`. Nothing was changed. */
 export class TooManyRequests extends ScripError {}

@@ -147,8 +147,8 @@ interface Answer extends Partial<Problem> {
 }
 
 /**
- * Every successful response has `end_user_id`, with two exceptions: a test clock has `now`, and a list of events has
- * `next_cursor`.
+ * Every successful response has `end_user_id`, except the responses of `/test-clock`, which have `now`, and of
+ * `/get-events`, which have `next_cursor`.
  */
 function isFromScrip({ end_user_id, now, next_cursor }: Answer): boolean {
   return typeof (end_user_id ?? now ?? next_cursor) === 'string';

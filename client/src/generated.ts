@@ -30,7 +30,7 @@ export interface RefundRequest {
   readonly transaction_id: string;
   /** The number of credits to refund; if absent, all credits that have not been refunded yet. */
   readonly amount?: number;
-  /** If the cycle or period of refunded credits has ended, these credits return in a new one-time cycle, which is valid for this number of 24-hour days. If this field is null or absent, refunded credits whose cycle or period has ended do not return, and the response counts them as `expired`. */
+  /** Applies to refunded credits whose cycle or period has ended. These credits return in a new one-time cycle that is valid for this number of 24-hour days. If this field is null or absent, they do not return, and the response counts them as `expired`. */
   readonly validity_days?: number | null;
   /** Text that explains the request, such as the ID of an order or a job. Scrip stores the note with the transaction. The list of transactions includes notes if you request `details`. */
   readonly note?: string | null;
@@ -300,7 +300,7 @@ export interface TouchedCycle {
   /** The change in the number of credits held in the cycle. Absent if the number did not change. */
   readonly held?: number;
   readonly cycle_type?: 'recurring' | 'one-time';
-  /** The credits with which the period started, not including credits that rolled over from the previous period. */
+  /** The credits added at the start of the cycle or period. Credits that rolled over from the previous period are not included. */
   readonly starting_amount?: number;
   readonly cycle_start?: string;
   readonly cycle_end?: string;
@@ -661,7 +661,7 @@ export interface Problem {
     readonly path: string;
     readonly message: string;
   }[];
-  /** The requested credits. Present for `InsufficientFunds`, for `BalanceTooLarge`, and for `RefundTooLarge` if the request had an `amount`. If a refund is refused with `BalanceTooLarge`, `requested` counts only the credits that the refund would have returned. If a hold is refused with `BalanceTooLarge`, `requested` counts only the credits whose cycle or period ends at or before the next renewal. */
+  /** The requested credits. Present for `InsufficientFunds`, for `BalanceTooLarge`, and for `RefundTooLarge` if the request had an `amount`. If a refund is refused with `BalanceTooLarge`, `requested` counts only the credits that the refund would have returned. If a hold is refused with `BalanceTooLarge`, `requested` counts only the credits that the hold would keep past the next renewal: those whose cycle or period ends at or before that renewal. */
   readonly requested?: number;
   /** Only for `InsufficientFunds` and `BalanceTooLarge`. For `InsufficientFunds`: the balance or, for a capture, the balance plus the credits of the hold. For `BalanceTooLarge`: the credits that still fit within the maximum balance. */
   readonly available?: number;

@@ -1,6 +1,6 @@
-// A resource that accounts share, such as the space in a queue. An account cannot take units if it would then use more
-// units than remain free. A single account can therefore use half of the units. Two accounts that keep taking and
-// releasing units get about a third each.
+// A resource that accounts share, such as the space in a queue. An account can take units only if, afterwards, at least
+// as many units are free as the account holds. A single account can therefore hold half of the units. Two accounts that
+// keep taking and releasing units get about a third each.
 
 export class FairShare {
   readonly max: number;
@@ -19,7 +19,7 @@ export class FairShare {
     return this.#held.get(account) ?? 0;
   }
 
-  /** Whether the account, after taking `amount`, would use at most as much as remains free. */
+  /** Whether the account can take `amount` units and then hold no more units than are free. */
   hasRoom(account: number, amount: number): boolean {
     return this.heldBy(account) + amount <= this.max - this.#total - amount;
   }

@@ -1,5 +1,5 @@
-// Tests when group commit forms batches, and which result each command gets. When a batch is decided, the store can
-// take the next batch of the lane, even if the decided batch is not durable yet.
+// Tests when group commit forms batches, and which result each command gets. The store first decides the commands of a
+// batch, and then makes the batch durable. In between, it can already take the next batch of the same lane.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -91,7 +91,7 @@ test('while a batch is decided but not durable, a second batch of at least the s
   assert.deepEqual(store.sizes(), [2, 2, 3]);
 });
 
-test('while a batch is decided but not durable, the next batch begins only when it has at least as many commands', async () => {
+test('while a batch is decided but not durable, the next batch begins only when it has at least as many commands as that batch', async () => {
   const { store, submit } = begin();
   for (const amount of [1, 2, 3]) submit(amount);
   await nextTurn();
@@ -117,7 +117,7 @@ test('while a batch is decided but not durable, the next batch begins only when 
   assert.deepEqual(store.sizes(), [3, 3, 1]);
 });
 
-test('the fault of one batch does not affect the next batch', async () => {
+test('a fault in one batch does not affect the next batch', async () => {
   const { store, results, submit } = begin();
   submit(1);
   await nextTurn();
@@ -277,7 +277,7 @@ test('a command that the store postpones is sent to the store again and answered
   assert.equal(commit.queued, 0);
 });
 
-test('draining group commit completes when all submitted commands are answered, and immediately if there are none', async () => {
+test('group commit is drained once all submitted commands are answered, and immediately if there are none', async () => {
   const { store, commit, results, submit } = begin();
   await commit.drained();
   submit(1);
@@ -300,7 +300,7 @@ test('draining group commit completes when all submitted commands are answered, 
   await commit.drained();
 });
 
-test('draining group commit waits for the batch that is being written', async () => {
+test('group commit is not drained while a batch is being written', async () => {
   const { store, commit, results, submit } = begin();
   submit(1);
   await nextTurn();
@@ -316,7 +316,7 @@ test('draining group commit waits for the batch that is being written', async ()
   assert.deepEqual(results, [[1, 'accepted']]);
 });
 
-test('a command that is submitted from the callback of another command is written, and draining waits for it', async () => {
+test('the callback of a command can submit another command, and group commit is not drained until that command is answered', async () => {
   const { store, commit, results, submit } = begin();
   submit(1, USER, () => submit(2));
   let isDrained = false;

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { ImportGranter } from '../store/tools/ledger-import.ts';
 import { IntervalJob } from './interval-job.ts';
 
-/** Pause between two lookups of the next batch while an import is running. */
+/** While an import is running but has no batch ready, the job checks for the next batch at this interval. */
 const NEXT_BATCH_MS = 4;
 /** An import counts as running for this long after its latest batch. */
 const RUNNING_MS = 1_000;

@@ -56,7 +56,7 @@ test('a lane with two batches counts as writing until both are durable', async (
   assert.deepEqual(store.batches.map(amountsOf), [[1], [2], [3]]);
 });
 
-test('draining group commit waits for every lane', async () => {
+test('group commit is drained only when every lane has finished its batches', async () => {
   const { store, commit, submit } = begin(2, 2);
   submit(0, 1);
   submit(1, 2);

@@ -6,9 +6,9 @@ import { type EventLoopUtilization, performance } from 'node:perf_hooks';
 /** Above this load, a process counts as busy, because its requests already wait for each other. */
 const BUSY = 0.65;
 /**
- * If batches contain at least this many requests on average, requests wait for the store, and a lower load already
- * counts as busy. Below that load, even large batches do not count: if each COMMIT takes long, batches are large although
- * the store has time left.
+ * If batches contain at least this many requests on average, requests wait for the store, and a load above
+ * `BUSY_WITH_LARGE_BATCHES` already counts as busy. At a lower load, large batches only show that each COMMIT takes
+ * long, and the process is not busy.
  */
 const LARGE_BATCH = 16;
 const BUSY_WITH_LARGE_BATCHES = 0.3;
@@ -18,8 +18,8 @@ const SAMPLE_MS = 200;
 /** With this factor per sample, the measured load falls from 1 to `BUSY` in about a second. */
 const DECAY = 0.92;
 /**
- * After this time without a sample, the load is unknown, and counts as `UNKNOWN` until the next sample. After this time
- * without a batch, the average size of batches no longer counts.
+ * If no sample has been taken for this long, the load is unknown, and counts as `UNKNOWN` until the next sample. If no
+ * batch has finished for this long, the average size of batches is ignored.
  */
 const STALE_MS = 1_000;
 const UNKNOWN = 0.7;

@@ -35,8 +35,8 @@ const LOOK_EVERY_MS = 500;
 export class PacedJob extends IntervalJob {
   readonly #load: Pick<typeof LOAD, 'isBusy'>;
   /**
-   * The start of the latest step after which no work was left, from `performance.now`. Initially, the time at which the
-   * job was created.
+   * The value of `performance.now` at the start of the latest step after which no work was left. Initially, its value
+   * when the job was created.
    */
   #caughtUpAtMs = performance.now();
 
@@ -85,6 +85,6 @@ export class PacedJob extends IntervalJob {
 /** @returns the pause after a step, as a multiple of the duration of the step */
 export function pauseFor(lateMs: number, isBusy: boolean): number {
   const pace = (isBusy ? BUSY_PACES : PACES).find((each) => lateMs >= each.lateMs);
-  assert(pace, 'there is a pause for every delay');
+  assert(pace, 'a pace is defined for every delay');
   return pace.pause;
 }

@@ -68,7 +68,7 @@ test('the queue is bounded in bytes, so it has room for fewer commands if the co
   assert.deepEqual(large.store.sizes(), [largeRoom], 'the queued commands are written');
 });
 
-test('commands that are being written count toward the bytes of the queue until they are answered, whatever the result', async () => {
+test('commands that are being written count toward the byte limit of the queue until they are answered, whatever the result', async () => {
   const tried = begin({ commandsMax: Infinity, bytesMax: BYTES_MAX });
   const { store, commit } = tried;
   const all = room(tried, subtraction(1));
@@ -221,7 +221,7 @@ test('a command is canceled if its client disconnects before the batch begins, a
   assert.deepEqual(results, expected, 'a command is written if its batch began before the client disconnected');
 });
 
-test('if the clients of all queued commands have disconnected, nothing is written, and draining group commit completes', async () => {
+test('if the clients of all queued commands have disconnected, nothing is written, and group commit is drained', async () => {
   const { store, commit, results } = begin({ commandsMax: 4, bytesMax: 1_000_000 });
   for (const amount of [1, 2])
     commit.submit(subtraction(amount), (result) => results.push([amount, nameOf(result)]), { isDisconnected: true });
@@ -239,13 +239,13 @@ for (const [what, command, bytes] of [
   ['a command', subtraction(1), COMMAND_BYTES],
   ['a command with a note', { ...subtraction(1), note: 'for Ada' } as Command, COMMAND_BYTES + 2 * 'for Ada'.length],
 ] as const) {
-  test(`the queue counts ${what} as 256 bytes plus two for each character of its end user, actor and note; a single account can use half of the byte limit of the queue`, () => {
+  test(`the queue counts ${what} as 256 bytes, plus 2 bytes for each character of the end user ID, the actor and the note; a single account can use half of the byte limit of the queue`, () => {
     assert.equal(room(begin({ commandsMax: Infinity, bytesMax: 4 * bytes }), command), 2);
     assert.equal(room(begin({ commandsMax: Infinity, bytesMax: 4 * bytes - 1 }), command), 1);
   });
 }
 
-test('commands that are sent to the store again still count toward the bytes of their account', async () => {
+test('commands that are sent to the store again still count toward the byte limit of their account', async () => {
   const tried = begin({ commandsMax: Infinity, bytesMax: BYTES_MAX });
   const all = room(tried, subtraction(1));
   await nextTurn();

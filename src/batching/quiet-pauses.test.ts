@@ -13,7 +13,7 @@ function pausesOn(t: TestContext) {
   return Object.assign(world, { pauses: new QuietPauses(PAUSE_MS, () => world.batches) });
 }
 
-test('while a process writes nothing, its jobs pause between two lookups for work', (t) => {
+test('while a process writes nothing, its jobs wait for the whole pause before they look for work again', (t) => {
   const world = pausesOn(t);
   assert(!world.pauses.isDue(world.now - PAUSE_MS + 1));
   assert(world.pauses.isDue(world.now - PAUSE_MS));

@@ -1,7 +1,7 @@
-// Lets background jobs look for work less often while this process writes nothing. Used for stores in which a lookup is
-// expensive. After a batch, the jobs of this process look for work at their usual interval for a while, so they soon
-// find work that the batch caused. They find other work, such as renewals and work that a killed process left behind,
-// at the end of a pause.
+// Lets background jobs look for work less often while this process writes nothing. Used for stores in which looking for
+// work is expensive. After a batch, the jobs of this process look for work at their usual interval for a while, so they
+// soon find work that the batch caused. They find other work, such as renewals and work that a killed process left
+// behind, at the end of a pause.
 
 /** For this long after a batch, jobs look for work at their usual interval: one job can create work for another. */
 const ACTIVE_MS = 3_000;
@@ -14,7 +14,7 @@ export class QuietPauses {
   #activeAtMs = Number.NEGATIVE_INFINITY;
 
   /**
-   * @param pauseMs the pause between two lookups while nothing is written
+   * @param pauseMs how long a job waits before it looks for work again while this process writes nothing
    * @param batches how many batches this process has written so far
    */
   constructor(pauseMs: number, batches: () => number) {

@@ -75,7 +75,7 @@ test('the renewal job settles every due end user exactly once, a bounded number 
   assert(Math.max(...store.batchSizes) <= 512);
 });
 
-test('while a batch is being written, the renewal job looks up the end users of only one further batch', async () => {
+test('while a batch is being written, the renewal job looks up due end users for only one more batch', async () => {
   const store = new DueStore(1_700);
   const { job, commit } = begin(store);
   const release = Promise.withResolvers<void>();

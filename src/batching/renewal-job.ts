@@ -36,7 +36,7 @@ export class RenewalJob {
     this.#job = new IntervalJob((stopping) => this.#settleAll(stopping), onTrouble);
   }
 
-  /** Milliseconds since a lookup last found nothing due. */
+  /** Milliseconds since the latest lookup that found no due end users, or since the job was created. */
   lateMs(): number {
     return performance.now() - this.#caughtUpAtMs;
   }

@@ -1,4 +1,5 @@
-// Estimates how many commands the store writes per millisecond. Scrip limits the requests in flight by this estimate.
+// Estimates how many commands the store writes per millisecond. Scrip uses this estimate to limit the number of
+// requests in flight.
 
 /** Throughput is measured over windows of at least this length. A window usually contains several batches. */
 export const WINDOW_MS = 250;

@@ -1,5 +1,5 @@
-// `scrip import`: checks a whole CSV file, then adds its credits to end users. If the command runs again with the same
-// file, it imports no row twice.
+// `scrip import`: checks a whole CSV file, then adds its credits to end users. Running the command again with the same
+// file does not import any row twice.
 
 import { basename } from 'node:path';
 import type { Command } from 'commander';

@@ -49,7 +49,7 @@ async function verify({ digest: file }: { digest?: string }): Promise<void> {
   try {
     await withLedger(({ tools }) => verifyLedger(tools, digests));
   } catch (error) {
-    // The reader of standard output has closed the pipe. The exit code still shows whether there are problems.
+    // The reader of standard output has closed the pipe. If a problem was found, the exit code is already 1.
     if (!(error instanceof OutputClosed)) throw error;
   }
 }

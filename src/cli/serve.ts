@@ -22,7 +22,7 @@ export function addServeCommand(program: Command): void {
     .addOption(createOption())
     .option(
       '--test-clock',
-      'serve a test ledger, or create one if there is none; its clock stands still until you move it; required for test ledgers',
+      'give a new ledger a test clock, which stands still until you move it; required each time you serve that ledger',
     )
     .option('--first-key', 'if the ledger has no API keys, create one and print it')
     .option(

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { clientNetwork } from './client-network.ts';
 
-test('the rate limits of the console treat an IPv4 address as one client, even with a port or mapped to IPv6', () => {
+test('the rate limits of the console treat all notations of an IPv4 address as one client, with or without a port', () => {
   for (const address of ['192.0.2.1', '::ffff:192.0.2.1', '::FFFF:c000:201', '192.0.2.1:443'])
     assert.equal(clientNetwork(address), '192.0.2.1', address);
   assert.notEqual(clientNetwork('192.0.2.2'), '192.0.2.1');

@@ -3,8 +3,8 @@
 import ipaddr from 'ipaddr.js';
 
 /**
- * Returns the IPv4 address of a client, or its IPv6 /64 network, which usually belongs to one client. Returns an
- * invalid address without its brackets and port, if these can be recognized.
+ * Returns the IPv4 address of a client, or its IPv6 /64 network, which usually belongs to one client. If `address` is
+ * not a valid IP address, returns it unchanged, except that brackets and a port are removed where they are recognized.
  *
  * @param address from a socket or from `X-Forwarded-For`; some proxies add a port to the address
  */

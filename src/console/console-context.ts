@@ -73,8 +73,8 @@ export class ConsoleContext {
   }
 
   /**
-   * The time of the test clock. If there is no test clock, or it could not be read, the time of the machine. Accounts,
-   * API keys and sessions always use the time of the machine.
+   * The time of the test clock, or the machine's time if there is no test clock or it could not be read. Accounts, API
+   * keys and sessions always use the machine's time.
    */
   ledgerNow({ testTime }: FastifyRequest): Instant {
     return testTime ?? this.options.now();
@@ -106,7 +106,7 @@ export class ConsoleContext {
     await identity?.close();
   }
 
-  /** Returns null if the browser would send the cookie over a network unencrypted. */
+  /** Returns null if the browser would send the cookie unencrypted over a network. */
   cookieFor({ headers }: FastifyRequest): SessionCookie | null {
     return sessionCookie(this.settings.publicUrl, headers.host);
   }

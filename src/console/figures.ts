@@ -126,7 +126,7 @@ export function lastUseText(instant: Instant | null, now: Instant): string {
   return days === 1 ? 'yesterday' : `${numberText(days)} days ago`;
 }
 
-/** @param precision of the local time that the script shows; `zoned` includes seconds and the time zone */
+/** @param precision how precisely the script shows the local time; `zoned` shows seconds and the time zone */
 function time(instant: Instant, text: string, precision: 'day' | 'minute' | 'second' | 'zoned'): string {
   return html`<time datetime="${new Date(instant).toISOString()}" data-precision="${precision}">${text}</time>`;
 }

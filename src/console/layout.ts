@@ -108,7 +108,7 @@ export interface ErrorView {
   readonly title: string;
   /** What went wrong, and what the user can do. */
   readonly detail: string;
-  /** The request ID in the log, which users can report to the operator; absent if nothing was logged. */
+  /** The ID of the request in the log. Users can report this ID to the operator. Absent if nothing was logged. */
   readonly requestId?: string;
 }
 

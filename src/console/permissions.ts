@@ -92,8 +92,8 @@ export type Handler<Name extends RouteName> = (
 ) => unknown;
 
 /**
- * Patterns of the URLs that accept only POST. The first `length` segments of such a URL are the path of the page whose
- * form posts to the URL.
+ * Patterns of the URLs that accept only POST. To get the path of the page whose form posts to such a URL, keep the
+ * first `length` segments of the URL.
  */
 const FORM_URLS = Object.keys(PERMISSIONS)
   .map((name) => name.split(' ') as [method: string, path: string])
@@ -141,7 +141,7 @@ export function routesOf(app: FastifyInstance, prefix: string, context: ConsoleC
 
 function redirectToSignIn(context: ConsoleContext, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const cookie = context.cookieFor(request);
-  // The session has ended, or the token is forged.
+  // If the request has a token, the session has ended or the token is forged, so delete the cookie.
   if (cookie !== null && context.sessionTokenOf(request) !== null) reply.header('set-cookie', clearCookie(cookie));
   return redirectTo(reply, '/console/sign-in');
 }

@@ -55,7 +55,7 @@ export function sendError(
   return sendPage(reply, errorPage(error, viewer), status);
 }
 
-/** Sends a CSV download. @param lines read only as fast as the client receives them */
+/** Sends `lines` as a CSV download. The lines are read only as fast as the client receives them. */
 export function sendCsv(reply: FastifyReply, name: string, lines: AsyncIterable<string>): FastifyReply {
   return reply
     .header('content-type', 'text/csv; charset=utf-8')

@@ -17,7 +17,7 @@ const LOOPBACK: SessionCookie = { name: 'scrip_session', attributes: ATTRIBUTES 
 
 const LOOPBACK_HOST = /^(?:localhost|[a-z0-9.-]+\.localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d+)?$/i;
 
-/** Whether a browser that sends this `Host` has connected to its own machine. */
+/** Whether this `Host` header shows that the browser connected to its own machine. */
 export function isLoopback(host: string | undefined): boolean {
   return host !== undefined && LOOPBACK_HOST.test(host);
 }
@@ -26,7 +26,7 @@ export function isLoopbackAddress(address: string | undefined): boolean {
   return /^(?:::ffff:)?127\.|^::1$/i.test(address ?? '');
 }
 
-/** Returns null if the browser would send the cookie over a network unencrypted. */
+/** Returns null if the browser would send the cookie unencrypted over a network. */
 export function sessionCookie(publicUrl: string | null, host: string | undefined): SessionCookie | null {
   if (publicUrl?.startsWith('https:')) return SECURE;
   return isLoopback(host) ? LOOPBACK : null;

@@ -1,5 +1,5 @@
 // Tests the events of random histories. The events must not depend on when they are derived or in how many calls, and
-// they must add up to the balance.
+// their amounts must add up to the balance plus the held credits.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -111,7 +111,7 @@ test('the events of random histories do not depend on when they are derived or i
   );
 });
 
-test('the events of random histories add up to the balance and the held credits', () => {
+test('in random histories, the amounts of all events add up to the balance plus the held credits', () => {
   fc.assert(
     fc.property(histories, settings, (ledger, settings) => {
       const { events } = inOneGo(ledger, ledger.now, settings);

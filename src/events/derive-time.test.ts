@@ -245,7 +245,7 @@ test('events after a due lapse are derived only after the posting of the lapse i
   ]);
 });
 
-test('if a posting arrives after later events were derived, no event is repeated and expired credits stay expired', () => {
+test('if a posting is older than the latest derived events, no event is repeated and expired credits stay expired', () => {
   const { postings } = ledgerAfter([
     [0, add(30, { validityDays: 2 })],
     [0, add(40)],

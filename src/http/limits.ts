@@ -20,9 +20,10 @@ export const SURPLUS_CONNECTIONS_MAX = 1_000;
 /**
  * Limits on the pipelined requests that are queued in one process. Each queued request takes about 2 kB of memory.
  *
- * Scrip pauses a connection that sends pipelined requests. While `PIPELINED_READ_MAX` or more requests are queued, such
- * a connection stays paused. Without this limit, garbage collection stopped the process for 20 ms at a time. While
- * `PIPELINED_MAX` or more requests are queued, Scrip resumes no connection at all.
+ * A connection that sends pipelined requests is paused until Scrip has begun to process all of them. While
+ * `PIPELINED_READ_MAX` or more requests are queued, Scrip does not resume such connections. Without this limit, garbage
+ * collection stopped the process for 20 ms at a time. While `PIPELINED_MAX` or more requests are queued, Scrip does not
+ * resume other paused connections either.
  */
 export const PIPELINED_READ_MAX = 5_000;
 export const PIPELINED_MAX = 50_000;

@@ -57,7 +57,7 @@ interface Problem {
 const SPENT_FROM: Readonly<Record<Spending, string>> = {
   subtract: 'The balance is',
   hold: 'The balance is',
-  capture: 'The hold and the balance have a total of',
+  capture: 'The hold and the balance together have',
 };
 const NOT_SPENT: Readonly<Record<Spending, string>> = {
   subtract: 'Nothing was subtracted.',
@@ -313,7 +313,7 @@ function credits(amount: number): string {
 export class InvalidRequest extends Error {
   readonly code: RequestCode;
   readonly errors: readonly FieldError[];
-  /** The `error_code` of the response; null for `errorCodeOf(code)`. */
+  /** The `error_code` of the response; null to use `errorCodeOf(code)`. */
   readonly errorCode: string | null;
 
   constructor(code: RequestCode, detail: string, errors: readonly FieldError[] = [], errorCode: string | null = null) {
@@ -325,7 +325,7 @@ export class InvalidRequest extends Error {
   }
 }
 
-/** @param errorCode the `error_code` of the response; null for `INVALID_FIELD` */
+/** @param errorCode the `error_code` of the response; null to use `INVALID_FIELD` */
 export function invalidFields(errors: readonly FieldError[], errorCode: string | null = null): InvalidRequest {
   return new InvalidRequest('InvalidField', PROBLEMS.InvalidField.detail(errors), errors, errorCode);
 }

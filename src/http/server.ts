@@ -169,7 +169,7 @@ export async function buildServer(options: HttpServerOptions): Promise<HttpServe
 }
 
 function refuseMalformed(app: FastifyInstance, { connectionsMax }: ServerLimits): void {
-  const detail = `This process has reached its limit of ${connectionsMax} open connections. Nothing was changed. Use fewer connections, or raise the setting MAX_CONNECTIONS.`;
+  const detail = `This process has reached its limit of ${connectionsMax} open connections. Nothing was changed. Use fewer connections, or raise the MAX_CONNECTIONS setting.`;
   app.addHook('onRequest', (request, reply, done) => {
     request.startedAt = performance.now();
     const malformed = malformedIn(request.raw);

@@ -1,5 +1,6 @@
-// Tests that the audit accepts a ledger that Scrip wrote, and finds a single wrong value in that ledger. Most tests
-// change one cycle, hold or posting at a time, each in a fresh copy of the ledger, and run the audit on the copy.
+// Tests that the audit accepts a ledger that Scrip wrote, and reports a finding if a single value of that ledger is
+// changed. Most tests change one cycle, hold or posting at a time, each in a fresh copy of the ledger, and run the
+// audit on the copy.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -66,8 +67,8 @@ test('a finding consists of the end user, the violated invariant, and a message 
 });
 
 /**
- * @param invariants each digit is the number of an invariant; the audit must report at least one of these invariants
- * @param hits whether the change makes a row wrong; if absent, the change makes every row wrong
+ * @param invariants the numbers of invariants, one digit each; the audit must report at least one of these invariants
+ * @param hits whether the change makes the given row wrong; without `hits`, the change makes every row wrong
  */
 type Change<Row> = readonly [
   what: string,
@@ -149,8 +150,8 @@ const hasTerms = ({ terms }: Posting) => terms !== null;
 const isHold = ({ kind }: Posting) => kind === 'hold';
 
 /**
- * Whether the posting creates a hold that is open or has lapsed. The audit cannot always check the expiry of a captured
- * or released hold.
+ * Whether the posting creates a hold whose expiry the audit always checks: one that is open or has lapsed. The audit
+ * cannot always check the expiry of a captured or released hold.
  */
 function hasExpiry({ kind, transactionId: id }: Posting, { holds, postings }: Stored): boolean {
   const hasLapsed = postings.some((other) => other.kind === 'lapse' && other.reference === id);
@@ -297,7 +298,7 @@ for (const change of HOLD_CHANGES) {
   test(`the audit finds a stored hold whose ${change[0]}`, () => assertEachFound(({ holds }) => holds, change));
 }
 
-test('the audit ignores the held credits of ended cycles, because stores no longer update them', () => {
+test('the audit ignores the held credits of an ended cycle, because stores do not update `held` in an ended cycle', () => {
   const stored = written();
   const ended = stored.cycles.filter((cycle) => hasEnded(cycle, stored.now));
   for (const cycle of ended) cycle.held = Math.min(1, cycle.remaining);

@@ -46,7 +46,7 @@ export interface AuditedEndUser {
   readonly find: (id: TransactionId) => readonly Posting[];
 }
 
-/** @param now the latest instant that the store has used */
+/** @param now the time of the ledger's clock; a posting with a later time is a finding */
 export function* audit(audited: AuditedEndUser, now: Instant): Generator<Finding> {
   const { user, cycles, holds, postings, find } = audited;
   const stored = new Map<string, Cycle>();
@@ -228,7 +228,7 @@ const FIELDS: readonly (readonly [field: keyof Cycle, invariant: Invariant])[] =
   ['end', 4],
 ];
 
-/** @param now if the cycle has ended at `now`, `held` is not compared, because stores no longer update `held` */
+/** Does not compare `held` if the cycle has ended at `now`, because stores do not update `held` in an ended cycle. */
 function* differences(expected: Cycle, stored: Cycle, now: Instant): Generator<Fault> {
   for (const [field, invariant] of FIELDS) {
     if (field === 'held' && hasEnded(expected, now)) continue;

@@ -180,7 +180,7 @@ test('a command is decided if exactly as many renewals are due as a batch can ap
   assert.deepEqual(outcomes(decideAll([subtract(ADA, 1)], [stateOf(daily(4))], 4)), ['accepted']);
 });
 
-test('if one renewal more is due than a batch can apply, the oldest renewals are applied and the commands are postponed', () => {
+test('if one more renewal is due than a batch can apply, the oldest renewals are applied and the commands are postponed', () => {
   const decided = decideAll([subtract(ADA, 1), add(ADA, 1)], [stateOf(daily(5))], 4);
   assert.deepEqual(decided.outcomes, [null, null]);
   assert.deepEqual(
@@ -190,7 +190,7 @@ test('if one renewal more is due than a batch can apply, the oldest renewals are
   assert.deepEqual(decided.changes[0]?.after.cycles, [periodAfter(daily(5), 4)]);
 });
 
-test('each batch with a postponed command applies further due renewals until the command is decided', () => {
+test('if a postponed command is retried, each batch applies more due renewals, until the command can be decided', () => {
   let state = stateOf(daily(10));
   const renewals: number[] = [];
   let decided = decideAll([subtract(ADA, 1)], [state], 4);
@@ -214,7 +214,7 @@ test('an end user with postponed commands does not delay the other end users in 
   ]);
 });
 
-test('the end users of a batch share the limit on due events, in the order of their commands', () => {
+test('the limit on due events applies to the whole batch, and earlier commands use it up first', () => {
   const states = [3, 2, 1, 0].map((days) => stateOf(daily(days)));
   const decided = decideAll([add(ADA, 1), add(BOB, 1), add(CAT, 1), add({ ...ADA, account: 3 }, 1)], states, 4);
   assert.deepEqual(outcomes(decided), ['accepted', null, null, 'accepted']);
@@ -242,7 +242,7 @@ test('an assertion fails unless exactly one state is loaded for each end user of
   assert.throws(() => decideAll([add(ADA, 1)], [NONE, NONE]), { name: 'AssertionError' });
 });
 
-test('any command for an end user with two active recurring cycles violates invariant 3', () => {
+test('if an end user has two active recurring cycles, every command fails with a violation of invariant 3', () => {
   const two = stateOf(daily(0), oneTime({}, 2), recurring({}, 3));
   for (const command of [subtract(ADA, 1), add(ADA, 1), start(ADA), start(ADA, 'replace'), stopCycle(), settling()])
     assert.throws(() => decideAll([command], [two]), { invariant: 3 });
@@ -278,7 +278,7 @@ test('commands have the same outcomes whether or not their batch also contains c
   );
 });
 
-test('the state after a change is the state before the change with the postings applied', () => {
+test('applying the postings of a change to the state before it gives the state after it', () => {
   const commands = [subtract(ADA, 30), start(ADA, 'replace'), add(ADA, 5), subtract(ADA, 80), stopCycle()];
   const before = stateOf(daily(3));
   const [change] = decideAll(commands, [before]).changes;

@@ -77,7 +77,7 @@ test('a scheduled plan changes nothing before the end of the period, and begins 
   assertSound(ledger);
 });
 
-test('the posting of a scheduled plan moves no credits, and has the actor and the note of the request', () => {
+test('the posting that schedules a plan moves no credits, and has the actor and the note of the request', () => {
   const ledger = withDaily();
   const transactionId = ledger.transact(later(7, { note: 'downgrade' }));
   assert.deepEqual(ledger.find(transactionId), [
@@ -282,7 +282,7 @@ const SCHEDULES = TIMES.flatMap((first) =>
 
 for (const [first, one] of COMMANDS) {
   for (const [second, two] of COMMANDS) {
-    test(`a request to ${first}, a request to ${second} and any third request have their documented effects, whether each is sent just before, at or just after the end of a period`, () => {
+    test(`a request to ${first}, then one to ${second}, and then any third request each have their documented effect just before, at and just after the end of a period`, () => {
       for (const [third, three] of COMMANDS) for (const times of SCHEDULES) check([one, two, three], times, third);
     });
   }

@@ -125,8 +125,8 @@ export function newCycle(id: TransactionId, type: CycleType, plan: Plan): Cycle 
 }
 
 /**
- * The period that is running at `now`, either of `cycle` or of its scheduled plan. If the current period has ended,
- * pass `cycle` as it was when that period ended.
+ * Applies the renewals of `cycle`, and the start of its scheduled plan, that are due at `now`. If any are due, `cycle`
+ * must have the credits that it had at the end of its current period.
  */
 export function periodAt(cycle: Cycle, now: Instant): Cycle {
   if (!renews(cycle) || !hasEnded(cycle, now)) return cycle;
@@ -201,8 +201,8 @@ export function assertCycle(cycle: Cycle): void {
 
 function endsWhenDue(cycle: Cycle): boolean {
   const { period, start, end, plan } = cycle;
-  // Periods in days have equal lengths, so `start` and `plan` determine the end. Periods in months are counted from the
-  // creation of the cycle.
+  // If periods last a number of days, they are equally long, so `start` and `plan` determine the end. If they last a
+  // number of months, the end is computed from the creation of the cycle.
   const due = plan.validityMonths === null ? endOf(start, plan) : endOf(createdAt(cycle), plan, period + 1);
   return start < end && end === due;
 }

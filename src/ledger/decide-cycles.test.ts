@@ -100,7 +100,7 @@ test('starting a cycle while another is active is refused and changes nothing, a
   assertUnchanged(start([bought(3), active]), { refused: 'CycleAlreadyActive', cycle: active });
 });
 
-test('a cycle is active until a millisecond before its end', () => {
+test('a cycle is still active a millisecond before its end', () => {
   const active = cycle(1);
   assert.equal(start([active], {}, active.end - 1).outcome.refused, 'CycleAlreadyActive');
 });
@@ -141,7 +141,7 @@ for (const [why, cycles, available] of ROOMS) {
 }
 
 for (const amount of [0, -1, 0.5]) {
-  test(`an assertion fails if a cycle is started with ${amount} credits; the API refuses such a request earlier`, () => {
+  test(`starting a cycle with ${amount} credits, which the API rejects, fails an assertion`, () => {
     assert.throws(() => start([], { amount }), { name: 'AssertionError' });
   });
 }
@@ -176,7 +176,7 @@ test('stopping again returns the same canceled cycle with its current remaining 
   assertUnchanged(stop([spent]), stoppedAs(spent, null));
 });
 
-test('a repeated stop returns the canceled cycle until a millisecond before its end', () => {
+test('a repeated stop returns the canceled cycle until it ends, and is refused from then on', () => {
   const cycles = [CANCELED];
   assertUnchanged(stop(cycles, CANCELED.end - 1), stoppedAs(CANCELED, null));
   assertUnchanged(stop(cycles, CANCELED.end), NOT_FOUND);
@@ -207,7 +207,7 @@ test('a stop cancels the active cycle, not an older cycle that is superseded', (
   assert.deepEqual(cyclesAfter([old, active], decision), [old, { ...active, status: 'canceled' }]);
 });
 
-test('stopping again returns the last stopped cycle until it ends, and never an older cycle that ends later', () => {
+test('a repeated stop returns the cycle that was stopped last; once that cycle has ended, the stop is refused, even if an older cycle has not ended yet', () => {
   let state: EndUserState = stateOf(cycle(3, { validityDays: 90 }));
   const run = (command: ReturnType<typeof startCycle | typeof stopCycle>, now: number, sequence: number) => {
     const { outcome, postings } = decide(state, command, momentAt(now, sequence));

@@ -16,7 +16,7 @@ export function startCycle(state: EndUserState, command: StartCycle, moment: Mom
     return schedulePlan(state, active, command, moment);
   if (active && command.onActive !== 'replace') return refused({ refused: 'CycleAlreadyActive', cycle: active });
   const plan = planOf(command);
-  // The replaced cycle never renews, so its renewal needs no room below the maximum balance.
+  // The replaced cycle will not renew, so no room is reserved for the credits of its next period.
   const cycles = active ? state.cycles.map((cycle) => (cycle === active ? canceled(cycle) : cycle)) : state.cycles;
   const wanted = { amount: command.amount, end: endOf(moment.now, plan), rolloverMax: plan.rolloverMax };
   const refusal = refuseTooLarge({ ...state, cycles }, wanted, moment.now);
@@ -27,7 +27,7 @@ export function startCycle(state: EndUserState, command: StartCycle, moment: Mom
   return accepted(entry.transactionId, [...stops, opening], { cycle });
 }
 
-/** Schedules a plan to begin when the current period ends. Replaces a plan that was scheduled before. */
+/** Schedules a plan to begin when the current period ends. Replaces any plan that is already scheduled. */
 function schedulePlan(state: EndUserState, active: Cycle, command: StartCycle, moment: Moment): Decision {
   const plan = planOf(command);
   const refusal = refuseTooLargePlan(state, active, plan);

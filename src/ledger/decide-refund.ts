@@ -36,8 +36,8 @@ export function refundableIn(referenced: Referenced, { cycleId, period }: Postin
  */
 function refundablePeriods({ postings, refunds }: Referenced): readonly Refundable[] {
   const refunded = new Map<string, Amount>();
-  // The entries of cycles that earlier refunds opened have no effect, because the refunded transaction spent nothing
-  // from these cycles.
+  // `refunds` can include postings that opened new cycles. They have no effect here, because the refunded transaction
+  // spent nothing from those cycles.
   for (const { cycleId, period, amount } of refunds) {
     const name = `${cycleId}/${period}`;
     refunded.set(name, (refunded.get(name) ?? 0) + amount);

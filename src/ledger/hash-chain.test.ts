@@ -41,7 +41,7 @@ test('a chain hash is the SHA-256 of the previous hash and of all fields of the 
   assert.equal(extendHashChain(emptyHashChain(ADA), [POSTING, second]), hash('sha256', more, 'base64url'));
 });
 
-test('the hash of a hold or a capture covers the held credits, the expiry of the hold and the reference', () => {
+test('the hash of a hold covers its credits and its expiry, and the hash of a capture covers the ID of the hold', () => {
   const start = `${emptyHashChain(ADA)}\n${POSTING.transactionId} ${POSTING.cycleId} 0`;
   const until = NOON + 60_000;
   const hold: Posting = { ...POSTING, kind: 'hold', amount: 0, held: 12, holdExpiresAt: until };

@@ -6,7 +6,7 @@ import { hash } from 'node:crypto';
 import type { EndUserKey } from './command.ts';
 import { type Posting, termsText } from './posting.ts';
 
-/** A SHA-256 hash in base64url, 43 characters; for an end user without postings, the value of `emptyHashChain`. */
+/** A SHA-256 hash in base64url (43 characters), or the start of the chain, as `emptyHashChain` returns it. */
 export type ChainHash = string;
 
 /**

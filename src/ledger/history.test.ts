@@ -124,7 +124,7 @@ for (const [what, ledger, day, before, after] of BY_TIME) {
     assert.deepEqual(future(ledger, days(day) + 1), after);
   });
 
-  test(`a history read twenty days later shows that the balance changed at ${what}, and not a millisecond before`, () => {
+  test(`twenty days later, the history shows that the balance changed at ${what}, and not a millisecond before`, () => {
     const stored = new MemoryLedger(days(day + 20));
     const { postings } = settle(ledger.state, stored.now, EVENTS_MAX);
     stored.postings.push(...ledger.postings, ...postings);
@@ -160,7 +160,7 @@ function sumOf(postings: readonly Posting[], at: Instant): [balance: number, hel
 
 const shifts = fc.oneof(fc.constantFrom(-1, 0, 0, 1), fc.integer({ min: -DAY_MS, max: DAY_MS }));
 
-test('in a random history, the balance at any instant is the sum of the postings up to that instant that have not expired', () => {
+test('in random histories, the balance at any instant is the sum of all postings up to then whose credits have not expired', () => {
   fc.assert(
     fc.property(histories, fc.array(shifts, { minLength: 1, maxLength: 4 }), ({ postings, now }, offsets) => {
       const boundaries = postings.flatMap(({ createdAt, expiresAt, holdExpiresAt }) => [
@@ -228,7 +228,7 @@ test('the points of a history are an hour, a day or a month apart, starting at t
   ]);
 });
 
-test('monthly points from the 31st fall on the last day of each month, without drifting to earlier days', () => {
+test('if a history starts on the 31st, its monthly points fall on the last day of each month and do not drift to earlier days', () => {
   assert.deepEqual(pointTexts('2027-12-31T12:00:00.000Z', '2028-06-01T00:00Z', 'month'), [
     '2027-12-31T12:00:00.000Z',
     '2028-01-31T12:00:00.000Z',
@@ -243,7 +243,7 @@ const STEP_MS = { hour: HOUR_MS, day: DAY_MS } as const;
 
 for (const interval of ['hour', 'day'] as const) {
   const step = STEP_MS[interval];
-  test(`a history with interval=${interval} has a point at its last instant if that instant is a whole number of intervals after the first`, () => {
+  test(`a history with interval=${interval} has a point at its end if its length is a whole number of ${interval}s`, () => {
     assert.deepEqual(pointsBetween(NOW, NOW + 2 * step - 1, interval), [NOW, NOW + step]);
     assert.deepEqual(pointsBetween(NOW, NOW + 2 * step, interval), [NOW, NOW + step, NOW + 2 * step]);
     assert.deepEqual(pointsBetween(NOW, NOW + 2 * step + 1, interval), [NOW, NOW + step, NOW + 2 * step]);
@@ -268,11 +268,11 @@ test(`a history with interval=month can have ${POINTS_MAX} points, and not one m
 });
 
 for (const interval of INTERVALS) {
-  test(`a history with interval=${interval} that covers a single instant has one point, even at the first and the last instant of the ledger`, () => {
+  test(`a history with interval=${interval} that covers a single instant has one point, even at the start of 1970 or the end of the year 9999`, () => {
     for (const at of [0, NOW, INSTANT_MAX]) assert.deepEqual(pointsBetween(at, at, interval), [at]);
   });
 
-  test(`a history with interval=${interval} that ends before it begins or after the last instant of the ledger fails an assertion`, () => {
+  test(`an assertion fails if a history with interval=${interval} ends before it begins, or after the year 9999`, () => {
     assert.throws(() => pointsBetween(NOW, NOW - 1, interval), { name: 'AssertionError' });
     assert.throws(() => pointsBetween(NOW, INSTANT_MAX + 1, interval), { name: 'AssertionError' });
   });

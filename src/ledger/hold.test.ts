@@ -68,7 +68,7 @@ test('a hold lasts 15 minutes by default, and at most 30 days', () => {
   assert.equal(HOLD_SECONDS_MAX * 1_000, 30 * DAY_MS);
 });
 
-test('holds lapse in the order in which the IDs of their lapse transactions sort', () => {
+test('holds lapse in the order of the IDs of their lapse transactions', () => {
   const holds = fc.uniqueArray(fc.tuple(fc.integer({ min: 0, max: 3 }), fc.integer({ min: 2, max: 40 })), {
     selector: ([, sequence]) => sequence,
     maxLength: 12,

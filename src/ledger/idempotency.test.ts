@@ -50,7 +50,7 @@ const ACCEPTED = acceptedAs(0);
 
 const amounts = ({ changes }: DecidedBatch) => changes.flatMap(({ postings }) => postings.map(({ amount }) => amount));
 
-test('two equal requests with the same idempotency key in a batch have one effect and one outcome', () => {
+test('two identical requests with the same idempotency key in a batch have one effect and one outcome', () => {
   const twice = decideAll([add(5, keyed('a')), add(5, keyed('a', 'another request'))]);
   assert.deepEqual(twice.outcomes, [ACCEPTED, { ...ACCEPTED, replayOf: 'request-a' }]);
   assert.deepEqual(amounts(twice), [5]);
@@ -97,7 +97,7 @@ test('a replayed request does not apply due renewals', () => {
   assert.deepEqual(changes, []);
 });
 
-test('equal requests without a key take effect each time and are not recorded', () => {
+test('identical requests without a key each take effect and are not recorded', () => {
   const twice = decideAll([add(5), add(5), add(5, { idempotency: null })]);
   assert.deepEqual(twice.outcomes, [0, 1, 2].map(acceptedAs));
   assert.deepEqual([twice.records, amounts(twice)], [[], [5, 5, 5]]);

@@ -56,7 +56,7 @@ for (const [name, start, days, end] of ENDS) {
   test(name, () => assert.equal(new Date(endOf(Date.parse(start), days)).toISOString(), end));
 }
 
-test('a cycle that starts at the beginning of 1970 ends at the last instant if it has the maximum validity, and earlier if its validity is a day shorter', () => {
+test('from the start of 1970, the maximum validity ends at the last instant of the year 9999, and a validity that is a day shorter ends earlier', () => {
   assert.equal(endOf(0, VALIDITY_DAYS_MAX), INSTANT_MAX);
   assert.equal(endOf(0, VALIDITY_DAYS_MAX - 1), (VALIDITY_DAYS_MAX - 1) * DAY_MS);
   assert((VALIDITY_DAYS_MAX - 1) * DAY_MS < INSTANT_MAX);
@@ -98,7 +98,7 @@ const MONTH_ENDS = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31] as const;
 for (const year of [2026, 2028, 2000, 2100]) {
   const isLeap = year === 2028 || year === 2000;
   for (const day of [28, 29, 30, 31]) {
-    test(`in ${year}, months counted from day ${day} end on that day or on the last day of the month`, () => {
+    test(`adding 1 to 12 months to ${day} December ${year - 1} gives day ${day} of a month, or the last day of a shorter month`, () => {
       const from = Date.UTC(year - 1, 11, day, 9, 30, 0, 123);
       for (const [month, end] of MONTH_ENDS.entries()) {
         const last = month === 1 && isLeap ? 29 : end;

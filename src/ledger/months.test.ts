@@ -101,7 +101,7 @@ function oneByOne(state: EndUserState, now: Instant): { state: EndUserState; pos
 }
 
 for (const day of [1, 28, 29, 30, 31]) {
-  test(`after 20 years of downtime, a monthly cycle from day ${day} of a month is in the same period as in a ledger that was never down`, () => {
+  test(`after 20 years of downtime, a monthly cycle that started on ${day} January is in the same period as in a ledger that was never down`, () => {
     const start = dayOf(2026, 0, day);
     const state = stateOf(monthly(start));
     const end = dayOf(2026, TWENTY_YEARS, day);

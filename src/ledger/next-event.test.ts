@@ -134,7 +134,7 @@ test('of several holds, the one that expires first lapses first, regardless of t
   }
 });
 
-test('holds that expire at the same instant lapse one after the other, in the order of the IDs of their lapses', () => {
+test('holds that expire at the same instant lapse one after the other, in the order of the IDs of their lapse transactions', () => {
   const holds = [93, 91, 92].map((sequence) => holding(BOUGHT, 1, { until: LAPSE, sequence }));
   let state = withHolds(...holds);
   const ids: string[] = [];

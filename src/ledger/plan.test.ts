@@ -155,7 +155,7 @@ test('writing a plan as text and reading it back gives the same plan, and two pl
   );
 });
 
-test('thousands of different plans are read correctly, both the first and the second time', () => {
+test('thousands of different plans are parsed correctly, both the first and the second time', () => {
   for (let round = 0; round < 2; round++)
     for (let amount = 1; amount <= 2_500; amount++)
       assert.deepEqual(planOfText(`${amount}/1m/${amount + 1}`), {
@@ -179,7 +179,7 @@ for (const change of CHANGES) {
   });
 }
 
-test('the end of several consecutive periods is counted from the start of the first, and is never after the last instant', () => {
+test('the end of several consecutive periods is computed from the start of the first, and is never after the year 9999', () => {
   const start = Date.UTC(2026, 0, 31, 12);
   assert.equal(endOf(start, PLAN), start + 31 * DAY_MS);
   assert.equal(endOf(start, PLAN, 0), start);

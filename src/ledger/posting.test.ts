@@ -78,7 +78,7 @@ test('the posting that opens a period has the full credits, the start and the te
   });
 });
 
-test('a transaction of one posting has the amount, the times, the actor and the note of its posting', () => {
+test('a transaction with one posting has the amount, the times, the actor and the note of that posting', () => {
   assert.deepEqual(transactionOf([postingTo(CYCLE, -40, { ...DRAW, note: 'ticket 4711' })]), {
     id: LATER_ID,
     kind: 'subtract',
@@ -162,7 +162,7 @@ test('credits that are refunded to an ended cycle do not count toward the amount
   assert.equal(refundOf([7, OVER]).amount, 0);
 });
 
-test('a refund expires with the refunded cycle that ends last, even if that cycle has already ended', () => {
+test('a refund expires when the last of the refunded cycles ends, even if that was before the refund', () => {
   assert.equal(refundOf([7, OVER], [5, RUNNING]).expiresAt, RUNNING);
   assert.equal(refundOf([7, OVER], [5, OVER - 1]).expiresAt, OVER);
 });

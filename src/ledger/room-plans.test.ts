@@ -100,14 +100,14 @@ test('credits that rolled over count only once toward the maximum balance, now a
   assert.equal(balanceAt(ledger.state, ledger.now).balance, AMOUNT_MAX);
 });
 
-test('a replacement needs no room for the rollover of the cycle that it replaces', () => {
+test('a replacement need not leave room for the rollover of the cycle that it replaces', () => {
   const ledger = new MemoryLedger();
   ledger.accept(rolling(100, AMOUNT_MAX - 100));
   assertRoom(ledger, (amount) => rolling(amount, 0, { validityDays: 9, onActive: 'replace' }), AMOUNT_MAX - 100);
   assertWithin(ledger);
 });
 
-test('a replacement with a rollover leaves room for the credits of the replaced cycle only until they expire', () => {
+test('a replacement leaves room for its rollover in addition to the credits of the replaced cycle only if those credits outlast its first period', () => {
   const ledger = new MemoryLedger();
   ledger.accept(startCycle(100, { validityDays: 3 }));
   assertRoom(ledger, (amount) => rolling(amount, 50, { onActive: 'replace' }), AMOUNT_MAX - 150);
@@ -118,7 +118,7 @@ test('a replacement with a rollover leaves room for the credits of the replaced 
   assertWithin(short);
 });
 
-test('a scheduled plan leaves room for credits that outlast the current period, but not for the credits of the current plan', () => {
+test('a scheduled plan must leave room for credits that outlast the current period, but not for credits of the current plan', () => {
   const ledger = new MemoryLedger();
   ledger.accept(rolling(AMOUNT_MAX - 99, 9));
   ledger.accept(add(30, { validityDays: 1 }));
@@ -128,7 +128,7 @@ test('a scheduled plan leaves room for credits that outlast the current period, 
   assertWithin(ledger);
 });
 
-test('if the rollover alone exceeds the room, no credits are available for a scheduled plan', () => {
+test('if the rollover of a scheduled plan alone would make the balance too large, the plan is refused with 0 available credits', () => {
   const ledger = new MemoryLedger();
   ledger.accept(rolling(100, 0));
   ledger.accept(add(7, { validityDays: 2 }));
@@ -169,7 +169,7 @@ test('after a plan has been scheduled, additions and holds leave room for the sc
   assertWithin(ledger);
 });
 
-test('scheduling a smaller plan makes room for an addition, and a plan that is scheduled after the addition leaves room for the added credits', () => {
+test('scheduling a smaller plan makes room for an addition, and the next scheduled plan must leave room for the added credits', () => {
   const ledger = new MemoryLedger();
   ledger.accept(rolling(AMOUNT_MAX - 20, 5));
   ledger.accept(subtract(AMOUNT_MAX - 20));

@@ -160,14 +160,14 @@ test('a refund that opens a cycle leaves room for the next period', () => {
   ledger.accept(refund(spent, null, { validityDays: 31 }));
 });
 
-test('a refund with a validity does not count toward the maximum after the renewal if it opens no cycle', () => {
+test('if a refund with a validity opens no cycle, its credits do not count toward the maximum after the renewal', () => {
   const ledger = new MemoryLedger();
   ledger.accept(startCycle(AMOUNT_MAX, { validityDays: 1 }));
   const spent = ledger.transact(subtract(30));
   ledger.accept(refund(spent, null, { validityDays: 90 }));
 });
 
-test('a release after the end of a period makes room again', () => {
+test('releasing a hold after the end of its period makes room for an addition', () => {
   const ledger = almostFull();
   const id = ledger.transact(holdFor(10, 86_401));
   ledger.now = END;

@@ -217,7 +217,7 @@ test('settling a second time at the same instant changes nothing', () => {
   );
 });
 
-test('settling now and again later gives the same result as settling only later', () => {
+test('settling at two instants gives the same result as settling only at the later one', () => {
   fc.assert(
     fc.property(loaded, fc.nat({ max: 20 }), ({ state, now }, days) => {
       const later = endOf(now, { validityDays: days, validityMonths: null });
@@ -250,7 +250,7 @@ test('settling a few events at a time gives the same result as settling all of t
   );
 });
 
-test('a reader computes in one step the same result as settling event by event', () => {
+test('applying all due events in one step, as readers do, gives the same result as settling event by event', () => {
   fc.assert(
     fc.property(loaded, ({ state, now }) => {
       const settled = settle(state, now, EVENTS_MAX);

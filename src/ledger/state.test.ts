@@ -63,7 +63,7 @@ test('all open holds stay in the live state, including holds on ended cycles and
   assert.deepEqual(live, { cycles: [{ ...running, held: 5 }], holds: postings.map((posting) => holdOf(posting)) });
 });
 
-test('the live state gives the same later balances, cycles, renewals and lapses as the full state', () => {
+test('at later instants, the live state gives the same balance, cycles, renewals and lapses as the full state', () => {
   fc.assert(
     fc.property(histories, fc.nat({ max: 9 }), (ledger, days) => {
       const cycles = ledger.cycles.toSorted((a, b) => a.start - b.start || (a.id < b.id ? -1 : 1));

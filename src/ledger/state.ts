@@ -8,8 +8,8 @@ export interface EndUserState {
   /** In burn order, without duplicates. Contains at least the live cycles. */
   readonly cycles: readonly Cycle[];
   /**
-   * Open holds, in the order in which they lapse. When a command is decided, contains at least the holds that are due
-   * to lapse, and the holds that the command needs.
+   * Open holds, in the order in which they lapse. When a command is decided, some open holds can be missing, but never
+   * those that are due to lapse or that the command needs.
    */
   readonly holds: readonly Hold[];
 }
@@ -49,7 +49,7 @@ export function cycleChanges({ cycles: before }: EndUserState, { cycles: after }
       changed.push({ before: inPlace, after: cycle });
       continue;
     }
-    // Usually, new cycles come after all earlier cycles. That case needs no map.
+    // New cycles usually come last, after all cycles of the earlier state. That case needs no map.
     if (inPlace === undefined && moved === null) {
       opened.push(cycle);
       continue;

@@ -29,7 +29,7 @@ export interface OverviewDay {
    * hour in which the cycle or period ends.
    */
   readonly expired: bigint;
-  /** Credits that renewals and scheduled plans granted, except those that rolled over. */
+  /** Credits granted by renewals and scheduled plans, without the credits that rolled over. */
   readonly renewed: bigint;
   /** Does not count transactions of the kinds `schedule-plan`, `stop-cycle`, `hold`, `release` and `lapse`. */
   readonly transactions: number;
@@ -52,7 +52,7 @@ export interface Overview {
 
 export interface ActorTotal {
   readonly actor: Actor;
-  /** Credits that additions, cycle starts, renewals and scheduled plans granted. */
+  /** Credits granted by additions, cycle starts, renewals and scheduled plans. */
   readonly granted: bigint;
   readonly spent: bigint;
   readonly transactions: number;
@@ -62,8 +62,7 @@ export interface OverviewRequest {
   /** 1 to `OVERVIEW_DAYS_MAX`. */
   readonly days: number;
   /**
-   * If present, `days` counts only the transactions of this actor, and no expired credits, because an expiry has no
-   * actor.
+   * If present, `days` counts only the transactions of this actor. `expired` is then 0, because an expiry has no actor.
    */
   readonly actor?: Actor | undefined;
 }

@@ -53,7 +53,7 @@ type Value = number | string;
 
 /** The parts of an SQL query on the summaries, with `?` as the placeholder of each value. */
 export interface ListQuery {
-  /** Appended to the condition on the account: begins with ` AND `, or is empty. */
+  /** Follows `WHERE account = ?` in the query. Begins with ` AND `, or is empty. */
   readonly condition: string;
   readonly order: string;
   readonly values: readonly Value[];
@@ -88,8 +88,8 @@ export function listQuery({ list, after, limit }: ListRequest): ListQuery | null
   const behind = after === null ? null : keyOf(after, columns);
   const range = rangeOf(list);
   if (range === null) return null;
-  // The query has only one bound at the start of the range. With two, a database would use only the first bound, and
-  // would scan all earlier pages.
+  // The page starts at the cursor or at the start of the list, whichever comes later. The query must not contain both
+  // bounds: a database would use only the first one, and would scan all earlier pages.
   const { from, to } = range;
   const isBefore = behind === null || (from !== null && (behind[0] as Value) < (from.values[0] as Value));
   const follows = `(${columns.join(', ')}) ${isDescending ? '<' : '>'} (${columns.map(() => '?').join(', ')})`;

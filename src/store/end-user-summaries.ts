@@ -41,10 +41,12 @@ export interface AuditedSummary extends Summary {
 }
 
 /**
- * Whether a stored summary matches the current state of an end user. The summary must include all postings of the end
- * user. If the lapse of a hold is stored after the hold's cycle has ended, the cycle in `current` still shows the
- * credits as held. The balance of `current` at an instant before the cycle's end can therefore be too low. For this
- * reason, the function compares `current` with the summary at `now`, not at `derivedTo`.
+ * Whether a stored summary matches the current state of an end user. Call it only for a summary that includes all
+ * postings of the end user.
+ *
+ * Compares the two at `now`, not at `derivedTo`, because the balance of `current` can be too low at an instant before
+ * the end of a cycle: if a lapse is stored only after the cycle of its hold has ended, the cycle in `current` still
+ * shows the credits as held.
  *
  * @param current the end user's state after the latest posting
  * @param now the latest instant of the ledger

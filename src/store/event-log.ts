@@ -1,7 +1,7 @@
 // The port for the events that the API returns and that webhooks deliver. Scrip derives events from the postings in the
-// feed, never within a write. Time-driven events, such as `credits.expiring`, follow from the passage of time alone.
-// `src/events/derive.ts` determines which events happen. A store saves new events, and its position in the feed, in one
-// database transaction. A store keeps events for a limited time.
+// feed, never as part of a write. Time-driven events, such as `credits.expiring`, follow from the passage of time
+// alone. `src/events/derive.ts` determines which events happen. A store saves new events, and its position in the feed,
+// in one database transaction. A store keeps events for a limited time.
 
 import type { Amount } from '../ledger/amount.ts';
 import type { EndUserKey } from '../ledger/command.ts';
@@ -67,11 +67,12 @@ export interface DerivationInput {
   readonly user: EndUserKey;
   /** Null if no postings of the end user have been processed yet. */
   readonly from: EventState | null;
-  /** The postings of whole transactions, oldest first. */
+  /** Oldest first. All postings of a transaction are in the same input. */
   readonly postings: readonly Posting[];
   /**
    * Time-driven events after the last posting are derived only up to this instant; if it is null, none are derived.
-   * Later inputs contain no postings up to this instant, except those of renewals, plan changes and lapses.
+   * The postings of requests up to this instant are all in this input or in earlier ones. Only postings of renewals,
+   * plan changes and lapses up to this instant can still follow in later inputs.
    */
   readonly until: Instant | null;
   readonly settings: EventSettings;
@@ -82,8 +83,8 @@ export interface Derivation {
   readonly events: readonly LedgerEvent[];
   readonly next: EventState;
   /**
-   * The next instant at which a time-driven event can happen; null if there is none. Also null if a renewal, a plan
-   * change or a lapse is due by that instant, because its posting must be processed first.
+   * The next instant at which a time-driven event can happen; null if there is none. Also null if a renewal, plan
+   * change or lapse comes first or at the same instant, because its posting must be processed before the event.
    */
   readonly dueAt: Instant | null;
 }

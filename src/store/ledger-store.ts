@@ -12,8 +12,8 @@ import type { TotalsKeeper } from './totals.ts';
 import type { HistoryPage, HistoryRequest } from './transaction-history.ts';
 
 /**
- * The `state` field can be incomplete. It contains at least the active recurring cycle, if there is one, and all holds
- * if a renewal of this cycle is due. The caller computes the due renewals from `state`.
+ * The `state` field can be incomplete. It always contains the active recurring cycle, if there is one. If a renewal of
+ * this cycle is due, `state` also contains all holds. The caller computes the due renewals from `state`.
  */
 export interface TransactionPage extends LoadedEndUser {
   /** The stored transactions, latest first. The caller adds the renewals that are due but not stored yet. */
@@ -34,8 +34,8 @@ export interface StatesAt {
   readonly now: Instant;
   /**
    * One state for each requested instant. For an instant before `now`, it is the state after the last transaction at or
-   * before that instant; for `now` and later, it is the stored state. The caller computes the renewals, expiries and
-   * lapses between the state and the instant.
+   * before that instant; for `now` and later, it is the stored state. The caller must still apply the renewals,
+   * expiries and lapses that are due at the instant but are not in the state.
    */
   readonly states: readonly EndUserState[];
 }
@@ -75,8 +75,8 @@ export interface LedgerStore {
   write(commands: readonly Command[], onDecided: () => void): Promise<readonly (Outcome | null)[]>;
   /**
    * Loads an end user. If an event is due but not stored, the caller shows it as if it were stored. From then on, no
-   * write may be ordered before the event. `load` therefore waits for the writes in flight that could come before
-   * the event, and so does every other read that returns a state.
+   * write may be ordered before the event. `load`, like all other reads that return a state, therefore first waits for
+   * the writes in flight that could be ordered before the event.
    *
    * @throws StoreFault, like the reads below
    */
@@ -104,8 +104,8 @@ export interface LedgerStore {
    */
   deleteExpiredRecords(retention: IdempotencyRetention): Promise<boolean>;
   /**
-   * How long background jobs should pause between two lookups for work while this process writes nothing. 0 if a lookup
-   * costs almost nothing.
+   * How long background jobs should wait before they look for work again while this process writes nothing. 0 if
+   * looking for work costs almost nothing.
    */
   readonly quietPauseMs: number;
   /** Why writes are expected to fail; null if they are expected to work. */

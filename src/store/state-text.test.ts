@@ -41,21 +41,21 @@ function dueAmong(count: number, cycles: number): number {
   return due;
 }
 
-test('on average, one in 128 transactions is followed by a snapshot, and fewer if the end user has many cycles', () => {
+test('on average, a snapshot is stored after one in 128 transactions, and less often if the end user has many cycles', () => {
   const [few, many] = [dueAmong(100_000, 2), dueAmong(100_000, 160)];
   assert(few > 700 && few < 860, `${few} of 100,000`);
   assert(many > 0 && many < few / 8, `${many} of 100,000`);
 });
 
-test('when several transactions are stored together, a snapshot follows them if any of their IDs is selected', () => {
+test('when several transactions are stored together, a snapshot is stored after them if it is due after any of them', () => {
   const ids = Array.from({ length: 128 }, (_, number) =>
     transactionId({ at: NOW, sequence: number + 1, tail: number.toString(16).padStart(12, '0') }),
   );
-  assert(isSnapshotDue(ids.map(spending), EMPTY_STATE), 'the id of the first transaction is selected');
+  assert(isSnapshotDue(ids.map(spending), EMPTY_STATE), 'a snapshot is due after the first transaction');
   assert(!isSnapshotDue(ids.slice(1).map(spending), EMPTY_STATE));
 });
 
-test('no snapshot is stored after a renewal, because the state might lack cycles that ended between the renewal and its write', () => {
+test('no snapshot is stored after a renewal, because the state can lack cycles that ended before the renewal was stored', () => {
   for (let number = 0; number < 10_000; number++) {
     const id = transactionId({ at: NOW, sequence: 1, tail: number.toString(16).padStart(12, '0') });
     const renewal = renewalOf({ ...recurring(), id });

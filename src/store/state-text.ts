@@ -21,25 +21,25 @@ const TRANSACTIONS = 128;
 const CYCLES_AT_FULL_RATE = 16;
 
 /**
- * Whether to store a waypoint or a full snapshot after these postings. A waypoint is a snapshot without a state; it
- * helps to find older postings. A full snapshot is due only if a waypoint is due.
+ * Returns true if a snapshot is due after these postings. If `isSnapshotDue` also returns true, it is a full snapshot.
+ * Otherwise, it is a waypoint: a snapshot without a state, which only helps to find older postings.
  */
 export function isWaypointDue(postings: readonly Posting[]): boolean {
   return isOneOf(TRANSACTIONS, postings);
 }
 
 /**
- * Whether to store a snapshot after these postings. The random digits of the transaction IDs decide, so that
- * transactions need not be counted. Always false after a renewal, a change of plan or a lapse. These can be stored late;
- * the state then lacks cycles that ended in the meantime, and the snapshot would be incomplete.
+ * Returns true if a full snapshot is due after these postings. This depends on random digits in the transaction IDs, so
+ * that Scrip need not count transactions. Always false after a renewal, a change of plan or a lapse. These can be
+ * stored late; the state then lacks cycles that ended in the meantime, and the snapshot would be incomplete.
  */
 export function isSnapshotDue(postings: readonly Posting[], { cycles, holds }: EndUserState): boolean {
   return isOneOf(TRANSACTIONS * Math.ceil((cycles.length + holds.length + 1) / CYCLES_AT_FULL_RATE), postings);
 }
 
 /**
- * Returns true for 1 in `transactions` transactions, chosen by the random digits of their IDs. Always false for a
- * renewal, a change of plan or a lapse.
+ * Returns true for one in `transactions` transactions on average, depending on random digits in the transaction ID.
+ * Always false for a renewal, a change of plan or a lapse.
  */
 function isOneOf(transactions: number, postings: readonly Posting[]): boolean {
   const latest = postings.at(-1);

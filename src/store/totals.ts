@@ -79,10 +79,11 @@ export class TotalsSum {
     const rolledOver = rolledOverBy(posting);
     const credits = BigInt(movedBy(posting) - rolledOver);
     this.addDaily({ account, day, kind, actor, credits, transactions: isFirst ? 1 : 0 });
-    // Count postings to ended cycles, too. A late capture reduces the number of credits that expired with the cycle, and
-    // a late refund increases it.
+    // Count postings to ended cycles, too. A late capture reduces the number of credits that expired with the cycle,
+    // and a late refund increases it.
     this.addExpiry({ account, hour, credits: BigInt(posting.amount) });
-    // A renewal is created at the end of the previous period. Credits that roll over do not expire at that time.
+    // A renewal is created at the end of the previous period. Credits that roll over do not expire then: subtract them
+    // from the total of that hour.
     if (rolledOver > 0) this.addExpiry({ account, hour: hourOf(posting.createdAt), credits: BigInt(-rolledOver) });
   }
 
@@ -105,13 +106,13 @@ export class TotalsSum {
       .filter(({ credits, transactions }) => credits !== 0n || transactions !== 0)
       .map(
         ({ account, day, kind, actor, credits, transactions }) =>
-          `the totals of account ${account} (kind ${kind}, actor ${actor}, day ${day} since 1970) do not match the postings: the credits differ by ${credits}, the transactions differ by ${transactions}`,
+          `the totals of account ${account} (kind ${kind}, actor ${actor}, the day from ${utcText(day * DAY_MS)}) do not match the postings: the credits differ by ${credits}, the transactions differ by ${transactions}`,
       );
     const expiryFaults = expiries
       .filter(({ credits }) => credits !== 0n)
       .map(
         ({ account, hour, credits }) =>
-          `the totals of account ${account} (cycles that end in hour ${hour} since 1970) do not match the postings: the credits differ by ${credits}`,
+          `the totals of account ${account} (cycles that end in the hour from ${utcText(hour * HOUR_MS)}) do not match the postings: the credits differ by ${credits}`,
       );
     return [...dailyFaults, ...expiryFaults].map(
       (fault) => `${fault}; run \`scrip migrate --totals\` to rebuild the totals`,
@@ -144,4 +145,10 @@ export class TotalsSum {
     if (known === undefined) this.#expiries.set(key, { ...total });
     else known.credits += total.credits;
   }
+}
+
+/** A stored day or hour that was changed by hand can be out of range. */
+function utcText(instant: number): string {
+  const date = new Date(instant);
+  return Number.isNaN(date.getTime()) ? `${instant} ms since 1970` : date.toISOString();
 }

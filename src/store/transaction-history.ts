@@ -18,8 +18,8 @@ export interface HistoryTransaction extends Transaction {
   /** The changes to each cycle and period that the transaction touched. */
   readonly postings: readonly Pick<Posting, 'cycleId' | 'period' | 'amount' | 'held'>[];
   /**
-   * What the transaction refers to: the hold that it closed, the transaction that it refunded, or the transaction that
-   * scheduled its plan.
+   * What the transaction refers to: the hold that it closed, the transaction that it refunded, or, for a change of
+   * plan, the transaction that scheduled the plan.
    */
   readonly reference: TransactionId | null;
   /** How many credits of a subtraction or a capture can still be refunded; null for all other kinds. */

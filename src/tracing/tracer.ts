@@ -1,5 +1,5 @@
 // Creates spans for a sample of the requests and batches. Spans contain no text from clients, except the IDs in the
-// header `traceparent`.
+// `traceparent` header.
 
 import { type ExporterSettings, SpanExporter } from './span-exporter.ts';
 import { newContext, parentOf, type TraceContext } from './trace-context.ts';
@@ -35,7 +35,7 @@ const SERVER_ERROR = 500;
 export class Tracer {
   readonly #exporter: SpanExporter;
   readonly #settings: TracingSettings;
-  /** The span of the batch whose commands Scrip is answering. Spans of requests that end meanwhile link to it. */
+  /** The span of the batch whose commands Scrip is answering. Requests that end in the meantime link to it. */
   #batch: TraceContext | null = null;
 
   /**

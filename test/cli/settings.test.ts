@@ -11,7 +11,7 @@ import { temporaryFile, temporaryFolder } from '../store/temporary-ledger.ts';
 import { assertOneLine, COMMANDS_AT_ONCE, ledgerAt, scrip } from './scrip-command.ts';
 import { createKeyHere } from './served-here.ts';
 
-describe('settings on the command line', { concurrency: COMMANDS_AT_ONCE }, () => {
+describe('settings that are probably mistakes', { concurrency: COMMANDS_AT_ONCE }, () => {
   const keyCreate = ['key', 'create', '--account', 'acme'];
 
   for (const args of effort([['serve'], keyCreate], [['serve'], keyCreate, ['migrate']])) {

@@ -1,5 +1,5 @@
-// Tests `scrip serve --test-clock`: only a ledger without postings can get a test clock, and a move of the test clock
-// survives a kill of the server.
+// Tests `scrip serve --test-clock`: only a ledger without postings can get a test clock, and an acknowledged move of
+// the test clock is not lost if the server is killed.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';

@@ -1,5 +1,5 @@
-// Tests the output and exit codes of `scrip verify` and `scrip digest`, even if the program that reads the output is
-// slow or closes the pipe.
+// Tests the output and exit codes of `scrip verify` and `scrip digest`, including cases in which the program that reads
+// the output is slow or closes the pipe.
 
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
@@ -92,7 +92,7 @@ for (const [what, sql, says] of NAMED.slice(0, effort(2, NAMED.length))) {
   });
 }
 
-test('`scrip migrate --totals` rebuilds wrong totals', async () => {
+test('`scrip migrate --totals` repairs wrong totals', async () => {
   const wrong = changed('DELETE FROM daily_totals');
   assert.equal((await scrip(['migrate', '--totals'], ledgerAt(wrong))).code, 0);
   assert.deepEqual(problemsOf(await auditAt(`file:${wrong}`)), []);

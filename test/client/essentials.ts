@@ -6,10 +6,10 @@ import type * as Client from '../../client/src/scrip.ts';
 export interface Servers {
   readonly url: string;
   readonly key: string;
-  /** Applies the first write and then drops the connection. */
+  /** The URL of a server that applies the first write and then drops the connection. */
   readonly dropping: string;
   readonly redirecting: string;
-  /** Sends response headers, but never a body. */
+  /** The URL of a server that sends response headers, but never a body. */
   readonly silent: string;
 }
 

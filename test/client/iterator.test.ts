@@ -63,7 +63,7 @@ test('a call with an invalid Date rejects and sends no request', async () => {
   assert.equal(hostile.received.length, 0);
 });
 
-test('a loop over transactions that ends early requests no more pages and leaves no request open', async () => {
+test('if a loop over transactions ends early, the iterator requests no more pages and leaves no request open', async () => {
   hostile.behave(...ALL_PAGES);
   for await (const { transaction_id } of scrip().transactions({ end_user_id: END_USER })) {
     if (transaction_id === '2.1') break;

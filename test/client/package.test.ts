@@ -176,7 +176,7 @@ async function output(node: string, cwd: string): Promise<string> {
 describe('programs that use the client', () => {
   // `npm test` uses TypeScript 5 only for `moduleResolution: node`, which TypeScript 7 does not support.
   for (const [name, mode] of MODES.slice(0, effort(5, MODES.length)))
-    test(`a program that uses the client compiles (${name}), and runs on the machine's own Node and on the Node that runs the tests`, async () => {
+    test(`a program that uses the client compiles (${name}), and runs on the Node installed on the machine and on the Node that runs the tests`, async () => {
       const program = await compile(name, mode);
       const [older = '', newest = ''] = [await output('node', program), await output(process.execPath, program)];
       assert.match(older, /^[\d.]+ 100 true 107\n$/);

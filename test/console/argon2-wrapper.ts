@@ -16,8 +16,8 @@ crypto.argon2 = (algorithm, parameters, callback) => {
 syncBuiltinESMExports();
 
 /**
- * Makes this process compute cheap hashes. The PHC string of a cheap hash contains the full parameters, so only a
- * process that has called this function can verify the hash.
+ * Makes this process compute cheap hashes. The PHC string of a cheap hash still contains the expensive parameters, so
+ * only a process that has called this function can verify the hash.
  */
 export function makeHashesCheap(): void {
   isCheap = true;

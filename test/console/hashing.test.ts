@@ -106,7 +106,7 @@ test('a password can be verified against a stored hash that has other argon2id p
   assert(!(await hasher.verify('password', old.replace('argon2id', 'argon2i'))));
 });
 
-test('passwords are hashed outside the main thread, two at a time, and further requests are refused while 100 are queued', async () => {
+test('passwords are hashed outside the main thread, two at a time; up to 100 more are queued, and any beyond that are refused', async () => {
   const hasher = new PasswordHasher();
   const all = Promise.allSettled(Array.from({ length: 110 }, () => hasher.hash(PASSWORD)));
   const startedAt = performance.now();

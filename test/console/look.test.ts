@@ -49,8 +49,8 @@ describe('pages with sample data', () => {
   after(() => visited?.close());
   const seen = new Set<string>();
 
-  // `npm test` runs axe only on pages with new kinds of elements. The longest pages come first, because they have the
-  // most kinds.
+  // `npm test` runs axe only on pages that have kinds of elements not seen yet. The longest pages come first, because
+  // they have the most kinds of elements.
   const pages = Object.entries(SAMPLE_PAGES).toSorted(([, a], [, b]) => b.length - a.length);
   for (const [name] of pages) {
     test(`the page ${name} fits a narrow screen, and its elements are accessible on narrow and wide screens, in light and dark mode`, async () => {

@@ -114,7 +114,7 @@ test('errors about the balance are grammatical for no credits and for one credit
   assert.match((await errorFor('add', 5)) ?? '', NO_ROOM);
 });
 
-test('if added credits would exceed the maximum balance only at the next renewal, the error mentions the next renewal', async () => {
+test('if an addition fits now but would exceed the maximum balance at the next renewal, the error mentions the renewal', async () => {
   const console = await MemoryConsole.start();
   const amount = Number.MAX_SAFE_INTEGER;
   console.run({ kind: 'start-cycle', amount, validityDays: 1, onActive: 'refuse' });

@@ -71,7 +71,7 @@ test('a form starts a cycle that renews every 2 months with rollover, and the pa
   assert.match(text, /2-month cycle of 1,000, period 1/);
 });
 
-test('for a plan without rollover, the page of the end user says that unused credits expire, and how many credits the cycle has after its renewal', async () => {
+test('for a plan without rollover, the page of the end user says that unused credits expire, and shows the amount of the next renewal', async () => {
   const console = await MemoryConsole.start();
   console.run({ kind: 'start-cycle', amount: 100, validityDays: 31, onActive: 'refuse' });
   const text = await textAt(console);
@@ -202,7 +202,7 @@ test('a change of plan that starts now stops the current cycle, and the preview 
   assert.match(textOf(changed), /Current balance 5,600 credits.* Plan 5,000 credits every month.* Recurring, stopped/);
 });
 
-test('the forms that stop a cycle or change its plan, and the preview of the change, exclude held credits from the credits that stay usable', async () => {
+test('the form to stop a cycle, the form to change the plan, and its preview do not count held credits among the credits that stay usable', async () => {
   const console = await MemoryConsole.start();
   start(console, 1_000);
   console.run({ kind: 'hold', amount: 999, expiresInSeconds: 900 });
@@ -322,7 +322,7 @@ test('if the current period never ends, a change of plan can only start now', as
   assert.match(textOf(await confirm(console, page)), /Current balance 15 credits/);
 });
 
-test('if the outcome of starting a cycle is unknown, the form is shown again with only the fields that were sent, so that the user can send the same form again', async () => {
+test('if the outcome of starting a cycle is unknown, the form that is shown again has only the fields of the first request, so that the user can repeat exactly this request', async () => {
   const console = await MemoryConsole.start();
   console.fault = new StoreFault('OutcomeUnknown', 'secret reason');
   const form = { amount: '77', idempotency_key: 'a' };
@@ -336,7 +336,7 @@ test('if the outcome of starting a cycle is unknown, the form is shown again wit
   assert.deepEqual(kindsOf(console), ['start-cycle']);
 });
 
-test('after a scheduled plan has started, the overview counts its credits as renewed', async () => {
+test('the overview counts the credits of a scheduled plan that has started as renewed credits', async () => {
   const console = await MemoryConsole.start();
   start(console, 1_000);
   schedule(console, 200);

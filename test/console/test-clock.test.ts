@@ -94,8 +94,8 @@ for (const [store, start] of STORES) {
         [{ days: '' }, 'Enter a whole number of days'],
         [{ days: '0' }, 'Enter at least 1 day.'],
         [{ days: '-3' }, 'Enter the number without a sign.'],
-        [{ days: '99999999' }, 'can move only forward'],
-        [{ to: iso(began - DAY_MS).slice(0, 16) }, 'can move only forward'],
+        [{ days: '99999999' }, 'can only move forward'],
+        [{ to: iso(began - DAY_MS).slice(0, 16) }, 'can only move forward'],
         [{ to: 'tomorrow' }, 'Enter a date and a time'],
       ] as const) {
         const { status, text } = await visitor.post('/console/test-clock', fields);

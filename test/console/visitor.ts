@@ -144,7 +144,7 @@ export function onBothStores(name: string, define: DefineTests): void {
   onPostgres(name, define);
 }
 
-/** For tests that `npm test` needs to run only on SQLite, because other tests run the same queries on PostgreSQL. */
+/** Defines tests that `npm test` runs only on SQLite, because other tests run the same queries on PostgreSQL. */
 export const onOneStore = effort(onSqlite, onBothStores);
 
 function onSqlite(name: string, define: DefineTests): void {

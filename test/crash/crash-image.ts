@@ -97,7 +97,8 @@ async function effectsOf(ledger: LedgerStore): Promise<Effects> {
       const { transactions, next } = await ledger.history(key, { from, limit: PAGE_ROWS_MAX });
       for (const { id, kind, note } of transactions) {
         const serial = Number(note);
-        // Automatic transactions have no note. The stop of a replaced cycle has the note of the new cycle's start.
+        // Automatic transactions have no note. The transaction that stops a replaced cycle has the note of the command
+        // that starts the new cycle, but a different kind.
         const requested = kind === 'schedule-plan' ? 'start-cycle' : kind;
         if (note === null || kindOf(serial) !== requested) continue;
         times.set(serial, (times.get(serial) ?? 0) + 1);

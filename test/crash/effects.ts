@@ -5,7 +5,7 @@ import type { Kind, Sent } from './requests.ts';
 export interface Effects {
   readonly times: ReadonlyMap<string, number>;
   readonly ids: ReadonlySet<string>;
-  /** Maps the number of a hold request to the milliseconds until the hold lapsed. */
+  /** The milliseconds from the creation of a hold to its lapse, by the number of the hold request. */
   readonly lapses: ReadonlyMap<number, number>;
   readonly unread: ReadonlyMap<string, string>;
   readonly wrong: readonly string[];

@@ -16,8 +16,8 @@ const ROOM_BYTES = 2 ** 16;
 const DISK_BYTES = 2 ** 24;
 const LASTS_MS = effort(500, 1_500);
 /**
- * The control acknowledges even failed writes, so the test cannot wait for the first failure. The control may also
- * detect a missing posting and stop writing.
+ * The broken writer of the control acknowledges even failed writes, so the test does not require that a write fails. If
+ * the writer notices that a posting is missing, it stops, and the test must not wait long for it to resume.
  */
 const CONTROL = { lastsMs: 1_500, patienceMs: 5_000, mustFail: false };
 
@@ -100,7 +100,7 @@ test('control: the full-disk test catches a writer that treats a failed COMMIT a
 }, async (t) => {
   const file = join(temporaryFolder(), 'scrip.db');
   const failure = { ...filesMayNotGrow(file), ...CONTROL };
-  // A control that has stopped writing also counts as caught.
+  // The broken writer is also caught if it has stopped writing.
   const isCaught = await seenUnder(t, file, failure, 'deaf').then(
     ({ lost }) => lost > 0,
     (error) => /^writes work again/.test(error.message),

@@ -19,7 +19,7 @@ const STOPPED_STATUS = 500;
 const CLIENTS = 8;
 const END_USERS = 16;
 const LOAD_MS_MAX = 150;
-/** The test also kills the server during the first restart on each ledger, and during this share of later restarts. */
+/** The server is also killed during the first restart on each ledger, and during later ones with this probability. */
 const STARTS_KILLED = 0.1;
 const START_MS = 600;
 /** Each audit reads the whole ledger, so the ledgers must stay small. */

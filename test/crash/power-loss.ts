@@ -1,6 +1,6 @@
 // `npm run power-loss -- --images 2000 --seed 1` records all writes and fsyncs of a process, simulates power losses,
-// and opens the ledger files that each power loss might leave on the disk. The controls are weakened on purpose and
-// must lose writes. Needs Linux and strace (Debian: `apt-get install strace`).
+// and opens the ledger files that each power loss might leave on the disk. In the controls, Scrip or the disk is
+// weakened on purpose, so each control must lose writes. Needs Linux and strace (Debian: `apt-get install strace`).
 
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
@@ -97,7 +97,7 @@ const RECORDINGS: readonly Recording[] = [
 const EXAMINED = RECORDINGS.filter(({ isControl }) => !isControl).length;
 const IMAGES_A_RECORDING = 250;
 const CONTROL_IMAGES = 100;
-/** A single recording may not reveal the fault of a control, so the test makes up to this many recordings. */
+/** One recording of a control may happen to lose no writes, so the test makes up to this many recordings. */
 const CONTROL_RECORDINGS_MAX = 10;
 
 if (spawnSync('strace', ['--version']).status !== 0) {

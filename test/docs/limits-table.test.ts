@@ -71,7 +71,7 @@ test('each limit of the server is in the documentation', async () => {
     for (const name of (await constantsOf(module)).keys()) assert(shown.has(name), `${name} is not in the tables`);
 });
 
-test('for each limit in the documentation, the value with a unit equals the plain number beside it', () => {
+test('for each limit in the documentation, the value with a unit (such as 64 KiB) equals the value of the constant (65,536)', () => {
   const UNITS: Readonly<Record<string, number>> = { '': 1, KiB: 1024, MiB: 2 ** 20, s: 1_000, h: 1, characters: 1 };
   for (const line of LIMITS.split('\n')) {
     const [, amount = '', unit = '', exact = ''] =

@@ -22,7 +22,7 @@ test('each setting that Scrip reads has exactly one row in the tables of setting
   assert.deepEqual(named.toSorted(), settings.toSorted());
 });
 
-test('Scrip can detect a misspelling of every setting name', () => {
+test('the list of names that Scrip uses to detect misspelled settings contains every setting', () => {
   assert.deepEqual(SETTING_NAMES.toSorted(), settings.toSorted());
 });
 

@@ -61,7 +61,7 @@ export class EventServers {
     await this.begin(index).says(/^Scrip is listening on (\S+)$/m);
   }
 
-  /** Does not wait until the server listens. */
+  /** Starts a server, but does not wait until it listens. */
   begin(index: number): Running {
     const PORT = String(this.#ports[index]);
     const server = new Running(['serve', '--test-clock'], { ...this.#environment, PORT });

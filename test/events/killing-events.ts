@@ -110,7 +110,8 @@ class KilledEvents {
       SETTINGS,
       this.#paths.map((path) => this.#receiver.urlOf(path)),
     );
-    // The load has its own random numbers, so that the seed alone decides which processes are killed.
+    // The load has its own random number generator. With a shared one, the timing of the load would affect which
+    // processes are killed.
     const load = new EventLoad({ urls, secret: this.#secret }, randomFrom(below(2 ** 32, this.#random)));
     load.start();
     const { kills, loadMsMin, loadMsMax } = this.#options;

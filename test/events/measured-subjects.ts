@@ -81,7 +81,7 @@ export async function delivered(subject: Subject): Promise<void> {
   while ((await metric(subject.url, 'scrip_webhook_oldest_event_seconds')) > 0) await sleep(LOOK_MS);
 }
 
-/** `stop` returns the greatest lag in seconds. */
+/** Watches the metric `scrip_event_lag_seconds` until `stop` is called. `stop` returns the greatest value. */
 export function watchLag({ url }: Subject): { stop(): Promise<number> } {
   let isStopped = false;
   let greatest = 0;

@@ -1,5 +1,5 @@
-// Sends hostile requests on a few connections and checks every response. The same seed repeats all requests, except for
-// the IDs that come from responses.
+// Sends hostile requests on a few connections and checks every response. Runs with the same seed send the same
+// requests, except for IDs from earlier responses.
 
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';

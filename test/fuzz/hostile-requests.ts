@@ -311,7 +311,8 @@ export class HostileRequests {
     const [validity, rollover_max] = [random.pick(FORM_NUMBERS), random.pick(FORM_NUMBERS)];
     const unit = random.pick(['days', 'months', '', 'x']);
     const on_active = random.pick(['', 'replace', 'at_period_end']);
-    // A scheduled plan would change the balance response without adding a transaction to the default list.
+    // The fuzzer expects another transaction in the list if a form changes the balance response. A scheduled plan would
+    // change this response, but is not in the list.
     const confirmed = on_active === 'at_period_end' ? '' : random.pick(['', 'yes']);
     const note = random.pick(['', 'a note', '\u0000', '\ud800', 'x'.repeat(5_000), '<script>', '%']);
     const plan = { validity, unit, rollover_max, on_active, confirmed };

@@ -4,7 +4,10 @@ import fc from 'fast-check';
 import { type Draft, type Wanted, WHICH_MAX } from './drafts.ts';
 import { MOST } from './model-end-user.ts';
 
-/** With the first value, a cycle that starts at `BEGIN` ends in November 9999; the second value is the maximum. */
+/**
+ * A cycle that starts at `BEGIN` and lasts the first number of days ends in November 9999. The second number is
+ * `VALIDITY_DAYS_MAX`, which is the longest validity that the ledger stores.
+ */
 const DAYS_BEYOND_9999 = [2_912_384, 2_932_897] as const;
 
 const validityDays = fc.oneof(

@@ -123,7 +123,7 @@ export class ReferenceLedger {
     for (const { user } of due) user.passTime(this.peek());
   }
 
-  /** Advances the time of the ledger, as a service does when it starts or replays a response. */
+  /** Advances the time of the ledger, as a service does at its start and when it replays a response. */
   lookAtClock(): void {
     this.#now();
   }

@@ -103,7 +103,7 @@ export class SideBySide {
     );
   }
 
-  /** The prediction uses only the transaction ID of `response`. */
+  /** Predicts the response; from `response` itself, it uses only the transaction ID. */
   #expected({ idempotency = null, ...command }: ModelRequest, response: ModelResponse): ModelResponse {
     const { account, endUser, actor: _, ...asked } = command;
     const isKept = ({ key, command: { account: itsAccount, endUser: whose } }: Kept) =>

@@ -65,7 +65,7 @@ export class Stack {
     this.#begin();
   }
 
-  /** Writes that the old process makes after the crash have no effect. */
+  /** The old process is stopped only after the simulated crash, so anything that it still writes can be lost. */
   async crash(): Promise<void> {
     await this.ledger.crash(() => this.#end());
     this.#begin();
@@ -87,7 +87,7 @@ export class Stack {
       Promise.allSettled(commands.map((command) => this.#submit(command))),
     );
     for (const [index, result] of results.entries()) {
-      // A refused command stores nothing, and neither does a repeated `stop-cycle`, so no COMMIT can fail.
+      // A refused command or a repeated `stop-cycle` stores nothing, so it gets an outcome even while COMMITs fail.
       if (result.status === 'fulfilled')
         assert(result.value.refused !== null || commands[index]?.kind === 'stop-cycle', 'nothing was committed');
       else

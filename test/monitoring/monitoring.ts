@@ -22,7 +22,7 @@ const RULES = join(DOCUMENTS, 'alerts.yaml');
 const PORT_OF_EXAMPLE = '127.0.0.1:8080';
 /** Long enough for three scrapes; `rate` needs two samples. */
 const SCRAPED_MS = 50_000;
-/** ScripDown must fire within this time, which includes the scrapes and evaluations. */
+/** Maximum wait: ScripDown fires after one minute, plus the time until the next scrape and rule evaluation. */
 const ALERT_MS_MAX = 150_000;
 const POLL_MS = 1_000;
 

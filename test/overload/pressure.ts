@@ -97,7 +97,7 @@ export function watchMemory(server: ServerProcess): () => { most: number; bySeco
 }
 
 export interface UnderOverload {
-  /** Subtractions per second before, during and after the overload. `peak` and `afterwards` are from a closed loop. */
+  /** Subtractions per second before, during and after the overload. A closed loop measures `peak` and `afterwards`. */
   readonly peak: number;
   readonly goodput: number;
   readonly afterwards: number;
@@ -190,7 +190,7 @@ export function faultsOf({ answers, peak, done, offered }: UnderOverload, atOnce
   return faults;
 }
 
-/** A request may take this many times the computed time, because the load generator uses the same machine. */
+/** A request may take this many times `longestMs`, because the load generator uses the same machine. */
 const PATIENCE = 3;
 
 export class Crowd {

@@ -34,7 +34,7 @@ interface Part {
 interface State {
   readonly cycles: readonly HeldCycle[];
   readonly holds: ReadonlyMap<string, readonly Part[]>;
-  /** Spent credits that have not been refunded, by the ID of the transaction that spent them. */
+  /** Maps the ID of each transaction that spent credits to those credits, without the refunded ones. */
   readonly spent: ReadonlyMap<string, readonly Part[]>;
 }
 
@@ -177,7 +177,7 @@ function draw({ cycles }: State, amount: number): Part[] {
   });
 }
 
-/** @param sign -1 returns the credits to their cycles */
+/** @param sign 1 takes the credits out of their cycles, -1 returns them */
 function taken(state: State, parts: readonly Part[], sign: 1 | -1 = 1): State {
   const cycles = state.cycles.slice();
   for (const { cycleIndex, amount } of parts) {

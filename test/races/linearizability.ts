@@ -26,7 +26,7 @@ export type Verdict<Input, Output> =
 interface End<Input, Output> {
   readonly operation: Operation<Input, Output>;
   readonly bit: bigint;
-  /** For a call, its return, or null if the outcome is unknown. For a return, null. */
+  /** If this is a call: its return, or null if the outcome is unknown. If this is a return: null. */
   readonly matching: End<Input, Output> | null;
   readonly isCall: boolean;
   before: End<Input, Output> | null;
@@ -107,7 +107,8 @@ function listOf<Input, Output>(history: readonly Operation<Input, Output>[]): En
     }
     ends.push({ at: operation.calledAt, end: { operation, bit, matching, isCall: true, ...links } });
   });
-  // At the same instant, sort calls before returns: the operations then count as concurrent, which avoids false alarms.
+  // If a call and a return have the same time, the call comes first: the operations then count as concurrent, which
+  // avoids false alarms.
   ends.sort((a, b) => a.at - b.at || Number(b.end.isCall) - Number(a.end.isCall));
   const none = { input: null, output: null, calledAt: 0, returnedAt: 0 } as unknown as Operation<Input, Output>;
   const head: End<Input, Output> = {

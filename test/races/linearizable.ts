@@ -56,8 +56,8 @@ const PROCESSES = 3;
 const ENVIRONMENT = { DATABASE_ACCEPT_UNSAFE: 'yes' };
 const FAULT_PAUSE_MS_MAX = 120;
 /**
- * One fault in this many kills a process; the others kill a database connection. Processes are killed less often,
- * because a process takes half a second to restart.
+ * Of this many successive faults, the first kills a process, and each of the others kills a database connection.
+ * Processes are killed less often, because a process takes half a second to restart.
  */
 const PROCESS_KILLED_ONE_IN = 4;
 

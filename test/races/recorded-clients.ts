@@ -1,6 +1,7 @@
 // Clients that send concurrent calls for a few end users, and record the time and the response of each call. Half of
-// the clients send idempotency keys and retry their writes. Clients without keys do not retry. At the end, the list of
-// transactions shows which calls with an unknown outcome took effect: each amount is used only once per end user.
+// the clients send idempotency keys and retry their writes. Clients without keys do not retry. No two calls for an end
+// user have the same amount, so at the end, the list of transactions shows which calls with an unknown outcome took
+// effect.
 
 import assert from 'node:assert/strict';
 import { Agent, request } from 'node:http';
@@ -153,7 +154,7 @@ export class RecordedClients {
     const returnedAt = performance.now();
     const settled = history.flatMap((operation): History => {
       const { input, output } = operation;
-      // A release or a stop has no amount to look up.
+      // Calls are looked up by their amount, and a release or a stop has none.
       if (output !== null || !('amount' in input)) return [operation];
       const { call, amount } = input;
       const kind = call === 'start' ? 'start-cycle' : call;
@@ -235,7 +236,7 @@ const CALLS = [
   ...(['balance', 'balance', 'balance', 'balance'] as const),
 ] as const;
 const AMOUNTS = 400;
-/** Few enough that concurrent calls often choose the same hold or transaction. */
+/** A call chooses among this many recent holds or transactions: so few that concurrent calls often choose the same. */
 const RECENT = 2;
 /** Longer than any history takes, so that no hold lapses. */
 const HOLD_SECONDS = 86_400;

@@ -28,7 +28,7 @@ const LOG_BYTES_MAX = 670;
 
 let server: PostgresServer;
 before(async () => {
-  // Autovacuum would write to the log during the count.
+  // Autovacuum also writes to the log, which would change the count.
   server = await PostgresServer.start({ fsync: 'off', full_page_writes: 'off', autovacuum: 'off' });
 });
 after(() => server.remove());
@@ -42,7 +42,7 @@ function messageTypesIn(bytes: Buffer): number[] {
 }
 
 describe('the cost of a batch on PostgreSQL', () => {
-  test('on PostgreSQL, a batch of subtractions takes two round trips, eight statements and a bounded number of log bytes', async (t) => {
+  test('on PostgreSQL, a batch of subtractions takes two round trips and eight statements, and writes a bounded number of bytes to the log', async (t) => {
     const direct = await server.createDatabase();
     const proxy = await TcpProxy.to(server.port);
     const options = { lanes: 1, prepared: true, citus: false, shards: 16, acceptUnsafe: true };
@@ -180,7 +180,7 @@ describe('a PostgreSQL database that was never analyzed', () => {
   });
 });
 
-/** Waits until all connections are closed, because PostgreSQL may count the scans of a connection only then. */
+/** Waits until all connections are closed, because PostgreSQL may not count the scans of an open connection yet. */
 async function tableScans(url: string): Promise<{ found: number; read: number }> {
   const database = new URL(url).pathname.slice(1);
   const connected = `SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`;

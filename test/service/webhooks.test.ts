@@ -66,7 +66,7 @@ async function webhooks(count: number): Promise<readonly Received[]> {
   return received;
 }
 
-test('the client library verifies a webhook, whose body matches the OpenAPI document and has the same text as the event in the list of events', async () => {
+test('the client library verifies a webhook, and the body matches the OpenAPI document and is identical to the event in the list of events', async () => {
   const end_user_id = someone();
   await scrip.post('/add', { end_user_id, amount: 5 });
   await scrip.post('/subtract', { end_user_id, amount: 5 });

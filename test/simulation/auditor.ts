@@ -168,7 +168,7 @@ export class Auditor implements Witness {
 
   read(read: WitnessedRead, user: ModelUser, now: number): void {
     const watched = this.#of(user);
-    // A read during a write returns the state before the write, even if the write's instant is before the read's.
+    // A read before the commit of a write returns the state without the write, even if the read has the later instant.
     watched.readAt = Math.max(watched.readAt, watched.ledger.peek(), now);
     watched.dueShown = Math.max(watched.dueShown, watched.ledger.latestDue(user, watched.readAt));
     watched.reads.push(this.#foundBy(read, user, watched));

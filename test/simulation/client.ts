@@ -21,7 +21,7 @@ const THINK_MS = 60;
 /** The mean of the first backoff; each retry doubles the mean. */
 const BACKOFF_MS = 150;
 const BACKOFF_MS_MAX = 2_400;
-/** The mean of a random delay after `Retry-After`, so that clients do not all retry at once. */
+/** The mean of the random delay that clients add to `Retry-After`, so that they do not all retry at once. */
 const RETURN_SPREAD_MS = 250;
 const PATIENCE_MS = 4_000;
 

@@ -65,7 +65,7 @@ function periodOf({ cycleId, period }: Posting): string {
 }
 
 /**
- * It is not a difference if due renewals, changes of plan or lapses are not stored yet.
+ * Ignores renewals, changes of plan and lapses that are due but not stored yet.
  *
  * @param history newest first
  */

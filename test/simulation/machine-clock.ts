@@ -22,9 +22,9 @@ const STANDSTILL_MS = 150;
 const MONTH_END_SHARE = 0.4;
 const BOUNDARIES_NEAR = 4;
 /**
- * Of the jumps to a boundary, this share picks any boundary within `FAR_MS`; the rest pick one of the next
- * `BOUNDARIES_NEAR`. If every jump picked a near boundary, all these boundaries would belong to daily cycles, and no
- * jump would reach the end of a month.
+ * Of the jumps to a boundary, this share goes to any boundary within `FAR_MS`; the others go to one of the next
+ * `BOUNDARIES_NEAR` boundaries. The next boundaries usually belong to daily cycles, so without far jumps, hardly any
+ * jump to a boundary would reach the end of a monthly period.
  */
 const FAR_SHARE = 0.4;
 const FAR_MS = 32 * DAY_MS;

@@ -154,7 +154,10 @@ export class StoresEventsLast extends SimulatedEvents {
   }
 }
 
-/** Derives time-driven events without waiting for writes in flight, which may be stored with an earlier instant. */
+/**
+ * Derives time-driven events without waiting for the writes in flight, which may be stored with an earlier instant than
+ * the events.
+ */
 export class LetsTimePassTooEarly extends SimulatedEvents {
   protected override async lockRows(): Promise<Lock> {
     return { names: [], owner: this.owner, granted: () => {}, isCommitting: false };

@@ -148,8 +148,8 @@ interface InPlace {
 }
 
 /**
- * The replacement functions read this variable. If they captured its object instead, minor garbage collections could
- * not free the memory of a seed.
+ * The replacement functions read this variable each time. If they captured the object in a closure instead, minor
+ * garbage collections could not free the memory of a seed.
  */
 let inPlace: InPlace | null = null;
 

@@ -14,7 +14,7 @@ export interface Reading {
   readonly value: number;
 }
 
-/** The largest rise that counts as flat: `share` times the level or `least`, whichever is larger. */
+/** The largest rise that counts as flat: `least`, or `share` times the median of the judged points if that is more. */
 export interface Allowance {
   readonly share: number;
   readonly least: number;
@@ -35,11 +35,11 @@ export interface Flatness {
   readonly judgedSeconds: number;
 }
 
-/** The fraction of each life, from its start, that the test ignores because caches are still filling. */
+/** The test ignores this first part of each life, because caches are still filling. */
 const BEGINNING = 0.5;
 const BLOCKS_MAX = 30;
 const BLOCKS_MIN = 6;
-/** By chance, one in 44 flat series exceeds this value, but few of them also rise by more than the bound. */
+/** By chance, one in 44 flat series exceeds this value, but a series fails only if its rise also exceeds the bound. */
 const SIGMAS_MAX = 2;
 
 export function judgeFlatness(readings: readonly Reading[], allowance: Allowance): Flatness {
@@ -99,8 +99,8 @@ function trendOf(lives: readonly (readonly Point[])[]): number {
 }
 
 /**
- * For a series without a trend, returns the variance of the number of rising pairs minus the number of falling pairs.
- * Equal values reduce the variance.
+ * In a series without a trend, the number of rising pairs minus the number of falling pairs varies around zero. Returns
+ * the variance of this difference. Equal values reduce the variance.
  */
 function varianceOf(life: readonly Point[]): number {
   const ofTies = [...Map.groupBy(life, ({ value }) => value).values()].map(({ length }) => kendall(length));

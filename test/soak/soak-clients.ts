@@ -210,7 +210,7 @@ export class SoakClients {
     return { text: requestText(sent, String(this.#address?.secret)), at, sent, isAgain: false };
   }
 
-  /** Keeping the text of every response would fill the memory. */
+  /** Does not keep the text of the response: the texts of all responses would take too much memory. */
   #learn(sent: Sent, { head, body }: Answer): void {
     sent.answer = { ...answered(head, body), text: '' };
     this.#known.learn(sent);

@@ -42,7 +42,7 @@ export interface Contract {
 
 const TEST_MS_MAX = 60_000;
 
-/** In one of this number of tests, the ledger is also audited before the totals are brought up to date. */
+/** Every `AUDITED_EARLY_EVERY`th test also audits the ledger before the totals are brought up to date. */
 const AUDITED_EARLY_EVERY = effort(4, 1);
 
 export interface ContractOptions {
@@ -51,8 +51,8 @@ export interface ContractOptions {
   /** How many tests run at once; 1 if absent. */
   readonly concurrency?: number;
   /**
-   * `npm test` runs only one in this many tests, plus all tests in `always` and all tests that depend on the clock. Set
-   * `oneIn` for a variant of a store if all tests run on another variant. 1 if absent.
+   * `npm test` runs every `oneIn`th test, all tests in `always`, and all tests that depend on the clock. 1 if absent. A
+   * larger number is for a variant of a store if all tests also run on another variant of the store.
    */
   readonly oneIn?: number;
   readonly always?: readonly string[];

@@ -148,7 +148,7 @@ export async function transactionsOf(store: Listed, { key }: EndUser, limit = 1_
   }
 }
 
-/** Returns texts like `+100 add` and `-30 subtract`, latest first. */
+/** Returns one string for each transaction, such as `+100 add` or `-30 subtract`, latest first. */
 export async function historyOf(store: Listed, user: EndUser): Promise<string[]> {
   const transactions = await transactionsOf(store, user);
   return transactions.map(({ amount, kind }) => `${amount > 0 ? '+' : ''}${amount} ${kind}`);

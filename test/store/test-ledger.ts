@@ -150,8 +150,8 @@ export class TestLedger {
   }
 
   /**
-   * @param end stops everything that uses the ledger. `end` is called after the crash, so the ledger can lose writes
-   * that `end` makes.
+   * @param end stops everything that uses the ledger, but only after the simulated crash, so anything that it still
+   * writes can be lost
    */
   async crash(end: () => Promise<void> = async () => {}): Promise<void> {
     this.#plugged.crash?.();

@@ -187,7 +187,7 @@ test('the stored position of an endpoint in the event log never passes an event 
   assert.equal(await storesTooEarly(t), false);
 });
 
-test('control: the test of the stored position detects a position that passes events in flight', async (t) => {
+test('control: the test of the stored position catches a queue that passes events whose requests are in flight', async (t) => {
   const { passed } = DeliveryQueue.prototype;
   t.mock.method(DeliveryQueue.prototype, 'passed', function broken(this: DeliveryQueue) {
     return { ...passed.call(this), position: '3' };
@@ -204,7 +204,7 @@ test('after a crash, the next process delivers all events that the crashed proce
   const { id } = await addEndpoint(setting, receiver.url());
   const crashing = setting.job();
   await until(() => answered > 12, crashing);
-  // `crashing` does not run again, like a job in a crashed process.
+  // From here on, the test no longer runs `crashing`, as if its process had crashed.
   receiver.answer = withStatus(200);
   const job = setting.job();
   await until(async () => (await storedPosition(setting, id)) === 30, job);
@@ -228,7 +228,7 @@ test('an endpoint whose secret was encrypted with another key causes one log lin
   );
   assert.equal(setting.log.length, 1);
   assert.match(setting.log[0] ?? '', /WEBHOOK_KEY/);
-  // The previous secret stays unreadable, so only the new secret signs webhooks.
+  // Scrip still cannot decrypt the previous secret, so it signs webhooks only with the new secret.
   await setting.endpoints.rotate(ACCOUNT, 1);
   await until(() => receiver.received.length === 2, job);
 });

@@ -284,7 +284,7 @@ test('deliveries are listed in pages, latest first', async (t) => {
   });
 });
 
-test('deliveries are kept for seven days, but each endpoint keeps only a limited number of them', async (t) => {
+test('deliveries are kept for seven days, but only a limited number of them for each endpoint', async (t) => {
   const now = Date.now();
   const setting = await webhookSetting(t, () => now);
   const { id } = await addEndpoint(setting, 'https://example.com');
@@ -335,7 +335,7 @@ test('an account has a maximum number of thresholds, and adding an existing thre
   assert.equal(await thresholds.add(ACCOUNT, { credits: 1 }), 'added');
 });
 
-test('each account has its own setting for the number of days between credits.expiring and the expiry', async (t) => {
+test('each account can set how many days before an expiry credits.expiring happens', async (t) => {
   const { database } = await twoAccounts(t);
   const thresholds = new Thresholds(database, () => 5);
   await thresholds.setExpiringDays(ACCOUNT, 30);

@@ -121,7 +121,7 @@ describe('webhooks on PostgreSQL', { timeout: 120_000 }, () => {
     await until(() => receiver.received.length >= 80, first, second);
     await ticks(5, first, second);
     assert.equal(receiver.received.length, 80);
-    // `first` does not run again, like a job in a crashed process.
+    // From here on, the test no longer runs `first`, as if its process had crashed.
     await until(async () => new Set(await holders()).size === 1, second);
     setting.events.add('u1', 1);
     await until(() => receiver.ids.length === 11 && receiver.received.length >= 88, second);

@@ -51,13 +51,13 @@ test('a webhook has a JSON body, and its User-Agent header contains the version 
 });
 
 for (const status of [400, 404, 410, 429, 500, 503])
-  test(`a webhook that gets status ${status} has failed, and the beginning of the response body is kept`, async (t) => {
+  test(`a webhook fails if the endpoint responds with status ${status}, and the beginning of the response body is kept`, async (t) => {
     const { kind, status: seen, error, answer } = await sendTo(t, withStatus(status, 'x'.repeat(2_000)));
     assert.deepEqual([kind, seen, error], ['failed', status, `The endpoint responded with status ${status}.`]);
     assert.equal(answer, 'x'.repeat(1_024));
   });
 
-test('a webhook that gets a redirect has failed, and the redirect is not followed', async (t) => {
+test('a webhook fails if the endpoint responds with a redirect, and the redirect is not followed', async (t) => {
   const { kind, error, receiver } = await sendTo(t, (_request, response) => {
     response.writeHead(302, { location: '/other' }).end();
   });
@@ -268,7 +268,7 @@ test('a host name is refused if it has no address, or if any of its addresses is
   }
 });
 
-test('a webhook is sent to the address that was checked, and each new connection is checked again', async (t) => {
+test('a webhook is sent to the address that was checked, and the address of each new connection is checked again', async (t) => {
   const receiver = await Receiver.start();
   t.after(() => receiver[Symbol.asyncDispose]());
   let lookups = 0;

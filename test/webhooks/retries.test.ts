@@ -56,7 +56,7 @@ test('an endpoint that fails five times in a row gets no new events until a retr
   assert.equal((await pendingIds(setting, id)).length, 0);
 });
 
-test('after failures, the first successful delivery to an endpoint makes all other retries to the endpoint due immediately', async (t) => {
+test('when a delivery to a failing endpoint succeeds, all other retries to this endpoint become due immediately', async (t) => {
   await using receiver = await Receiver.start();
   const setting = await webhookSetting(t);
   receiver.answer = withStatus(500);

@@ -142,7 +142,7 @@ export class DemoLedger implements CopySource {
     ];
   }
 
-  /** Returns only the row counts and no findings, because `copyInto` audits the copy of this ledger. */
+  /** Returns the row counts without auditing anything, because `copyInto` audits the copy of this ledger. */
   async audit(): Promise<AuditReport> {
     return { ...(await this.counts()), store: [] };
   }

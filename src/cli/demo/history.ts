@@ -59,7 +59,7 @@ const RUNNING_SECONDS = 24 * 3_600;
 
 /**
  * @param account the ID of the account that all end users belong to; the API key with ID 1 makes the requests
- * @returns the requests in chronological order, without follow-ups
+ * @returns the requests in chronological order, without the follow-up requests that `followUp` creates
  */
 export function demoHistory(seed: number, account: number, until: Instant): DemoRequest[] {
   const random = new Random(seed);

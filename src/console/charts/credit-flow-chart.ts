@@ -26,8 +26,8 @@ export interface CreditFlow {
   /** The totals of each day or month, oldest first. `day` is the start of the day or month. */
   readonly bars: readonly OverviewDay[];
   /**
-   * Whether the bars show only the credits of one API key or member. If so, the chart leaves out renewals and expiries,
-   * because no API key or member causes them.
+   * Whether the bars show only the transactions of one API key or member. If so, the chart leaves out renewals and
+   * expiries, because no API key or member causes them.
    */
   readonly isOfActor: boolean;
 }

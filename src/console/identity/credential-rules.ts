@@ -73,8 +73,8 @@ function unitsOf(text: string, plain: string, words: readonly string[]): number 
 }
 
 /**
- * Returns the length of the run at the start of the text. A run is a repeated character, or a part of one of `ROWS`,
- * forward or backward. If the run is shorter than `RUN_MIN`, returns 0.
+ * Returns the length of the run at the start of the text, or 0 if the run is shorter than `RUN_MIN`. A run is one
+ * character repeated, such as `aaa`, or a part of one of `ROWS`, read forward or backward, such as `cba`.
  */
 function runLength(text: string): number {
   let same = 1;

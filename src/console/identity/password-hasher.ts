@@ -6,8 +6,8 @@ import { argon2, randomBytes, timingSafeEqual } from 'node:crypto';
 import { promisify } from 'node:util';
 
 /**
- * In three runs of 60 hashes on two busy cores, the median time of a hash was 24 to 27 ms, and the 95th percentile was
- * 40 ms.
+ * In three runs of 60 hashes, on two cores that were also busy with other work, the median time of a hash was 24 to 27
+ * ms, and the 95th percentile was 40 ms.
  */
 const PARAMETERS = { memory: 19_456, passes: 2, parallelism: 1 };
 const NONCE_BYTES = 16;

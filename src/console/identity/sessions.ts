@@ -9,7 +9,7 @@ import { newToken, sha256Of } from './secret-token.ts';
 
 const IDLE_MS = 12 * HOUR_MS;
 const LIFETIME_MS = 7 * DAY_MS;
-/** A session is updated at most once in this time, so most page views write nothing to the database. */
+/** A session is updated at most once per interval, so most page views write nothing to the database. */
 const UPDATE_INTERVAL_MS = 5 * 60_000;
 
 export interface ListedSession {

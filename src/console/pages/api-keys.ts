@@ -16,7 +16,7 @@ export interface KeyView extends Omit<ListedKey, 'account' | 'accountName' | 'cr
   readonly createdBy: ActorView;
   /** Null unless the key is revoked. */
   readonly revokedBy: ActorView | null;
-  /** The transactions made with the key in the last `usedDays` days, and their credits. */
+  /** The number of transactions made with the key in the last `usedDays` days, and the credits granted and spent. */
   readonly use: Pick<ActorTotal, 'granted' | 'spent' | 'transactions'>;
 }
 

@@ -18,7 +18,7 @@ const LIST_TEXTS: Readonly<Record<ListName, { readonly link: string; readonly he
   'no-credits': { link: 'No credits', heading: 'End users with no credits left, most recently active first' },
   expiry: {
     link: 'Expiring soon',
-    heading: 'End users with credits that expire and do not renew, earliest expiry first',
+    heading: 'End users with credits that expire without renewal, earliest expiry first',
   },
   id: { link: 'UUID', heading: 'All end users, by UUID' },
 };
@@ -133,10 +133,10 @@ function pathOf(filter: Partial<EndUserFilter>, after: string | null = null, pat
 
 function notFound(search: string): string {
   return html`<section class="card empty"><h2>No UUID begins with ${search}</h2>
-<p>An end user appears here after you first add credits. To add credits to a new end user, search for the full UUID.</p>
+<p>An end user appears here after you add their first credits. To add credits to a new end user, search for the full UUID.</p>
 <p><a href="/console/end-users">Show all end users</a></p></section>`;
 }
 
 const NO_END_USERS = `<section class="card empty"><h2>No end users yet</h2>
-<p>You don't need to register end users. An end user appears here a few seconds after you first add credits.</p>
+<p>You don't need to register end users. An end user appears here a few seconds after you add their first credits.</p>
 <p><a href="/console/overview">Add your first credits</a></p></section>`;

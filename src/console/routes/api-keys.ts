@@ -17,7 +17,7 @@ import { SentForms } from './sent-forms.ts';
 
 const LIST = '/console/api-keys';
 
-/** The list shows how each key was used over this many days, including today. */
+/** The number of days, including today, for which the list shows the use of each key. */
 const USED_DAYS = 30;
 
 const NOTICES: Readonly<Record<string, string>> = {

@@ -59,7 +59,7 @@ export function readValidity(text: string, unit: string): FieldReading<Validity>
   );
 }
 
-/** An empty field means that no credits roll over. */
+/** An empty field or 0 means that no credits roll over. */
 export function readRolloverMax(text: string): FieldReading<Amount | 0> {
   return /^\s*0*\s*$/.test(text) ? accepted(0) : readAmount(text);
 }

@@ -15,7 +15,7 @@ const NOTICES = { moved: 'Test clock moved.' } as const;
 /** After moving the clock, Scrip redirects the browser only to a page of the console or to the API reference. */
 const BACK = /^\/(?:console|docs)(?:[/?][!-~]*)?$/;
 
-const NOT_FORWARD = 'The test clock can move only forward, and not beyond the year 9999.';
+const NOT_FORWARD = 'The test clock can only move forward, and not beyond the year 9999.';
 
 export function testClockRoutes(on: On, context: ConsoleContext): void {
   on('GET /console/test-clock', (request, reply, viewer) => sendTestClock(request, reply, viewer, null));

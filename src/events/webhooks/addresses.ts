@@ -16,8 +16,8 @@ export interface AddressRules {
 export const URL_CHARACTERS_MAX = 2_048;
 const LOOPBACK_NAME = /^(?:.+\.)?localhost\.?$/i;
 /**
- * The ranges that `allowPrivate` allows besides loopback. Scrip never sends webhooks to any other special range. For
- * example, cloud providers serve credentials at link-local addresses.
+ * The address ranges that `allowPrivate` allows besides loopback. Scrip never sends webhooks to any other
+ * special-purpose range, such as link-local addresses, at which cloud providers serve credentials.
  */
 const PRIVATE_RANGES = new Set(['private', 'uniqueLocal', 'carrierGradeNat']);
 

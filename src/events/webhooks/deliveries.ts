@@ -71,7 +71,10 @@ export async function deliveriesPage(
   return { deliveries, next: rows.length > limit ? (deliveries.at(-1)?.id ?? null) : null };
 }
 
-/** Returns the instant in the ID of a delivery. If the text is not such an ID, returns 0, so the page is empty. */
+/**
+ * Returns the instant that a delivery ID contains. For any other text, returns 0, so that the page is empty: no
+ * delivery is that old.
+ */
 function instantIn(id: string): Instant {
   return Number(new RegExp(`^dlv_(\\d{${INSTANT_DIGITS}})[0-9a-f]{16}$`).exec(id)?.[1] ?? 0);
 }

@@ -35,8 +35,8 @@ export interface QueuedEvent {
 
 interface LogEntry {
   /**
-   * Null for the entry at the end of each page of the event log. A page skips events of types that the endpoint does
-   * not receive, so the position after a page can be later than the position after the last event of the page.
+   * Null for the entry that marks the end of a page of the event log. A page leaves out events of types that the
+   * endpoint does not receive, so a page can end after the position of its last event.
    */
   readonly event: QueuedEvent | null;
   readonly position: EventPosition;
@@ -106,7 +106,10 @@ export class DeliveryQueue {
     return null;
   }
 
-  /** Same as `next`, but takes only events that have failed before, in the order of `nextAttemptAt`. */
+  /**
+   * Same as `next`, but considers only events with a failed attempt, and takes the one with the earliest
+   * `nextAttemptAt`.
+   */
   nextProbe(now: Instant): QueuedEvent | null {
     let probe: QueuedEvent | null = null;
     for (const [head] of this.#users.values()) {
@@ -116,7 +119,7 @@ export class DeliveryQueue {
     return probe && this.#send(probe);
   }
 
-  /** Whether the first event of any end user has failed before. */
+  /** Whether the first event of any end user has had a failed attempt. */
   hasFailed(): boolean {
     for (const [head] of this.#users.values()) if (head !== undefined && head.attempts > 0) return true;
     return false;

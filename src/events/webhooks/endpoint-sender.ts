@@ -234,7 +234,7 @@ export class EndpointSender {
     this.#readTo = page.position;
   }
 
-  /** Begins attempts until no event is due, or `UNSTORED_MAX` or the concurrency limit is reached. */
+  /** Starts attempts until no event is due, or until `UNSTORED_MAX` or the concurrency limit is reached. */
   #pump(): void {
     while (this.#isRunning && this.#mayUse() && this.#deliveries.length + this.#inFlight < UNSTORED_MAX) {
       const isDown = this.#isDown;

@@ -42,7 +42,7 @@ export interface NewEndpoint {
 export interface EndpointSummary {
   /** The number of events in `webhook_pending`. */
   readonly pending: number;
-  /** When Scrip first tried to deliver one of the events that are still pending; null if it has not tried yet. */
+  /** The time of the first attempt to deliver any event that is still pending; null if there was no attempt yet. */
   readonly oldestPendingAt: Instant | null;
   readonly lastDeliveredAt: Instant | null;
 }
@@ -231,7 +231,11 @@ export class Endpoints {
     return { pending, oldestPendingAt: oldest, lastDeliveredAt: await lastDeliveredAt(queries, id) };
   }
 
-  /** Lists attempts to deliver events, latest first. @param page `before` is the previous page's `next`, or null */
+  /**
+   * Lists deliveries, latest first.
+   *
+   * @param page `before` is the `next` of the previous page; null for the first page
+   */
   async deliveries(
     account: number | null,
     id: number,

@@ -1,6 +1,6 @@
 // Limits how many webhooks this process sends at the same time. While the process is busy, also limits how many it
-// sends per second, so that webhooks do not delay client requests. Senders enter in the order in which they call
-// `enter`.
+// sends per second, so that webhooks do not delay client requests. Senders are admitted in the order in which they
+// call `enter`.
 
 import { LOAD } from '../../batching/load.ts';
 
@@ -12,7 +12,7 @@ export class SendingGate {
   #inside = 0;
   readonly #waiting: (() => void)[] = [];
   #isBusy = false;
-  /** While the process is busy, this many more senders can enter in the current tenth of a second. */
+  /** How many more senders can enter in the current tenth of a second while the process is busy. */
   #left = 0;
   #steps = 0;
   #timer: NodeJS.Timeout | undefined;

@@ -253,7 +253,7 @@ export class WebhookJob {
     }
   }
 
-  /** @returns null if the previous secret cannot be decrypted, which may be why a user rotated it */
+  /** @returns null if the previous secret cannot be decrypted; that may be why a user rotated the secret */
   #previous({ sealedSecret, expiresAt }: NonNullable<EndpointRow['previous']>): LeasedEndpoint['previousSecret'] {
     try {
       return { secret: this.#options.secrets.open(sealedSecret), expiresAt };
@@ -263,7 +263,7 @@ export class WebhookJob {
     }
   }
 
-  /** Returns false if another process might have the lease of the endpoint. */
+  /** Returns false if another process might have leased the endpoint. */
   #isLeased(id: number): boolean {
     const { leases } = this.#options;
     const leasedAt = this.#leasedAt.get(id) ?? Number.NEGATIVE_INFINITY;

@@ -140,7 +140,7 @@ export class Connection implements LatestKey, Requester, PausableConnection {
   /** Whether Scrip is closing the connection. If so, further requests are ignored (RFC 9112, section 9.6). */
   isClosing = false;
   sentBytes = 0;
-  /** The time at which the client stopped accepting bytes; null if there are no bytes to send. */
+  /** The client has accepted no bytes since this time; null if there are no bytes to send. */
   unreadSinceMs: number | null = null;
 
   constructor(socket: Socket) {

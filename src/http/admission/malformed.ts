@@ -10,7 +10,7 @@ const MALFORMED: Readonly<Record<string, PlainProblem>> = {
   HPE_HEADER_OVERFLOW: 'HeadersTooLarge',
 };
 
-/** Responds to bytes that the HTTP parser of Node.js rejects. Fastify receives no request for such bytes. */
+/** Responds to bytes that the HTTP parser of Node.js rejects. Such bytes never reach Fastify. */
 export function answerMalformed(
   connections: Connections,
   error: NodeJS.ErrnoException,

@@ -17,7 +17,7 @@ export class PageQueue {
 
   /**
    * @param requester the connection of the client; null to read the page even if the client disconnects
-   * @throws CANCELED if the client disconnects before the read begins, or the error of `read`
+   * @throws CANCELED if the client disconnects before the read begins; otherwise, any error that `read` throws
    */
   async read<Page>(account: number, requester: Requester | null, read: () => Promise<Page>): Promise<Page> {
     if (this.#reading >= PAGES_AT_ONCE || this.#waiting.length > 0)

@@ -1,4 +1,5 @@
-// Tests that a cursor keeps its time range, and that cursors of other end users and other versions are refused.
+// Tests that a cursor keeps its time range, and that a cursor of another end user or with an unknown version is
+// refused.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -29,7 +30,7 @@ test('a cursor is refused for any other end user', () => {
   for (const other of others) assert.throws(() => readCursor(text, other), { code: 'InvalidField' });
 });
 
-test('a cursor of another version is refused', () => {
+test('a cursor with an unknown version is refused', () => {
   const bytes = Buffer.from(writeCursor({ last, from: null, to: null }, user), 'base64url');
   assert.equal(bytes[0], 1, 'the first byte is the version');
   for (const version of [0, 2, 255]) {

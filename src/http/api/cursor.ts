@@ -45,7 +45,7 @@ export function writeCursor({ last, from, to }: PageCursor, user: EndUserKey, fi
 /** @throws InvalidRequest if `text` is not a cursor of this list */
 export function readCursor(text: string, user: EndUserKey, filters = ''): PageCursor {
   const bytes = Buffer.from(text, 'base64url');
-  // The decoder skips characters that are not base64url: encode the bytes again, and compare the result with `text`.
+  // The decoder skips invalid characters, so check that encoding the bytes again returns the same text.
   const isCursor = bytes.length === LENGTH && bytes[0] === VERSION && bytes.toString('base64url') === text;
   if (!isCursor || !checksumOf(bytes, user, filters).equals(bytes.subarray(CHECKSUM_AT))) throw invalidCursor();
   const hex = bytes.toString('hex', ID_AT, FROM_AT);

@@ -25,7 +25,7 @@ export function writeEventCursor(position: EventPosition, account: number): stri
 export function readEventCursor(text: string, account: number): EventPosition {
   const bytes = Buffer.from(text, 'base64url');
   const position = bytes.toString('utf8', POSITION_AT);
-  // The decoder skips characters that are not base64url: encode the bytes again, and compare the result with `text`.
+  // The decoder skips invalid characters, so check that encoding the bytes again returns the same text.
   if (bytes.length <= POSITION_AT || writeEventCursor(position, account) !== text) throw invalidAfter();
   return position;
 }

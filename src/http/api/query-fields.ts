@@ -35,7 +35,7 @@ const DIGITS = /^(?:0|[1-9]\d*)$/;
 const TRUTH: Readonly<Record<string, boolean>> = { true: true, false: false };
 
 /**
- * Converts integer and boolean fields from strings. A string that cannot be converted stays unchanged, and the
+ * Converts integer and boolean fields from strings. A string that cannot be converted stays unchanged, so that
  * validation refuses it.
  */
 function readQuery(query: Fields, { integers = [], booleans = [] }: Typed): Fields {
@@ -76,7 +76,7 @@ function mergedFields(query: Fields, body: unknown): Fields {
   return { ...query, ...body };
 }
 
-/** Returns a value for comparison: UUIDs that differ only in case are equal. */
+/** Returns the value in lowercase if it is an end user ID, because UUIDs that differ only in case are equal. */
 function comparable(name: string, value: unknown): unknown {
   return name === 'end_user_id' && typeof value === 'string' ? value.toLowerCase() : value;
 }

@@ -1,4 +1,4 @@
-// The source of a list of transactions with details or with filters.
+// The `ListSource` for lists of transactions with details or filters.
 
 import type { EndUserKey } from '../../ledger/command.ts';
 import type { Instant } from '../../ledger/instant.ts';

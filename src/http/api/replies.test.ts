@@ -25,7 +25,7 @@ test('timestamps are exact in the first and last millisecond of a day, of a leap
   }
 });
 
-test('timestamps are formatted correctly for more days than are cached', () => {
+test('timestamps are correct even if they fall on more days than the cache can hold', () => {
   const step = 7 * DAY_MS + 12_345_678;
   for (let number = 0; number < 10_000; number++) {
     const instant = number * step;

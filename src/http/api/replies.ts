@@ -1,7 +1,7 @@
 // Builds and sends responses. Timestamps are in UTC with milliseconds and end in `Z`, except `created_at` of a cycle
-// object, which has no suffix. For speed, objects that are sent often are built without JSON.stringify: UUIDs and
-// timestamps need no escapes. Large documents are sent in pieces. This limits memory use, and shows whether a slow
-// client is still reading.
+// object, which has no suffix. For speed, the most common objects are built without JSON.stringify; this is safe,
+// because UUIDs and timestamps need no escapes. Large documents are sent in pieces. This limits memory use, and shows
+// whether a slow client is still reading.
 
 import { Readable } from 'node:stream';
 import type { FastifyReply } from 'fastify';
@@ -69,9 +69,9 @@ export function sendStream(
 }
 
 /**
- * Counts a large response as unsent until it is sent or its client disconnects.
+ * Counts the bytes of a large response toward `unsentBytesMax` until the response is sent or its client disconnects.
  *
- * @returns false if there is no room for the response. While no other response is unsent, a response of any size fits.
+ * @returns false if the response would exceed the limit. If no other response is unsent, a response of any size fits.
  */
 function hold(unsent: FairShare, bytes: number, { raw: response, request }: FastifyReply): boolean {
   if (connectionOf(request.raw.socket).isDisconnected) return true;

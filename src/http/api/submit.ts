@@ -83,7 +83,7 @@ export function submit<Asked extends WriteCommand>(
   commit.submit(command, answer, connectionOf(request.raw.socket));
 }
 
-/** For `Internal`, logs the request ID that the response contains. service.ts logs the reason for the fault. */
+/** Logs the request ID of an `Internal` fault, so that operators can find the request. service.ts logs the cause. */
 function sendFault(reply: FastifyReply, code: FaultCode): void {
   if (code === 'Internal') reply.log.error({ fault: code, request_id: reply.request.id }, 'a write failed');
   sendProblem(reply, code);

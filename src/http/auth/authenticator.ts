@@ -44,7 +44,7 @@ export class Authenticator {
   readonly #known = new Map<string, KnownKey>();
   /** Lookups in progress, by the hash of the key: requests with the same key share a lookup. */
   readonly #lookUps = new Map<string, LookUp>();
-  /** For each key ID, the time (`performance.now`) of the latest use that is stored or will be stored. */
+  /** For each key ID, the approximate time (`performance.now`) at which the key was last added to `#used`. */
   readonly #notedAtMs = new Map<number, number>();
   readonly #used = new Set<number>();
   readonly #storing = new IntervalJob(
@@ -67,10 +67,10 @@ export class Authenticator {
   }
 
   /**
-   * Returns the key of a request, or a promise if the key is not cached. Returns null if the key is missing, malformed,
-   * unknown or revoked: an attacker must not be able to tell these cases apart.
+   * Returns the key of a request, or a promise of the key if it is not cached. Returns null, or a promise of null, if
+   * the key is missing, malformed, unknown or revoked: an attacker must not be able to tell these cases apart.
    *
-   * @param latest the latest key of the same connection; if the key of the request is cached, `latest` is updated
+   * @param latest the latest valid key of the same connection; updated if the key of the request is cached
    * @throws StoreFault (rejects) if the lookup fails
    */
   authenticate(authorization: string | undefined, latest: LatestKey): Caller | null | Promise<Caller | null> {
@@ -120,7 +120,7 @@ export class Authenticator {
     return key;
   }
 
-  /** If the uses of some keys cannot be stored, they are dropped, and the next use of each key is stored instead. */
+  /** If storing the uses fails, they are dropped, and the next use of each of these keys is stored instead. */
   async #storeUses(): Promise<void> {
     if (this.#used.size === 0) return;
     const ids = [...this.#used];

@@ -101,7 +101,7 @@ test('the credits of a plan are counted if it starts immediately, but not if it 
   assert.deepEqual(await samplesAfter(later), counted(1_320), 'without an active cycle, the plan starts immediately');
 });
 
-test('beyond the maximum number of API keys, the credits of further keys are counted together', async () => {
+test('if the maximum number of API keys is already counted separately, the credits of further keys are counted together', async () => {
   const { registry, count } = setUp();
   for (let key = 1; key <= COUNTED_CALLERS_MAX; key++) count({ kind: 'add', amount: 1 }, key, `key:${key}`);
   assert.equal(Object.keys(await samplesOf(registry)).length, SERIES.length * COUNTED_CALLERS_MAX);

@@ -33,7 +33,7 @@ const NO_ROUTE = 'none';
  */
 const PENDING_MAX = 1_000;
 
-/** The server calls `finish` from its own hook, because calling a separate hook would take longer than the counting. */
+/** The server's `onSend` hook calls `finish`. A separate hook would take longer to call than the counting takes. */
 export class RequestMetrics {
   readonly #responses: Counter<'route' | 'status'>;
   readonly #seconds: Histogram<'route'>;

@@ -51,7 +51,7 @@ export async function openSqliteStore(
     const opening = wall
       ? new WriterInPlace(file, clock, options, events)
       : ThreadedWriter.open(file, clock, options, events);
-    // This thread reads the pending postings for its own reads while the writer thread reads them for its cache.
+    // While the writer thread starts and loads the pending postings into its cache, this thread loads its own copy.
     const pending = pendingPostingsOf(db);
     const writer = await opening;
     const keys = connect(file);

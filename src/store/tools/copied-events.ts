@@ -1,6 +1,6 @@
 // A copy of a ledger has no events, and the first server that opens the copy must not derive the events of the source
-// again. For each end user, a copy therefore stores the progress of event derivation as if all events up to the latest
-// instant of the source's clock had been derived.
+// again. The copy therefore marks the events of each end user as already derived, up to the latest instant of the
+// source's clock.
 
 import type { EndUserKey } from '../../ledger/command.ts';
 import type { Instant } from '../../ledger/instant.ts';

@@ -129,8 +129,8 @@ async function stateOf(source: CopySource): Promise<string> {
 }
 
 /**
- * Returns the position to which the copy's clock must move: the later of the positions of the source's clock and of the
- * latest copied transaction. New transaction IDs then sort after all copied IDs.
+ * Returns the position to which the copy's clock must move: the position of the source's clock, or that of the latest
+ * copied transaction if it is later. New transaction IDs then sort after all copied IDs.
  */
 function clockOf(kept: IdPosition, { latest }: CopyDigest): IdPosition {
   if (latest === null) return kept;

@@ -31,10 +31,10 @@ export interface RowCounts {
 }
 
 /**
- * The copied tables without data of end users, and their columns. The columns of the primary key come first. Each table
- * comes after the tables that it refers to. Sessions, emailed links and the counts of sign-in attempts are not copied:
- * console users must sign in again on the copy. The state of webhook deliveries is not copied, because it refers to
- * events, which are not copied either.
+ * The tables that are copied in addition to the data of end users, and their columns. The columns of the primary key
+ * come first. Each table comes after the tables that it refers to. Sessions, emailed links and the counts of sign-in
+ * attempts are not copied: console users must sign in again on the copy. The state of webhook deliveries is not copied,
+ * because it refers to events, which are not copied either.
  */
 export const COPIED_TABLES = {
   accounts: ['account', 'name', 'created_at', 'expiring_days'],
@@ -91,7 +91,7 @@ export interface TableRow {
   readonly values: readonly (string | number | null)[];
 }
 
-/** A batch has at most about this many rows. The rows of one end user can be in several batches. */
+/** The approximate maximum number of rows in a batch. The rows of one end user can be in several batches. */
 export const ROWS_PER_BATCH = 1_000;
 
 export interface CopySource {
@@ -126,7 +126,7 @@ export interface CopyDestination extends CopySource {
   /**
    * Marks an empty ledger as an unfinished copy, or resumes an earlier copy of the same source.
    *
-   * @param source identifies the source, and changes whenever the source changes
+   * @param source a text that identifies the source and its current contents
    * @returns the last end user that was copied completely; null if there is none
    * @throws CannotOpen if the destination is neither empty nor an unfinished copy of this source
    */
@@ -139,7 +139,7 @@ export interface CopyDestination extends CopySource {
   loadIdempotencyRecords(records: AsyncIterable<readonly IdempotencyRecord[]>): Promise<void>;
   /** Replaces the rows of all tables in `COPIED_TABLES`, in one database transaction. */
   loadTables(rows: readonly TableRow[]): Promise<void>;
-  /** Moves the clock of the copy to `position`, unless the clock is already later. */
+  /** Moves the clock of the copy forward to `position`, unless the clock is already past it. */
   moveClock(position: IdPosition): Promise<void>;
   rebuildTotals(): Promise<void>;
   /** Removes the mark of an unfinished copy, so that servers can open the ledger. */

@@ -1,4 +1,4 @@
-// Tests the text format of digests, and the ID up to which a digest covers transactions.
+// Tests the text format of digests, and the ID `through` that marks the end of a digest.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

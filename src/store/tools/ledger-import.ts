@@ -33,11 +33,10 @@ export interface ImportTarget {
   /** Starts an import. If an earlier import into the account has the same rows, returns that import unchanged. */
   start(file: NewImport): Promise<LedgerImport>;
   /**
-   * Decides the outcomes of grants and advances the import, in one database transaction.
+   * Grants the credits of the next batch and advances the import, in one database transaction.
    *
-   * @param commands the grants, without expired rows
-   * @param rows the number of rows in the batch, including expired rows; the batch follows the rows that are already
-   * done
+   * @param commands the additions of the batch, without the expired rows
+   * @param rows the number of rows in the batch, including expired rows
    * @throws StoreFault; CannotOpen if another process has advanced the import
    */
   grant(one: LedgerImport, commands: readonly Add[], rows: number): Promise<readonly Outcome[]>;

@@ -34,8 +34,8 @@ export interface LedgerTools {
   /**
    * Computes all digests from one database snapshot.
    *
-   * @param through one ID for each digest, which covers the transactions up to this ID; null for one digest of all
-   * postings
+   * @param through one ID for each digest: the digest covers the transactions up to this ID. Null for a single digest
+   * of all postings.
    */
   digest(through: readonly TransactionId[] | null): Promise<readonly PostingsDigest[]>;
   rebuildTotals(): Promise<void>;
@@ -77,10 +77,11 @@ export async function auditSummary(
 }
 
 /**
- * The message for stored rows that do not all belong to an end user with postings.
+ * The message if some stored rows do not belong to an end user with postings.
  *
- * @param rows names the stored rows, such as `stored cycles`
- * @param owned names the rows that the audit has found through the end users
+ * @param rows describes the stored rows, such as `stored cycles`
+ * @param owned describes the rows that the audit has read for the end users, such as `cycles whose end user has
+ * postings`
  */
 export function rowsDiffer(rows: string, stored: number, owned: string, found: number): string {
   return `the number of ${rows} (${stored}) differs from the number of ${owned} (${found})`;

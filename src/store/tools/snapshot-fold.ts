@@ -14,7 +14,7 @@ export class SnapshotFold {
   #state = EMPTY_STATE;
   #transaction: Posting[] = [];
 
-  /** @param snapshots the end user's snapshots as text, by the ID of the last transaction that each includes */
+  /** @param snapshots the end user's snapshots as text; the key is the ID of the last transaction in the snapshot */
   constructor(snapshots: ReadonlyMap<TransactionId, string>) {
     this.#unchecked = new Map(snapshots);
   }

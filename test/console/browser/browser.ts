@@ -96,7 +96,7 @@ const RULES: Readonly<Record<Rules, object>> = {
 };
 
 export async function axeViolations(page: Page, rules: Rules = 'all'): Promise<string[]> {
-  // Evaluate the code of axe, because the Content-Security-Policy would block a script element.
+  // Load axe with `evaluate`, because the Content-Security-Policy would block a script element.
   if (!(await page.evaluate("'axe' in globalThis"))) await page.evaluate(AXE);
   return page.evaluate(
     async (options) => {

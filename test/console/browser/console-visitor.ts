@@ -1,4 +1,4 @@
-// A console user with a real browser, who finds links, buttons and fields by their labels.
+// Acts as a console user in a real browser, and finds links, buttons and fields by their labels.
 
 import assert from 'node:assert/strict';
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core';

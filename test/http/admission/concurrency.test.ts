@@ -1,4 +1,5 @@
-// Tests concurrent requests: no credit is spent twice or lost, and concurrent starts leave exactly one cycle active.
+// Tests concurrent requests: no credit is spent twice or lost, and concurrent `/start-cycle` requests leave exactly one
+// cycle active.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -83,7 +84,7 @@ test('each of 200 concurrent additions adds its credits', async () => {
   await scrip.assertConsistent();
 });
 
-test('exactly one of 100 concurrent starts creates a cycle, and the responses to the other starts contain that cycle', async () => {
+test('exactly one of 100 concurrent /start-cycle requests creates a cycle, and the other responses contain that cycle', async () => {
   const user = someone();
   const replies = await Promise.all(
     times(100, (index) => scrip.post('/start-cycle', { end_user_id: user, amount: index + 1 })),
@@ -96,7 +97,7 @@ test('exactly one of 100 concurrent starts creates a cycle, and the responses to
   assert.equal(active_balance_by_cycle.length, 1);
 });
 
-test('each of 50 concurrent starts that replace the active cycle grants its credits once, and exactly one cycle is active afterwards', async () => {
+test('each of 50 concurrent /start-cycle requests with on_active=replace grants its credits once, and exactly one cycle is active afterwards', async () => {
   const user = someone();
   const replies = await Promise.all(
     times(50, () => scrip.post('/start-cycle', { end_user_id: user, amount: 10, on_active: 'replace' })),
@@ -111,7 +112,7 @@ test('each of 50 concurrent starts that replace the active cycle grants its cred
   await scrip.assertConsistent();
 });
 
-test('concurrent stops return the same canceled cycle', async () => {
+test('concurrent /stop-cycle requests return the same canceled cycle', async () => {
   const user = someone();
   await scrip.post('/start-cycle', { end_user_id: user, amount: 10 });
   const replies = await Promise.all(times(20, () => scrip.post('/stop-cycle', { end_user_id: user })));

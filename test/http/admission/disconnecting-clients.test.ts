@@ -33,7 +33,7 @@ test('a client that half-closes its connection is disconnected, and its request 
   if (statuses[0] === 200) assert.equal(active_balance, 5);
 });
 
-test('a client that half-closes its connection before it sends a request, or after it gets a response, is disconnected', async () => {
+test('a client that half-closes its connection while none of its requests is in flight is disconnected', async () => {
   const [silent, answered] = [await RawConnection.open(scrip), await RawConnection.open(scrip)];
   answered.send(addition(someone()));
   assert.equal((await answered.answer())?.status, 200);

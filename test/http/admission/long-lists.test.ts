@@ -16,7 +16,6 @@ import { eventually, type Scrip, someone, startScrip } from '../running-service.
 const PAGES = 5;
 const TRANSACTIONS = (1 + PAGES) * READ_TRANSACTIONS;
 const READERS = 40;
-/** Small batches leave few pending postings. Each read of the end user has to apply all pending postings. */
 const PER_BATCH = 50;
 
 let scrip: Scrip;

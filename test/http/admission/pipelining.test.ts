@@ -78,7 +78,7 @@ test('pipelined requests of different sizes get responses in order, and invalid 
   assert.equal(await connection.answer(), null);
 });
 
-test('while 2,000 requests are pipelined on 20 connections, another account waits no longer than if each connection sent one request at a time', async () => {
+test('while 2,000 requests are pipelined on 20 connections, requests of another account are processed in between', async () => {
   const quietKey = await scrip.createKey('Quiet', 'write');
   const quiet = async () =>
     (await scrip.get('/get-active-balance', { end_user_id: someone() }, { key: quietKey })).status;

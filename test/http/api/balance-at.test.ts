@@ -120,7 +120,7 @@ test('a balance at a past instant equals the balance that Scrip returned at that
   }
 });
 
-test('the `at` of a balance request may have any UTC offset, and digits after its milliseconds are ignored', async () => {
+test('the `at` of a balance request may have any UTC offset, and is rounded down to a millisecond', async () => {
   const user = someone();
   clock.set('2026-12-24T08:00:00.500Z');
   await scrip.post('/add', { end_user_id: user, amount: 7 });

@@ -111,7 +111,7 @@ for (const [name, days] of [
   ['10^30 days', `1${'0'.repeat(30)}`],
   ['a number of 400 digits', '9'.repeat(400)],
 ] as const) {
-  test(`validity_days has no upper limit: with ${name}, credits expire at the last instant that a timestamp can express`, async () => {
+  test(`validity_days has no upper limit: with ${name}, credits expire at the last instant that a timestamp can represent`, async () => {
     const user = someone();
     const reply = await scrip.call('POST', '/add', {
       body: `{"end_user_id":"${user}","amount":5,"validity_days":${days}}`,
@@ -124,7 +124,7 @@ for (const [name, days] of [
   });
 }
 
-test('credits that expire on the last day of the year 9999 are valid for exactly validity_days days', async () => {
+test('a validity_days that ends on the last day of the year 9999 is applied exactly', async () => {
   const user = someone();
   const days = Math.floor((Date.parse(LAST_INSTANT) - clock.now) / DAY_MS);
   await scrip.post('/add', { end_user_id: user, amount: 5, validity_days: days });

@@ -55,7 +55,7 @@ test('the period of a recurring cycle is 31 days if validity_days is absent or n
   }
 });
 
-test('a cycle with a validity of 10^30 days ends at the last instant that a timestamp can express, and can be stopped', async () => {
+test('a cycle with a validity of 10^30 days ends at the last instant that a timestamp can represent, and can be stopped', async () => {
   const user = someone();
   const reply = await scrip.call('POST', '/start-cycle', {
     body: `{"end_user_id":"${user}","amount":5,"validity_days":1${'0'.repeat(30)}}`,

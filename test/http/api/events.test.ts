@@ -83,7 +83,7 @@ test('a request with the cursor of an empty page returns the events that happene
   assert.deepEqual([end.events, end.has_more], [[], false]);
 });
 
-test('events can be filtered by several types, and a cursor skips the events of other types', async () => {
+test('events can be filtered by several types, and next_cursor moves past the events of other types', async () => {
   const { key, events } = await newAccount('types');
   const types = 'balance.exhausted,credits.added';
   const all = listOf(await scrip.get(PATH, { types }, { key }));
@@ -96,7 +96,7 @@ test('events can be filtered by several types, and a cursor skips the events of 
   assert.deepEqual([none.events, none.has_more, none.next_cursor], [[], false, all.next_cursor]);
 });
 
-test('events can be read with the scope read, with the fields in a JSON body, and under /v1', async () => {
+test('events can be read by a key with the `read` scope, with the fields in a JSON body, and under /v1', async () => {
   const { key, readKey } = await newAccount('ways');
   const { text } = await scrip.get(PATH, { limit: '2', types: 'credits.subtracted' }, { key });
   const body = { limit: 2, types: 'credits.subtracted' };

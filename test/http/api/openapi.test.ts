@@ -104,7 +104,7 @@ function* refsIn(value: unknown): Generator<string> {
   }
 }
 
-test('the OpenAPI document has version 3.1, and describes one method for each path except the test clock, which has two', () => {
+test('the OpenAPI document is version 3.1, and describes one method for each path, but two for the test clock', () => {
   assert.match(document.openapi, /^3\.1\.\d+$/);
   assert.equal(document.info.title, 'Scrip');
   assert.match(document.info.version, /^\d+\.\d+\.\d+/);
@@ -201,7 +201,7 @@ test('successful responses match their schemas in the OpenAPI document', async (
   assertAsDescribed('/get-all-user-transactions', list);
 });
 
-test('responses about holds, refunds and past balances match their schemas in the OpenAPI document', async () => {
+test('responses to requests for holds, refunds and past balances match their schemas in the OpenAPI document', async () => {
   const fields = { end_user_id: someone() };
   await scrip.post('/add', { ...fields, amount: 100 });
   const [first, second, third] = await Promise.all(

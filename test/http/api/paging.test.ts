@@ -122,7 +122,7 @@ describe('cursor', () => {
     assert.equal((rest.body as Page).next_cursor, null);
   });
 
-  test('a cursor works repeatedly, in a body, with the UUID in upper case, under /v1, and with every API key of the account', async () => {
+  test('a cursor can be used more than once, in a body, with the UUID in upper case, under /v1, and with every API key of the account', async () => {
     const cursor = await cursorAfter(4);
     const replies = [
       await ask({ cursor }),
@@ -238,7 +238,7 @@ describe('from and to', () => {
     }
   });
 
-  test('`from` and `to` may be in any time zone, without seconds, or more precise than a millisecond', async () => {
+  test('`from` and `to` may have any UTC offset, omit the seconds, or be more precise than a millisecond', async () => {
     const same = [
       '2026-11-20T10:00Z',
       '2026-11-20T10:00:00Z',

@@ -84,7 +84,7 @@ test('invalid values of validity_months, rollover_max and on_active are refused,
   assertProblem(added, 'InvalidField', 422);
 });
 
-test('at a renewal, unused credits roll over up to rollover_max, and starting_amount and the renewal transaction include them', async () => {
+test('at a renewal, at most rollover_max unused credits roll over, and starting_amount and the renewal transaction include them', async () => {
   const user = someone();
   await start(user, { amount: 100, validity_days: 1, rollover_max: 30 });
   await post('/subtract', user, { amount: 80 });
@@ -157,7 +157,7 @@ test('without an active cycle, at_period_end starts the new cycle immediately', 
   assert.equal((await scrip.balance(user)).active_balance, 15);
 });
 
-test('the response to a request that schedules a plan is replayed for the same idempotency key, and another plan with that key is refused', async () => {
+test('repeating a request that schedules a plan with its idempotency key replays the response, and reusing the key for another plan is refused', async () => {
   const user = someone();
   await start(user, { amount: 1 });
   const headers = { 'idempotency-key': 'downgrade-1' };
@@ -194,7 +194,7 @@ test('a preview returns the effects that /start-cycle would have, and changes no
   }
 });
 
-test('a preview is refused for the same reasons as /start-cycle, and requires only the scope read', async () => {
+test('a preview is refused for the same reasons as /start-cycle, and requires only the `read` scope', async () => {
   const user = someone();
   const fields = { end_user_id: user, amount: 1 };
   const allowed = await scrip.post('/preview-change', fields, { key: scrip.readKey });

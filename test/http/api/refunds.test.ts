@@ -36,7 +36,7 @@ const refund = (user: string, transaction_id: string, more: Record<string, unkno
 const amountsOf = async (user: string) =>
   (await scrip.balance(user)).active_balance_by_cycle.map(({ amount }) => amount);
 
-test('a refund first returns the credits that were spent last, as if less had been spent', async () => {
+test('a partial refund returns the most recently spent credits first, as if the subtraction had been smaller', async () => {
   const user = await userWith(10, 20, 30);
   const spent = await subtract(user, 35);
   assert.deepEqual(await amountsOf(user), [0, 0, 25]);

@@ -28,7 +28,7 @@ async function renewedInBackground({ service }: Scrip): Promise<void> {
   await eventually(async () => (await service.stores.ledger.due(1)).length === 0, 'all renewals are stored');
 }
 
-test('a period lasts until the millisecond before its end, and the next period begins exactly at the end', async () => {
+test('a period is current until the last millisecond before its end, and the next period begins exactly at the end', async () => {
   const user = someone();
   const start = clock.now;
   const end = start + 30 * DAY_MS;
@@ -165,7 +165,7 @@ test('after ten years without requests, every daily renewal is listed with the t
   await scrip.assertConsistent();
 });
 
-test('an end user with fifty years of due daily renewals does not delay other end users', async (t) => {
+test('an end user with fifty years of overdue daily renewals does not delay other end users', async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'scrip-behind-'));
   t.after(() => rm(folder, { recursive: true }));
   const file = join(folder, 'ledger.db');

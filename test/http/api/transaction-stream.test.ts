@@ -18,10 +18,13 @@ const TRANSACTIONS = 100_000;
 const PER_BATCH = 5_000;
 const SLOW_READERS = 10;
 
-/** One account can use half of each limit: two requests in flight and one unsent list for each slow reader. */
+/** One account may use half of each limit: here, 2 requests in flight and 1 unsent list per slow reader. */
 const LIMITS = { inFlightMax: 4 * SLOW_READERS, unsentBytesMax: 2 * SLOW_READERS * STREAM_BYTES };
 
-/** The lists of all slow readers contain 1,000,000 transactions. The kernel buffers up to 270,000 transactions. */
+/**
+ * The server would read 1,000,000 transactions if it read the lists of all slow readers completely. It always reads up
+ * to 270,000, because that many fit into the socket buffers of the kernel.
+ */
 const READ_AHEAD_MAX = 650_000;
 
 let scrip: Scrip;

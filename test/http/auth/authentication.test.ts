@@ -108,7 +108,7 @@ test('the authentication scheme Bearer is case-insensitive (RFC 9110)', async ()
   }
 });
 
-test('an API key with the scope read can read and cannot write', async () => {
+test('an API key with the `read` scope can read but not write', async () => {
   const user = someone();
   await scrip.post('/add', { end_user_id: user, amount: 10 });
   await scrip.post('/start-cycle', { end_user_id: user, amount: 10 });
@@ -170,7 +170,7 @@ test('an API key works as soon as it is created, and a key in use is refused wit
   );
 });
 
-test('an API key in constant use keeps working when Scrip looks up the key again', async () => {
+test('an API key in constant use keeps working when its cache entry expires and Scrip looks up the key again', async () => {
   const until = performance.now() + 800;
   while (performance.now() < until)
     assert.equal((await scrip.get('/get-active-balance', { end_user_id: someone() })).status, 200);

@@ -211,7 +211,7 @@ function withoutTimes({ text }: Reply): string {
   return text.replaceAll(/"(at|starts_at|cycle_start|cycle_end)":"[^"]+"/g, '"$1":"…"');
 }
 
-test('an API key can use the end users of its account, and cannot see or change those of another account', async () => {
+test('an API key gives access to the end users of its own account, but not to those of another account', async () => {
   assert.deepEqual(await leaks(), []);
 });
 
@@ -246,7 +246,7 @@ test('no API key gives access to a page of the console, and public pages need no
   }
 });
 
-test('a separate port for the metrics needs no API key and serves only the metrics', async (t) => {
+test('a separate metrics port requires no API key and serves only the metrics', async (t) => {
   const { console: settings, ...config } = readConfig({});
   const service = await startService({
     ...config,
@@ -294,8 +294,8 @@ const PAIRS = 150;
 const DIFFERENCE_MS_MAX = 0.4;
 
 /**
- * @returns how much longer it takes to refuse a key with a wrong last byte than a key with a wrong first byte: the
- * median over all pairs of requests
+ * @returns the time to refuse a key whose last byte is wrong, minus the time to refuse a key whose first byte is wrong:
+ * the median over all pairs of requests
  */
 async function timeDifferenceMs(): Promise<number> {
   const near = apiKeySecret('write', secretBytes.with(SECRET_BYTES - 1, (secretBytes.at(-1) as number) ^ 1));

@@ -153,7 +153,7 @@ test('the example requests of the OpenAPI document succeed on a new ledger at an
   }
 });
 
-test('the list of transactions accepts the OpenAPI examples of its optional parameters in any combination', async () => {
+test('the list of transactions accepts any combination of the optional example parameters in the OpenAPI document', async () => {
   const { get = assert.fail() } = document.paths['/get-all-user-transactions'] ?? {};
   const { end_user_id = '', ...optional } = parametersOf(get, 'query');
   assert.deepEqual(
@@ -180,7 +180,7 @@ test('in the OpenAPI document, each example of a write has its own idempotency k
   assert(!keys.includes(undefined));
 });
 
-test('a balance history accepts the example parameters in the OpenAPI document even without `from` or without `interval`', async () => {
+test('the example parameters of a balance history in the OpenAPI document are accepted, even without `from` or `interval`', async () => {
   const { get = assert.fail() } = document.paths['/get-balance-history'] ?? {};
   const { end_user_id = '', ...optional } = parametersOf(get, 'query');
   assert.deepEqual(Object.keys(optional), ['from', 'to', 'interval']);

@@ -46,7 +46,7 @@ async function cyclesOf(ledger: ContractLedger, { key }: EndUser): Promise<(read
   return state.cycles.map(({ remaining, held }) => [remaining, held]);
 }
 
-/** Returns texts such as `capture -3, holds -5`, latest first. */
+/** Returns one string for each transaction, such as `capture -3, holds -5`, latest first. */
 async function allOf(ledger: ContractLedger, { key }: EndUser): Promise<string[]> {
   const { transactions } = await ledger.history(key);
   return transactions.map(({ kind, amount, postings }) => {

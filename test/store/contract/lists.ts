@@ -121,7 +121,7 @@ export function listContract({ itInTime }: Contract): void {
       assert.equal(dueCount(state, now), 3 * 365);
       const all = await listed(ledger, ada, 100);
       assert.equal(all.length, 2 + 3 * 365);
-      // One batch may store only the oldest of the due renewals.
+      // There may be too many due renewals for one batch, which then stores only the oldest.
       await ledger.write([ada.settle()]);
       assert.deepEqual(await listed(ledger, ada, 300), all);
       ledger.wall += 5 * DAY_MS;

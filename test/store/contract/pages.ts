@@ -11,7 +11,7 @@ import type { Contract } from '../store-contract.ts';
 import { EndUser, EVERYTHING, historyOf, NOON, transactionsOf } from '../temporary-ledger.ts';
 import type { TestLedger } from '../test-ledger.ts';
 
-/** The transactions that `fill` writes, latest first, without the stops of cycles, which a list does not show. */
+/** The transactions that `fill` writes, latest first, except the `stop-cycle` transactions, which lists do not show. */
 const FILLED = [
   '-1 subtract',
   '+6 start-cycle',
@@ -25,7 +25,7 @@ const FILLED = [
   '+1 add',
 ];
 
-/** How many batches are written before ranges of IDs are listed. */
+/** How many batches a test writes before it lists transactions by range of IDs. */
 const ROUNDS = effort(100, 300);
 
 async function fill(ledger: TestLedger, user: EndUser): Promise<void> {
@@ -35,7 +35,7 @@ async function fill(ledger: TestLedger, user: EndUser): Promise<void> {
 }
 
 export function pageContract({ it, itInTime }: Contract): void {
-  it('stops of cycles are not listed among the transactions', async (ledger) => {
+  it('`stop-cycle` transactions are not listed', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await fill(ledger, ada);
     assert.deepEqual(await historyOf(ledger, ada), FILLED);
@@ -124,7 +124,7 @@ export function pageContract({ it, itInTime }: Contract): void {
     },
   );
 
-  it('the list for a range of IDs never splits a transaction, even if the range begins or ends between two IDs', async (ledger) => {
+  it('the transactions in a range of IDs are listed whole, even if the range begins or ends between the IDs of two transactions', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.add(1), ada.add(2), ada.subtract(3), ada.add(4)]);
     const [fourth, third, second] = await transactionsOf(ledger, ada);

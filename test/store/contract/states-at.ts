@@ -134,7 +134,7 @@ function instants({ it, itInTime }: Contract): void {
     },
   );
 
-  it('the state at a future instant equals the stored state, and an unknown end user has no credits at any instant', async (ledger) => {
+  it('for a future instant, `statesAt` returns the stored state, and an unknown end user has no credits at any instant', async (ledger) => {
     const [ada, unknown] = [new EndUser(ledger.account, 1), new EndUser(ledger.account, 404)];
     await ledger.write([ada.add(10), ada.hold(3)]);
     const { state } = await ledger.load(ada.key);
@@ -148,7 +148,7 @@ function instants({ it, itInTime }: Contract): void {
     assert.equal((await ledger.audit()).endUsers, 1, 'reading stores nothing');
   });
 
-  it('the balances at a thousand instants change only at the instant of a transaction', async (ledger) => {
+  it('a balance that is read at a thousand instants changes only at the instants of transactions', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     const { now: before } = await ledger.load(ada.key);
     ledger.wall += HOUR_MS;
@@ -204,8 +204,8 @@ function random({ itInTime }: Contract): void {
         }
         own.holds.splice(0, own.holds.length - 6);
         own.spent.splice(0, own.spent.length - 6);
-        // Each read runs in a millisecond without writes, because a later write in the same millisecond would change
-        // the balance at that instant.
+        // No write may share its millisecond with a read: a write after the read would change the balance at that
+        // instant.
         ledger.wall += 1 + random.pick([0, 0, 1, 999, 59_999, random.below(HOUR_MS), random.below(DAY_MS), DAY_MS - 1]);
         for (const [place, each] of users.entries()) {
           const point = await pointNow(ledger, each);

@@ -93,7 +93,7 @@ function additionsAndSubtractions({ it }: Contract): void {
     assert.equal((await ledger.audit()).endUsers, 1, 'an addition creates the end user');
   });
 
-  it('a store reports no trouble after a refusal', async (ledger) => {
+  it('a store is still healthy after a refusal', async (ledger) => {
     await ledger.write([new EndUser(ledger.account, 1).subtract(1)]);
     assert.equal(ledger.trouble(), null);
   });

@@ -83,7 +83,7 @@ const TAMPERED: readonly (readonly [what: string, sql: string, sentence: RegExp]
   [
     'a missing expiry total',
     'DELETE FROM scrip.expiry_totals',
-    /^the totals of account 1 \(cycles that end in hour \d+ since 1970\) do not match the postings: the credits differ by \d+/,
+    /^the totals of account 1 \(cycles that end in the hour from \d{4}-\d\d-\d\dT\d\d:00:00\.000Z\) do not match the postings: the credits differ by \d+/,
   ],
   [
     'a changed balance in a summary',

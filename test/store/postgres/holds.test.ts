@@ -96,7 +96,7 @@ describe('transaction IDs and instants of an end user on PostgreSQL', { concurre
     });
   }
 
-  test('transaction IDs on PostgreSQL ascend within a millisecond, even if no cycle changes', async (t) => {
+  test('transaction IDs on PostgreSQL ascend even if they are created in the same millisecond and no cycle changes', async (t) => {
     const url = await server.createDatabase();
     let wall = NOON;
     const processes = [await openOnMovedClock(t, url, () => wall), await openOnMovedClock(t, url, () => wall)] as const;

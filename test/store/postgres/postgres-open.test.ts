@@ -114,7 +114,7 @@ describe('the schema of a ledger in PostgreSQL', () => {
     assert.equal((await migrationsOf(url)).length, 1);
   });
 
-  test('a reopened ledger in PostgreSQL still has its content', async () => {
+  test('a ledger in PostgreSQL keeps its data when it is closed and reopened', async () => {
     const url = await server.createDatabase();
     for (const balance of [5, 10]) {
       const stores = await open(url);
@@ -124,7 +124,7 @@ describe('the schema of a ledger in PostgreSQL', () => {
     }
   });
 
-  test('a command that does not create ledgers does not change an empty PostgreSQL database', async () => {
+  test('a `scrip` command that must not create a ledger leaves an empty PostgreSQL database unchanged', async () => {
     const url = await server.createDatabase();
     await assert.rejects(
       openPostgresTools(safe(url), { create: false }),
@@ -140,7 +140,7 @@ test('opening a ledger on a PostgreSQL server that cannot be reached fails with 
   await assert.rejects(open('postgres://postgres@127.0.0.1:1/scrip'), refusal);
 });
 
-test('if a command creates or revokes an API key on PostgreSQL, the next lookup of the key by a running server shows the change', async () => {
+test('if a `scrip` command creates or revokes an API key on PostgreSQL, a running server sees the change at its next lookup of the key', async () => {
   const url = await server.createDatabase();
   const running = await open(url);
   const beside = await openPostgresTools(safe(url), { create: false });
@@ -152,7 +152,7 @@ test('if a command creates or revokes an API key on PostgreSQL, the next lookup 
   await Promise.all([close(running), beside.tools.close()]);
 });
 
-test('API keys that three processes create at once on PostgreSQL have unique IDs and belong to one account', async () => {
+test('if three processes create API keys for the same new account on PostgreSQL at the same time, only one account is created, and the keys have unique IDs', async () => {
   const url = await server.createDatabase();
   const processes = await Promise.all([1, 2, 3].map(() => open(url)));
   const create = (keys: KeyStore) => {

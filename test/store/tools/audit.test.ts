@@ -22,10 +22,7 @@ test('the audit of a correct ledger finds nothing wrong, and counts its end user
   assert.deepEqual([audited.endUsers, audited.postings], [endUsers, rows.postings.length]);
 });
 
-/**
- * The text that precedes the plan in each of these columns. Tests write this text and a plan to a column that contains
- * no plan.
- */
+/** The text before the plan in each of these columns. In a row without a plan, the test adds this text and a plan. */
 const PLANS = { plan: '', next: transactionId({ at: NOW, sequence: 9, tail: '0'.repeat(12) }), terms: 'recurring' };
 
 const COLUMNS: Record<Table, readonly string[]> = {
@@ -36,7 +33,7 @@ const COLUMNS: Record<Table, readonly string[]> = {
 
 function isSkipped(row: Row, column: string, changed: number): boolean {
   if (changed > Number.MAX_SAFE_INTEGER) return true;
-  // The audit does not compare the held credits of an ended cycle, because stores no longer update them.
+  // The audit does not compare `held` in an ended cycle, because stores do not update it there.
   if (column === 'held' && isEnded(row)) return true;
   // Once a hold has been captured or released, only a digest reveals a change of its `hold_expires_at`.
   if (column === 'hold_expires_at') return !isLapsedOrOpen(row);
@@ -62,7 +59,7 @@ function isOfPastPeriod({ kind, cycle_id: id, period, created_at: at, expires_at
   return kind === 'subtract' && Number(cycle?.period) > Number(period);
 }
 
-/** With `npm test`, returns only `count` of the choices. The index of the row determines which choices. */
+/** `npm test` tries only `count` of the choices for each row, and other choices for the next row. */
 function someOf<Choice>(choices: readonly Choice[], index: number, count = 1): readonly Choice[] {
   const rotated = choices.map((_, place) => choices[(index * count + place) % choices.length] as Choice);
   return effort(rotated.slice(0, count), choices);

@@ -19,7 +19,7 @@ const KEYS = {
 } as const;
 
 export interface Verdict {
-  /** `account 1, end user …` for each problem of an end user, then `store` if the audit found any other problem. */
+  /** `account 1, end user …` for each problem of an end user, then one `store` if the audit found other problems. */
   readonly names: readonly string[];
   readonly text: string;
 }
@@ -37,7 +37,7 @@ export class ChangedLedger {
     return ledger;
   }
 
-  /** With `npm test`, returns only the first, a middle and the last row of each kind. */
+  /** Returns the first, a middle and the last row of each kind, or all rows in the long form of the tests. */
   sample(table: Table): readonly Row[] {
     const byKind = Map.groupBy(this.rows[table], ({ type, status, kind }) => `${type} ${status} ${kind}`);
     const sampled = [...byKind.values()].flatMap((alike) => [alike[0], alike[alike.length >> 1], alike.at(-1)]);

@@ -27,7 +27,7 @@ function textsOf(events: readonly LoggedEvent[]): string[] {
   return events.map(({ id, type, at, data }) => `${id} ${type} ${at} ${data}`).sort();
 }
 
-test('a copy has no events of the copied history, but the same later events as its source', async (t) => {
+test('a copy derives no events from the copied history, but derives the same later events as its source', async (t) => {
   const { file } = await makeLedger();
   forgetEvents(file);
   byHand(file, 'UPDATE accounts SET expiring_days = 30 WHERE account = 1');

@@ -27,7 +27,7 @@ test('an import into a ledger file that a server uses continues when the server 
   assert.equal(queueLength(fileOf(ledger)), 0);
 });
 
-test('if an import is killed, a server may still grant its queued batch for 10 seconds, but not later', async () => {
+test('a batch that a killed import has queued can be granted within 10 seconds, but not later', async () => {
   const ledger = await newFile();
   const stores = await ledger.open();
   const rows = rowsOf(10);

@@ -92,7 +92,7 @@ function expected(rows: readonly ImportRow[], endUsers: number): string[][] {
 
 for (const [what, newLedger] of STORES) {
   describe(`imports into ${what}`, options, () => {
-    test(`an import into ${what} grants the credits of its rows in order, each with its note and validity, and the import is the actor of the grants`, async () => {
+    test(`an import into ${what} grants its rows in order, each with its note and validity, and is recorded as the actor`, async () => {
       const ledger = await newLedger();
       const rows: ImportRow[] = [
         ...rowsOf(3, { validity: { days: 3 } }),
@@ -187,7 +187,7 @@ for (const [what, newLedger] of STORES) {
       assert.deepEqual(await histories(ledger, 1), [['+1 add', '+1 add']]);
     });
 
-    test(`an import into ${what} stores years of due renewals of an end user before it grants a row`, async () => {
+    test(`an import into ${what} stores 2,500 due renewals of an end user before it grants a row`, async () => {
       const ledger = await newLedger();
       const ada = new EndUser(1, 0);
       await reading(ledger, async (store) => void (await store.write([ada.startCycle(5, 1)], () => {})));

@@ -44,7 +44,7 @@ export async function newServedFile(): Promise<Ledger> {
   });
 }
 
-/** Grants queued batches. The returned function stops the grants and closes the ledger. */
+/** Grants queued batches, as a server does, until the returned function is called, which also closes the ledger. */
 export function grantQueued({ ledger, imports }: Stores): () => Promise<void> {
   let isStopping = false;
   const granting = (async () => {

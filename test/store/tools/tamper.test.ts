@@ -31,7 +31,7 @@ const flipTail = (column: string) =>
 interface Tampering {
   readonly what: string;
   readonly sql: string;
-  /** `totals`: the audit reveals the change until the totals are rebuilt. `digest`: only a digest reveals a change. */
+  /** What reveals the change: the audit, the audit until the totals are rebuilt, or only a digest. */
   readonly foundBy: 'audit' | 'totals' | 'digest';
 }
 
@@ -157,7 +157,7 @@ for (const { what, sql, foundBy } of TAMPERINGS) {
   });
 }
 
-test('a ledger that was replaced with an older backup does not match a later digest, and writes do not change an earlier digest', async (t) => {
+test('a digest reveals that a ledger was replaced with an older backup, and a digest stays valid after later writes', async (t) => {
   const grown = copied(file);
   const ledger = await openInPlace(t, grown, { wall: NOON + 30 * DAY_MS });
   const [early] = await ledger.digest();

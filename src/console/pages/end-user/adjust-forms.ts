@@ -102,9 +102,9 @@ function adjustForm(adjustment: Adjustment, { endUser, activeCycle, forms }: For
 }
 
 /**
- * Whether the form has the field for the start of the new plan. A new form has this field if a cycle is active. A
- * refused form keeps its fields, so that the user can send the same form again after an unknown outcome. If a form was
- * sent without this field, Scrip adds the field only if the form was refused because a cycle is active.
+ * Whether the form has the field that sets when the new plan starts. A new form has this field if a cycle is active. A
+ * refused form keeps its fields, so that the user can send the same form again after an unknown outcome. The field is
+ * added to a refused form only if the reason for the refusal was that a cycle is active.
  */
 function changesPlan(activeCycle: Cycle | null, state: FormState | null): boolean {
   return state === null ? activeCycle !== null : Boolean(state.values.on_active || state.errors.on_active);

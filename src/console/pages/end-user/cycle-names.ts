@@ -44,7 +44,7 @@ function intervalText({ validityDays, validityMonths }: Validity): string {
   return count === 1 ? `every ${unit}` : `every ${numberText(count)} ${unit}s`;
 }
 
-/** A cycle name that has more characters than this can wrap. */
+/** Longer cycle names are allowed to wrap. */
 const LINE_CHARACTERS_MAX = 40;
 
 /** Returns a name such as `Added 100` or `Monthly cycle of 1,000, period 3`. @param period counted from 0 */

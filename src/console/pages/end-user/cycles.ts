@@ -39,8 +39,8 @@ export function cyclesSection(cycles: readonly Cycle[], now: Instant): string {
 }
 
 /**
- * If there are more than `CYCLES_SHOWN_MAX` cycles, returns only cycles that have credits left or will renew: at most
- * the first `CYCLES_SHOWN_MAX` of them.
+ * Returns all cycles if there are at most `CYCLES_SHOWN_MAX`. Otherwise, returns the first `CYCLES_SHOWN_MAX` of the
+ * cycles that have credits left or will renew.
  */
 function shownOf(cycles: readonly Cycle[]): readonly Cycle[] {
   if (cycles.length <= CYCLES_SHOWN_MAX) return cycles;

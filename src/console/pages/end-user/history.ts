@@ -122,7 +122,7 @@ export function movedCredits(entry: Pick<HistoryEntry, 'id' | 'kind' | 'amount' 
     case 'capture':
       return html`!${amountLabel(entry)} <br><span class="muted small">hold of !${held}</span>`;
     case 'refund': {
-      // Skip the posting that opens a new cycle. It grants credits that expired, and the postings to the original
+      // Skip the posting that opens a new cycle: it grants the expired credits again, and the postings to the original
       // cycles already include these credits.
       const given = postings.reduce((sum, posting) => sum + (posting.cycleId === id ? 0 : posting.amount), 0);
       const expired = given - amount;

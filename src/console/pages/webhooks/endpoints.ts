@@ -13,7 +13,7 @@ import { typesField, typesLabel } from './event-types.ts';
 import { endpointPath, sectionTabs, WEBHOOKS_PATH } from './webhook-paths.ts';
 
 export interface ListedEndpoint extends Pick<Endpoint, 'id' | 'url' | 'types' | 'paused'> {
-  /** The number of events that are stored until they can be delivered, for example events that wait for a retry. */
+  /** The number of pending events, such as events that wait for a retry. */
   readonly pending: number;
   readonly lastDeliveredAt: Instant | null;
 }

@@ -104,7 +104,7 @@ async function change(
   return sendTransaction(context, endUserRequest, { state: { ...state, errors }, idempotencyKey });
 }
 
-/** Returns null if the query string names no refund or release. */
+/** Returns null unless the query string names a refund or a release of this end user. */
 export async function transactionNotice(
   { options }: ConsoleContext,
   { request, user }: EndUserRequest,
@@ -119,7 +119,8 @@ export async function transactionNotice(
 
 function refundNotice(postings: readonly [Posting, ...Posting[]]): string {
   const restored = transactionOf(postings).amount;
-  // Skip the posting that opens a new cycle: it restores expired credits, which the other postings already count.
+  // Skip the posting that opens a new cycle: it grants the expired credits again, and the other postings already
+  // include these credits.
   const wanted = postings.reduce((sum, { terms, amount }) => sum + (terms === null ? amount : 0), 0);
   const expired = wanted - restored;
   if (restored === 0)

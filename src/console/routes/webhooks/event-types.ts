@@ -14,7 +14,7 @@ export function readTypes(request: FastifyRequest): FieldReading<readonly EventT
   return { value: null, error: 'Choose event types from this list.' };
 }
 
-/** Returns the checked types, separated by commas. If the form is refused, it shows these types as checked again. */
+/** Returns the checked types, separated by commas. A refused form is shown again with these types checked. */
 export function enteredTypes(request: FastifyRequest): string {
   return formFields(request, TYPES_FIELD).join(',');
 }

@@ -33,7 +33,7 @@ export const RefundRequest = Type.Object(
         type: ['integer', 'null'],
         minimum: 1,
         description:
-          'If the cycle or period of refunded credits has ended, these credits return in a new one-time cycle, which is valid for this number of 24-hour days. If this field is null or absent, refunded credits whose cycle or period has ended do not return, and the response counts them as `expired`.',
+          'Applies to refunded credits whose cycle or period has ended. These credits return in a new one-time cycle that is valid for this number of 24-hour days. If this field is null or absent, they do not return, and the response counts them as `expired`.',
       }),
     ),
     note: Note,

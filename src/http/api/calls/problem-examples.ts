@@ -17,14 +17,14 @@ const INVALID_FIELDS = [
 ];
 
 /**
- * Maps the response component of an operation to the kind of its command, because the text of `InsufficientFunds`
- * depends on the kind. For components that are not in the object, the kind is `subtract`.
+ * Maps the schema of an operation's success response to the kind of its command, because the text of
+ * `InsufficientFunds` depends on the kind. The default is `subtract`.
  */
 const SPENDING: Readonly<Record<string, WriteCommand['kind']>> = { Hold: 'hold', Capture: 'capture' };
 
 /**
- * For each problem whose `detail` or members depend on the request, a function that returns them. The argument is the
- * response component of the operation.
+ * For each problem whose `detail` or members depend on the request, a function that returns them. `component` is the
+ * name of the schema of the operation's success response.
  */
 const PARTICULARS: Readonly<
   Record<Exclude<ProblemCode, PlainProblem> | 'CycleAlreadyActive', (component: string) => Particulars>
@@ -51,7 +51,7 @@ export interface ProblemExample {
   readonly value: unknown;
 }
 
-/** @param component the component of the operation's success response */
+/** @param component the name of the schema of the operation's success response, such as `Hold` */
 export function problemExample(code: ProblemCode, component: string): ProblemExample {
   const particulars =
     code in PARTICULARS

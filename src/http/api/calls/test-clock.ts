@@ -49,7 +49,7 @@ export const moveTestClock = {
   operationId: 'moveTestClock',
   tags: ['Test clock'],
   summary: 'Move the test clock',
-  description: `Moves the time of the ledger forward, by a number of days or to an instant. After you receive the response, every read and write uses the new time, even after a restart. When you receive the response, everything that was due by the new time has happened: holds have lapsed, cycles have renewed, and credits have expired. ${ONLY}`,
+  description: `Moves the time of the ledger forward, by a number of days or to an instant. By the time you receive the response, everything that was due by the new time has happened: holds have lapsed, cycles have renewed, and credits have expired. From then on, every read and write uses the new time, even after a restart. ${ONLY}`,
   querystring: NoQuery,
   body: MoveTestClockRequest,
   response: testClockAnswers('The new time of the ledger.', { examples: story.TEST_CLOCK_MOVED }, ...OF_WRITES),

@@ -97,7 +97,7 @@ export const TouchedCycle = Type.Object(
     cycle_type: Type.Optional(CycleType),
     starting_amount: Type.Optional(
       amountOf(
-        'The credits with which the period started, not including credits that rolled over from the previous period.',
+        'The credits added at the start of the cycle or period. Credits that rolled over from the previous period are not included.',
       ),
     ),
     cycle_start: Type.Optional(CycleStart),

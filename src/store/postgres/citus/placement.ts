@@ -29,14 +29,14 @@ export interface Part {
    * SQL that inserts rows of end users. The parameters are arrays, one for each column: first the columns of the key,
    * then `columns`.
    *
-   * @param values SQL that computes the values of `columns` from a row `k` of the arrays; if absent, the elements of
-   * the arrays are used as they are
+   * @param values SQL for the values of `columns`, in which `k` is one row of array elements; if absent, the elements
+   * are inserted as they are
    */
   insert(table: string, columns: string, types: readonly string[], values?: string): string;
 }
 
 export interface LedgerTables {
-  /** Tables about end users, distributed by bucket. */
+  /** Tables whose rows are distributed by bucket. */
   readonly spread: readonly string[];
   /** All other tables, stored in full on every machine; a table comes after the tables that it references. */
   readonly whole: readonly string[];

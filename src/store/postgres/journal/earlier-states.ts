@@ -14,14 +14,14 @@ import { keyOf, OF_END_USER } from '../rows/key.ts';
 import { POSTING_COLUMNS, postingOf } from '../rows/ledger-rows.ts';
 
 /**
- * One step reads at most this many stretches (see `Stretch`), and at most this many postings of each stretch. Most
- * stretches have a few hundred postings; applying a thousand postings takes this process 3 ms. Computing the states at
- * a thousand instants in a history of a million postings takes about a second.
+ * The limits of one step: the number of stretches (see `Stretch`), and the number of postings that are read of each
+ * stretch. Most stretches have a few hundred postings, and a thousand postings are applied in 3 ms. In a history of a
+ * million postings, computing the states at a thousand instants takes about a second.
  */
 const STRETCHES_PER_STEP = 4;
 const POSTINGS_PER_STEP = 500;
 
-/** Selects the latest snapshot up to each ID in `$4`, in the order of the IDs; null if there is none. */
+/** For each ID in `$4`, in this order, selects the latest snapshot at or before the ID; null if there is none. */
 const SNAPSHOTS = prepared(
   'snapshots_before',
   `SELECT s.transaction_id FROM unnest($4::uuid[]) WITH ORDINALITY AS k (until, place) LEFT JOIN LATERAL (

@@ -104,9 +104,9 @@ export function pageOf(
 }
 
 /**
- * For each part, selects the number of the last event that was recorded before the given instant. If no such event is
- * stored, selects the number before the oldest stored event. If the part stores no events at all, selects the number of
- * its latest event, which has been deleted; 0 if there was never an event.
+ * For each part, selects the number of the last event that was recorded before the given instant. If no stored event is
+ * that old, selects the number before the oldest stored event. If all events have been deleted, selects the number of
+ * the latest one; if the part never had an event, selects 0.
  */
 export function lastBefore(instant: Instant, parts: readonly Part[]): Query {
   // The events of a part are recorded in the order of their numbers, and the instant is usually recent, so a scan from

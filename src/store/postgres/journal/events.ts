@@ -50,7 +50,7 @@ const DUE_MAX = 64;
 /** After working for this long, the derivation yields to other work on the main thread. */
 const SLICE_MS = 3;
 
-/** Due end users, and the instant up to which their time-driven events can be derived. */
+/** End users with due time-driven events, and the instant up to which these events can be derived. */
 interface Passed {
   readonly users: readonly EndUserKey[];
   readonly until: Instant;
@@ -82,7 +82,7 @@ export function dueBuckets(now: Instant, reachable: Reachable): Query {
 /**
  * Derives some events of a part. Does nothing if another process is deriving events of this part.
  *
- * @param now an instant that has passed
+ * @param now a past instant; the step includes the end users whose time-driven events are due by then
  * @returns whether there might be more events to derive
  */
 export async function deriveSome(
@@ -114,20 +114,20 @@ export async function deriveSome(
     derive,
     latestEvent: exactInteger(consumer[0]),
   }).catch(async (error) => {
-    // Unlock the row of the consumer now, because the server might notice only later that this connection is closed.
+    // Unlock the row of the consumer now: the server might notice only later that the connection has been closed.
     await connection.send([ROLLBACK]).catch(() => {});
     throw error;
   });
-  // Wait for a standby, if there is one: otherwise, after a failover, different events could get the numbers of events
-  // that a client has already read.
+  // Wait for a standby, if there is one. Otherwise, after a failover, the numbers of events that a client has already
+  // read could be reused for other events.
   await connection.commit([...writes, ...COMMIT_BATCH]);
   // Further time-driven events of the end users in `inputs` might already be due.
   return isMore || passed.users.length === DUE_MAX || nextDueAt <= passed.until;
 }
 
 /**
- * Briefly locks the rows of due end users, and returns these end users and an instant. Later batches add no postings
- * before this instant to these end users, except those of renewals, plan changes and lapses.
+ * Briefly locks the rows of end users with due time-driven events. Returns these end users, and an instant before which
+ * later batches add no postings to them, except postings of renewals, plan changes and lapses.
  */
 async function passTime(
   connection: Connection,
@@ -158,7 +158,7 @@ function isFull(taken: readonly TextRow[]): boolean {
   return taken.length >= LIMITS.batchesMax || postings >= LIMITS.postingsMax;
 }
 
-/** Groups postings by end user, and adds the end users that are due. */
+/** Groups postings by end user, and adds the end users of `due`, who need not have postings. */
 function inputsOf(postings: readonly FeedPosting[], due: readonly EndUserKey[], until: Instant): EndUserInput[] {
   const inputs = new Map<string, EndUserInput>();
   const inputOf = (user: EndUserKey) => {
@@ -223,7 +223,7 @@ function storeSummaries(part: Part, rows: RowArrays): Query {
   return sql(`${insertion} ON CONFLICT (${KEY}) DO UPDATE SET ${changes}`, rows.literals());
 }
 
-/** Statements that add `counts`, which are differences, to the stored counts of the accounts. */
+/** Statements that add the differences in `counts` to the stored counts of the accounts. */
 export function countUpserts(counts: Iterable<AccountCounts>, part: Part): Query[] {
   const rows = new RowArrays(['integer', 'bigint', 'bigint']);
   for (const { account, endUsers, withCredits } of counts) rows.add(account, endUsers, withCredits);

@@ -14,7 +14,7 @@ import { BEGIN_UNPROMISED, COMMIT, ROLLBACK } from '../pool/transactions.ts';
 import { type ReadInteger, USER_POSTING_COLUMNS, userPostingOf } from '../rows/ledger-rows.ts';
 import { totalsUpserts } from './totals-rows.ts';
 
-/** The limits of the batches whose totals are computed together. */
+/** A step adds batches to the totals until it reaches one of these limits. */
 const TOTALS_LIMITS: TakeLimits = { batchesMax: 64, postingsMax: 1_000_000 };
 
 /** `totals` computes totals; `events` derives events and summaries. */

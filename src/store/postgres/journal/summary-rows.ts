@@ -1,4 +1,4 @@
-// Converts the summaries of end users, with the progress of event derivation, to rows and back.
+// Converts the summaries of end users to rows and back. A row also stores the progress of event derivation.
 
 import type { Instant } from '../../../ledger/instant.ts';
 import type { Summary } from '../../end-user-summaries.ts';

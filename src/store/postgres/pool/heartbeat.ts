@@ -62,7 +62,7 @@ export class Heartbeat {
     await this.#beat();
   }
 
-  /** Call this after a lost connection, because a COMMIT might still be in progress on the server. */
+  /** Call this after a connection is lost, because its COMMIT might still be waiting for a standby on the server. */
   suspectStandby(): void {
     this.#isStandbySuspected = true;
     void this.#beat();

@@ -33,7 +33,7 @@ const LOST: readonly Error[] = [
   fromServer(),
 ];
 
-/** SQLSTATE codes of errors after which nothing has been written, and the next batch can succeed. */
+/** SQLSTATE codes of errors that do not stop the ledger: nothing has been written, and the next batch can succeed. */
 const UNAVAILABLE = ['40001', '40P01', '25P02', '55P03', '57014', '53300', '53100', '26000', '42P05', '42501', 'XX000'];
 
 const BROKEN: readonly unknown[] = [
@@ -83,7 +83,7 @@ function nameOf(error: unknown): string {
   return `${error.constructor.name} ${(error as { code?: string }).code ?? ''} "${error.message}"`;
 }
 
-test('an error of class 08 from a Citus coordinator means that a worker cannot be reached; the code 08P01, errors of other classes and network errors do not', () => {
+test('only errors of class 08 from a Citus coordinator, except 08P01, mean that a worker cannot be reached', () => {
   for (const code of ['08000', '08003', '08006']) assert(isWorkerAway(fromServer(code)), code);
   for (const error of [fromServer('08P01'), fromServer('57P01'), fromServer(), fromNetwork('ECONNRESET')])
     assert(!isWorkerAway(error), nameOf(error));

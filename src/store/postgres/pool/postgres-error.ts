@@ -25,8 +25,8 @@ export function isWorthRetrying(error: unknown): boolean {
 const NETWORK_CODE = /^(E(?!RR_)[A-Z_]+|ERR_(STREAM|SOCKET|SSL|TLS)_[A-Z_]+)$/;
 
 /**
- * Matches the messages of errors without a code: `pg`, its pool or `Connection` gave up the connection, or the server
- * sent an unexpected message.
+ * Matches the messages of errors without a code. `pg`, its pool and `Connection` report such errors if a connection
+ * times out, is closed, or receives an unexpected message.
  */
 const DRIVER_MESSAGE =
   /^(Connection terminated|No answer within|timeout exceeded when trying to connect$|timeout expired$|Client has encountered a connection error|Client was closed|Received unexpected \w+ message from backend)/;

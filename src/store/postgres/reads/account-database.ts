@@ -34,7 +34,7 @@ export function openPostgresAccountDatabase(url: string): AccountDatabase {
     alone: (work) =>
       queries.transaction().execute(async (transaction) => {
         // The lock makes the transactions of `alone` run one at a time. It also prevents two accounts from getting the
-        // same number.
+        // same account number.
         await sql`LOCK TABLE scrip.accounts IN EXCLUSIVE MODE`.execute(transaction);
         return work(transaction);
       }),

@@ -1,5 +1,5 @@
 // Stores API keys in PostgreSQL. A table lock prevents two API keys from getting the same ID, and two accounts from
-// getting the same number.
+// getting the same account number.
 
 import assert from 'node:assert/strict';
 import type { KeyStore } from '../../key-store.ts';

@@ -1,5 +1,5 @@
 // The event log in PostgreSQL. A part is a shard of Citus; without Citus, the only part is the whole database. Each
-// process derives the events of one part after another, and skips a part while another process is deriving its events.
+// process derives events for one part at a time, and skips the parts that other processes are working on.
 
 import { randomInt } from 'node:crypto';
 import type { Instant } from '../../../ledger/instant.ts';

@@ -29,7 +29,8 @@ export const USER_POSTING_COLUMNS = `${POSTING_COLUMNS}, account, end_user`;
 const POSTING_TYPES = [...PLAIN_TYPES, ...'text text bigint uuid bigint'.split(' ')];
 
 /**
- * The columns that an INSERT of postings sets. The parameter for `line` is null for line 0, which most postings have.
+ * The columns that an INSERT of postings sets. The parameter for `line` is null in the first posting of a transaction;
+ * `INSERTED_VALUES` converts it to 0.
  */
 export const INSERTED_COLUMNS = `${POSTING_COLUMNS}, line`;
 export const INSERTED_TYPES = [...POSTING_TYPES, 'smallint'];

@@ -1,10 +1,10 @@
-// The schema of the ledger, except the tables in `accountSchema`. The primary key of each table about end users
-// contains the bucket, by which Citus distributes the tables. Instants are milliseconds since 1970. The CHECK
-// constraints prevent an overdraft even if the code has a bug.
+// The schema of the ledger, except the tables in `accountSchema`. Citus distributes the tables in `END_USER_TABLES` by
+// bucket, so their primary keys contain the bucket. Instants are milliseconds since 1970. The CHECK constraints prevent
+// an overdraft even if the code has a bug.
 
 import { BUCKETS } from '../rows/key.ts';
 
-/** The tables about end users, distributed by bucket. */
+/** The tables that contain data of end users. Citus distributes them by bucket. */
 export const END_USER_TABLES = [
   'end_users',
   'cycles',
@@ -118,8 +118,8 @@ CREATE TABLE postings (
 CREATE INDEX postings_by_account ON postings (account, transaction_id);
 CREATE INDEX refunds ON postings (bucket, account, end_user, reference) WHERE kind = 'refund';
 
--- Snapshots: the states of end users after some of their transactions. Balances at past instants are computed from a
--- snapshot and the postings after it.
+-- Each snapshot is the state of an end user after a transaction. Only some transactions have a snapshot. Balances at
+-- past instants are computed from a snapshot and the postings after it.
 CREATE TABLE snapshots (
   ${USER},
   transaction_id uuid NOT NULL,

@@ -1,5 +1,5 @@
-// Writes copied postings to a database, and the rows that are derived from them: cycles, holds, snapshots, and
-// summaries, which include the progress of event derivation. Adds nothing to the feed. Runs within the caller's
+// Writes copied postings to a database, together with the rows that are derived from them: cycles, holds, snapshots and
+// summaries. The summaries include the progress of event derivation. Adds nothing to the feed. Runs within the caller's
 // transactions.
 
 import assert from 'node:assert/strict';

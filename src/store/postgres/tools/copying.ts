@@ -1,5 +1,5 @@
 // Copies a ledger from or to a PostgreSQL database. Scrip refuses to copy while a running server is connected to the
-// database. If this check misses a server, locks on the source block its writes.
+// database. If the check misses a server that uses the source, table locks keep that server from writing.
 
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -47,7 +47,7 @@ const BETWEEN_LOOKS_MS = 100;
 const TABLE_NAMES = ['accounts', 'api_keys', 'end_users', 'cycles', 'holds', 'postings', 'idempotency_records'];
 const TABLES = TABLE_NAMES.map((table) => `scrip.${table}`);
 
-/** Begins a transaction in which only waiting for a lock has a timeout. */
+/** Begins a transaction whose only timeout is `lock_timeout`. */
 function begin({ placement }: LedgerDatabase): readonly Query[] {
   return [sql('BEGIN'), ...UNLIMITED, ...setLocal({ lock_timeout: '3s' }), ...placement.throughout];
 }
@@ -56,7 +56,8 @@ function begin({ placement }: LedgerDatabase): readonly Query[] {
 export function openPostgresSource(options: PostgresOptions): Promise<CopySource> {
   return opened({ ...options, acceptUnsafe: true, create: false }, async (connection, database) => {
     await refuseUnfinishedCopy(database.pool);
-    // On Citus, `clock` is local to the coordinator and the other tables are not, so `clock` has its own statement.
+    // On Citus, `clock` exists only on the coordinator, and the other tables also on the workers, so `clock` needs a
+    // separate LOCK TABLE statement.
     const locks = [TABLES.join(', '), 'scrip.clock'].map((tables) => sql(`LOCK TABLE ${tables} IN SHARE MODE`));
     await connection.send([...begin(database), ...locks]);
   });

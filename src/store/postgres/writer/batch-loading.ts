@@ -139,8 +139,8 @@ function referencedIn(
 }
 
 /**
- * Generates IDs that sort after all IDs of the loaded rows. Cycles that are not loaded need no check: they have ended,
- * so no batch at or after the instant `time` has changed them.
+ * Generates IDs that sort after all IDs of the loaded rows. The IDs of cycles that are not loaded need no check: these
+ * cycles have ended, so only batches at earlier instants can have changed them.
  *
  * @param rows each row begins with a position and `ids_through`, which can be null
  */

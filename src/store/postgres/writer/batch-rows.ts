@@ -30,9 +30,9 @@ export class BatchRows {
   readonly #statements: BatchStatements;
   /** The new `ids_through` of all changed cycles; see the schema. */
   readonly #idsThrough: TransactionId;
-  /** Postings, with the new values of their cycles if one statement writes both. */
+  /** The rows for postings. If one statement writes both postings and cycles, they include the cycles' new values. */
   readonly #posted: RowArrays;
-  /** The rows of all statements that do not write postings. In a single database, most batches have none. */
+  /** The rows of all other statements. Without Citus, a batch that only subtracts often has none. */
   readonly #others = new Map<RowsStatement, RowArrays>();
   #changedByPosting = 0;
 
@@ -70,7 +70,7 @@ export class BatchRows {
     this.#add(addSnapshots, ...key, transactionId, stateText({ ...after, holds: [] }, createdAt));
   }
 
-  /** @param byPosting the changes to cycles that the statement for postings also writes, by cycle ID */
+  /** @param byPosting the changes to cycles, by cycle ID, that are written by the same statement as the postings */
   #addPostings(key: Key, postings: readonly Posting[], byPosting: Map<TransactionId, Change>): void {
     let line = 0;
     for (const [index, posting] of postings.entries()) {

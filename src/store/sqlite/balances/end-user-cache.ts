@@ -38,7 +38,7 @@ export const CACHE_LIMITS: CacheLimits = {
   perUserMax: 64,
 };
 
-/** A pending balance is flushed by the time this many generations are full: its own and the next one. */
+/** A pending balance is flushed, at the latest, when this many generations have become full: its own and the next. */
 const GENERATIONS = 2;
 
 /**
@@ -51,8 +51,8 @@ const CACHED_GENERATIONS = 1.5;
 const UNUSED_MS = 2 * 60_000;
 
 /**
- * To find end users to drop, the cache examines `batch` end users per batch, and `newEndUser` more per end user that
- * the batch has added.
+ * To find end users to drop, each batch examines `batch` of the cached end users, and another `newEndUser` for each end
+ * user that the batch has added to the cache.
  */
 const EXAMINED = { batch: 64, newEndUser: 8 };
 
@@ -90,8 +90,8 @@ export class EndUserCache {
   readonly #saveFlushed: Statement;
   readonly #cached = new Map<string, CachedEndUser>();
   /**
-   * The end users of `#cached`, as the circle of a clock algorithm. Each search for end users to drop continues after
-   * the position `#hand`.
+   * The end users of `#cached`, as the circular list of the CLOCK replacement algorithm. `#hand` is the position that
+   * was examined last; the next search for end users to drop continues after it.
    */
   readonly #circle: CachedEndUser[] = [];
   #hand = 0;
@@ -105,7 +105,7 @@ export class EndUserCache {
   /** The end users of the old generation that are not flushed yet. The next one to flush is the last element. */
   #flushing: CachedEndUser[] = [];
   #flushingTotal = 0;
-  /** Postings with a higher number count toward `postingsMax` of the young generation. */
+  /** The last posting before the young generation began. Later postings count toward its `postingsMax`. */
   #beganBehind: number;
   #beganAt: Instant;
   #now: Instant;
@@ -169,8 +169,8 @@ export class EndUserCache {
   }
 
   /**
-   * Flushes the end user immediately if the due instant in the file would mislead the search for due events, which
-   * reads only the file.
+   * The search for due events reads only the file. Flushes the end user immediately if the search would otherwise find
+   * an event that is no longer due, or find a new event too late.
    */
   flushWhereDue(cached: CachedEndUser): void {
     const dueAt = nextEventAt(cached.state);

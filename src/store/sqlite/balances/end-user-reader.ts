@@ -119,8 +119,8 @@ export class EndUserReader {
   #catchUp(user: EndUserKey, kept: Balances, pending: number | null, now: Instant): Balances {
     const latest = this.latestPosting(user, pending);
     const postings = latest === null ? [] : this.#postings.after(kept.latestPosting ?? 0, latest, user);
-    // The cached state does not contain the cycles that had ended when it was read. A newer posting can have an instant
-    // before the time of that read, and can change one of these cycles.
+    // The cached state does not contain cycles that had ended when it was read. A newer posting can have an instant
+    // before that read and change such a cycle; `foldedAt` ignores the change.
     return foldedAt(now, kept, postings);
   }
 
@@ -227,13 +227,13 @@ function balancesOf(rows: readonly Row[]): Balances {
       holds = holdsOfText(row.at(-2) as string | null);
     }
   }
-  // A copy takes less memory: an array that has grown by `push` has room for 17 elements.
+  // Copy the array to save memory: an array that has grown by `push` has room for at least 17 elements.
   return { state: { cycles: inBurnOrder(cycles).slice(), holds }, latestPosting };
 }
 
 /**
- * Yields each end user that has postings after the position in the `flushed` table, and the number of its latest
- * posting. The end users are sorted by this number.
+ * Yields each end user that has postings after the one in the `flushed` table, and the number of its latest posting.
+ * The end users are sorted by this number.
  */
 export function* unflushedEndUsers(db: DatabaseSync): Generator<readonly [user: EndUserKey, posting: number]> {
   const rows = prepare(

@@ -132,8 +132,8 @@ function migrateAlone(db: DatabaseSync, file: string): void {
  * After a failed fsync, the kernel can mark pages as clean even though they are not on disk. A process that starts
  * later can then read a commit that exists only in the page cache, and that no later fsync writes to disk. A power
  * failure would lose this commit and all later commits in the log. To prevent this, the checkpoint writes the pages of
- * all these commits again. The checkpoint does not wait for readers such as `scrip verify`, so a reader can keep the
- * log from being truncated.
+ * all commits in the log to the ledger file, and syncs that file. The checkpoint does not wait for readers such as
+ * `scrip verify`, so a reader can keep the log from being truncated.
  */
 function truncateLog(db: DatabaseSync): void {
   db.exec('PRAGMA busy_timeout = 0; PRAGMA wal_checkpoint(TRUNCATE)');
@@ -145,8 +145,8 @@ export function connect(file: string): DatabaseSync {
   const db = new DatabaseSync(file, { timeout: BUSY_TIMEOUT_MS });
   // With `synchronous = FULL`, COMMIT returns only after the commit is on stable storage; macOS also needs
   // `fullfsync`. With 40 subtractions per commit, writes take 9% less time with 2 KiB pages than with 4 KiB pages. A
-  // checkpoint after every 4 MiB of log is short. Because a batch dirties few pages, frequent checkpoints take no more
-  // time in total than checkpoints after every 32 MiB.
+  // checkpoint after every 4 MiB of log keeps each one short. Because a batch dirties few pages, these checkpoints take
+  // no more time in total than checkpoints after every 32 MiB would.
   db.exec(`
     PRAGMA page_size = 2048;
     PRAGMA cache_size = -16384;
@@ -209,7 +209,10 @@ export function hasTestClock(db: DatabaseSync): boolean {
   return numberOf(db, 'SELECT count(*) FROM test_clock') === 1;
 }
 
-/** A ledger without postings can still get a test clock, because `scrip key create` might have created the ledger. */
+/**
+ * Adds a test clock, if `testClock` is true, to a ledger without postings: `scrip key create` might have created this
+ * ledger before the first `serve --test-clock`.
+ */
 function settleClock(db: DatabaseSync, file: string, testClock: boolean | null): void {
   if (testClock) db.exec('INSERT OR IGNORE INTO test_clock SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM postings)');
   // Read the table even if `testClock` is null: if the table's page is damaged, `openLedgerFile` reports the damage.

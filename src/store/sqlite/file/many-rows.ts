@@ -28,7 +28,7 @@ export class ManyRows {
     }));
   }
 
-  /** Returns the bytes of a UUID, which can be passed only to the next call of `add`. */
+  /** Returns the bytes of a UUID. Pass them only to the next call of `add`: the buffer is reused after `flush`. */
   uuid(text: string): Uint8Array {
     const index = this.#uuidsUsed++;
     this.#uuids[index] ??= new UuidParameter();

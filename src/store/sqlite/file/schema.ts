@@ -67,7 +67,7 @@ CREATE TABLE postings (
   -- The hold that the posting closes, the transaction that it refunds, or the transaction that scheduled the plan.
   reference BLOB CHECK (length(reference) = 16),
   hold_expires_at INTEGER CHECK (hold_expires_at > created_at),
-  -- One CASE, with the most frequent kind first, because this check spends most of its time comparing texts.
+  -- One CASE, with the most frequent kind first, because this check spends most of its time comparing strings.
   CHECK (
     CASE kind
       WHEN 'subtract' THEN amount < 0 AND held = 0
@@ -94,16 +94,17 @@ CREATE TABLE postings (
 
 CREATE INDEX refunds ON postings (account, end_user, reference) WHERE kind = 'refund';
 
--- The column \`posting\` is the number of a posting. The table \`balances\` includes this posting and all earlier
--- postings. The rows of some end users also include later postings; see \`balances.latest_posting\`.
+-- The number of the posting up to which \`balances\` includes all postings. The rows of some end users also include
+-- later postings; see \`balances.latest_posting\`.
 CREATE TABLE flushed (
   only INTEGER PRIMARY KEY CHECK (only = 1),
   posting INTEGER NOT NULL CHECK (posting >= 0)
 ) STRICT;
 INSERT INTO flushed (only, posting) VALUES (1, 0);
 
--- Snapshots: the states of end users after some of their transactions. Scrip uses snapshots to compute balances at past
--- instants and to find old transactions. A waypoint is a row without a state; it is used only to find transactions.
+-- Each snapshot is the state of an end user after a transaction. Only some transactions have a snapshot. Scrip uses
+-- snapshots to compute balances at past instants and to find old transactions. A waypoint is a row without a state; it
+-- is used only to find transactions.
 CREATE TABLE snapshots (
   account INTEGER NOT NULL,
   end_user BLOB NOT NULL CHECK (length(end_user) = 16),

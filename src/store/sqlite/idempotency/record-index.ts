@@ -1,7 +1,7 @@
 // Finds idempotency records by a hash of their key. Recent entries are in memory. As soon as there are enough recent
 // entries, they form a sorted run, which stays in memory until it has been inserted into the B-tree. Each batch inserts
 // a part of the run in hash order, so that a page of the B-tree is written only once for several entries. If many
-// records have been deleted, the same batches also delete their entries from the B-tree.
+// records have been deleted, the same batches also delete the entries of those records from the B-tree.
 //
 //   recent ──full──▶ run ──inserted by the time that recent is full again──▶ B-tree
 

@@ -48,7 +48,7 @@ interface StepEndUser {
   readonly from: EventState | null;
   readonly settings: EventSettings;
   readonly postings: Posting[];
-  /** For a new end user, null until a posting is added. */
+  /** Null if the end user is new and none of its postings has been added to the step yet. */
   latest: LatestPosting | null;
 }
 
@@ -63,7 +63,8 @@ export class EventSteps {
   readonly #endUser = new UuidParameter();
 
   /**
-   * @param attempt runs the reads. It does not run the derivation of events, whose errors are not faults of the ledger
+   * @param attempt runs the reads of the ledger and handles their errors. The derivation of events runs outside of it,
+   * because an error in the derivation does not mean that the ledger is faulty
    */
   constructor(db: DatabaseSync, attempt: Attempt) {
     this.#attempt = attempt;

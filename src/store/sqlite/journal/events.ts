@@ -1,6 +1,6 @@
-// Stores events in a ledger file, one part at a time. Each part is stored together with the summaries of its end users
-// and with a position in the journal. The events of all postings up to this position are stored, and the summaries
-// include these postings.
+// Stores events in a ledger file. Each step of event derivation produces a part: events, the summaries of their end
+// users, and a position in the journal, which are all stored in one transaction. The stored events and summaries
+// therefore always include all postings up to the stored position.
 
 import type { DatabaseSync } from 'node:sqlite';
 import type { EndUserKey } from '../../../ledger/command.ts';
@@ -40,7 +40,7 @@ export interface NewSummary extends EndUserKey, Summary {
 }
 
 /**
- * @param from the progress before `next`; null for a new end user
+ * @param from the end user's progress before this step, as `next` is the progress after it; null for a new end user
  * @param latest the latest posting whose events have been derived
  */
 export function newSummary(
@@ -137,7 +137,8 @@ export class EventWriter {
     const counts = new CountChanges();
     for (const summary of summaries) if (!this.#changeFrom(summary, counts)) return false;
     for (const { account, endUsers, withCredits } of counts.all()) this.#count.run(account, endUsers, withCredits);
-    // The machine's time can go back, but `recorded_at` must ascend: retention and positions depend on this order.
+    // The machine's time can go backwards, but `recorded_at` must never decrease: the deletion of old events and the
+    // search for the first position of a webhook endpoint rely on this order.
     this.#latestRecordedAt = Math.max(this.#latestRecordedAt, now);
     for (const { account, id, type, at, data } of events)
       this.#events.add(account, id, type, at, data, this.#latestRecordedAt);

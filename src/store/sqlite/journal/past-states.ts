@@ -18,7 +18,7 @@ const STEP_POSTINGS = 512;
 /** The duration of a step, measured as the number of cycles that could be read in the same time. */
 type Cost = number;
 
-/** The cost of finding the last posting up to an instant, which takes 0.1 ms. */
+/** The cost of finding the last posting at or before an instant, which takes 0.1 ms. */
 const FINDING: Cost = 80;
 const READING: Cost = 2;
 /**
@@ -38,8 +38,8 @@ export class PastStates {
   }
 
   /**
-   * Returns the state after the last transaction up to each instant. Instants without a transaction between them share
-   * one state object.
+   * For each instant, returns the state after the last transaction at or before it. Instants without a transaction
+   * between them share one state object.
    *
    * @param latest the latest posting that the caller can see
    * @param instants in ascending order
@@ -63,8 +63,8 @@ export class PastStates {
   }
 
   /**
-   * Finds the last posting up to each instant. Searches backwards from the last instant, so that each search starts
-   * where the previous search ended.
+   * Finds the last posting at or before each instant. Begins with the last instant, so that the search for each earlier
+   * instant can start where the previous search ended.
    */
   *#placesOf(
     user: EndUserKey,

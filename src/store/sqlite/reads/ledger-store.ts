@@ -270,8 +270,8 @@ export class SqliteLedgerStore implements LedgerStore, ImportGranter {
 
   /**
    * Reads the clock again after the rows, because the rows can contain a renewal that was stored after the clock was
-   * first read. At that earlier instant, the previous period might not have ended, and its credits would be added to
-   * those of the new period.
+   * first read. At the instant of the first reading, the previous period might not have ended yet, so the balance would
+   * include the credits of both the previous and the new period.
    */
   read(user: EndUserKey): LoadedEndUser & { latestPosting: number | null } {
     const { state, latestPosting } = this.#endUsers.read(user, this.#pending.get(user), this.clock.now());
@@ -279,8 +279,8 @@ export class SqliteLedgerStore implements LedgerStore, ImportGranter {
   }
 
   /**
-   * Returns the current instant as soon as the journal contains all earlier postings, except the postings of due events
-   * that are not stored yet.
+   * Waits for all batches in flight, then returns the instant at which the wait began. The journal now contains all
+   * postings before this instant, except those of due events, which are not stored yet.
    *
    * @throws StoreFault if the outcome of a write is unknown
    */

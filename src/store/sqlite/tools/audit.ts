@@ -228,8 +228,9 @@ function pageFaults(db: DatabaseSync): string[] {
 }
 
 /**
- * Checks the stored positions up to which postings have been flushed or consumed. If a position were beyond the end of
- * the journal, Scrip would skip the next postings.
+ * Checks the stored positions in the journal: the posting up to which all postings have been flushed, and the last
+ * posting that each consumer of the feed has processed. If a position were beyond the end of the journal, Scrip would
+ * skip new postings.
  */
 function* markFaults(db: DatabaseSync): Generator<string> {
   const latest = numberOf(db, 'SELECT coalesce(max(posting), 0) FROM postings');

@@ -43,7 +43,7 @@ export interface Failed {
 export type ThreadReply =
   | { readonly reply: Reply }
   | Failed
-  /** An event: the fault with which the writer has failed, or null if the writer works again. */
+  /** An event that reports why the writer has failed; null reports that the writer works again. */
   | { readonly trouble: Failed | null }
   /** An event that reports how many generations of pending balances have been flushed. */
   | { readonly rotations: number }

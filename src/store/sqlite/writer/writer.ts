@@ -41,8 +41,8 @@ import type { Written } from './written.ts';
 const EVENTS_PER_BATCH_MAX = 1_000;
 
 /**
- * If the writer is idle, a tick flushes the balances of up to this many end users. Flushing so many balances takes
- * about 20 ms, and can delay a new write.
+ * If the writer is idle, a tick flushes the balances of up to this many end users. This takes about 20 ms, and can
+ * delay a new write.
  */
 const FLUSHED_WHEN_IDLE = 2_000;
 const FLUSHED_AT_CLOSE = 10_000;
@@ -100,7 +100,7 @@ export class Writer {
     }
   }
 
-  /** @param part the part of an import that contains `commands`, or null; the same commit advances the import */
+  /** @param part the rows of an import that `commands` grant, or null; the commit also records them as imported */
   write(commands: readonly Command[], part: ImportPart | null = null): Written {
     this.#isIdle = false;
     return this.#transact(({ db, endUsers, journal, records, transactions }) => {
@@ -227,7 +227,7 @@ export class Writer {
       return { result: to, isChanged: to !== null, ...(isLater ? { position: { at: to, sequence: 0 } } : {}) };
     });
     if (moved !== null) {
-      // Otherwise, the next transaction that issues no IDs would save the earlier position again.
+      // Without `moveTo`, the next transaction that issues no IDs would save the earlier position again.
       this.#ids.moveTo(moved);
       this.#clock.notBefore(moved);
     }

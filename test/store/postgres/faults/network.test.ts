@@ -48,7 +48,7 @@ async function openNetwork(t: TestContext): Promise<Network> {
   return { ledger, direct, proxy, ada };
 }
 
-/** A store that waits for the database cannot close. After `CLOSE_MS`, closing the proxy ends this wait. */
+/** A store cannot close while it waits for the database, so after `CLOSE_MS` the proxy cuts the connections. */
 async function close(ledger: TestLedger, proxy: TcpProxy): Promise<void> {
   const closed = ledger.close();
   await Promise.race([closed, sleep(CLOSE_MS)]);
@@ -101,7 +101,7 @@ describe('network faults between Scrip and PostgreSQL', { concurrency: true }, (
   }
 
   for (const [sentence, verdict] of LOST_COMMITS) {
-    test(`on PostgreSQL, ${sentence}, and the next batch in flight takes effect once too`, LIMIT, (t: TestContext) =>
+    test(`on PostgreSQL, ${sentence}, as does the next batch in flight`, LIMIT, (t: TestContext) =>
       withNetwork(t, async ({ ledger, proxy, ada }) => {
         const struck = proxy.onNextCommit(verdict);
         const followed = Promise.withResolvers<{ result: unknown; tookMs: number }>();

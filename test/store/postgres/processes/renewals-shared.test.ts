@@ -86,8 +86,8 @@ test('a single process on PostgreSQL renews each end user once, and begins with 
 test('the search for due renewals on PostgreSQL reads only due cycles', { timeout: 60_000 }, async (t) => {
   const url = await server.createDatabase();
   const run = (sql: string) => server.query(sql, new URL(url).pathname.slice(1));
-  // PostgreSQL cannot use an index to compare a column with a volatile function, such as the clock of the database.
-  // This test uses that clock, so that it detects such a comparison. A clock that the test sets would not be volatile.
+  // The search must not compare a column with a volatile function, because PostgreSQL cannot use an index for that.
+  // The clock of the database is volatile, but a clock that the test sets is not, so this test uses the former.
   const ledger = await openFor(t, url);
   await run(
     `INSERT INTO scrip.cycles

@@ -89,7 +89,7 @@ test('a ledger file with a second hard link is refused under both names, whether
   await serve(file);
 });
 
-/** Holds the lock of a new ledger for 300 ms, as a command does while it creates the ledger. */
+/** Holds the lock of a new ledger for 300 ms, as a `scrip` command does while it creates the ledger. */
 const CREATING = `
   const { DatabaseSync } = require('node:sqlite');
   const { parentPort, workerData } = require('node:worker_threads');
@@ -98,7 +98,7 @@ const CREATING = `
   parentPort.postMessage('locked');
   setTimeout(() => lock.close(), 300);`;
 
-test('a server or a command waits until another command has created the ledger file', async () => {
+test('a server or a `scrip` command waits until another `scrip` command has created the ledger file', async () => {
   for (const open of [serve, operate]) {
     const file = temporaryFile();
     const worker = new Worker(CREATING, { eval: true, workerData: file });
@@ -109,7 +109,7 @@ test('a server or a command waits until another command has created the ledger f
   }
 });
 
-test('a server and a command that create the same ledger file at the same instant both succeed', async (t) => {
+test('a server and a `scrip` command that create the same ledger file at the same instant both succeed', async (t) => {
   const file = temporaryFile();
   const other = otherProcess(t, 'createKeys', file);
   const { firstAt } = await other.answer();

@@ -100,7 +100,7 @@ test('the writer of a ledger file recovers by itself when COMMITs succeed again'
 
 describe('another program writes to the ledger file', { concurrency: 2 }, () => {
   // These two tests run at the same time, because each waits five seconds for the lock.
-  test('while another program holds the write lock of a ledger file, commands wait for five seconds and then fail without effect', async (t) => {
+  test('while another program holds the write lock of a ledger file, writes wait for five seconds and then fail without effect', async (t) => {
     const file = temporaryFile();
     const ledger = await openFor(t, file);
     const other = new DatabaseSync(file);

@@ -251,7 +251,7 @@ test('a folder or a file without write permission is refused with a one-sentence
   assert(!existsSync(join(folder, 'new.db')));
 });
 
-test('a command that does not create ledgers reports that the ledger file is missing, and does not create it', async () => {
+test('a `scrip` command that must not create a ledger reports that the ledger file is missing, and does not create it', async () => {
   const file = temporaryFile();
   assert.match(await refusalOf(file, operate), /^There is no ledger at .*; check DATABASE_URL\.$/);
   assert(!existsSync(file));

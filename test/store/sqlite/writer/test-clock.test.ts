@@ -14,7 +14,7 @@ function savedAt(file: string): number {
   return Number(db.prepare('SELECT at FROM clock').get()?.at);
 }
 
-test('after a test clock is moved, transactions that issue no transaction IDs do not set the saved clock back', (t) => {
+test('after a test clock is moved, updating the totals does not set the saved clock back', (t) => {
   const file = temporaryFile();
   openLedgerFile(file, true).close();
   const writer = new Writer(file, new LedgerClock(Date.now, { isTest: true }));
