@@ -71,7 +71,7 @@ test('the renewal job settles every due end user exactly once, a bounded number 
   assert.equal(store.settled.length, 1_700);
   assert.equal(new Set(store.settled).size, 1_700);
   assert.equal(job.settled, 1_700);
-  assert(Math.max(...store.limits) <= 2 * 512, 'a lookup asks for at most two batches of end users');
+  assert(Math.max(...store.limits) <= 2 * 512, 'a search asks for at most two batches of end users');
   assert(Math.max(...store.batchSizes) <= 512);
 });
 
@@ -126,7 +126,7 @@ test('a tick of the renewal job during a run does not start a second run', async
   assert.deepEqual(store.settled, ['user 0']);
 });
 
-test('a failed lookup of due end users is reported, and the next tick tries again', async (t) => {
+test('a failed search for due end users is reported, and the next tick tries again', async (t) => {
   const store = new DueStore(1);
   const { job, troubles } = begin(store);
   const tick = startedIn(t, job);
@@ -192,7 +192,7 @@ test('stopping the renewal job waits for the batches that are being written and 
   assert.equal(store.limits.length, length, 'the job no longer ticks');
 });
 
-test('the delay of renewals is measured from the latest lookup that found nothing due', async (t) => {
+test('the delay of renewals is measured from the latest search that found nothing due', async (t) => {
   let nowMs = 1_000;
   t.mock.method(performance, 'now', () => nowMs);
   const store = new DueStore(3);

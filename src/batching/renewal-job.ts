@@ -19,7 +19,7 @@ const NONE: Submitted = { endUsers: new Set(), written: Promise.resolve() };
 
 export class RenewalJob {
   settled = 0;
-  /** How many due end users the latest lookup found. */
+  /** How many due end users the latest search found. */
   due = 0;
   #caughtUpAtMs = performance.now();
   readonly #store: LedgerStore;
@@ -36,7 +36,7 @@ export class RenewalJob {
     this.#job = new IntervalJob((stopping) => this.#settleAll(stopping), onTrouble);
   }
 
-  /** Milliseconds since the latest lookup that found no due end users, or since the job was created. */
+  /** Milliseconds since the latest search that found no due end users, or since the job was created. */
   lateMs(): number {
     return performance.now() - this.#caughtUpAtMs;
   }
@@ -56,7 +56,7 @@ export class RenewalJob {
   async #settleAll(stopping: AbortSignal): Promise<void> {
     let before = NONE;
     while (!stopping.aborted) {
-      // The lookup can also return end users of the previous batch, which is still being written.
+      // The search can also return end users of the previous batch, which is still being written.
       const due = await this.#store.due(END_USERS_MAX + before.endUsers.size);
       this.due = due.length;
       if (due.length === 0) this.#caughtUpAtMs = performance.now();

@@ -1,5 +1,5 @@
-// The port through which the console reads a store. Each read covers one account and is bounded in size. Cursors come
-// from browsers, so they are checked before they reach a database.
+// The interface through which the console reads a store. Each read covers one account and is bounded in size. Cursors
+// come from browsers, so they are checked before they reach a database.
 
 import assert from 'node:assert/strict';
 import { DAY_MS, HOUR_MS, type Instant } from '../ledger/instant.ts';

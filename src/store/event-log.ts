@@ -1,7 +1,7 @@
-// The port for the events that the API returns and that webhooks deliver. Scrip derives events from the postings in the
-// feed, never as part of a write. Time-driven events, such as `credits.expiring`, follow from the passage of time
-// alone. `src/events/derive.ts` determines which events happen. A store saves new events, and its position in the feed,
-// in one database transaction. A store keeps events for a limited time.
+// The interface for the events that the API returns and that webhooks deliver. Scrip derives events from the postings
+// in the feed, never as part of a write. Time-driven events, such as `credits.expiring`, follow from the passage of
+// time alone. `src/events/derive.ts` determines which events happen. A store saves new events, and its position in the
+// feed, in one database transaction. A store keeps events for a limited time.
 
 import type { Amount } from '../ledger/amount.ts';
 import type { EndUserKey } from '../ledger/command.ts';

@@ -1,5 +1,5 @@
-// The port through which a server writes and reads end users and their transactions. The rules of the ledger are in
-// `src/ledger`, not in the stores. Except for imports, all writes of credits reach `write` through group commit.
+// The interface through which a server writes and reads end users and their transactions. The rules of the ledger are
+// in `src/ledger`, not in the stores. Except for imports, all writes of credits reach `write` through group commit.
 
 import type { Command, EndUserKey, Outcome } from '../ledger/command.ts';
 import type { Referenced } from '../ledger/decide-refund.ts';

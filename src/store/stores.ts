@@ -1,4 +1,4 @@
-// The interfaces (ports) through which a server uses a store.
+// The interfaces through which a server uses a store.
 
 import type { ConsoleStore } from './console-store.ts';
 import type { EventLog } from './event-log.ts';

@@ -106,13 +106,13 @@ export class TotalsSum {
       .filter(({ credits, transactions }) => credits !== 0n || transactions !== 0)
       .map(
         ({ account, day, kind, actor, credits, transactions }) =>
-          `the totals of account ${account} (kind ${kind}, actor ${actor}, the day from ${utcText(day * DAY_MS)}) do not match the postings: the credits differ by ${credits}, the transactions differ by ${transactions}`,
+          `the totals of account ${account} (kind ${kind}, actor ${actor}, day starting at ${utcText(day * DAY_MS)}) do not match the postings: the credits differ by ${credits}, the number of transactions differs by ${transactions}`,
       );
     const expiryFaults = expiries
       .filter(({ credits }) => credits !== 0n)
       .map(
         ({ account, hour, credits }) =>
-          `the totals of account ${account} (cycles that end in the hour from ${utcText(hour * HOUR_MS)}) do not match the postings: the credits differ by ${credits}`,
+          `the totals of account ${account} (cycles that end in the hour starting at ${utcText(hour * HOUR_MS)}) do not match the postings: the credits differ by ${credits}`,
       );
     return [...dailyFaults, ...expiryFaults].map(
       (fault) => `${fault}; run \`scrip migrate --totals\` to rebuild the totals`,

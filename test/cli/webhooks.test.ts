@@ -169,7 +169,7 @@ describe('webhooks on the command line', { concurrency: COMMANDS_AT_ONCE }, () =
     await run({ ...environment, WEBHOOK_KEY: KEY }, ...ADD);
   });
 
-  test('with invalid arguments, scrip webhook, threshold and expiring-notice print one line that says what to correct', async () => {
+  test('if an argument of scrip webhook, scrip threshold or scrip expiring-notice is invalid, the command prints one line that says what to correct', async () => {
     const environment = await withAccount(ledgerAt(temporaryFile()));
     const add = (...args: string[]) => ['webhook', 'add', '--account', 'acme', ...args];
     const threshold = (...args: string[]) => ['threshold', 'add', ...args];

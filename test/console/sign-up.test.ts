@@ -20,7 +20,7 @@ const OVERVIEW = '/console/overview';
 const BY_PROXY = { 'x-forwarded-for': '192.0.2.7' };
 
 onBothStores('sign-up', (start) => {
-  test("the first person to sign up on the server's own machine becomes the owner of the existing account with its API keys", async () => {
+  test("the first person to sign up on the server's own machine becomes the owner of the existing account and sees its API keys", async () => {
     const { scrip, sql } = await start({ signUp: 'first' });
     await scrip.createKey('Second', 'write');
     const visitor = new Visitor(scrip);

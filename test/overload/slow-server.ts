@@ -1,5 +1,5 @@
-// A server that simulates a slow disk: each batch takes at least 250 ms. The throughput is so low that a load generator
-// can send ten times as many requests as the server can process, without using all CPU time.
+// A server that simulates a slow disk: each batch takes at least 250 ms. The throughput is so low that CPU time is left
+// even when a load generator sends ten times as many requests as the server can process.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { readConfig } from '../../src/config.ts';

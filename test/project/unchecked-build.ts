@@ -1,4 +1,4 @@
-// Makes building a copy of the project faster.
+// Speeds up tests that build a copy of the project.
 
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

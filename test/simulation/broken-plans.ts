@@ -68,7 +68,8 @@ export class CountsThirtyDays extends ChangesStoredCycles {
 
 /**
  * In this store, a monthly period that starts on 28 February ends on 28 March, even if the cycle began on the 31st.
- * Only reads show the wrong end: if a wrong end were stored, the rules of the ledger would refuse the next renewal.
+ * Reads return the wrong end, but the right end is stored: with a wrong end in the store, the rules of the ledger would
+ * refuse the next renewal.
  */
 export class DriftsAfterShortMonths extends SimulatedStore {
   protected override readSettled<Result extends LoadedEndUser>(

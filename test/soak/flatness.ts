@@ -1,6 +1,7 @@
 // Decides whether a series rises in the long run: whether its rise is both statistically significant and larger than a
-// bound. A "life" is the time from the start to the end of one server process. Points of different lives are not
-// compared.
+// bound. A "life" is the time from the start to the end of one server process. The first half of each life is ignored,
+// because caches are still filling. The rest is divided into blocks of successive readings, and the median of each
+// block is a "point". Points of different lives are not compared.
 //
 // The slope is the Theil-Sen estimate: the median of the slopes between any two points of a life. Its significance
 // comes from the Mann-Kendall test. The test statistics of all lives are added up, as in the seasonal test of Hirsch
@@ -14,7 +15,7 @@ export interface Reading {
   readonly value: number;
 }
 
-/** The largest rise that counts as flat: `least`, or `share` times the median of the judged points if that is more. */
+/** The largest rise that counts as flat: `least`, or `share` times the median of all points if that is more. */
 export interface Allowance {
   readonly share: number;
   readonly least: number;
@@ -22,20 +23,20 @@ export interface Allowance {
 
 export interface Flatness {
   readonly isFlat: boolean;
-  /** The median of the judged points. */
+  /** The median of all points. */
   readonly level: number;
   readonly slopePerHour: number;
-  /** The rise during `judgedSeconds` at `slopePerHour`. */
+  /** The rise during `spanSeconds` at `slopePerHour`. */
   readonly rise: number;
   readonly risePermitted: number;
   /** The number of rising pairs of points minus the number of falling pairs, in standard deviations. */
   readonly sigmas: number;
   readonly points: number;
-  /** The longest time between the first and the last judged point of one life. */
-  readonly judgedSeconds: number;
+  /** The longest time between the first and the last point of one life. */
+  readonly spanSeconds: number;
 }
 
-/** The test ignores this first part of each life, because caches are still filling. */
+/** The part of each life that is ignored at its beginning. */
 const BEGINNING = 0.5;
 const BLOCKS_MAX = 30;
 const BLOCKS_MIN = 6;
@@ -49,8 +50,8 @@ export function judgeFlatness(readings: readonly Reading[], allowance: Allowance
   assert(lives.length > 0, 'no process was measured for long enough to be judged');
   const level = median(lives.flat().map(({ value }) => value));
   const slope = median(lives.flatMap(slopesOf));
-  const judgedSeconds = Math.max(...lives.map((life) => (life.at(-1)?.seconds ?? 0) - (life[0]?.seconds ?? 0)));
-  const rise = slope * judgedSeconds;
+  const spanSeconds = Math.max(...lives.map((life) => (life.at(-1)?.seconds ?? 0) - (life[0]?.seconds ?? 0)));
+  const rise = slope * spanSeconds;
   const risePermitted = Math.max(allowance.share * level, allowance.least);
   const sigmas = trendOf(lives);
   return {
@@ -61,7 +62,7 @@ export function judgeFlatness(readings: readonly Reading[], allowance: Allowance
     risePermitted,
     sigmas,
     points: lives.flat().length,
-    judgedSeconds,
+    spanSeconds,
   };
 }
 

@@ -183,11 +183,11 @@ async function storesTooEarly(t: Parameters<typeof webhookSetting>[0]): Promise<
   return isTooEarly;
 }
 
-test('the stored position of an endpoint in the event log never passes an event whose request is in flight', async (t) => {
+test('the stored position of an endpoint in the event log never moves past an event whose request is in flight', async (t) => {
   assert.equal(await storesTooEarly(t), false);
 });
 
-test('control: the test of the stored position catches a queue that passes events whose requests are in flight', async (t) => {
+test('control: a delivery queue that moves the stored position past events whose requests are in flight is detected', async (t) => {
   const { passed } = DeliveryQueue.prototype;
   t.mock.method(DeliveryQueue.prototype, 'passed', function broken(this: DeliveryQueue) {
     return { ...passed.call(this), position: '3' };

@@ -1,4 +1,4 @@
-// Tests the secrets of webhooks, and verifies signatures with the Standard Webhooks library.
+// Tests webhook secrets, and verifies signatures with the Standard Webhooks library.
 
 import assert from 'node:assert/strict';
 import { readFileSync, statSync, writeFileSync } from 'node:fs';

@@ -16,8 +16,9 @@ export interface Identity {
   readonly registrations: Registrations;
   readonly members: Members;
   readonly sessions: Sessions;
+  /** Limits attempts to sign in, sign up or reset a password. */
   readonly attempts: AttemptLimiter;
-  /** The database of the users, members, sessions and attempts. */
+  /** Used by all objects above, and by the webhook pages of the console. */
   readonly database: AccountDatabase;
   /** Waits for the emails that are being sent. */
   close(): Promise<void>;

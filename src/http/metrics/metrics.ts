@@ -39,7 +39,7 @@ export function collectMetrics(registry: Registry, measured: Measured): void {
   );
   metrics.counter(
     'scrip_renewed_end_users_total',
-    'End users whose due renewals or hold lapses were written',
+    'How many times the background job stored due renewals or hold lapses of an end user',
     () => renewalJob.settled,
   );
   metrics.gauge('scrip_queue_commands', 'Commands in the write queue', () => commit.queued);

@@ -27,7 +27,7 @@ export function beforeAccount(account: number): EndUserKey {
   return { account: account - 1, endUser: 'ffffffff-ffff-ffff-ffff-ffffffffffff' };
 }
 
-/** @param rows the rows of the ledger after the end user `beforeAccount(account)`, sorted by account */
+/** @param rows the rows of this account and of all accounts with higher numbers, sorted by account */
 export async function* postingsOfAccount(
   account: number,
   rows: Iterable<readonly LedgerRow[]> | AsyncIterable<readonly LedgerRow[]>,

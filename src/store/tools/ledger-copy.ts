@@ -1,5 +1,5 @@
-// The ports for copying a whole ledger: the source reads the rows in a fixed order, and the destination loads them.
-// During the copy, no server is allowed to use either ledger. Balances and the event log are not copied. The
+// The interfaces for copying a whole ledger: the source reads the rows in a fixed order, and the destination loads
+// them. During the copy, no server is allowed to use either ledger. Balances and the event log are not copied. The
 // destination computes the balances from the postings.
 
 import type { Finding } from '../../ledger/audit.ts';

@@ -1,5 +1,5 @@
-// The port for the operator's commands that can run while servers use the ledger: `scrip verify`, `scrip digest` and
-// `scrip migrate --totals`.
+// The interface for the operator's commands that can run while servers use the ledger: `scrip verify`, `scrip digest`
+// and `scrip migrate --totals`.
 
 import type { Finding } from '../../ledger/audit.ts';
 import type { Instant } from '../../ledger/instant.ts';
@@ -52,7 +52,7 @@ export interface ToolsOptions {
   readonly testClock?: boolean | null;
 }
 
-/** The ports that an operator command uses. `tools.close` closes both ports. */
+/** The parts of a store that an operator command uses. `tools.close` closes both. */
 export interface OperatorStores {
   readonly tools: LedgerTools;
   readonly keys: KeyStore;
@@ -80,7 +80,7 @@ export async function auditSummary(
  * The message if some stored rows do not belong to an end user with postings.
  *
  * @param rows describes the stored rows, such as `stored cycles`
- * @param owned describes the rows that the audit has read for the end users, such as `cycles whose end user has
+ * @param owned describes the rows that the audit has read for the end users, such as `cycles of end users with
  * postings`
  */
 export function rowsDiffer(rows: string, stored: number, owned: string, found: number): string {

@@ -43,7 +43,7 @@ export async function logOf(
   }
 }
 
-/** Returns texts such as `credits.added 10 of 10`: the second number is the balance after the event. */
+/** Returns strings such as `credits.added 10 of 10`: the second number is the balance after the event. */
 export async function textsOf(ledger: ContractLedger, request: { account?: number } = {}): Promise<string[]> {
   return (await logOf(ledger, request)).map(({ type, data }) => {
     const { amount, balance } = JSON.parse(data);

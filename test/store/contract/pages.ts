@@ -11,7 +11,10 @@ import type { Contract } from '../store-contract.ts';
 import { EndUser, EVERYTHING, historyOf, NOON, transactionsOf } from '../temporary-ledger.ts';
 import type { TestLedger } from '../test-ledger.ts';
 
-/** The transactions that `fill` writes, latest first, except the `stop-cycle` transactions, which lists do not show. */
+/**
+ * The transactions that `fill` writes, latest first. The `stop-cycle` transactions are missing, because a list omits
+ * them unless it is filtered by this kind.
+ */
 const FILLED = [
   '-1 subtract',
   '+6 start-cycle',

@@ -83,7 +83,7 @@ const TAMPERED: readonly (readonly [what: string, sql: string, sentence: RegExp]
   [
     'a missing expiry total',
     'DELETE FROM scrip.expiry_totals',
-    /^the totals of account 1 \(cycles that end in the hour from \d{4}-\d\d-\d\dT\d\d:00:00\.000Z\) do not match the postings: the credits differ by \d+/,
+    /^the totals of account 1 \(cycles that end in the hour starting at \d{4}-\d\d-\d\dT\d\d:00:00\.000Z\) do not match the postings: the credits differ by \d+/,
   ],
   [
     'a changed balance in a summary',
@@ -104,7 +104,7 @@ const TAMPERED: readonly (readonly [what: string, sql: string, sentence: RegExp]
   [
     'a summary of an end user that does not exist',
     'UPDATE scrip.end_user_summaries SET account = 7',
-    /^the number of rows in the table end_user_summaries \(2\) differs from the number of rows whose end user has postings \(0\)$/,
+    /^the number of rows in the table end_user_summaries \(2\) differs from the number of rows of end users with postings \(0\)$/,
   ],
   [
     'a changed number of end users',
@@ -114,7 +114,7 @@ const TAMPERED: readonly (readonly [what: string, sql: string, sentence: RegExp]
   [
     'a hold without postings',
     'UPDATE scrip.holds SET account = 7',
-    /^the number of rows in the table holds \(1\) differs from the number of rows whose end user has postings \(0\)$/,
+    /^the number of rows in the table holds \(1\) differs from the number of rows of end users with postings \(0\)$/,
   ],
   [
     'a hold that cannot be read',
@@ -124,7 +124,7 @@ const TAMPERED: readonly (readonly [what: string, sql: string, sentence: RegExp]
   [
     'a cycle without postings',
     'UPDATE scrip.cycles SET account = 7',
-    /^the number of rows in the table cycles \(2\) differs from the number of rows whose end user has postings \(0\)$/,
+    /^the number of rows in the table cycles \(2\) differs from the number of rows of end users with postings \(0\)$/,
   ],
   [
     'a wrong snapshot',

@@ -94,8 +94,8 @@ for (const [what, sql] of TAMPERED_SUMMARIES)
 
 test('the audit finds totals with a day that no date can represent', async () => {
   assert.match(
-    await problemsAfter("UPDATE daily_totals SET day = day + 9000000000000"),
-    /^the totals of account 1 \(kind subtract, actor key:1, the day from 7776\d{17} ms since 1970\)/m,
+    await problemsAfter('UPDATE daily_totals SET day = day + 9000000000000'),
+    /^the totals of account 1 \(kind subtract, actor key:1, day starting at 7776\d{17} ms since 1970\)/m,
   );
 });
 
@@ -103,7 +103,7 @@ test('the audit finds a changed amount in an earlier period only if the totals w
   const past = `UPDATE postings SET amount = amount + 1 WHERE amount = -30`;
   assert.match(
     await problemsAfter(past),
-    /^the totals of account 1 \(kind subtract, actor key:1, the day from \d{4}-\d\d-\d\dT00:00:00\.000Z\) do not match the postings: the credits differ by 1,/m,
+    /^the totals of account 1 \(kind subtract, actor key:1, day starting at \d{4}-\d\d-\d\dT00:00:00\.000Z\) do not match the postings: the credits differ by 1,/m,
   );
   // Also deletes the snapshots: Scrip stores snapshots at random, and a snapshot would reveal the change.
   const uncounted =

@@ -325,7 +325,7 @@ test('the audit finds an end user with balances but without postings', async () 
   const sql = `INSERT INTO balances (account, end_user, ${columns}) ${copied}`;
   assert.match(
     (await ledger.verdictAfter(sql)).text,
-    /the number of stored cycles \(\d+\) differs from the number of cycles whose end user has postings \(\d+\)/,
+    /the number of stored cycles \(\d+\) differs from the number of cycles of end users with postings \(\d+\)/,
   );
 });
 

@@ -1,4 +1,4 @@
-// Tests, on a simulated cluster, what happens to batches and lookups if shards cannot be reached.
+// Tests, on a simulated cluster, what happens to batches and searches if shards cannot be reached.
 
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
@@ -38,7 +38,7 @@ function clusterOf(t: TestContext, placement = PLACEMENT) {
 }
 
 for (const code of ['08006', '57014', 'XX000'])
-  test(`a lookup that fails with ${code} because a worker cannot be reached is repeated without the shards of that worker`, async (t) => {
+  test(`a search that fails with ${code} because a worker cannot be reached is repeated without the shards of that worker`, async (t) => {
     const cluster = clusterOf(t);
     assert.deepEqual(await cluster.lookUp(), ['shard even', 'shard odd']);
     cluster.code = code;
@@ -48,7 +48,7 @@ for (const code of ['08006', '57014', 'XX000'])
     assert.deepEqual(await cluster.lookUp(), ['shard even']);
   });
 
-test('a lookup that fails for a reason other than an unreachable worker is not repeated, and no shard counts as unreachable', async (t) => {
+test('a search that fails for a reason other than an unreachable worker is not repeated, and no shard counts as unreachable', async (t) => {
   const cluster = clusterOf(t);
   const failing = cluster.reach.lookUp(() => Promise.reject(fromServer('42P01')));
   await assert.rejects(failing, /remote node/);
@@ -81,7 +81,7 @@ test('an unreachable shard is probed once a second, and is used again after a pr
   assert.equal(cluster.reach.faultOf(ODD), null);
 });
 
-test('in a single database, a lookup that cannot reach the server fails', async (t) => {
+test('in a single database, a search that cannot reach the server fails', async (t) => {
   const cluster = clusterOf(t, SINGLE_DATABASE);
   cluster.down.add('the database');
   await assert.rejects(cluster.lookUp(), /remote node/);

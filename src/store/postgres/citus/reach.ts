@@ -1,8 +1,8 @@
-// Tracks the shards whose worker cannot be reached. Batches for such a shard fail immediately, and lookups for
+// Tracks the shards whose worker cannot be reached. Batches for such a shard fail immediately, and searches for
 // background work leave it out, so that all other shards work as usual. A single database is always considered
 // reachable.
 //
-//   reachable ── a batch, a lookup or a probe cannot reach the worker ──▶ unreachable ── a probe succeeds ──▶ reachable
+//   reachable ── a batch, a search or a probe cannot reach the worker ──▶ unreachable ── a probe succeeds ──▶ reachable
 
 import { StoreFault } from '../../store-fault.ts';
 import { sql } from '../pool/connection.ts';
@@ -61,8 +61,8 @@ export class Reach {
   }
 
   /**
-   * Runs a lookup over all shards that can be reached. If the lookup fails with an error that an unreachable worker can
-   * cause, finds out which shards are unreachable, and repeats the lookup without them.
+   * Runs a search for background work on all shards that can be reached. If the search fails with an error that an
+   * unreachable worker can cause, finds out which shards are unreachable, and repeats the search without them.
    */
   async lookUp<Result>(read: (reachable: Reachable) => Promise<Result>): Promise<Result> {
     if (this.#unavailable.size > 0 && performance.now() - this.#probedAtMs >= PROBE_PAUSE_MS)

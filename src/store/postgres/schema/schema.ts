@@ -4,7 +4,7 @@
 
 import { BUCKETS } from '../rows/key.ts';
 
-/** The tables that contain data of end users. Citus distributes them by bucket. */
+/** The tables with a `bucket` column, by which Citus distributes them. */
 export const END_USER_TABLES = [
   'end_users',
   'cycles',

@@ -146,7 +146,7 @@ class DatabaseAudit {
     const [row] = await this.#connection.rows(sql(`SELECT count(*) FROM scrip.${table}`));
     const [stored, read] = [Number(row?.[0]), this.#read[table]];
     if (stored !== read)
-      this.#fault(rowsDiffer(`rows in the table ${table}`, stored, 'rows whose end user has postings', read));
+      this.#fault(rowsDiffer(`rows in the table ${table}`, stored, 'rows of end users with postings', read));
   }
 
   async #auditClock(): Promise<void> {

@@ -94,8 +94,8 @@ CREATE TABLE postings (
 
 CREATE INDEX refunds ON postings (account, end_user, reference) WHERE kind = 'refund';
 
--- The number of the posting up to which \`balances\` includes all postings. The rows of some end users also include
--- later postings; see \`balances.latest_posting\`.
+-- The number of a posting: \`balances\` includes this posting and all earlier ones. The rows of some end users also
+-- include later postings; see \`balances.latest_posting\`.
 CREATE TABLE flushed (
   only INTEGER PRIMARY KEY CHECK (only = 1),
   posting INTEGER NOT NULL CHECK (posting >= 0)

@@ -37,9 +37,9 @@ const DUE_MAX = 64;
 const LOADED_MAX = 2_048;
 
 /**
- * Limits the work of applying the transactions of a step. Each transaction adds the number of cycles and holds of its
- * end user to a sum. When the sum reaches this limit, the step accepts no further transactions or end users. Applying
- * the transactions of such a step takes about 2 ms.
+ * Limits the work of applying the transactions of a step. For each transaction, the step counts all cycles and holds of
+ * the end user. When the total reaches this limit, the step accepts no further transactions or end users. Applying the
+ * transactions of such a step takes about 2 ms.
  */
 const PASSED_MAX = 32_768;
 

@@ -92,7 +92,7 @@ export class PastStates {
     }
     assert(
       after === 0 || last <= after,
-      'following the links to previous postings reaches every snapshot of the end user',
+      'the links to previous postings lead to the posting of every snapshot of the end user',
     );
     yield READING * (postings.length % STEP_POSTINGS);
     postings.reverse();

@@ -129,7 +129,7 @@ class FileAudit {
     if (postingsStored !== postings)
       this.fault(rowsDiffer('stored postings', postingsStored, 'postings that belong to an end user', postings));
     if (cyclesStored !== reader.cycles)
-      this.fault(rowsDiffer('stored cycles', cyclesStored, 'cycles whose end user has postings', reader.cycles));
+      this.fault(rowsDiffer('stored cycles', cyclesStored, 'cycles of end users with postings', reader.cycles));
   }
 
   *#counted(postings: Iterable<Posting>, of: number): Generator<Posting> {

@@ -64,7 +64,7 @@ export class SummaryAudit {
   end(): void {
     const stored = Number(prepare(this.#db, 'SELECT count(*) FROM end_user_summaries').get()?.[0]);
     if (stored !== this.#read)
-      this.#fault(rowsDiffer('stored summaries', stored, 'summaries whose end user has postings', this.#read));
+      this.#fault(rowsDiffer('stored summaries', stored, 'summaries of end users with postings', this.#read));
     const counted = 'SELECT account, end_users, with_credits FROM end_user_counts WHERE end_users > 0';
     const accounts = `SELECT account FROM (${SUMMED_COUNTS} EXCEPT ${counted}) UNION SELECT account FROM (${counted} EXCEPT ${SUMMED_COUNTS})`;
     for (const [account] of prepare(this.#db, accounts).all())

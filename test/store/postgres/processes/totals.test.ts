@@ -85,17 +85,17 @@ const DAMAGE: readonly (readonly [what: string, sql: string, finding: RegExp])[]
   [
     'credits of a day',
     'UPDATE scrip.daily_totals SET credits = credits + 1',
-    /\(kind add, actor key:1, the day from \d{4}-\d\d-\d\dT00:00:00\.000Z\) do not match the postings: the credits differ by -1,/,
+    /\(kind add, actor key:1, day starting at \d{4}-\d\d-\d\dT00:00:00\.000Z\) do not match the postings: the credits differ by -1,/,
   ],
   [
     'a number of transactions',
     'UPDATE scrip.daily_totals SET transactions = transactions + 1',
-    /transactions differ by -1;/,
+    /the number of transactions differs by -1;/,
   ],
   [
     'credits that expire',
     'UPDATE scrip.expiry_totals SET credits = credits - 1',
-    /\(cycles that end in the hour from \d{4}-\d\d-\d\dT\d\d:00:00\.000Z\) do not match the postings: the credits differ by 1;/,
+    /\(cycles that end in the hour starting at \d{4}-\d\d-\d\dT\d\d:00:00\.000Z\) do not match the postings: the credits differ by 1;/,
   ],
   ['an account', 'UPDATE scrip.daily_totals SET account = 2', /the totals of account 2 /],
   ['missing totals', 'DELETE FROM scrip.daily_totals; DELETE FROM scrip.expiry_totals', /the totals of account 1 /],
