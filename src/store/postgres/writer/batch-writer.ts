@@ -111,7 +111,7 @@ export class BatchWriter {
   #noteAway(error: unknown, part: Part, attempt: number): void {
     const { reach } = this.#database;
     if (isWorkerAway(error) && attempt > 1) throw reach.lost(part, error as Error);
-    if (mayBeWorkerAway(error)) reach.suspect();
+    if (error instanceof CommitLost || mayBeWorkerAway(error)) reach.suspect();
   }
 
   /**
@@ -153,7 +153,8 @@ export class BatchWriter {
       }
       await sleep(SEARCH_PAUSE_MS);
     }
-    throw new StoreFault('OutcomeUnknown', `${message}; Scrip cannot find out whether the batch was stored: ${reason}`);
+    const text = `${message}; Scrip cannot find out whether the batch was stored: ${reason}`;
+    throw new StoreFault('OutcomeUnknown', text, { isPartial: searchMs === SEARCH_AWAY_MS });
   }
 
   /**
@@ -226,13 +227,15 @@ async function addEndUsers(
   await connection.send([ROLLBACK, ...begin, ...additions, ...COMMIT_BATCH]);
 }
 
-/** @throws CommitLost if PostgreSQL does not confirm the COMMIT */
+/** @throws CommitLost if it is unknown whether the batch is stored */
 async function commit(connection: Connection, decided: Decided, part: Part): Promise<void> {
   // A single database checks the row counts itself, so COMMIT can be sent with the writes.
   if (part.isShard) await writeRows(connection, decided.writes);
   const writing = part.isShard ? [] : decided.writes.map(({ query }) => query);
   const warning = await connection.commit([...writing, ...COMMIT_BATCH]).catch((error) => {
-    if (!isConnectionLost(error)) throw error;
+    // If the worker fails during COMMIT, Citus reports XX000, even if the worker has committed.
+    const isUnknown = isConnectionLost(error) || (part.isShard && mayBeWorkerAway(error));
+    if (!isUnknown) throw error;
     return error.message as string;
   });
   if (warning !== null) throw new CommitLost(decided, warning);

@@ -8,7 +8,7 @@ import type { Database } from '../../../../src/config.ts';
 import { copyDatabase } from '../../../../src/open-tools.ts';
 import { bucketOf } from '../../../../src/store/postgres/rows/key.ts';
 import { storeContract } from '../../store-contract.ts';
-import { ACCEPTED, EndUser, problemsOf } from '../../temporary-ledger.ts';
+import { ACCEPTED, EndUser, historyOf, problemsOf } from '../../temporary-ledger.ts';
 import { type NewLedger, TestLedger } from '../../test-ledger.ts';
 import { at, fileAt, makeLedger, quietly, sha256Of } from '../../tools/copied-ledger.ts';
 import { pluggedDatabase } from '../postgres-ledger.ts';
@@ -110,6 +110,30 @@ test('with the SQL for Citus, writes to a shard whose worker cannot be reached f
   assert.deepEqual(await ledger.results([ada.subtract(1)]), [ACCEPTED]);
   assert.deepEqual(problemsOf(await ledger.audit()), []);
   await ledger.close();
+  await server.emptyLedger(url);
+});
+
+test('with the SQL for Citus, a batch whose COMMIT fails with XX000 is looked up, because the worker might have stored it', async () => {
+  const url = await server.createLedger();
+  const database = new URL(url).pathname.slice(1);
+  await server.query(STAND_IN, database);
+  const ledger = await TestLedger.open(async () => pluggedDatabase(url, { citus: true }));
+  const ada = new EndUser(1, 1);
+  await ledger.write([ada.add(10)]);
+  await server.query(
+    `CREATE SEQUENCE public.commits;
+     CREATE FUNCTION public.away_once() RETURNS trigger LANGUAGE plpgsql
+       AS $$ BEGIN IF nextval('public.commits') = 1 THEN RAISE 'could not commit' USING ERRCODE = 'XX000'; END IF;
+         RETURN NULL; END $$;
+     CREATE CONSTRAINT TRIGGER away_once AFTER INSERT ON scrip.postings DEFERRABLE INITIALLY DEFERRED
+       FOR EACH ROW EXECUTE FUNCTION public.away_once()`,
+    database,
+  );
+  assert.deepEqual(await ledger.results([ada.subtract(3)]), [ACCEPTED], 'the batch was not stored, and is retried');
+  assert.deepEqual(await historyOf(ledger, ada), ['-3 subtract', '+10 add']);
+  assert.deepEqual(problemsOf(await ledger.audit()), []);
+  await ledger.close();
+  await server.query('DROP FUNCTION public.away_once CASCADE; DROP SEQUENCE public.commits', database);
   await server.emptyLedger(url);
 });
 
