@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
+import { setImmediate } from 'node:timers/promises';
 import { DatabaseError } from 'pg';
 import type { Query } from '../pool/connection.ts';
 import { BUCKETS } from '../rows/key.ts';
@@ -79,6 +80,23 @@ test('an unreachable shard is probed once a second, and is used again after a pr
   cluster.now += 1_000;
   assert.deepEqual(await cluster.lookUp(), ['shard even', 'shard odd']);
   assert.equal(cluster.reach.faultOf(ODD), null);
+});
+
+test('reads of an unreachable shard fail immediately, and reads of other shards do not', async (t) => {
+  const cluster = clusterOf(t);
+  cluster.down.add('shard odd');
+  const hanging = cluster.reach.read(ODD, () => Promise.reject(new Error('No answer within 5000 ms')));
+  await assert.rejects(hanging, /No answer/);
+  await cluster.reach.suspect();
+  const notSent = () => assert.fail('the read is not sent');
+  await assert.rejects(cluster.reach.read(ODD, notSent), { code: 'StoreUnavailable', isPartial: true });
+  assert.equal(await cluster.reach.read(EVEN, async () => 'read'), 'read');
+
+  cluster.down.clear();
+  cluster.now += 1_000;
+  await assert.rejects(cluster.reach.read(ODD, notSent), { code: 'StoreUnavailable' });
+  await setImmediate();
+  assert.equal(await cluster.reach.read(ODD, async () => 'read'), 'read', 'the refused read has started a probe');
 });
 
 test('in a single database, a lookup that cannot reach the server fails', async (t) => {

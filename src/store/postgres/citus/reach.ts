@@ -1,5 +1,5 @@
-// Tracks the shards whose worker cannot be reached. Batches for such a shard fail immediately, and lookups for
-// background work leave it out, so that all other shards work as usual. A single database is always considered
+// Tracks the shards whose worker cannot be reached. Batches for such a shard and reads of its end users fail
+// immediately, and lookups for background work leave it out, so that all other shards work as usual. A single database is always considered
 // reachable.
 //
 //   reachable ── a batch, a lookup or a probe cannot reach the worker ──▶ unreachable ── a probe succeeds ──▶ reachable
@@ -36,10 +36,15 @@ export class Reach {
     return [...this.#unavailable.keys()];
   }
 
-  /** The fault with which every batch for an unreachable part fails; null if the part is reachable. */
+  /**
+   * The fault with which every batch or read of an unreachable part fails; null if the part is reachable. Starts a
+   * probe if the part is unreachable, because an idle process rarely looks for work.
+   */
   faultOf(part: Part): StoreFault | null {
     const reason = this.#unavailable.get(part);
-    return reason === undefined ? null : partAway(part, reason);
+    if (reason === undefined) return null;
+    this.#probeAgain().catch(() => {});
+    return partAway(part, reason);
   }
 
   /**
@@ -50,14 +55,27 @@ export class Reach {
    */
   lost(part: Part, error: Error): StoreFault {
     this.#unavailable.set(part, error.message);
-    this.suspect();
+    void this.suspect();
     return partAway(part, error.message);
   }
 
-  /** Finds out, in the background, which shards are unreachable. */
-  suspect(): void {
+  /** Finds out which shards are unreachable. */
+  suspect(): Promise<void> {
     // If the coordinator itself fails, the heartbeat reports it.
-    this.#probe(() => this.#probeAll()).catch(() => {});
+    return this.#probe(() => this.#probeAll()).catch(() => {});
+  }
+
+  /**
+   * Runs a read of an end user. Until its timeout, a read from a worker that does not answer occupies a connection that
+   * reads from other shards need.
+   */
+  async read<Result>(part: Part, read: () => Promise<Result>): Promise<Result> {
+    const fault = this.faultOf(part);
+    if (fault !== null) throw fault;
+    return await read().catch((error) => {
+      if (this.#mayBeWorkerAway(error)) void this.suspect();
+      throw error;
+    });
   }
 
   /**
@@ -65,18 +83,20 @@ export class Reach {
    * cause, finds out which shards are unreachable, and repeats the lookup without them.
    */
   async lookUp<Result>(read: (reachable: Reachable) => Promise<Result>): Promise<Result> {
-    if (this.#unavailable.size > 0 && performance.now() - this.#probedAtMs >= PROBE_PAUSE_MS)
-      await this.#probe(() => this.#probeUnavailable());
+    await this.#probeAgain();
     try {
       return await read(this.#reachable);
     } catch (error) {
-      const isByWorker = this.#parts.length > 0 && (isConnectionLost(error) || mayBeWorkerAway(error));
-      if (!isByWorker) throw error;
+      if (!this.#mayBeWorkerAway(error)) throw error;
       const before = this.#unavailable.size;
       await this.#probe(() => this.#probeAll());
       if (this.#unavailable.size === before) throw error;
       return await read(this.#reachable);
     }
+  }
+
+  #mayBeWorkerAway(error: unknown): boolean {
+    return this.#parts.length > 0 && (isConnectionLost(error) || mayBeWorkerAway(error));
   }
 
   readonly #reachable: Reachable = (table) => {
@@ -98,6 +118,12 @@ export class Reach {
 
   async #probeAll(): Promise<void> {
     await Promise.all(this.#parts.filter((part) => !this.#unavailable.has(part)).map((part) => this.#isReached(part)));
+  }
+
+  /** Probes an unreachable part, at most once a second. */
+  async #probeAgain(): Promise<void> {
+    if (this.#unavailable.size > 0 && performance.now() - this.#probedAtMs >= PROBE_PAUSE_MS)
+      await this.#probe(() => this.#probeUnavailable());
   }
 
   /** Probes one of the unreachable parts. If that part is reachable again, probes the other unreachable parts. */

@@ -14,7 +14,7 @@ import { at, fileAt, makeLedger, quietly, sha256Of } from '../../tools/copied-le
 import { pluggedDatabase } from '../postgres-ledger.ts';
 import { PostgresServer } from '../postgres-server.ts';
 import { byLane } from './by-lane.ts';
-import { leavesItsShard, refusalOf } from './citus-rules.ts';
+import { leavesItsShard, refusalOf, SHARD_OF_BUCKET } from './citus-rules.ts';
 import { LOG_ENTRY, LOGGED, logOf, STAND_IN } from './stand-in.ts';
 
 const PROBE_PAUSE_MS = 1_000;
@@ -111,6 +111,31 @@ test('with the SQL for Citus, writes to a shard whose worker cannot be reached f
   assert.deepEqual(problemsOf(await ledger.audit()), []);
   await ledger.close();
   await server.emptyLedger(url);
+});
+
+test('with the SQL for Citus, if a worker does not answer, a timed-out batch fails only after a probe, so that the next batch and reads of its shard fail immediately', async () => {
+  const url = await server.createDatabase();
+  const database = new URL(url).pathname.slice(1);
+  await server.query(STAND_IN, database);
+  const ledger = await TestLedger.open(async () => pluggedDatabase(url, { citus: true }));
+  const ada = new EndUser(1, 1);
+  await ledger.write([ada.add(10)]);
+  const shard = SHARD_OF_BUCKET.replace('bucket', String(bucketOf(ada.key)));
+  await server.query(
+    `CREATE FUNCTION public.time_out() RETURNS boolean LANGUAGE plpgsql
+       AS $$ BEGIN RAISE 'canceling statement due to statement timeout' USING ERRCODE = '57014'; END $$;
+     ALTER TABLE scrip.feed_consumers RENAME TO answering_consumers;
+     CREATE VIEW scrip.feed_consumers AS SELECT * FROM scrip.answering_consumers
+       WHERE CASE WHEN ${SHARD_OF_BUCKET} = ${shard} THEN public.time_out() ELSE true END;
+     ALTER TABLE scrip.postings ADD CHECK (${SHARD_OF_BUCKET} <> ${shard} OR public.time_out()) NOT VALID`,
+    database,
+  );
+  const away = { code: 'StoreUnavailable', isPartial: true };
+  await assert.rejects(ledger.write([ada.subtract(1)]), away);
+  assert.equal(ledger.store.unreachable().length, 1);
+  await assert.rejects(ledger.store.load(ada.key), away);
+  assert.equal(ledger.trouble(), null);
+  await ledger.close();
 });
 
 test('with the SQL for Citus, a batch whose COMMIT fails with XX000 is looked up, because the worker might have stored it', async () => {
