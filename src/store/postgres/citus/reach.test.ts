@@ -27,7 +27,7 @@ function clusterOf(t: TestContext, placement = PLACEMENT) {
       if (cluster.down.has(name) && text.includes(`bucket = ${bucket} `)) throw fromServer(cluster.code);
     return [];
   };
-  const reach = new Reach({ send }, placement);
+  const reach = new Reach({ send, end: async () => {} }, placement);
   const lookUp = () =>
     reach.lookUp(async (reachable) => {
       const condition = reachable('c');

@@ -20,14 +20,15 @@ const PROBE_TIMEOUT_MS = 1_000;
 const PROBE_PAUSE_MS = 1_000;
 
 export class Reach {
-  readonly #pool: Pick<ConnectionPool, 'send'>;
+  readonly #pool: Pick<ConnectionPool, 'send' | 'end'>;
   readonly #parts: readonly Part[];
   /** The unreachable parts, each with the reason. */
   readonly #unavailable = new Map<Part, string>();
   #probing: Promise<void> | null = null;
   #probedAtMs = Number.NEGATIVE_INFINITY;
 
-  constructor(pool: Pick<ConnectionPool, 'send'>, { parts }: Pick<Placement, 'parts'>) {
+  /** @param pool only for probes: if a worker does not answer, the connections of all other pools can be in use */
+  constructor(pool: Pick<ConnectionPool, 'send' | 'end'>, { parts }: Pick<Placement, 'parts'>) {
     this.#pool = pool;
     this.#parts = parts.filter(({ isShard }) => isShard);
   }
@@ -114,6 +115,10 @@ export class Reach {
         this.#probedAtMs = performance.now();
       });
     return this.#probing;
+  }
+
+  close(): Promise<void> {
+    return this.#pool.end();
   }
 
   async #probeAll(): Promise<void> {

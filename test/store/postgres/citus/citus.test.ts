@@ -6,6 +6,7 @@ import { after, before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Database } from '../../../../src/config.ts';
 import { copyDatabase } from '../../../../src/open-tools.ts';
+import type { PostgresLedgerStore } from '../../../../src/store/postgres/reads/ledger-store.ts';
 import { bucketOf } from '../../../../src/store/postgres/rows/key.ts';
 import { storeContract } from '../../store-contract.ts';
 import { ACCEPTED, EndUser, historyOf, problemsOf } from '../../temporary-ledger.ts';
@@ -131,7 +132,10 @@ test('with the SQL for Citus, if a worker does not answer, a timed-out batch fai
     database,
   );
   const away = { code: 'StoreUnavailable', isPartial: true };
-  await assert.rejects(ledger.write([ada.subtract(1)]), away);
+  const { pool } = (ledger.store as PostgresLedgerStore).database;
+  const waiting = await Promise.all(Array.from({ length: 8 }, () => pool.connect()));
+  await assert.rejects(ledger.write([ada.subtract(1)]), away, 'probes do not need the connections of waiting reads');
+  for (const connection of waiting) connection.release(true);
   assert.equal(ledger.store.unreachable().length, 1);
   await assert.rejects(ledger.store.load(ada.key), away);
   assert.equal(ledger.trouble(), null);
