@@ -82,6 +82,18 @@ test('an unreachable shard is probed once a second, and is used again after a pr
   assert.equal(cluster.reach.faultOf(ODD), null);
 });
 
+test('a lookup in some buckets has a single list of buckets, without those of unreachable shards', async (t) => {
+  const cluster = clusterOf(t);
+  const listOf = () => cluster.reach.lookUp(async (reachable) => reachable('c', [1, 2, 3, 4]));
+  assert.equal(await listOf(), ' AND c.bucket IN (1, 2, 3, 4)');
+  cluster.down.add('shard odd');
+  await cluster.reach.suspect();
+  assert.equal(await listOf(), ' AND c.bucket IN (2, 4)');
+  cluster.down.add('shard even');
+  await cluster.reach.suspect();
+  assert.equal(await listOf(), ' AND false');
+});
+
 test('reads of an unreachable shard fail immediately, and reads of other shards do not', async (t) => {
   const cluster = clusterOf(t);
   cluster.down.add('shard odd');

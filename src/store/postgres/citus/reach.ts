@@ -9,10 +9,14 @@ import { sql } from '../pool/connection.ts';
 import type { ConnectionPool } from '../pool/connection-pool.ts';
 import { isConnectionLost, isWorkerAway, mayBeWorkerAway } from '../pool/postgres-error.ts';
 import { ROLLBACK, setLocal } from '../pool/transactions.ts';
-import type { Part, Placement } from './placement.ts';
+import { EVERYTHING, type Part, type Placement } from './placement.ts';
 
-/** Returns SQL to append to a condition, so that a statement on all shards leaves out the unreachable shards. */
-export type Reachable = (table: string) => string;
+/**
+ * Returns SQL to append to a condition, so that a statement on all shards leaves out the unreachable shards. If
+ * `buckets` is present, the SQL limits the statement to these buckets. The statement must not contain a second list of
+ * buckets: Citus would send it to all shards.
+ */
+export type Reachable = (table: string, buckets?: readonly number[]) => string;
 
 /** A worker that takes longer to answer a probe is considered unreachable. */
 const PROBE_TIMEOUT_MS = 1_000;
@@ -100,10 +104,11 @@ export class Reach {
     return this.#parts.length > 0 && (isConnectionLost(error) || mayBeWorkerAway(error));
   }
 
-  readonly #reachable: Reachable = (table) => {
-    if (this.#unavailable.size === 0) return '';
-    const buckets = this.#parts.filter((part) => !this.#unavailable.has(part)).flatMap((part) => part.buckets);
-    return buckets.length === 0 ? ' AND false' : ` AND ${table}.bucket IN (${buckets.join(', ')})`;
+  readonly #reachable: Reachable = (table, buckets) => {
+    if (this.#unavailable.size === 0 && buckets === undefined) return '';
+    const away = new Set(this.unavailable().flatMap((part) => part.buckets));
+    const left = (buckets ?? EVERYTHING.buckets).filter((bucket) => !away.has(bucket));
+    return left.length === 0 ? ' AND false' : ` AND ${table}.bucket IN (${left.join(', ')})`;
   };
 
   /** Waits for the probe that is running. If none is running, starts `probe` and waits for it. */

@@ -91,9 +91,9 @@ const SHARES = 16;
 const dueSql = (buckets: readonly number[], reachable: Reachable) => `
   SELECT account, end_user, at FROM (
     (SELECT bucket, account, end_user, ends_at AS at FROM scrip.cycles
-     WHERE bucket IN (${buckets}) AND ${RENEWS} AND ends_at <= $1${reachable('cycles')} ORDER BY ends_at LIMIT $2)
+     WHERE ${RENEWS} AND ends_at <= $1${reachable('cycles', buckets)} ORDER BY ends_at LIMIT $2)
     UNION ALL (SELECT bucket, account, end_user, expires_at FROM scrip.holds
-     WHERE bucket IN (${buckets}) AND expires_at <= $1${reachable('holds')} ORDER BY expires_at LIMIT $2)
+     WHERE expires_at <= $1${reachable('holds', buckets)} ORDER BY expires_at LIMIT $2)
   ) AS oldest ORDER BY (bucket + $3) % ${BUCKETS}, at LIMIT $4`;
 
 interface PageRead extends LoadedEndUser {

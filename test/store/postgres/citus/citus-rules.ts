@@ -25,7 +25,10 @@ function namesOneShard(statement: string): boolean {
   return new Set(shards.flat()).size === 1;
 }
 
-/** Refuses statements that Citus rejects, and also statements that would lock or change rows in several shards. */
+/**
+ * Refuses statements that Citus rejects, statements that would lock or change rows in several shards, and statements
+ * with two lists of buckets, which Citus sends to all shards.
+ */
 export function refusalOf(statement: string): string | null {
   const text = statement.trim();
   const [, verb, table = ''] = WRITES.exec(text) ?? [];
@@ -35,6 +38,7 @@ export function refusalOf(statement: string): string | null {
   if (verb === 'INSERT INTO' && /\bVALUES\b.*\(\s*SELECT\b/s.test(text))
     return 'the statement has a SELECT within VALUES';
   if (text.includes('force_generic_plan')) return 'Citus rejects generic plans of an INSERT with a SELECT';
+  if (/\bbucket IN \([\d, ]+\)[^()]*\bbucket IN \(/.test(text)) return 'the statement has two lists of buckets';
   if (!DISTRIBUTED.some((table) => table.test(text))) return null;
   if (/\bFOR (UPDATE|SHARE)\b/.test(text) && !isApart) return 'the statement locks rows of several shards';
   if (/\bLATERAL\b.*\bLIMIT\b/s.test(text) && !isApart) return 'the statement has a LATERAL subquery with a LIMIT';

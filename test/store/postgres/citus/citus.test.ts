@@ -103,6 +103,7 @@ test('with the SQL for Citus, writes to a shard whose worker cannot be reached f
   assert.equal(ledger.store.unreachable().length, 1);
   assert.equal(ledger.trouble(), null);
   assert.deepEqual(await ledger.results([bob.subtract(1)]), [ACCEPTED]);
+  await ledger.due();
 
   await server.query('DROP FUNCTION public.away CASCADE', database);
   await sleep(PROBE_PAUSE_MS);
@@ -198,6 +199,7 @@ test('Citus would accept every statement that Scrip sends, and each statement of
 const REFUSED = [
   "SET LOCAL plan_cache_mode = 'force_generic_plan'",
   'SELECT 1 FROM scrip.end_users e WHERE e.bucket IN (0, 1) FOR UPDATE OF e',
+  'SELECT 1 FROM scrip.cycles WHERE bucket IN (0, 1, 2, 3) AND ends_at <= $1 AND cycles.bucket IN (0, 1)',
   'UPDATE scrip.clock SET at = greatest(at, 0, (extract(epoch FROM clock_timestamp()) * 1000)::bigint) RETURNING at',
   'WITH taken AS (DELETE FROM scrip.feed f WHERE f.bucket = 3 RETURNING f.at) SELECT count(*) FROM taken',
   'INSERT INTO scrip.api_keys (key_id) VALUES ((SELECT max(key_id) + 1 FROM scrip.api_keys))',
