@@ -5,7 +5,9 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Database } from '../../../../src/config.ts';
+import { Leases, SHARED_LEASES } from '../../../../src/events/webhooks/leases.ts';
 import { copyDatabase } from '../../../../src/open-tools.ts';
+import { openPostgresAccountDatabase } from '../../../../src/store/postgres/reads/account-database.ts';
 import type { PostgresLedgerStore } from '../../../../src/store/postgres/reads/ledger-store.ts';
 import { bucketOf } from '../../../../src/store/postgres/rows/key.ts';
 import { storeContract } from '../../store-contract.ts';
@@ -167,6 +169,30 @@ test('with the SQL for Citus, a batch whose COMMIT fails with XX000 is looked up
   await server.emptyLedger(url);
 });
 
+test('with the SQL for Citus, a process leases webhook endpoints', async () => {
+  const url = await server.createLedger();
+  await server.query(STAND_IN, new URL(url).pathname.slice(1));
+  const ledger = await TestLedger.open(async () => pluggedDatabase(url, { citus: true }));
+  const accounts = openPostgresAccountDatabase(url);
+  await accounts.queries.insertInto('accounts').values({ account: 1, name: 'acme', created_at: 1 }).execute();
+  const endpoint = { endpoint_id: 1, account: 1, url: 'https://example.com/', types: '', secret: '' };
+  await accounts.queries
+    .insertInto('webhook_endpoints')
+    .values({ ...endpoint, created_at: 1, created_by: 'operator' })
+    .execute();
+  const [own, other] = ['own', 'other'].map((name) => new Leases(accounts, name, SHARED_LEASES)) as [Leases, Leases];
+  assert.deepEqual(await own.claim([], [1]), [1]);
+  await own.renew([1]);
+  assert.deepEqual(await other.claim([], [1]), []);
+  assert.deepEqual(
+    (await other.look()).map(({ isFree }) => isFree),
+    [false],
+  );
+  await accounts[Symbol.asyncDispose]();
+  await ledger.close();
+  await server.emptyLedger(url);
+});
+
 /**
  * Maps each logged statement to the name of its prepared statement, or to undefined if it was not prepared. Leaves out
  * the statements of migrations.
@@ -201,6 +227,8 @@ const REFUSED = [
   'SELECT 1 FROM scrip.end_users e WHERE e.bucket IN (0, 1) FOR UPDATE OF e',
   'SELECT 1 FROM scrip.cycles WHERE bucket IN (0, 1, 2, 3) AND ends_at <= $1 AND cycles.bucket IN (0, 1)',
   'UPDATE scrip.clock SET at = greatest(at, 0, (extract(epoch FROM clock_timestamp()) * 1000)::bigint) RETURNING at',
+  'update "scrip"."webhook_endpoints" set "leased_until" = (extract(epoch FROM clock_timestamp()) * 1000)::bigint + 1',
+  'update "scrip"."webhook_endpoints" set "leased_by" = $1 where CASE WHEN leased_until < (extract(epoch FROM statement_timestamp()) * 1000)::bigint THEN 1 ELSE 0 END = 1',
   'WITH taken AS (DELETE FROM scrip.feed f WHERE f.bucket = 3 RETURNING f.at) SELECT count(*) FROM taken',
   'INSERT INTO scrip.api_keys (key_id) VALUES ((SELECT max(key_id) + 1 FROM scrip.api_keys))',
   'SELECT place FROM unnest($1::uuid[]) k JOIN scrip.end_users e ON e.end_user = k.end_user FOR UPDATE OF e',
