@@ -2,7 +2,7 @@
 // endpoint is leased to one of them. A lease expires after a few seconds unless the process renews it, so the endpoints
 // of a killed process become free. The database's clock determines when a lease expires.
 
-import { sql } from 'kysely';
+import { type SqlBool, sql } from 'kysely';
 import type { Instant } from '../../ledger/instant.ts';
 import type { AccountDatabase } from '../../store/account-database.ts';
 import type { EventPosition, EventType } from '../../store/event-log.ts';
@@ -62,7 +62,7 @@ export class Leases {
     const rows = await this.#database.queries
       .selectFrom('webhook_endpoints')
       .select(['endpoint_id', 'revision', 'paused_at', 'leased_by'])
-      .select(this.#isExpired.as('expired'))
+      .select(sql<number>`CASE WHEN ${this.#isExpired} THEN 1 ELSE 0 END`.as('expired'))
       .orderBy('endpoint_id')
       .execute();
     return rows.map((row) => ({
@@ -92,7 +92,7 @@ export class Leases {
       .where('paused_at', 'is', null)
       .$if(this.#terms !== null, (query) =>
         query.where(({ or, eb }) =>
-          or([eb('leased_by', 'is', null), eb('leased_by', '=', this.#process), eb(this.#isExpired, '=', 1)]),
+          or([eb('leased_by', 'is', null), eb('leased_by', '=', this.#process), this.#isExpired]),
         ),
       )
       .returning('endpoint_id')
@@ -138,6 +138,6 @@ export class Leases {
   }
 
   get #isExpired() {
-    return sql<number>`CASE WHEN leased_until < ${sql.raw(this.#database.clock)} THEN 1 ELSE 0 END`;
+    return sql<SqlBool>`leased_until < ${sql.raw(this.#database.clock)}`;
   }
 }

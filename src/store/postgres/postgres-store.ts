@@ -31,7 +31,7 @@ export function openPostgresStore({ testClock: isTest = false, ...options }: Pos
     servingPool(options, READERS),
     { ...options, testClock: isTest, create: true },
     async (database) => {
-      const { pool, clock, placement } = database;
+      const { pool, clock, placement, reach } = database;
       await refuseUnfinishedCopy(pool);
       const testClock = clock.isTest ? new DatabaseTestClock(pool, clock) : null;
       await testClock?.begin();
@@ -41,7 +41,7 @@ export function openPostgresStore({ testClock: isTest = false, ...options }: Pos
       const writer = new BatchWriter(writers, database, heartbeat, lanes);
       const ledger = new PostgresLedgerStore(database, writer, async () => {
         await heartbeat.stop();
-        await Promise.all([writers.end(), pool.end()]);
+        await Promise.all([writers.end(), reach.close(), pool.end()]);
       });
       await heartbeat.start();
       const keys = postgresKeyStore(database, (work) => ledger.attempt(work));

@@ -93,6 +93,29 @@ function partOf(shard: string, buckets: readonly number[]): Part {
 }
 
 /**
+ * SQL that inserts `rows` rows of end users of one shard. The parameters are the values of the rows.
+ *
+ * @param types the types of the columns of the key, and of `columns`
+ * @param values see `Part.insert`
+ */
+export function insertFewSql(
+  table: string,
+  columns: string,
+  types: readonly string[],
+  values: string,
+  rows: number,
+): string {
+  const names = `${KEY}, ${columns}`.split(', ');
+  const rowSql = (row: number) =>
+    `${columnsOf('k', KEY)}, ${values}`.replaceAll(/\bk\.(\w+)/g, (_, name) => {
+      const column = names.indexOf(name);
+      return `$${row * types.length + column + 1}::${types[column]}`;
+    });
+  const list = Array.from({ length: rows }, (_, row) => `(${rowSql(row)})`).join(', ');
+  return `INSERT INTO scrip.${table} (${KEY}, ${columns}) VALUES ${list}`;
+}
+
+/**
  * Distributes tables over the workers, within the caller's transaction. Does not change tables that are already
  * distributed.
  *

@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
+import { setImmediate } from 'node:timers/promises';
 import { DatabaseError } from 'pg';
 import type { Query } from '../pool/connection.ts';
 import { BUCKETS } from '../rows/key.ts';
@@ -26,7 +27,7 @@ function clusterOf(t: TestContext, placement = PLACEMENT) {
       if (cluster.down.has(name) && text.includes(`bucket = ${bucket} `)) throw fromServer(cluster.code);
     return [];
   };
-  const reach = new Reach({ send }, placement);
+  const reach = new Reach({ send, end: async () => {} }, placement);
   const lookUp = () =>
     reach.lookUp(async (reachable) => {
       const condition = reachable('c');
@@ -79,6 +80,35 @@ test('an unreachable shard is probed once a second, and is used again after a pr
   cluster.now += 1_000;
   assert.deepEqual(await cluster.lookUp(), ['shard even', 'shard odd']);
   assert.equal(cluster.reach.faultOf(ODD), null);
+});
+
+test('a search in some buckets has a single list of buckets, without those of unreachable shards', async (t) => {
+  const cluster = clusterOf(t);
+  const listOf = () => cluster.reach.lookUp(async (reachable) => reachable('c', [1, 2, 3, 4]));
+  assert.equal(await listOf(), ' AND c.bucket IN (1, 2, 3, 4)');
+  cluster.down.add('shard odd');
+  await cluster.reach.suspect();
+  assert.equal(await listOf(), ' AND c.bucket IN (2, 4)');
+  cluster.down.add('shard even');
+  await cluster.reach.suspect();
+  assert.equal(await listOf(), ' AND false');
+});
+
+test('reads of an unreachable shard fail immediately, and reads of other shards do not', async (t) => {
+  const cluster = clusterOf(t);
+  cluster.down.add('shard odd');
+  const hanging = cluster.reach.read(ODD, () => Promise.reject(new Error('No answer within 5000 ms')));
+  await assert.rejects(hanging, /No answer/);
+  await cluster.reach.suspect();
+  const notSent = () => assert.fail('the read is not sent');
+  await assert.rejects(cluster.reach.read(ODD, notSent), { code: 'StoreUnavailable', isPartial: true });
+  assert.equal(await cluster.reach.read(EVEN, async () => 'read'), 'read');
+
+  cluster.down.clear();
+  cluster.now += 1_000;
+  await assert.rejects(cluster.reach.read(ODD, notSent), { code: 'StoreUnavailable' });
+  await setImmediate();
+  assert.equal(await cluster.reach.read(ODD, async () => 'read'), 'read', 'the refused read has started a probe');
 });
 
 test('in a single database, a search that cannot reach the server fails', async (t) => {

@@ -1,6 +1,6 @@
-// Tracks the shards whose worker cannot be reached. Batches for such a shard fail immediately, and searches for
-// background work leave it out, so that all other shards work as usual. A single database is always considered
-// reachable.
+// Tracks the shards whose worker cannot be reached. Batches for such a shard and reads of its end users fail
+// immediately, and searches for background work leave it out, so that all other shards work as usual. A single database
+// is always considered reachable.
 //
 //   reachable ── a batch, a search or a probe cannot reach the worker ──▶ unreachable ── a probe succeeds ──▶ reachable
 
@@ -9,10 +9,14 @@ import { sql } from '../pool/connection.ts';
 import type { ConnectionPool } from '../pool/connection-pool.ts';
 import { isConnectionLost, isWorkerAway, mayBeWorkerAway } from '../pool/postgres-error.ts';
 import { ROLLBACK, setLocal } from '../pool/transactions.ts';
-import type { Part, Placement } from './placement.ts';
+import { EVERYTHING, type Part, type Placement } from './placement.ts';
 
-/** Returns SQL to append to a condition, so that a statement on all shards leaves out the unreachable shards. */
-export type Reachable = (table: string) => string;
+/**
+ * Returns SQL to append to a condition, so that a statement on all shards leaves out the unreachable shards. If
+ * `buckets` is present, the SQL limits the statement to these buckets. The statement must not contain a second list of
+ * buckets: Citus would send it to all shards.
+ */
+export type Reachable = (table: string, buckets?: readonly number[]) => string;
 
 /** A worker that takes longer to answer a probe is considered unreachable. */
 const PROBE_TIMEOUT_MS = 1_000;
@@ -20,14 +24,15 @@ const PROBE_TIMEOUT_MS = 1_000;
 const PROBE_PAUSE_MS = 1_000;
 
 export class Reach {
-  readonly #pool: Pick<ConnectionPool, 'send'>;
+  readonly #pool: Pick<ConnectionPool, 'send' | 'end'>;
   readonly #parts: readonly Part[];
   /** The unreachable parts, each with the reason. */
   readonly #unavailable = new Map<Part, string>();
   #probing: Promise<void> | null = null;
   #probedAtMs = Number.NEGATIVE_INFINITY;
 
-  constructor(pool: Pick<ConnectionPool, 'send'>, { parts }: Pick<Placement, 'parts'>) {
+  /** @param pool only for probes: if a worker does not answer, the connections of all other pools can be in use */
+  constructor(pool: Pick<ConnectionPool, 'send' | 'end'>, { parts }: Pick<Placement, 'parts'>) {
     this.#pool = pool;
     this.#parts = parts.filter(({ isShard }) => isShard);
   }
@@ -36,10 +41,15 @@ export class Reach {
     return [...this.#unavailable.keys()];
   }
 
-  /** The fault with which every batch for an unreachable part fails; null if the part is reachable. */
+  /**
+   * The fault with which every batch or read of an unreachable part fails; null if the part is reachable. Starts a
+   * probe if the part is unreachable, because an idle process rarely looks for work.
+   */
   faultOf(part: Part): StoreFault | null {
     const reason = this.#unavailable.get(part);
-    return reason === undefined ? null : partAway(part, reason);
+    if (reason === undefined) return null;
+    this.#probeAgain().catch(() => {});
+    return partAway(part, reason);
   }
 
   /**
@@ -50,14 +60,27 @@ export class Reach {
    */
   lost(part: Part, error: Error): StoreFault {
     this.#unavailable.set(part, error.message);
-    this.suspect();
+    void this.suspect();
     return partAway(part, error.message);
   }
 
-  /** Finds out, in the background, which shards are unreachable. */
-  suspect(): void {
+  /** Finds out which shards are unreachable. */
+  suspect(): Promise<void> {
     // If the coordinator itself fails, the heartbeat reports it.
-    this.#probe(() => this.#probeAll()).catch(() => {});
+    return this.#probe(() => this.#probeAll()).catch(() => {});
+  }
+
+  /**
+   * Runs a read of an end user. Until its timeout, a read from a worker that does not answer occupies a connection that
+   * reads from other shards need.
+   */
+  async read<Result>(part: Part, read: () => Promise<Result>): Promise<Result> {
+    const fault = this.faultOf(part);
+    if (fault !== null) throw fault;
+    return await read().catch((error) => {
+      if (this.#mayBeWorkerAway(error)) void this.suspect();
+      throw error;
+    });
   }
 
   /**
@@ -65,13 +88,11 @@ export class Reach {
    * unreachable worker can cause, finds out which shards are unreachable, and repeats the search without them.
    */
   async lookUp<Result>(read: (reachable: Reachable) => Promise<Result>): Promise<Result> {
-    if (this.#unavailable.size > 0 && performance.now() - this.#probedAtMs >= PROBE_PAUSE_MS)
-      await this.#probe(() => this.#probeUnavailable());
+    await this.#probeAgain();
     try {
       return await read(this.#reachable);
     } catch (error) {
-      const isByWorker = this.#parts.length > 0 && (isConnectionLost(error) || mayBeWorkerAway(error));
-      if (!isByWorker) throw error;
+      if (!this.#mayBeWorkerAway(error)) throw error;
       const before = this.#unavailable.size;
       await this.#probe(() => this.#probeAll());
       if (this.#unavailable.size === before) throw error;
@@ -79,10 +100,15 @@ export class Reach {
     }
   }
 
-  readonly #reachable: Reachable = (table) => {
-    if (this.#unavailable.size === 0) return '';
-    const buckets = this.#parts.filter((part) => !this.#unavailable.has(part)).flatMap((part) => part.buckets);
-    return buckets.length === 0 ? ' AND false' : ` AND ${table}.bucket IN (${buckets.join(', ')})`;
+  #mayBeWorkerAway(error: unknown): boolean {
+    return this.#parts.length > 0 && (isConnectionLost(error) || mayBeWorkerAway(error));
+  }
+
+  readonly #reachable: Reachable = (table, buckets) => {
+    if (this.#unavailable.size === 0 && buckets === undefined) return '';
+    const away = new Set(this.unavailable().flatMap((part) => part.buckets));
+    const left = (buckets ?? EVERYTHING.buckets).filter((bucket) => !away.has(bucket));
+    return left.length === 0 ? ' AND false' : ` AND ${table}.bucket IN (${left.join(', ')})`;
   };
 
   /** Waits for the probe that is running. If none is running, starts `probe` and waits for it. */
@@ -96,8 +122,18 @@ export class Reach {
     return this.#probing;
   }
 
+  close(): Promise<void> {
+    return this.#pool.end();
+  }
+
   async #probeAll(): Promise<void> {
     await Promise.all(this.#parts.filter((part) => !this.#unavailable.has(part)).map((part) => this.#isReached(part)));
+  }
+
+  /** Probes an unreachable part, at most once a second. */
+  async #probeAgain(): Promise<void> {
+    if (this.#unavailable.size > 0 && performance.now() - this.#probedAtMs >= PROBE_PAUSE_MS)
+      await this.#probe(() => this.#probeUnavailable());
   }
 
   /** Probes one of the unreachable parts. If that part is reachable again, probes the other unreachable parts. */

@@ -30,7 +30,8 @@ export function openPostgresAccountDatabase(url: string): AccountDatabase {
   const queries = unqualified.withSchema('scrip');
   return {
     queries,
-    clock: '(extract(epoch FROM clock_timestamp()) * 1000)::bigint',
+    // Citus refuses `clock_timestamp` in an UPDATE, because this function is volatile.
+    clock: '(extract(epoch FROM statement_timestamp()) * 1000)::bigint',
     alone: (work) =>
       queries.transaction().execute(async (transaction) => {
         // The lock makes the transactions of `alone` run one at a time. It also prevents two accounts from getting the

@@ -91,9 +91,9 @@ const SHARES = 16;
 const dueSql = (buckets: readonly number[], reachable: Reachable) => `
   SELECT account, end_user, at FROM (
     (SELECT bucket, account, end_user, ends_at AS at FROM scrip.cycles
-     WHERE bucket IN (${buckets}) AND ${RENEWS} AND ends_at <= $1${reachable('cycles')} ORDER BY ends_at LIMIT $2)
+     WHERE ${RENEWS} AND ends_at <= $1${reachable('cycles', buckets)} ORDER BY ends_at LIMIT $2)
     UNION ALL (SELECT bucket, account, end_user, expires_at FROM scrip.holds
-     WHERE bucket IN (${buckets}) AND expires_at <= $1${reachable('holds')} ORDER BY expires_at LIMIT $2)
+     WHERE expires_at <= $1${reachable('holds', buckets)} ORDER BY expires_at LIMIT $2)
   ) AS oldest ORDER BY (bucket + $3) % ${BUCKETS}, at LIMIT $4`;
 
 interface PageRead extends LoadedEndUser {
@@ -142,7 +142,7 @@ export class PostgresLedgerStore implements LedgerStore {
 
   /** Loads an end user with all of its live cycles and all of its holds. */
   load(user: EndUserKey): Promise<LoadedEndUser> {
-    return this.attempt(async () => {
+    return this.#readFor(user, async () => {
       const loading = this.#loading(user);
       const { now, state } = await this.#shown(user, await this.database.pool.send(loading));
       return { now, state };
@@ -150,7 +150,7 @@ export class PostgresLedgerStore implements LedgerStore {
   }
 
   transactions(user: EndUserKey, request: PageRequest): Promise<TransactionPage> {
-    return this.attempt(async () => {
+    return this.#readFor(user, async () => {
       const { now, state, rows } = await this.#page(user, this.#renewing(user), transactionsQuery(user, request));
       return { now, state, ...(await transactionsOf(this.database.pool, user, request, rows)) };
     });
@@ -159,7 +159,7 @@ export class PostgresLedgerStore implements LedgerStore {
   async history(user: EndUserKey, request: HistoryRequest): Promise<HistoryPage> {
     assertLimit(request.limit);
     if (request.from !== null && !isUuid(request.from)) throw new InvalidCursor();
-    return this.attempt(async () => {
+    return this.#readFor(user, async () => {
       // The caller adds due events to the first page, and therefore needs all live cycles and all holds.
       const loading = request.from === null ? this.#loading(user) : this.#renewing(user);
       const { now, state, rows } = await this.#page(user, loading, historyQuery(user, request));
@@ -169,7 +169,7 @@ export class PostgresLedgerStore implements LedgerStore {
 
   /** Waits for a running batch of the end user, because the batch can be earlier than some of `instants`. */
   statesAt(user: EndUserKey, instants: readonly Instant[]): Promise<StatesAt> {
-    return this.attempt(async () => {
+    return this.#readFor(user, async () => {
       const { pool } = this.database;
       const { now, state } = await this.#readBehindBatch(user, this.#loading(user));
       const past = instants.filter((at) => at < now);
@@ -181,7 +181,7 @@ export class PostgresLedgerStore implements LedgerStore {
   async find(user: EndUserKey, id: TransactionId): Promise<Referenced | null> {
     // The ID comes from a client, and PostgreSQL refuses a query with an ID that is not a UUID.
     if (!isUuid(id)) return null;
-    return this.attempt(async () => {
+    return this.#readFor(user, async () => {
       const rows = await this.database.pool.rows(REFERENCED([...keyOf(user), id]));
       return referencedOf(
         rows.map((row) => postingOf(row)),
@@ -268,6 +268,12 @@ export class PostgresLedgerStore implements LedgerStore {
       if (fault.code === 'Internal') this.onTrouble(fault);
       throw fault;
     });
+  }
+
+  /** Fails immediately if the rows of the end user cannot be reached. */
+  #readFor<Result>(user: EndUserKey, read: () => Promise<Result>): Promise<Result> {
+    const { placement, reach } = this.database;
+    return this.attempt(() => reach.read(placement.partOf(user), read));
   }
 
   /**

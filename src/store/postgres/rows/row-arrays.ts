@@ -7,15 +7,27 @@ import { type PreparedStatement, prepared, type Query, type Value } from '../poo
 
 const SPECIAL = /["\\]/g;
 
+/**
+ * With up to this many rows, Citus needs less CPU time for an INSERT with a list of VALUES than for an INSERT with a
+ * SELECT, which it plans again for each execution: with 6 rows, 0.5 ms instead of 1.4 ms.
+ */
+const ROWS_FEW_MAX = 16;
+
+/** The statements for few rows, by their text. They are the same for all shards. */
+const SHARED = new Map<string, PreparedStatement>();
+
 export class RowArrays {
   readonly types: readonly string[];
   /** The elements of each column, as text; empty while all elements of the column are null. */
   readonly #columns: string[];
+  /** The first `ROWS_FEW_MAX` rows; null if no statement needs them. */
+  readonly #rows: (readonly (Value | bigint)[])[] | null;
   #count = 0;
 
-  constructor(types: readonly string[]) {
+  constructor(types: readonly string[], keepsRows = false) {
     this.types = types;
     this.#columns = types.map(() => '');
+    this.#rows = keepsRows ? [] : null;
   }
 
   get count(): number {
@@ -24,6 +36,7 @@ export class RowArrays {
 
   add(...row: readonly (Value | bigint)[]): void {
     assert(row.length === this.#columns.length, 'a row has a value for each column');
+    if (this.#rows !== null && this.#count < ROWS_FEW_MAX) this.#rows.push(row);
     for (let column = 0; column < row.length; column++) {
       const element = row[column] as Value;
       const elements = this.#columns[column] as string;
@@ -44,6 +57,12 @@ export class RowArrays {
     return this.#columns.every((elements, index) => index < column || elements === '');
   }
 
+  /** Returns the values of all rows, one row after the other; null if there are too many. */
+  values(): Value[] | null {
+    if (this.#rows === null || this.#count > ROWS_FEW_MAX) return null;
+    return this.#rows.flat().map((value) => (typeof value === 'bigint' ? String(value) : value));
+  }
+
   /**
    * Returns one literal for each column. A column that is null in all rows is an empty array, which `unnest` pads with
    * nulls.
@@ -61,14 +80,21 @@ function quoted(element: string | number): string {
 export class RowsStatement {
   readonly #types: readonly string[];
   readonly #statement: PreparedStatement;
+  readonly #label: string;
+  readonly #few: ((rows: number) => string) | null;
+  /** The statements for few rows, by the number of rows. */
+  readonly #ofRows: PreparedStatement[] = [];
 
-  constructor(label: string, types: readonly string[], text: string) {
+  /** @param few SQL for a given number of rows, if few rows have their own statement, whose parameters are the values */
+  constructor(label: string, types: readonly string[], text: string, few: ((rows: number) => string) | null = null) {
     this.#types = types;
     this.#statement = prepared(label, text);
+    this.#label = label;
+    this.#few = few;
   }
 
   rows(): RowArrays {
-    return new RowArrays(this.#types);
+    return new RowArrays(this.#types, this.#few !== null);
   }
 
   /** Whether the statement can write the rows. Any columns that the statement lacks must be null in every row. */
@@ -82,8 +108,20 @@ export class RowsStatement {
    */
   query(rows: RowArrays, ...others: readonly Value[]): Query {
     assert(this.takes(rows), 'every value is written');
+    const values = rows.values();
+    if (this.#few !== null && values !== null) {
+      this.#ofRows[rows.count] ??= sharedStatement(`${this.#label}_${rows.count}`, this.#few(rows.count));
+      return (this.#ofRows[rows.count] as PreparedStatement)(values);
+    }
     return this.#statement([...rows.literals().slice(0, this.#types.length), ...others]);
   }
+}
+
+/** Each connection prepares statements with the same text only once. */
+function sharedStatement(label: string, text: string): PreparedStatement {
+  const statement = SHARED.get(text) ?? prepared(label, text);
+  SHARED.set(text, statement);
+  return statement;
 }
 
 /** SQL that converts the arrays in the first parameters to rows. */

@@ -7,7 +7,7 @@ import { distribute, readPlacement } from '../citus/citus.ts';
 import { type Placement, SINGLE_DATABASE } from '../citus/placement.ts';
 import { Reach } from '../citus/reach.ts';
 import { type Connection, sql } from '../pool/connection.ts';
-import type { ConnectionPool, PostgresOptions } from '../pool/connection-pool.ts';
+import { type ConnectionPool, type PostgresOptions, servingPool } from '../pool/connection-pool.ts';
 import { DatabaseClock } from '../pool/database-clock.ts';
 import { END_USER_TABLES, ledgerSchema } from './schema.ts';
 
@@ -42,9 +42,10 @@ export interface OpeningOptions extends PostgresOptions {
  */
 export async function openLedger<Opened>(
   pool: ConnectionPool,
-  { acceptUnsafe, citus, shards, create, testClock = null, now }: OpeningOptions,
+  options: OpeningOptions,
   open: (database: LedgerDatabase) => Promise<Opened>,
 ): Promise<Opened> {
+  const { acceptUnsafe, citus, shards, create, testClock = null, now } = options;
   try {
     if (!acceptUnsafe) await refuseUnsafe(pool);
     const current = await schemaOf(pool);
@@ -59,7 +60,7 @@ export async function openLedger<Opened>(
     const isTest = (await pool.rows(sql('SELECT 1 FROM scrip.test_clock'))).length > 0;
     const refusal = testClock === null ? null : testClockRefusal('The ledger in this database', isTest, testClock);
     if (refusal !== null) throw new CannotOpen(refusal);
-    const reach = new Reach(pool, placement);
+    const reach = new Reach(servingPool(options, placement.parts.length), placement);
     return await open({ pool, clock: new DatabaseClock(isTest, now), placement, reach });
   } catch (error) {
     await pool.end();

@@ -92,7 +92,7 @@ export class BatchWriter {
       try {
         return await this.#attempt(commands, part, lane, { onDecided, beside });
       } catch (error) {
-        if (part.isShard) this.#noteAway(error, part, attempt);
+        if (part.isShard) await this.#noteAway(error, part, attempt);
         const stored = await this.#settle(error, part, attempt >= TRIES_MAX || performance.now() > deadline);
         if (stored !== null) return stored;
         // A retried batch does not share its connection: if the retry fails, no other batch fails with it.
@@ -104,14 +104,19 @@ export class BatchWriter {
 
   /**
    * Marks the part as unreachable if its worker cannot be reached. The first failure does not count: the worker might
-   * have restarted, and for the second try, the coordinator opens a new connection to the worker.
+   * have restarted, and for the second try, the coordinator opens a new connection to the worker. If the worker might
+   * not answer at all, waits for a probe. Otherwise, the next batch of the part would also wait for its timeout.
    *
    * @throws StoreFault if the worker of the part cannot be reached
    */
-  #noteAway(error: unknown, part: Part, attempt: number): void {
+  async #noteAway(error: unknown, part: Part, attempt: number): Promise<void> {
     const { reach } = this.#database;
     if (isWorkerAway(error) && attempt > 1) throw reach.lost(part, error as Error);
-    if (mayBeWorkerAway(error)) reach.suspect();
+    if (error instanceof CommitLost) void reach.suspect();
+    if (!mayBeWorkerAway(error)) return;
+    await reach.suspect();
+    const fault = reach.faultOf(part);
+    if (fault !== null) throw fault;
   }
 
   /**
@@ -153,7 +158,8 @@ export class BatchWriter {
       }
       await sleep(SEARCH_PAUSE_MS);
     }
-    throw new StoreFault('OutcomeUnknown', `${message}; Scrip cannot find out whether the batch was stored: ${reason}`);
+    const text = `${message}; Scrip cannot find out whether the batch was stored: ${reason}`;
+    throw new StoreFault('OutcomeUnknown', text, { isPartial: searchMs === SEARCH_AWAY_MS });
   }
 
   /**
@@ -226,13 +232,15 @@ async function addEndUsers(
   await connection.send([ROLLBACK, ...begin, ...additions, ...COMMIT_BATCH]);
 }
 
-/** @throws CommitLost if PostgreSQL does not confirm the COMMIT */
+/** @throws CommitLost if it is unknown whether the batch is stored */
 async function commit(connection: Connection, decided: Decided, part: Part): Promise<void> {
   // A single database checks the row counts itself, so COMMIT can be sent with the writes.
   if (part.isShard) await writeRows(connection, decided.writes);
   const writing = part.isShard ? [] : decided.writes.map(({ query }) => query);
   const warning = await connection.commit([...writing, ...COMMIT_BATCH]).catch((error) => {
-    if (!isConnectionLost(error)) throw error;
+    // If the worker fails during COMMIT, Citus reports XX000, even if the worker has committed.
+    const isUnknown = isConnectionLost(error) || (part.isShard && mayBeWorkerAway(error));
+    if (!isUnknown) throw error;
     return error.message as string;
   });
   if (warning !== null) throw new CommitLost(decided, warning);

@@ -5,9 +5,9 @@ import { END_USER_TABLES } from '../../../../src/store/postgres/schema/schema.ts
 
 const DISTRIBUTED = END_USER_TABLES.map((table) => new RegExp(`scrip\\.${table}\\b`));
 const NAMED_BUCKETS = /\bbucket (?:= (\d+|\$\d+)|IN \(([\d, ]+)\))/g;
-const VOLATILE =
-  /\b(clock_timestamp|statement_timestamp|timeofday|random|gen_random_uuid|nextval|public\.test_clock)\b/;
-const WRITES = /^(INSERT INTO|UPDATE|DELETE FROM) scrip\.(\w+)/;
+const VOLATILE = /\b(clock_timestamp|timeofday|random|gen_random_uuid|nextval|public\.test_clock)\b/;
+const STABLE_IN_CASE = /\bCASE\b(?:(?!\bEND\b).)*\bstatement_timestamp\b/is;
+const WRITES = /^(INSERT INTO|UPDATE|DELETE FROM) scrip\.(\w+)/i;
 
 /** Each of the 16 shards has 4 buckets that are not consecutive. */
 export const SHARD_OF_BUCKET = '102008 + bucket * 37 % 64 / 4';
@@ -25,16 +25,23 @@ function namesOneShard(statement: string): boolean {
   return new Set(shards.flat()).size === 1;
 }
 
-/** Refuses statements that Citus rejects, and also statements that would lock or change rows in several shards. */
+/**
+ * Refuses statements that Citus rejects, statements that would lock or change rows in several shards, and statements
+ * with two lists of buckets, which Citus sends to all shards.
+ */
 export function refusalOf(statement: string): string | null {
-  const text = statement.trim();
-  const [, verb, table = ''] = WRITES.exec(text) ?? [];
+  // The query builder quotes names and writes keywords in lower case.
+  const text = statement.trim().replaceAll(/"(\w+)"/g, '$1');
+  const [, written, table = ''] = WRITES.exec(text) ?? [];
+  const verb = written?.toUpperCase();
   const isApart = namesOneShard(text);
   if (/\bAS (MATERIALIZED )?\(\s*(INSERT|UPDATE|DELETE)\b/.test(text)) return 'the statement writes in a WITH clause';
   if (verb !== undefined && VOLATILE.test(text)) return 'the statement writes and calls a volatile function';
+  if (verb !== undefined && STABLE_IN_CASE.test(text)) return 'the statement writes and reads the clock in a CASE';
   if (verb === 'INSERT INTO' && /\bVALUES\b.*\(\s*SELECT\b/s.test(text))
     return 'the statement has a SELECT within VALUES';
   if (text.includes('force_generic_plan')) return 'Citus rejects generic plans of an INSERT with a SELECT';
+  if (/\bbucket IN \([\d, ]+\)[^()]*\bbucket IN \(/.test(text)) return 'the statement has two lists of buckets';
   if (!DISTRIBUTED.some((table) => table.test(text))) return null;
   if (/\bFOR (UPDATE|SHARE)\b/.test(text) && !isApart) return 'the statement locks rows of several shards';
   if (/\bLATERAL\b.*\bLIMIT\b/s.test(text) && !isApart) return 'the statement has a LATERAL subquery with a LIMIT';

@@ -5,16 +5,19 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Database } from '../../../../src/config.ts';
+import { Leases, SHARED_LEASES } from '../../../../src/events/webhooks/leases.ts';
 import { copyDatabase } from '../../../../src/open-tools.ts';
+import { openPostgresAccountDatabase } from '../../../../src/store/postgres/reads/account-database.ts';
+import type { PostgresLedgerStore } from '../../../../src/store/postgres/reads/ledger-store.ts';
 import { bucketOf } from '../../../../src/store/postgres/rows/key.ts';
 import { storeContract } from '../../store-contract.ts';
-import { ACCEPTED, EndUser, problemsOf } from '../../temporary-ledger.ts';
+import { ACCEPTED, EndUser, historyOf, problemsOf } from '../../temporary-ledger.ts';
 import { type NewLedger, TestLedger } from '../../test-ledger.ts';
 import { at, fileAt, makeLedger, quietly, sha256Of } from '../../tools/copied-ledger.ts';
 import { pluggedDatabase } from '../postgres-ledger.ts';
 import { PostgresServer } from '../postgres-server.ts';
 import { byLane } from './by-lane.ts';
-import { leavesItsShard, refusalOf } from './citus-rules.ts';
+import { leavesItsShard, refusalOf, SHARD_OF_BUCKET } from './citus-rules.ts';
 import { LOG_ENTRY, LOGGED, logOf, STAND_IN } from './stand-in.ts';
 
 const PROBE_PAUSE_MS = 1_000;
@@ -102,6 +105,7 @@ test('with the SQL for Citus, writes to a shard whose worker cannot be reached f
   assert.equal(ledger.store.unreachable().length, 1);
   assert.equal(ledger.trouble(), null);
   assert.deepEqual(await ledger.results([bob.subtract(1)]), [ACCEPTED]);
+  await ledger.due();
 
   await server.query('DROP FUNCTION public.away CASCADE', database);
   await sleep(PROBE_PAUSE_MS);
@@ -109,6 +113,82 @@ test('with the SQL for Citus, writes to a shard whose worker cannot be reached f
   assert.deepEqual(ledger.store.unreachable(), [], 'a search for due end users probes the shard');
   assert.deepEqual(await ledger.results([ada.subtract(1)]), [ACCEPTED]);
   assert.deepEqual(problemsOf(await ledger.audit()), []);
+  await ledger.close();
+  await server.emptyLedger(url);
+});
+
+test('with the SQL for Citus, if a worker does not answer, a timed-out batch fails only after a probe, so that the next batch and reads of its shard fail immediately', async () => {
+  const url = await server.createDatabase();
+  const database = new URL(url).pathname.slice(1);
+  await server.query(STAND_IN, database);
+  const ledger = await TestLedger.open(async () => pluggedDatabase(url, { citus: true }));
+  const ada = new EndUser(1, 1);
+  await ledger.write([ada.add(10)]);
+  const shard = SHARD_OF_BUCKET.replace('bucket', String(bucketOf(ada.key)));
+  await server.query(
+    `CREATE FUNCTION public.time_out() RETURNS boolean LANGUAGE plpgsql
+       AS $$ BEGIN RAISE 'canceling statement due to statement timeout' USING ERRCODE = '57014'; END $$;
+     ALTER TABLE scrip.feed_consumers RENAME TO answering_consumers;
+     CREATE VIEW scrip.feed_consumers AS SELECT * FROM scrip.answering_consumers
+       WHERE CASE WHEN ${SHARD_OF_BUCKET} = ${shard} THEN public.time_out() ELSE true END;
+     ALTER TABLE scrip.postings ADD CHECK (${SHARD_OF_BUCKET} <> ${shard} OR public.time_out()) NOT VALID`,
+    database,
+  );
+  const away = { code: 'StoreUnavailable', isPartial: true };
+  const { pool } = (ledger.store as PostgresLedgerStore).database;
+  const waiting = await Promise.all(Array.from({ length: 8 }, () => pool.connect()));
+  await assert.rejects(ledger.write([ada.subtract(1)]), away, 'probes do not need the connections of waiting reads');
+  for (const connection of waiting) connection.release(true);
+  assert.equal(ledger.store.unreachable().length, 1);
+  await assert.rejects(ledger.store.load(ada.key), away);
+  assert.equal(ledger.trouble(), null);
+  await ledger.close();
+});
+
+test('with the SQL for Citus, a batch whose COMMIT fails with XX000 is looked up, because the worker might have stored it', async () => {
+  const url = await server.createLedger();
+  const database = new URL(url).pathname.slice(1);
+  await server.query(STAND_IN, database);
+  const ledger = await TestLedger.open(async () => pluggedDatabase(url, { citus: true }));
+  const ada = new EndUser(1, 1);
+  await ledger.write([ada.add(10)]);
+  await server.query(
+    `CREATE SEQUENCE public.commits;
+     CREATE FUNCTION public.away_once() RETURNS trigger LANGUAGE plpgsql
+       AS $$ BEGIN IF nextval('public.commits') = 1 THEN RAISE 'could not commit' USING ERRCODE = 'XX000'; END IF;
+         RETURN NULL; END $$;
+     CREATE CONSTRAINT TRIGGER away_once AFTER INSERT ON scrip.postings DEFERRABLE INITIALLY DEFERRED
+       FOR EACH ROW EXECUTE FUNCTION public.away_once()`,
+    database,
+  );
+  assert.deepEqual(await ledger.results([ada.subtract(3)]), [ACCEPTED], 'the batch was not stored, and is retried');
+  assert.deepEqual(await historyOf(ledger, ada), ['-3 subtract', '+10 add']);
+  assert.deepEqual(problemsOf(await ledger.audit()), []);
+  await ledger.close();
+  await server.query('DROP FUNCTION public.away_once CASCADE; DROP SEQUENCE public.commits', database);
+  await server.emptyLedger(url);
+});
+
+test('with the SQL for Citus, a process leases webhook endpoints', async () => {
+  const url = await server.createLedger();
+  await server.query(STAND_IN, new URL(url).pathname.slice(1));
+  const ledger = await TestLedger.open(async () => pluggedDatabase(url, { citus: true }));
+  const accounts = openPostgresAccountDatabase(url);
+  await accounts.queries.insertInto('accounts').values({ account: 1, name: 'acme', created_at: 1 }).execute();
+  const endpoint = { endpoint_id: 1, account: 1, url: 'https://example.com/', types: '', secret: '' };
+  await accounts.queries
+    .insertInto('webhook_endpoints')
+    .values({ ...endpoint, created_at: 1, created_by: 'operator' })
+    .execute();
+  const [own, other] = ['own', 'other'].map((name) => new Leases(accounts, name, SHARED_LEASES)) as [Leases, Leases];
+  assert.deepEqual(await own.claim([], [1]), [1]);
+  await own.renew([1]);
+  assert.deepEqual(await other.claim([], [1]), []);
+  assert.deepEqual(
+    (await other.look()).map(({ isFree }) => isFree),
+    [false],
+  );
+  await accounts[Symbol.asyncDispose]();
   await ledger.close();
   await server.emptyLedger(url);
 });
@@ -145,7 +225,10 @@ test('Citus would accept every statement that Scrip sends, and each statement of
 const REFUSED = [
   "SET LOCAL plan_cache_mode = 'force_generic_plan'",
   'SELECT 1 FROM scrip.end_users e WHERE e.bucket IN (0, 1) FOR UPDATE OF e',
+  'SELECT 1 FROM scrip.cycles WHERE bucket IN (0, 1, 2, 3) AND ends_at <= $1 AND cycles.bucket IN (0, 1)',
   'UPDATE scrip.clock SET at = greatest(at, 0, (extract(epoch FROM clock_timestamp()) * 1000)::bigint) RETURNING at',
+  'update "scrip"."webhook_endpoints" set "leased_until" = (extract(epoch FROM clock_timestamp()) * 1000)::bigint + 1',
+  'update "scrip"."webhook_endpoints" set "leased_by" = $1 where CASE WHEN leased_until < (extract(epoch FROM statement_timestamp()) * 1000)::bigint THEN 1 ELSE 0 END = 1',
   'WITH taken AS (DELETE FROM scrip.feed f WHERE f.bucket = 3 RETURNING f.at) SELECT count(*) FROM taken',
   'INSERT INTO scrip.api_keys (key_id) VALUES ((SELECT max(key_id) + 1 FROM scrip.api_keys))',
   'SELECT place FROM unnest($1::uuid[]) k JOIN scrip.end_users e ON e.end_user = k.end_user FOR UPDATE OF e',
