@@ -43,7 +43,7 @@ test('commands that arrive in the same turn of the event loop share a batch and 
   );
 });
 
-test('commands that arrive while a batch is being written form the next batch', async () => {
+test('the next batch consists of the commands that arrive while a batch is being written', async () => {
   const { store, submit } = begin();
   submit(1);
   await nextTurn();

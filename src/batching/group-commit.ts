@@ -1,5 +1,5 @@
-// Group commit: the commands that arrive while a batch is being written form the next batch, which needs only one
-// fsync. All writes except imports go through group commit.
+// Group commit: while a batch is being written, new commands wait, and together they form the next batch. A batch needs
+// only one fsync. All writes except imports go through group commit.
 //
 //   submit ──▶ queued ──▶ in a batch ──▶ durable ──▶ answered
 //      └── no room: Overloaded   └── too many due events for one batch: queued again

@@ -34,7 +34,7 @@ export class QueueSpace {
   hasRoomFor(command: Command): boolean {
     const bytes = bytesOf(command);
     const { account } = command;
-    // The renewal job limits the number of its own commands, so they can use all of the free space.
+    // `settle` commands need no fair share: the renewal job itself limits how many of them are queued.
     if (command.kind === 'settle') return isLeft(this.#commands, 1) && isLeft(this.#bytes, bytes);
     return this.#commands.hasRoom(account, 1) && this.#bytes.hasRoom(account, bytes);
   }

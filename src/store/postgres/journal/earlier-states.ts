@@ -14,7 +14,7 @@ import { keyOf, OF_END_USER } from '../rows/key.ts';
 import { POSTING_COLUMNS, postingOf } from '../rows/ledger-rows.ts';
 
 /**
- * The limits of one step: the number of stretches (see `Stretch`), and the number of postings that are read of each
+ * The limits of one step: the number of stretches (see `Stretch`), and the number of postings to read from each
  * stretch. Most stretches have a few hundred postings, and a thousand postings are applied in 3 ms. In a history of a
  * million postings, computing the states at a thousand instants takes about a second.
  */

@@ -204,7 +204,7 @@ function otherStatements(part: Part) {
       'add_end_user',
       `INSERT INTO scrip.end_users (${KEY}) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`,
     ),
-    /** Sets `ids_through` of end users to the parameter after the arrays. */
+    /** Sets `ids_through` of each end user in the arrays. The new value is the parameter after the arrays. */
     moveIds: new RowsStatement(
       'move_ids',
       KEY_TYPES,

@@ -105,7 +105,7 @@ export class BatchWriter {
   /**
    * Marks the part as unreachable if its worker cannot be reached. The first failure does not count: the worker might
    * have restarted, and for the second try, the coordinator opens a new connection to the worker. If the worker might
-   * not answer at all, waits for a probe. Otherwise, the next batch of the part would also wait for its timeout.
+   * not answer at all, this method waits for a probe, because the next batch of the part would also time out.
    *
    * @throws StoreFault if the worker of the part cannot be reached
    */

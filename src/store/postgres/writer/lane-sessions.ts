@@ -66,9 +66,9 @@ export class LaneSessions {
   }
 
   /**
-   * Offers the connection of a batch that has just ended to the next batch of the lane, until the end of this turn of
-   * the event loop. If no batch takes the connection, it then returns to the pool. A batch that waits for a connection
-   * from the pool therefore begins only after the requests of the ended batch have been answered.
+   * A batch has just ended. Until the end of this turn of the event loop, the next batch of the lane can take over its
+   * connection. If no batch does, the connection then returns to the pool. A batch that waits for a connection from the
+   * pool therefore begins only after the requests of the ended batch have been answered.
    */
   #leave(session: Session): void {
     this.#offer(session);

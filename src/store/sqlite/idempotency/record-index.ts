@@ -3,7 +3,7 @@
 // a part of the run in hash order, so that a page of the B-tree is written only once for several entries. If many
 // records have been deleted, the same batches also delete the entries of those records from the B-tree.
 //
-//   recent ──full──▶ run ──inserted by the time that recent is full again──▶ B-tree
+//   recent entries ──enough of them──▶ run ──inserted before the next run is formed──▶ B-tree
 
 import type { DatabaseSync } from 'node:sqlite';
 import { ManyRows } from '../file/many-rows.ts';

@@ -13,7 +13,7 @@ export interface NumberedPosting {
   readonly posting: Posting;
 }
 
-/** The number of postings to read one by one before reading pieces. Most callers need no more than these. */
+/** This many postings are read one by one, which is enough for most callers. After that, postings are read in pieces. */
 const ONE_BY_ONE = 4;
 /**
  * A piece is a group of postings that one statement reads. The first piece has `PIECE_MIN` postings; `backwards` then

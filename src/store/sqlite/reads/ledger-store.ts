@@ -243,11 +243,11 @@ export class SqliteLedgerStore implements LedgerStore, ImportGranter {
   /**
    * Queues a read of one end user. Reads in the same turn of the event loop run together and share a snapshot. Their
    * responses are sent together, which halves the kernel's cost of waking clients. If a read would show a due event,
-   * such as a renewal, it first waits for the end user's writes in flight, because those writes can come before the
-   * event.
+   * such as a renewal, that is not stored yet, the read first waits for the end user's writes in flight: they can be
+   * earlier than the event.
    *
-   * @throws what `read` throws; StoreFault if the result would show a due event while the outcome of a write of the
-   * same end user is unknown
+   * @throws any error of `read`; StoreFault if the result would show a due event, and the outcome of a write of the end
+   * user is unknown
    */
   enqueue<Result extends LoadedEndUser>(user: EndUserKey, read: () => Result): Promise<Result> {
     const { promise, resolve, reject } = Promise.withResolvers<Result>();
