@@ -59,6 +59,12 @@ class HashTable {
   }
 }
 
+/** The entries of a run, and their places in the table, sorted by hash. */
+interface Run {
+  readonly table: HashTable;
+  readonly order: Uint32Array;
+}
+
 export class RecordIndex {
   readonly #runMax: number;
   readonly #lookUps: readonly { readonly count: number; readonly statement: Statement }[];
@@ -66,9 +72,7 @@ export class RecordIndex {
   readonly #removeExpired: Statement;
   readonly #saveIndexed: Statement;
   #recent = new HashTable();
-  #run: HashTable | null = null;
-  /** The places of the entries of the run, sorted by hash. */
-  #places: Uint32Array = new Uint32Array();
+  #run: Run | null = null;
   #inserted = 0;
   /** The highest record number in the run. `#last` is the highest of all record numbers. */
   #runLast = 0;
@@ -123,7 +127,7 @@ export class RecordIndex {
     const found = new Set<number>();
     for (const hash of hashes) {
       this.#recent.find(hash, found);
-      this.#run?.find(hash, found);
+      this.#run?.table.find(hash, found);
     }
     if (this.#size === 0) return found;
     let at = 0;
@@ -136,7 +140,7 @@ export class RecordIndex {
   /** Call this for each batch, after the records of the batch have been added. */
   keepUp(): void {
     const progress = this.#recent.count / this.#runMax;
-    if (this.#run !== null) this.#insertUntil(this.#run, this.#run.count * Math.min(progress, 1));
+    if (this.#run !== null) this.#insertUntil(this.#run, this.#run.order.length * Math.min(progress, 1));
     if (progress >= 1) this.#beginRun();
   }
 
@@ -152,8 +156,7 @@ export class RecordIndex {
   }
 
   #beginRun(): void {
-    this.#run = this.#recent;
-    this.#places = this.#run.sorted();
+    this.#run = { table: this.#recent, order: this.#recent.sorted() };
     this.#inserted = 0;
     this.#runLast = this.#last;
     this.#recent = new HashTable();
@@ -163,13 +166,13 @@ export class RecordIndex {
     if (this.#isRemoving) this.#expired = 0;
   }
 
-  #insertUntil(run: HashTable, count: number): void {
+  #insertUntil({ table, order }: Run, count: number): void {
     const from = this.#inserted;
-    const next = () => run.at(this.#places[this.#inserted] as number);
+    const next = () => table.at(order[this.#inserted] as number);
     for (; this.#inserted < count; this.#inserted++) this.#insert.add(...next());
     this.#insert.flush();
     this.#size += this.#inserted - from;
-    const isDone = this.#inserted === run.count;
+    const isDone = this.#inserted === order.length;
     if (this.#isRemoving) this.#remove(isDone ? HASHES : next()[0]);
     if (!isDone) return;
     this.#indexed = this.#runLast;
