@@ -89,6 +89,11 @@ function partOf(shard: string, buckets: readonly number[]): Part {
         FROM ${unnest([...KEY_TYPES, ...types])} AS k (${KEY}, ${columns})
         JOIN scrip.end_users e ON ${sameKey('e')}${within('e')}`;
     },
+    insertFew(table, columns, types, values = columnsOf('k', columns)) {
+      // Citus rejects a SELECT within VALUES.
+      if (values.includes('SELECT')) return null;
+      return (rows) => insertFewSql(table, columns, [...KEY_TYPES, ...types], values, rows);
+    },
   };
 }
 

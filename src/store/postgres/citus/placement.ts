@@ -33,6 +33,16 @@ export interface Part {
    * are inserted as they are
    */
   insert(table: string, columns: string, types: readonly string[], values?: string): string;
+  /**
+   * Returns SQL that inserts a given number of rows, and whose parameters are the values of the rows. Null if `insert`
+   * serves few rows as well.
+   */
+  insertFew(
+    table: string,
+    columns: string,
+    types: readonly string[],
+    values?: string,
+  ): ((rows: number) => string) | null;
 }
 
 export interface LedgerTables {
@@ -90,6 +100,7 @@ export const EVERYTHING: Part = {
     return `INSERT INTO scrip.${table} (${KEY}, ${columns})
       SELECT ${columnsOf('k', KEY)}, ${values} FROM ${unnest([...KEY_TYPES, ...types])} AS k (${KEY}, ${columns})`;
   },
+  insertFew: () => null,
 };
 
 const SETTINGS = Object.entries({ ...BATCH_TIMEOUTS, ...BY_KEY })

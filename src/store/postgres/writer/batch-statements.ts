@@ -1,7 +1,6 @@
 // The statements of a batch. Each statement processes many rows, passed as one array per column. The first columns are
 // the end user's key.
 
-import { insertFewSql } from '../citus/citus.ts';
 import type { Part } from '../citus/placement.ts';
 import { RECORD_COLUMNS, RECORD_TYPES } from '../idempotency/record-table.ts';
 import { CONSUMERS } from '../journal/feed.ts';
@@ -247,13 +246,12 @@ function insertion(
   table: string,
   columns: string,
   types: readonly string[],
-  values = columnsOf('k', columns),
+  values?: string,
 ): RowsStatement {
-  const all = [...KEY_TYPES, ...types];
-  // Citus rejects a SELECT within VALUES.
-  const few =
-    part.isShard && !values.includes('SELECT')
-      ? (rows: number) => insertFewSql(table, columns, all, values, rows)
-      : null;
-  return new RowsStatement(`insert_${table}`, all, part.insert(table, columns, types, values), few);
+  return new RowsStatement(
+    `insert_${table}`,
+    [...KEY_TYPES, ...types],
+    part.insert(table, columns, types, values),
+    part.insertFew(table, columns, types, values),
+  );
 }

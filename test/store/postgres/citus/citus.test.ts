@@ -57,6 +57,12 @@ storeContract('PostgreSQL with the SQL for Citus', newLedger, {
   ],
 });
 
+async function openStandIn(url: string): Promise<{ database: string; ledger: TestLedger }> {
+  const database = new URL(url).pathname.slice(1);
+  await server.query(STAND_IN, database);
+  return { database, ledger: await TestLedger.open(async () => pluggedDatabase(url, { citus: true })) };
+}
+
 test('with the SQL for Citus, the totals are correct before and after they are rebuilt, and the audit finds no problem', async () => {
   const ledger = await TestLedger.open(newLedger);
   const users = Array.from({ length: 40 }, (_, index) => new EndUser(1, index));
@@ -84,9 +90,7 @@ test('with the SQL for Citus, a copy has the same content as its source', async 
 
 test('with the SQL for Citus, writes to a shard whose worker cannot be reached fail immediately, and writes to other shards succeed', async () => {
   const url = await server.createLedger();
-  const database = new URL(url).pathname.slice(1);
-  await server.query(STAND_IN, database);
-  const ledger = await TestLedger.open(async () => pluggedDatabase(url, { citus: true }));
+  const { database, ledger } = await openStandIn(url);
   const { lanes } = ledger.store;
   const [ada, ...others] = Array.from({ length: 40 }, (_, index) => new EndUser(1, index)) as [EndUser];
   const bob = (others as EndUser[]).find(({ key }) => lanes.of(key) !== lanes.of(ada.key)) as EndUser;
@@ -119,9 +123,7 @@ test('with the SQL for Citus, writes to a shard whose worker cannot be reached f
 
 test('with the SQL for Citus, if a worker does not answer, a timed-out batch fails only after a probe, so that the next batch and reads of its shard fail immediately', async () => {
   const url = await server.createDatabase();
-  const database = new URL(url).pathname.slice(1);
-  await server.query(STAND_IN, database);
-  const ledger = await TestLedger.open(async () => pluggedDatabase(url, { citus: true }));
+  const { database, ledger } = await openStandIn(url);
   const ada = new EndUser(1, 1);
   await ledger.write([ada.add(10)]);
   const shard = SHARD_OF_BUCKET.replace('bucket', String(bucketOf(ada.key)));
@@ -147,9 +149,7 @@ test('with the SQL for Citus, if a worker does not answer, a timed-out batch fai
 
 test('with the SQL for Citus, a batch whose COMMIT fails with XX000 is looked up, because the worker might have stored it', async () => {
   const url = await server.createLedger();
-  const database = new URL(url).pathname.slice(1);
-  await server.query(STAND_IN, database);
-  const ledger = await TestLedger.open(async () => pluggedDatabase(url, { citus: true }));
+  const { database, ledger } = await openStandIn(url);
   const ada = new EndUser(1, 1);
   await ledger.write([ada.add(10)]);
   await server.query(
@@ -171,8 +171,7 @@ test('with the SQL for Citus, a batch whose COMMIT fails with XX000 is looked up
 
 test('with the SQL for Citus, a process leases webhook endpoints', async () => {
   const url = await server.createLedger();
-  await server.query(STAND_IN, new URL(url).pathname.slice(1));
-  const ledger = await TestLedger.open(async () => pluggedDatabase(url, { citus: true }));
+  const { ledger } = await openStandIn(url);
   const accounts = openPostgresAccountDatabase(url);
   await accounts.queries.insertInto('accounts').values({ account: 1, name: 'acme', created_at: 1 }).execute();
   const endpoint = { endpoint_id: 1, account: 1, url: 'https://example.com/', types: '', secret: '' };
