@@ -55,6 +55,8 @@ export function createConsole(options: ConsoleOptions): Console {
           scope.setNotFoundHandler((request, reply) => answerNotFound(context, request, reply));
           scope.setErrorHandler((error: FastifyError, request, reply) => answerError(error, request, reply));
           refuseCrossOrigin(scope, context);
+          redirectTrailingSlash(scope);
+          refuseNullCharacters(scope);
           registerRoutes(routesOf(scope, PREFIX, context), context);
         },
         { prefix: PREFIX },
@@ -145,14 +147,32 @@ function refuseCrossOrigin(scope: FastifyInstance, { settings }: ConsoleContext)
   });
 }
 
+/** A router parameter can be empty, so `/console/end-users/` would otherwise be the page of an end user without an ID. */
+function redirectTrailingSlash(scope: FastifyInstance): void {
+  scope.addHook('onRequest', async (request, reply) => {
+    const [path = ''] = request.url.split('?', 1);
+    if (path.endsWith('/')) await redirectTo(reply, path.replace(/\/+$/, ''));
+  });
+}
+
+/** PostgreSQL cannot store the character U+0000 in text, and no field of the console needs it. */
+function refuseNullCharacters(scope: FastifyInstance): void {
+  scope.addHook('preValidation', async ({ body, query, params }, reply) => {
+    const values = [body, query, params].flatMap((fields) => Object.values(fields ?? {}).flat());
+    if (!values.some((value) => String(value).includes('\0'))) return;
+    const detail =
+      'The request contains the character U+0000. Nothing was changed. Remove the character and try again.';
+    await sendError(reply, 400, { title: 'Invalid request', detail });
+  });
+}
+
 /**
- * Redirects a path with a trailing slash to the same path without the slash. If a path accepts only POST, redirects a
- * GET request to the page with the form for this path. Browsers send this GET request if the user presses Enter in the
- * address bar while the page shows a refused form. Sends "Page not found" for all other URLs.
+ * If a path accepts only POST, redirects a GET request to the page with the form for this path. Browsers send this GET
+ * request if the user presses Enter in the address bar while the page shows a refused form. Sends "Page not found" for
+ * all other URLs.
  */
 async function answerNotFound(context: ConsoleContext, request: FastifyRequest, reply: FastifyReply) {
   const [path = ''] = request.url.split('?', 1);
-  if (path.endsWith('/')) return redirectTo(reply, path.replace(/\/+$/, ''));
   const formPage = request.method === 'GET' ? pageOfForm(path) : undefined;
   if (formPage !== undefined) return redirectTo(reply, formPage);
   const viewer = await context.viewerOf(request).catch(() => null);

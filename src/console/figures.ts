@@ -90,9 +90,14 @@ export function moment(instant: Instant): string {
   return time(instant, momentText(instant), 'second');
 }
 
+/** Formats an instant for plain text, which the script does not convert: `20 Nov 2026, 08:00:03 UTC`. */
+export function momentUtcText(instant: Instant): string {
+  return `${momentText(instant)} UTC`;
+}
+
 /** Formats an instant with the time zone, for places where no heading names the time zone. */
 export function momentUtc(instant: Instant): string {
-  return time(instant, `${momentText(instant)} UTC`, 'zoned');
+  return time(instant, momentUtcText(instant), 'zoned');
 }
 
 export function day(instant: Instant): string {

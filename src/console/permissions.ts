@@ -143,7 +143,7 @@ function redirectToSignIn(context: ConsoleContext, request: FastifyRequest, repl
   const cookie = context.cookieFor(request);
   // If the request has a token, the session has ended or the token is forged, so delete the cookie.
   if (cookie !== null && context.sessionTokenOf(request) !== null) reply.header('set-cookie', clearCookie(cookie));
-  return redirectTo(reply, '/console/sign-in');
+  return redirectTo(reply, `/console/sign-in${request.method === 'POST' ? '?notice=session-ended' : ''}`);
 }
 
 function refuseNonOwner(reply: FastifyReply, viewer: Viewer): FastifyReply {

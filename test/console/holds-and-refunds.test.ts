@@ -176,6 +176,16 @@ test('a refund that is too large shows an error next to the amount, and a refund
   assert.equal(await balanceOn(console), '70');
 });
 
+test('a refund of a transaction that has been refunded completely in the meantime shows an error on the page', async () => {
+  const console = await MemoryConsole.start();
+  add(console, 100);
+  const id = subtract(console, 30);
+  await send(console, { id, action: 'refund', amount: '30' });
+  const text = await send(console, { id, action: 'refund', amount: '30', idempotency_key: 'another form' });
+  assert.match(text, /role="alert">All credits of this transaction have already been refunded\. Nothing was changed/);
+  assert.equal(await balanceOn(console), '100');
+});
+
 test('a refund restores credits of ended cycles only if a validity in days is entered', async () => {
   const console = await MemoryConsole.start();
   add(console, 30, 1);

@@ -1,5 +1,5 @@
 // Opens every page with sample data in a real browser, in light and dark mode and on a narrow screen. Every page must
-// be accessible, log no error and fit the screen.
+// be accessible and readable, log no error and fit the screen.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -24,7 +24,7 @@ after(async () => {
 
 const DESKTOP = { viewport: { width: 1280, height: 900 } };
 
-const NARROW = { width: 360, height: 740 };
+const NARROW = { width: 320, height: 740 };
 
 /**
  * Opens all sections, because axe skips closed ones, and returns the kinds of elements on the page. The rows of a
@@ -40,6 +40,49 @@ const PREPARE = `(() => {
   return [...document.querySelectorAll('html *')].map((one) => nameOf(one.parentElement) + ' > ' + nameOf(one));
 })()`;
 
+/**
+ * Finds words and groups of digits that are broken across lines, text that is cut off, and cells of a row whose texts
+ * overlap. Email addresses, URLs and long words, such as UUIDs, can break anywhere.
+ */
+const FIND_UNREADABLE_TEXT = `(() => {
+  const BREAKS_ANYWHERE = /[@/]|.{26}/;
+  const found = [];
+  const walker = document.createTreeWalker(document.querySelector('main'), NodeFilter.SHOW_TEXT);
+  const rectsOf = (node, from, to) => {
+    const range = document.createRange();
+    range.setStart(node, from);
+    range.setEnd(node, to);
+    return [...range.getClientRects()].filter(({ width }) => width > 0);
+  };
+  const drawn = [];
+  for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+    const parent = node.parentElement;
+    if (parent.closest('.stack thead, .code, .as-table, svg, select') || !parent.checkVisibility()) continue;
+    for (const word of node.data.matchAll(/\\S+/g)) {
+      if (BREAKS_ANYWHERE.test(word[0])) continue;
+      for (const part of word[0].matchAll(/[\\p{L}\\d]+/gu)) {
+        const from = word.index + part.index;
+        const lines = new Set(rectsOf(node, from, from + part[0].length).map(({ top }) => Math.round(top)));
+        if (lines.size > 1) found.push('broken: ' + word[0]);
+      }
+    }
+    const { right } = (parent.closest('.scroll') ?? document.documentElement).getBoundingClientRect();
+    const row = parent.closest('tr');
+    for (const rect of rectsOf(node, 0, node.data.length)) {
+      if (rect.right > right + 1) found.push('cut off: ' + node.data);
+      drawn.push({ rect, row, cell: parent.closest('td'), text: node.data });
+    }
+  }
+  for (const [index, a] of drawn.entries()) {
+    for (const b of drawn.slice(index + 1)) {
+      if (a.row === null || b.row !== a.row) break;
+      if (b.cell === a.cell || a.rect.right <= b.rect.left || b.rect.right <= a.rect.left) continue;
+      if (a.rect.bottom > b.rect.top + 1 && b.rect.bottom > a.rect.top + 1) found.push('overlap: ' + a.text + ' and ' + b.text);
+    }
+  }
+  return found;
+})()`;
+
 describe('pages with sample data', () => {
   let visited: Visit;
   before(async () => {
@@ -53,9 +96,10 @@ describe('pages with sample data', () => {
   // they have the most kinds of elements.
   const pages = Object.entries(SAMPLE_PAGES).toSorted(([, a], [, b]) => b.length - a.length);
   for (const [name] of pages) {
-    test(`the page ${name} fits a narrow screen, and its elements are accessible on narrow and wide screens, in light and dark mode`, async () => {
+    test(`the page ${name} fits and is readable on a narrow screen, and its elements are accessible on narrow and wide screens, in light and dark mode`, async () => {
       const { page } = visited;
       await open(visited, name);
+      assert.deepEqual(await page.evaluate(FIND_UNREADABLE_TEXT), [], `${name} on a narrow screen`);
       const before = seen.size;
       for (const kind of (await page.evaluate(PREPARE)) as string[]) seen.add(kind);
       const hasNewElements = seen.size > before;
@@ -92,7 +136,7 @@ const FIND_SCROLLING_TABLES =
   "[...document.querySelectorAll('.scroll:has(> .stack)')].filter((one) => one.scrollWidth > one.clientWidth).map((one) => one.ariaLabel)";
 
 /** Text in the tables of these pages is so long that it wraps. */
-const WITH_LONG_TEXT = ['end-user-rich', 'webhooks'];
+const WITH_LONG_TEXT = ['end-user-rich', 'webhooks', 'api-keys-long', 'members-long'];
 const WITH_SHORT_TEXT = [
   'overview',
   'end-users',
@@ -111,7 +155,7 @@ test('at common window widths, no table scrolls horizontally; on a desktop or a 
   const { page } = visited;
   for (const name of [...WITH_LONG_TEXT, ...WITH_SHORT_TEXT]) {
     await open(visited, name);
-    for (const width of [360, 768, 1000, 1280, 1440]) {
+    for (const width of [320, 360, 768, 1000, 1100, 1280, 1440]) {
       await page.setViewportSize({ width, height: 900 });
       assert.deepEqual(await page.evaluate(FIND_SCROLLING_TABLES), [], `${name} at ${width} px`);
       if ((width === 768 || width === 1280) && WITH_SHORT_TEXT.includes(name))
@@ -203,6 +247,37 @@ test('times are shown in the time zone of the browser, with the UTC time in a to
   assert.equal(await first.getAttribute('title'), '20 Nov 2026, 13:59:45 UTC');
   assert.doesNotMatch(await visited.page.locator('.history thead').innerText(), /UTC/);
   await visited.close();
+});
+
+test('the forms and the plan of an end user show the same local dates, and the chart says that its days are in UTC', async () => {
+  const visited = await visit(browser, { ...DESKTOP, timezoneId: 'Pacific/Kiritimati' });
+  for (const [name, sentences] of Object.entries({
+    'end-user': [
+      'The cycle renews with 1,000 credits on 14 Dec 2026, 04:05:31 GMT+14.',
+      'stay usable until 14 Dec 2026.',
+      'The current period ends on 14 Dec 2026.',
+    ],
+    'end-user-plan': [
+      'On 14 Dec 2026, 04:05:31 GMT+14, the plan changes',
+      'Scheduled on 20 Nov 2026',
+      'replaces the change that is scheduled for 14 Dec 2026.',
+    ],
+  })) {
+    await open(visited, name);
+    await visited.page.evaluate(PREPARE);
+    const text = await visited.page.locator('main').innerText();
+    for (const sentence of sentences) assert(text.includes(sentence), `${name}: ${sentence}`);
+    assert.match(text, /Balance over time\s+Days start at 00:00 UTC\./);
+  }
+  await visited.close();
+});
+
+test('every date outside of charts is a <time> element or says UTC', () => {
+  for (const [name, text] of Object.entries(SAMPLE_PAGES)) {
+    const plain = text.replaceAll(/<(time|figure|select)\b[\s\S]*?<\/\1>/g, '');
+    const dates = plain.match(/\b\d{1,2} [A-Z][a-z]{2} \d{4}\b(?!, \d\d:\d\d:\d\d UTC)/g);
+    assert.equal(dates, null, `the dates of ${name}`);
+  }
 });
 
 test('without JavaScript, times are in UTC and labeled as UTC', async () => {

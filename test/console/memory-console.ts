@@ -38,7 +38,11 @@ interface PageReply {
 }
 
 export class MemoryConsole {
-  readonly app: FastifyInstance = Fastify();
+  /** The errors that Fastify has logged. */
+  readonly errors: string[] = [];
+  readonly app: FastifyInstance = Fastify({
+    logger: { level: 'error', stream: { write: (line: string) => void this.errors.push(line) } },
+  });
   readonly keys: (ListedKey & { readonly secret: string })[] = [];
   readonly ledger = new MemoryStore(Date.UTC(2026, 10, 20, 14, 5, 31, 204));
   fault: StoreFault | null = null;

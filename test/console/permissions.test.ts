@@ -88,7 +88,7 @@ onOneStore('permissions', (start) => {
       member: await newMember(started, owner),
       owner,
     };
-    const signInRedirect = /^303 \/console\/sign-in$/;
+    const signInRedirect = /^303 \/console\/sign-in(?:\?notice=session-ended)?$/;
     const ownersOnly = (name: string) => (name.startsWith('HEAD') ? /^403 $/ : /^403 .*only owners/i);
     const respond = async (who: keyof typeof visitors, name: string) => {
       const { status, headers, text } = await request(visitors[who], name);
@@ -102,7 +102,7 @@ onOneStore('permissions', (start) => {
       assert.doesNotMatch(reply, /^(403|5)/, `owner: ${name}`);
       const ofMember = await respond('member', name);
       if (TABLE.get(name) === 'owner') assert.match(ofMember, ownersOnly(name), `member: ${name}`);
-      else assert.doesNotMatch(ofMember, /^(403|5)|^303 \/console\/sign-in$/, `member: ${name}`);
+      else assert.doesNotMatch(ofMember, /^(403|5)|^303 \/console\/sign-in/, `member: ${name}`);
     }
     for (const name of consoleRows('anyone')) {
       if (name.endsWith(' /console')) continue;

@@ -38,12 +38,13 @@ async function sendChange(console: MemoryConsole, fields: Record<string, string>
   return text;
 }
 
-async function confirm(console: MemoryConsole, page: string): Promise<string> {
+function hiddenFieldsOf(page: string): Record<string, string> {
   const inputs = [...page.matchAll(/<input type="hidden" name="([^"]+)" value="([^"]*)">/g)];
-  const sent = await console.post(
-    `${PATH}/start-cycle`,
-    Object.fromEntries(inputs.map(([, name, value]) => [name, textOf(value as string)])),
-  );
+  return Object.fromEntries(inputs.map(([, name, value]) => [name, textOf(value as string)]));
+}
+
+async function confirm(console: MemoryConsole, page: string): Promise<string> {
+  const sent = await console.post(`${PATH}/start-cycle`, hiddenFieldsOf(page));
   assert.equal(sent.status, 303, sent.text);
   return (await console.get(sent.location)).text;
 }
@@ -123,7 +124,7 @@ test('a change of plan at the end of the period is previewed, scheduled after a 
   );
   assert.match(preview, /“Downgrade "now"”/);
   const scheduled = await confirm(console, page);
-  assert.equal(noticeIn(scheduled), 'Change of plan scheduled for 20 Dec 2026.');
+  assert.equal(noticeIn(scheduled), 'Change of plan scheduled for 20 Dec 2026, 14:05:31 UTC.');
   const text = textOf(scheduled);
   assert.match(
     text,
@@ -141,6 +142,30 @@ test('a change of plan at the end of the period is previewed, scheduled after a 
   const begun = await textAt(console);
   assert.match(begun, /Current balance 207 credits/);
   assert.match(begun, /The cycle renews with 200 plus up to 50 unused credits on 20 Jan 2027/);
+});
+
+test('if the cycle was stopped after the preview of a later change, the confirmation changes nothing and previews a start now', async () => {
+  const console = await MemoryConsole.start();
+  start(console, 100);
+  const change = { amount: '40', validity: '1', unit: 'months', on_active: 'at_period_end' };
+  const preview = await sendChange(console, change);
+  console.run({ kind: 'stop-cycle' });
+  const again = await sendChange(console, hiddenFieldsOf(preview));
+  assert.match(textOf(again), /Nothing was changed, because the end user's plan is no longer as in the preview/);
+  assert.match(textOf(again), /Starts Now Balance after you confirm 140 credits/);
+  assert.deepEqual(kindsOf(console), ['stop-cycle', 'start-cycle']);
+  assert.equal(noticeIn(await confirm(console, again)), 'Cycle started.');
+  assert.deepEqual(kindsOf(console), ['start-cycle', 'stop-cycle', 'start-cycle']);
+  assert.deepEqual(console.errors, []);
+});
+
+test('a credit that is spent after the preview of a change does not stop the confirmation', async () => {
+  const console = await MemoryConsole.start();
+  start(console, 100);
+  const preview = await sendChange(console, { amount: '40', validity: '', on_active: 'at_period_end' });
+  console.run({ kind: 'subtract', amount: 1 });
+  console.advance(HOUR_MS);
+  assert.match(noticeIn(await confirm(console, preview)) ?? '', /^Change of plan scheduled/);
 });
 
 test('the page of an end user lists the start of a scheduled plan even before the start is stored, and links to the transaction that scheduled the plan', async () => {
@@ -207,7 +232,7 @@ test('the form to stop a cycle, the form to change the plan, and its preview do 
   start(console, 1_000);
   console.run({ kind: 'hold', amount: 999, expiresInSeconds: 900 });
   const forms = await textAt(console);
-  assert.match(forms, /won't renew\. The remaining credits \(1 of 1,000\) stay usable until 20 Dec 2026\./);
+  assert.match(forms, /won't renew\. The remaining credits \(1 of 1,000\) stay usable until 20 Dec 2026 \./);
   assert.match(forms, /If the new plan starts now, the remaining credits \(1 of 1,000\) stay usable until that date\./);
   const preview = textOf(await sendChange(console, { amount: '5', on_active: 'replace' }));
   assert.match(
@@ -229,7 +254,7 @@ test('a second change of plan replaces the scheduled change, and the form and th
   const console = await MemoryConsole.start();
   start(console, 1_000);
   schedule(console, 200);
-  assert.match(await textAt(console), /The new plan replaces the change that is scheduled for 20 Dec 2026\./);
+  assert.match(await textAt(console), /The new plan replaces the change that is scheduled for 20 Dec 2026 \./);
   const page = await sendChange(console, { amount: '300', on_active: 'at_period_end' });
   assert.match(textOf(page), /Canceled The scheduled change to 200 credits every month/);
   const scheduled = textOf(await confirm(console, page));

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import type { EndUserView } from '../../src/console/pages/end-user/end-user.ts';
-import type { PlanChangeView } from '../../src/console/pages/end-user/plan-change.ts';
+import { type PlanChangeView, STARTS_NOW } from '../../src/console/pages/end-user/plan-change.ts';
 import type { OnActive } from '../../src/ledger/command.ts';
 import { isActiveRecurring } from '../../src/ledger/cycle.ts';
 import { planOf } from '../../src/ledger/decision.ts';
@@ -31,7 +31,9 @@ async function planChange(onActive: OnActive): Promise<PlanChangeView> {
   assert(preview.refused === null);
   const activeCycle = PLANNED_END_USER.cycles.find(isActiveRecurring) ?? null;
   const values = { amount: '50000', validity: '12', unit: 'months', on_active: onActive, note };
-  return { endUser: END_USER, now, activeCycle, plan: planOf(command), note, preview, values, idempotencyKey: 'key-7' };
+  const start = onActive === 'replace' ? STARTS_NOW : String(preview.startsAt);
+  const confirmation = { start, isChanged: false, values, idempotencyKey: 'key-7' };
+  return { endUser: END_USER, activeCycle, plan: planOf(command), note, preview, ...confirmation };
 }
 
 export const PLAN_CHANGES: Readonly<Record<string, PlanChangeView>> = {

@@ -1,5 +1,6 @@
 // Sample data for the pages of an account in use and of a new account.
 
+import { KEY_NAME_CHARACTERS_MAX } from '../../src/accounts/api-key.ts';
 import type { Page } from '../../src/console/layout.ts';
 import type { AccountView } from '../../src/console/pages/account.ts';
 import type { ApiKeysView } from '../../src/console/pages/api-keys.ts';
@@ -7,7 +8,7 @@ import type { MembersView } from '../../src/console/pages/members.ts';
 import type { OverviewView } from '../../src/console/pages/overview.ts';
 import { DAY_MS } from '../../src/ledger/instant.ts';
 import type { OverviewDay } from '../../src/store/console-store.ts';
-import { END_USER, HISTORY, MEMBER, NOW } from './sample-end-users.ts';
+import { END_USER, HISTORY, MEMBER, NOW, RICH_END_USER } from './sample-end-users.ts';
 
 export const VIEWER: NonNullable<Page['viewer']> = {
   email: 'ada@lumen.example',
@@ -59,6 +60,7 @@ export function overviewView(change: Partial<OverviewView> = {}): OverviewView {
 export const RICH_OVERVIEW: OverviewView = overviewView({
   outstanding: 9_007_199_254_740_991_000n,
   counts: { endUsers: 1_000_000, withCredits: 894_976 },
+  recent: RICH_END_USER.history.slice(0, 8).map((activity) => ({ ...activity, endUser: END_USER })),
   days: Array.from({ length: 30 }, (_, index) =>
     index === 20 ? { ...flow(index), added: 9_007_199_254_740_991n } : flow(index),
   ),
@@ -82,6 +84,13 @@ export function membersView(change: Partial<MembersView> = {}): MembersView {
     ...change,
   };
 }
+
+const LONG_EMAIL = `${'w'.repeat(240)}@lumen.example`;
+
+/** Members, of whom one has an email address of the maximum length. */
+export const LONG_MEMBERS: MembersView = membersView({
+  members: membersView().members.map((member, index) => (index === 0 ? member : { ...member, email: LONG_EMAIL })),
+});
 
 export const END_USERS = Array.from({ length: 12 }, (_, index) => ({
   endUser:
@@ -147,6 +156,17 @@ export function apiKeysView(change: Partial<ApiKeysView> = {}): ApiKeysView {
     ...change,
   };
 }
+
+/** Keys, of which one has a name of the maximum length and was created by a member with a long email address. */
+export const LONG_KEYS: ApiKeysView = apiKeysView({
+  keys: apiKeysView().keys.map((key, index) => {
+    const long = {
+      name: 'W'.repeat(KEY_NAME_CHARACTERS_MAX),
+      createdBy: { kind: 'member', email: LONG_EMAIL },
+    } as const;
+    return index === 0 ? { ...key, ...long } : key;
+  }),
+});
 
 export function accountView(change: Partial<AccountView> = {}): AccountView {
   return {

@@ -2,6 +2,8 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { sha256Of } from '../../src/console/identity/secret-token.ts';
+import { DAY_MS } from '../../src/ledger/instant.ts';
 import {
   assertGoesTo,
   decode,
@@ -68,6 +70,34 @@ onBothStores('sign-up', (start) => {
     assert.equal((await sql('SELECT * FROM console_users')).length, 1);
     assert.equal((await sql('SELECT * FROM console_members')).length, 1);
     assert.equal((await sql('SELECT * FROM accounts')).length, 1);
+  });
+
+  test('when the first member of an account joins, all other unused owner links of the account stop working', async () => {
+    for (const joins of ['by sign-up', 'by link'] as const) {
+      const { scrip, sql } = await start({ signUp: 'first' });
+      const [used, unused, forMember] = ['used', 'unused', 'for-member'] as const;
+      for (const [token, role] of [
+        [used, 'owner'],
+        [unused, 'owner'],
+        [forMember, 'member'],
+      ] as const)
+        await sql(
+          `INSERT INTO console_invitations (token_sha256, account, role, created_at, expires_at)
+           VALUES ('${sha256Of(token)}', 1, '${role}', 1, ${Date.now() + DAY_MS})`,
+        );
+      const credentials = { email: someEmail(), password: PASSWORD };
+      const first = new Visitor(scrip);
+      const joined =
+        joins === 'by sign-up'
+          ? await first.signUp(credentials)
+          : await first.post(`/console/join/${used}`, credentials);
+      assertGoesTo(joined, OVERVIEW);
+      assert.equal((await new Visitor(scrip).get(`/console/join/${unused}`)).status, 404, joins);
+      assert.equal((await new Visitor(scrip).get(`/console/join/${forMember}`)).status, 200, joins);
+      const later = await invite(first, 'owner');
+      await newMember(scrip, first);
+      assert.equal((await new Visitor(scrip).get(later)).status, 200, 'later invitations stay valid');
+    }
   });
 
   test('with SIGN_UP=first, only one user can sign up, even if several try at the same time', async () => {

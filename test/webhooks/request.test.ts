@@ -71,6 +71,11 @@ test('a webhook fails if the endpoint responds with a redirect, and the redirect
   );
 });
 
+test('a status 304 is not reported as a redirect', async (t) => {
+  const { error } = await sendTo(t, (_request, response) => void response.writeHead(304).end());
+  assert.equal(error, 'The endpoint responded with status 304.');
+});
+
 test('a webhook fails if the endpoint does not respond in time', async (t) => {
   const { kind, status, error, durationMs } = await sendTo(t, () => {});
   assert.deepEqual([kind, status, error], ['failed', null, 'There was no response within 0.3 seconds.']);
@@ -282,7 +287,7 @@ test('a webhook is sent to the address that was checked, and the address of each
   sender.close();
   assert.equal(
     (await post(sender, url)).error,
-    'Scrip sends webhooks without TLS only to loopback addresses. Use an https:// URL.',
+    'The URL must begin with https:// (or http:// for a loopback address).',
   );
   assert.equal(receiver.received.length, 1);
 });

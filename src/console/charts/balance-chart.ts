@@ -53,7 +53,7 @@ export function balanceChart({ past, future }: BalanceOverTime): string {
   return chartFigure({
     id: 'balance',
     title: 'Balance over time',
-    description: `Balance on ${shortDayText(first.at)}: ${numberText(first.balance)}. Peak: ${numberText(most)}. Now: ${numberText(now.balance)}. Projected balance on ${shortDayText(last.at)}: ${numberText(last.balance)}, including the effects of expiring credits, renewals, plan changes and lapsing holds.`,
+    description: `Balance on ${shortDayText(first.at)} (UTC): ${numberText(first.balance)}. Peak: ${numberText(most)}. Now: ${numberText(now.balance)}. Projected balance on ${shortDayText(last.at)} (UTC): ${numberText(last.balance)}, including the effects of expiring credits, renewals, plan changes and lapsing holds.`,
     legend: legendOf(
       [
         { mark: 'line-past', label: 'Balance' },

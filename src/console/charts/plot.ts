@@ -5,7 +5,7 @@
 
 import { scaleLinear, scaleSymlog } from 'd3-scale';
 import { html } from 'ghtml';
-import { compactText } from '../figures.ts';
+import { compactText, wrappable } from '../figures.ts';
 
 /** The size of a drawing, and the bounds of its bars or lines, in SVG units. Tick labels are outside these bounds. */
 export interface PlotSize {
@@ -97,7 +97,7 @@ export function legendOf(entries: readonly LegendEntry[], isLogarithmic: boolean
     const sample = mark.startsWith('line')
       ? html`<path class="${mark}" d="M0 5h14"/>`
       : html`<rect class="${mark}" width="14" height="10" rx="2"/>`;
-    return html`<li><svg viewBox="0 0 14 10" width="14" height="10" aria-hidden="true">!${sample}</svg>${label}!${total === undefined ? '' : html` <strong>${total}</strong>`}</li>`;
+    return html`<li><svg viewBox="0 0 14 10" width="14" height="10" aria-hidden="true">!${sample}</svg>${label}!${total === undefined ? '' : html` <strong>!${wrappable(total)}</strong>`}</li>`;
   });
   return html`<ul class="legend">!${items}!${isLogarithmic ? '<li>Logarithmic scale</li>' : ''}</ul>`;
 }

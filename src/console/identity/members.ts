@@ -153,3 +153,16 @@ export async function redeemInvitation(
     .executeTakeFirst();
   return row ?? null;
 }
+
+/**
+ * Call this when the first member joins an account. Until then, each start of Scrip can print a link for the first
+ * owner, and the log might keep these links.
+ */
+export async function withdrawOwnerInvitations(queries: AccountQueries, account: number): Promise<void> {
+  await queries
+    .deleteFrom('console_invitations')
+    .where('account', '=', account)
+    .where('role', '=', 'owner')
+    .where('used_at', 'is', null)
+    .execute();
+}

@@ -13,7 +13,7 @@ import type { Role, SignUpPolicy } from '../../accounts/membership.ts';
 import { DAY_MS } from '../../ledger/instant.ts';
 import type { AccountDatabase, AccountQueries, AccountTables } from '../../store/account-database.ts';
 import { createAccount, firstAccount, hasMembers, renameAccount } from './accounts.ts';
-import { redeemInvitation } from './members.ts';
+import { redeemInvitation, withdrawOwnerInvitations } from './members.ts';
 import type { OutgoingMail } from './outgoing-mail.ts';
 import type { PasswordHasher } from './password-hasher.ts';
 import { newToken, sha256Of } from './secret-token.ts';
@@ -127,6 +127,7 @@ export class Registrations {
     if ((await userByEmail(queries, email)) !== undefined) return { result: 'address-taken' };
     const membership = await this.#admit(queries, entry);
     if (membership === null) return { result: 'refused' };
+    if (!(await hasMembers(queries, membership.account))) await withdrawOwnerInvitations(queries, membership.account);
     const now = this.#options.now();
     const user = { id: randomUUID(), email, password_hash: passwordHash, created_at: now };
     await queries.insertInto('console_users').values(user).execute();

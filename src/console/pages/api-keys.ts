@@ -70,7 +70,7 @@ function newKeyForm({ state, idempotencyKey }: ApiKeysView): string {
 function keyList({ keys, now, usedDays }: ApiKeysView): string {
   const rows = keys.map(
     (key) => html`<tr role="row"!${key.revokedAt === null ? '' : ' class="revoked"'}>
-<td role="cell" data-label="Name" id="key-${key.id}"><span class="strong">${key.name}</span></td>
+<td role="cell" data-label="Name" class="name" id="key-${key.id}"><span class="strong">${key.name}</span></td>
 <td role="cell" data-label="Scope">${key.scope}</td>
 <td role="cell" data-label="Key"><span class="mono">${key.hint}</span></td>
 <td role="cell" data-label="Transactions" class="number">${numberText(key.use.transactions)}</td>
@@ -111,7 +111,7 @@ function keyLog({ keys }: ApiKeysView): string {
       ({ key, at, what, by }) => html`<tr role="row">
 <td role="cell" data-label="Time" class="when">!${moment(at)}</td>
 <td role="cell" data-label="Event">${what}</td>
-<td role="cell" data-label="Key"><span class="whole">${key.name}</span> <span class="whole muted mono">${key.hint}</span></td>
+<td role="cell" data-label="Key" class="name"><span class="whole">${key.name}</span> <span class="whole muted mono">${key.hint}</span></td>
 <td role="cell" data-label="By" class="by">!${actorLabel(by)}</td>
 </tr>`,
     );

@@ -16,6 +16,7 @@ export interface Field {
   readonly label: string;
   readonly type?: 'text' | 'email' | 'password' | 'date' | 'datetime-local';
   readonly autocomplete?: string;
+  /** Trusted HTML. */
   readonly hint?: string;
   /** The value when the page is loaded; empty by default. */
   readonly initial?: string;
@@ -34,6 +35,7 @@ export interface Select {
   readonly name: string;
   readonly label: string;
   readonly choices: readonly (readonly [value: string, label: string])[];
+  /** Trusted HTML. */
   readonly hint?: string;
   /** The value when the page is loaded; the first choice by default. */
   readonly initial?: string;
@@ -76,7 +78,7 @@ function select({ id, name, choices, initial }: Select, state: FormState | null,
 
 function messages(id: string, error: string | null | undefined, hint: string | undefined): string {
   return html`!${error ? html`<p class="error" id="${id}-error">${error}</p>` : ''}
-!${hint ? html`<p class="hint" id="${id}-hint">${hint}</p>` : ''}`;
+!${hint ? html`<p class="hint" id="${id}-hint">!${hint}</p>` : ''}`;
 }
 
 function attributesOf(options: Omit<Field, 'unit'>, error: string | null | undefined): string {
@@ -112,7 +114,15 @@ export function newPasswordField(label: string, state: FormState | null): string
 }
 
 export function formError(state: FormState | null): string {
-  const error = state?.errors[WHOLE_FORM];
+  return alert(state?.errors[WHOLE_FORM]);
+}
+
+/** For a page that no longer shows the form, for example because a transaction has been refunded completely. */
+export function anyError(state: FormState | null): string {
+  return alert(Object.values(state?.errors ?? {}).find((error) => error !== null));
+}
+
+function alert(error: string | null | undefined): string {
   return error ? html`<p class="error" role="alert">${error}</p>` : '';
 }
 

@@ -51,7 +51,7 @@ function newInvitation(url: string): string {
 function memberRow({ userId, email, role, joinedAt }: Member, id: string, isViewer: boolean): string {
   const otherRole = role === 'owner' ? 'member' : 'owner';
   return html`<tr role="row">
-<td role="cell" data-label="Email"><span><span class="strong" id="${id}">${email}</span>!${isViewer ? ' <span class="muted">(you)</span>' : ''}</span></td>
+<td role="cell" data-label="Email" class="name"><span><span class="strong" id="${id}">${email}</span>!${isViewer ? ' <span class="muted">(you)</span>' : ''}</span></td>
 <td role="cell" data-label="Role">${role}</td>
 <td role="cell" data-label="Joined">!${day(joinedAt)}</td>
 <td role="cell" class="end"><div class="row-buttons"><form method="post" action="/console/members/${userId}/role"><input type="hidden" name="role" value="${otherRole}"><button class="button secondary small" type="submit" aria-describedby="${id}">Make ${otherRole}</button></form>

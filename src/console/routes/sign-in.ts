@@ -23,6 +23,7 @@ const NOTICES: Readonly<Record<string, string>> = {
     'If an account exists for the email address that you entered, we sent you a password reset link. Check your inbox.',
   'password-set': 'Password reset. Sign in with your new password.',
   'signed-out': 'You have signed out.',
+  'session-ended': 'Nothing was changed, because your session has ended. Sign in, and fill in the form again.',
 };
 
 export function signInRoutes(on: On, context: ConsoleContext): void {

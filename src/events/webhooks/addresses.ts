@@ -44,7 +44,7 @@ export function urlProblem(text: string, rules: AddressRules): string | null {
 export function addressProblem(address: string, protocol: string, rules: AddressRules): string | null {
   const range = ipaddr.isValid(address) ? ipaddr.process(address).range() : 'invalid';
   if (range === 'loopback' && allowsLoopback(rules)) return null;
-  if (protocol !== 'https:') return 'Scrip sends webhooks without TLS only to loopback addresses. Use an https:// URL.';
+  if (protocol !== 'https:') return `The URL must begin with ${allowedSchemes(rules)}.`;
   if (range === 'unicast' || (rules.allowPrivate && PRIVATE_RANGES.has(range))) return null;
   // The sentence omits the address, which could reveal how a host name resolves in the operator's network.
   return 'The IP address of the endpoint is not public.';

@@ -204,8 +204,10 @@ function textOf(bytes: Buffer): string {
   return bytes.toString('utf8').slice(0, ANSWER_CHARACTERS_MAX).replaceAll('\0', '\ufffd').toWellFormed();
 }
 
+const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
+
 function statusError(status: number): string {
-  if (status >= 300 && status < 400)
+  if (REDIRECTS.has(status))
     return `The endpoint responded with a redirect (${status}). Scrip does not follow redirects.`;
   return `The endpoint responded with status ${status}.`;
 }

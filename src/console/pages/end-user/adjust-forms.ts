@@ -4,7 +4,7 @@ import { html } from 'ghtml';
 import { type Cycle, renews, spendable } from '../../../ledger/cycle.ts';
 import { INSTANT_MAX, VALIDITY_DAYS_DEFAULT } from '../../../ledger/instant.ts';
 import { NOTE_LENGTH_MAX } from '../../../ledger/posting.ts';
-import { dayText, numberText } from '../../figures.ts';
+import { day, numberText } from '../../figures.ts';
 import { type Field, type FormState, field, formError, idempotencyKeyInput, selectField } from '../form-field.ts';
 import { creditsEveryText } from './cycle-names.ts';
 
@@ -93,7 +93,7 @@ function adjustForm(adjustment: Adjustment, { endUser, activeCycle, forms }: For
   return html`<details class="action" name="adjust"!${state === null ? '' : ' open'}><summary>${summary}</summary>
 <form class="form" method="post" action="/console/end-users/${endUser}/${adjustment}" novalidate>
 !${formError(state)}
-<p class="muted small">${text}</p>
+<p class="muted small">!${text}</p>
 !${shown}
 !${idempotencyKeyInput(forms.idempotencyKeys[adjustment])}
 <button class="button!${adjustment === 'stop-cycle' ? ' danger' : ''}" type="submit">${button}</button>
@@ -110,16 +110,17 @@ function changesPlan(activeCycle: Cycle | null, state: FormState | null): boolea
   return state === null ? activeCycle !== null : Boolean(state.values.on_active || state.errors.on_active);
 }
 
+/** Returns trusted HTML. */
 function explanationOf(form: keyof typeof FORMS, cycle: Cycle): string {
   const { explanation } = FORMS[form];
   const { end, next } = cycle;
   if (form === 'stop-cycle') {
-    const future = end === INSTANT_MAX ? 'never expire' : `stay usable until ${dayText(end)}`;
+    const future = end === INSTANT_MAX ? 'never expire' : html`stay usable until !${day(end)}`;
     const canceled = next === null ? '' : ` This also cancels the scheduled change to ${creditsEveryText(next.plan)}.`;
-    return `The cycle won't renew. The ${remainingText(cycle)} ${future}.${canceled}`;
+    return html`The cycle won't renew. The ${remainingText(cycle)} !${future}.${canceled}`;
   }
   return form === 'change-plan' && next !== null
-    ? `${explanation} The new plan replaces the change that is scheduled for ${dayText(end)}.`
+    ? html`!${explanation} The new plan replaces the change that is scheduled for !${day(end)}.`
     : explanation;
 }
 
@@ -204,8 +205,9 @@ function startField({ adjustment, activeCycle, state }: FieldContext): string {
   );
 }
 
+/** Returns trusted HTML. */
 function startHint(cycle: Cycle): string {
   const left = `the ${remainingText(cycle)} stay usable`;
   if (!renews(cycle)) return `The new plan replaces the current cycle; ${left}.`;
-  return `The current period ends on ${dayText(cycle.end)}. If the new plan starts now, ${left} until that date.`;
+  return html`The current period ends on !${day(cycle.end)}. If the new plan starts now, ${left} until that date.`;
 }

@@ -4,7 +4,7 @@ import { html } from 'ghtml';
 import type { Plan, Validity } from '../../../ledger/plan.ts';
 import type { CycleTerms } from '../../../ledger/posting.ts';
 import { instantOf, type TransactionId } from '../../../ledger/transaction-id.ts';
-import { creditsText, dayText, numberText, rolloverLimitText } from '../../figures.ts';
+import { creditsText, day, momentUtcText, numberText, rolloverLimitText } from '../../figures.ts';
 
 /** Both 30 and 31 days are called `Monthly`: some products sell 30-day months, others 31-day months. */
 const RHYTHMS: Readonly<Record<number, string>> = {
@@ -57,7 +57,8 @@ export function cycleNameText({ type, plan }: CycleTerms, period: number): strin
 
 /** @param opening the terms of the cycle; if undefined, the name contains only the day on which the cycle started */
 export function cycleName(id: TransactionId, period: number, opening: CycleTerms | undefined): string {
-  const since = dayText(instantOf(id));
-  const name = opening === undefined ? `Cycle since ${since}` : cycleNameText(opening, period);
-  return html`<span class="cycle!${name.length > LINE_CHARACTERS_MAX ? ' long' : ''}" title="Since ${since}, ${id}">${name}</span>`;
+  const since = instantOf(id);
+  const text = opening === undefined ? '' : cycleNameText(opening, period);
+  const name = opening === undefined ? html`Cycle since !${day(since)}` : html`${text}`;
+  return html`<span class="cycle!${text.length > LINE_CHARACTERS_MAX ? ' long' : ''}" title="Since ${momentUtcText(since)}, ${id}">!${name}</span>`;
 }

@@ -58,6 +58,7 @@ function chartSection({ balanceOverTime, cycles, history }: EndUserView): string
   if (balanceOverTime === null || (cycles.length === 0 && history.length === 0)) return '';
   return html`<section class="card">
 <h2>Balance over time</h2>
+<p class="muted small">Days start at 00:00 UTC.</p>
 !${balanceChart(balanceOverTime)}
 </section>`;
 }

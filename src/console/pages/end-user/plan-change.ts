@@ -2,7 +2,7 @@
 
 import { html } from 'ghtml';
 import { type Cycle, spendable } from '../../../ledger/cycle.ts';
-import { INSTANT_MAX, type Instant } from '../../../ledger/instant.ts';
+import { INSTANT_MAX } from '../../../ledger/instant.ts';
 import type { Plan } from '../../../ledger/plan.ts';
 import type { Note } from '../../../ledger/posting.ts';
 import type { Preview } from '../../../ledger/preview.ts';
@@ -12,16 +12,21 @@ import { type FormState, idempotencyKeyInput } from '../form-field.ts';
 import { creditsEveryText, planSummaryText } from './cycle-names.ts';
 import { endUserPath } from './end-user-paths.ts';
 
+/** The field that contains when the confirmed plan starts: an instant, or `STARTS_NOW`. */
 export const CONFIRMED = 'confirmed';
+export const STARTS_NOW = 'now';
 
 export interface PlanChangeView {
   readonly endUser: string;
-  readonly now: Instant;
   /** The active cycle; null if it was stopped after the form was loaded. */
   readonly activeCycle: Cycle | null;
   readonly plan: Plan;
   readonly note: Note | null;
   readonly preview: Preview;
+  /** The value of the field `CONFIRMED`. */
+  readonly start: string;
+  /** Whether the user has confirmed a preview that is no longer true. */
+  readonly isChanged: boolean;
   /** The entered values, which the browser sends again with the confirmation. */
   readonly values: FormState['values'];
   readonly idempotencyKey: string;
@@ -36,11 +41,12 @@ export function planChangePage(view: PlanChangeView, viewer: Page['viewer']): st
   const title = 'Change the plan?';
   const body = html`<p class="crumb"><a href="${endUserPath(endUser)}">Back to end user ${endUser}</a></p>
 <h1>${title}</h1>
+!${view.isChanged ? CHANGED : ''}
 <section class="card narrow">
 <dl class="facts">!${facts}</dl>
 <form class="form" method="post" action="${endUserPath(endUser)}/start-cycle">
 !${inputs}
-<input type="hidden" name="${CONFIRMED}" value="yes">
+<input type="hidden" name="${CONFIRMED}" value="${view.start}">
 !${idempotencyKeyInput(idempotencyKey)}
 <div class="buttons"><button class="button" type="submit">${isLater(view) ? 'Schedule change' : 'Change plan'}</button>
 <a class="button secondary" href="${endUserPath(endUser)}">Cancel</a></div>
@@ -49,8 +55,10 @@ export function planChangePage(view: PlanChangeView, viewer: Page['viewer']): st
   return page({ title, viewer, current: 'end-users', body });
 }
 
-function isLater({ now, preview }: PlanChangeView): boolean {
-  return preview.startsAt > now;
+const CHANGED = html`<p class="error" role="alert">Nothing was changed, because the end user's plan is no longer as in the preview that you confirmed. Check the new preview.</p>`;
+
+function isLater({ start }: PlanChangeView): boolean {
+  return start !== STARTS_NOW;
 }
 
 function factsOf(view: PlanChangeView): readonly (readonly [name: string, trusted: string])[] {

@@ -8,7 +8,7 @@ import { instantOf, type TransactionId } from '../../../ledger/transaction-id.ts
 import type { HistoryPage } from '../../../store/transaction-history.ts';
 import { durationText, endTime, moment, momentUtc, numberText, wrappableNumber } from '../../figures.ts';
 import { type Page, page } from '../../layout.ts';
-import { type FormState, field, formError, idempotencyKeyInput } from '../form-field.ts';
+import { anyError, type FormState, field, formError, idempotencyKeyInput } from '../form-field.ts';
 import { type Activity, actorLabel, byCell, kindBadge, table } from '../lists.ts';
 import { planSummaryText } from './cycle-names.ts';
 import { endUserPath, transactionPath } from './end-user-paths.ts';
@@ -79,7 +79,7 @@ function actionSection(view: TransactionView): string {
   const { now, transaction, holdExpiresAt, state } = view;
   if (holdExpiresAt !== null && holdExpiresAt > now) return releaseForm(view);
   if ((transaction.refundable ?? 0) > 0) return refundForm(view);
-  return formError(state);
+  return anyError(state);
 }
 
 const NOTE = { id: 'note', name: 'note', label: 'Note', isOptional: true, charactersMax: NOTE_LENGTH_MAX };

@@ -19,7 +19,7 @@ import { readChange } from './change-form.ts';
 import { type EndUserRequest, forEndUser } from './end-user-request.ts';
 import { historyLines, readFilter, readHistory } from './history.ts';
 import { readHolds } from './holds.ts';
-import { needsConfirmation, sendPreview, startNotice } from './plan-change.ts';
+import { startNotice, unconfirmed } from './plan-change.ts';
 import { refusalErrors, submitChange } from './submit-change.ts';
 import { transactionNotice, transactionRoutes } from './transaction.ts';
 
@@ -129,9 +129,10 @@ async function adjust(
       idempotencyKeys,
     });
   if (command === null) return refuse(state.errors);
-  if (command.kind === 'start-cycle' && needsConfirmation(command, endUserRequest)) {
-    const sent = await sendPreview(context, command, state.values, endUserRequest);
-    return 'refused' in sent ? refuse(refusalErrors(sent, command.kind)) : sent;
+  if (command.kind === 'start-cycle') {
+    const preview = await unconfirmed(context, command, state.values, endUserRequest);
+    if (typeof preview === 'string') return sendPage(reply, preview);
+    if (preview !== null) return refuse(refusalErrors(preview, command.kind));
   }
   const submitted = await submitChange(context, request, command);
   if (submitted.errors === null) {

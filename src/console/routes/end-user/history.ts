@@ -4,7 +4,8 @@
 import type { FastifyRequest } from 'fastify';
 import type { EndUserKey } from '../../../ledger/command.ts';
 import { periodAt, renews } from '../../../ledger/cycle.ts';
-import { DAY_MS, INSTANT_MAX, type Instant, isInstant } from '../../../ledger/instant.ts';
+import { DAY_MS, INSTANT_MAX, type Instant } from '../../../ledger/instant.ts';
+import { instantIn } from '../../../ledger/instant-text.ts';
 import { NOTE_LENGTH_MAX } from '../../../ledger/posting.ts';
 import { dueLapses, dueRenewals } from '../../../ledger/settle.ts';
 import { idsBetween } from '../../../ledger/transaction-id.ts';
@@ -65,8 +66,7 @@ export function readFilter(request: FastifyRequest): ReadFilter {
 /** @returns the beginning of the day, in UTC; undefined for an empty text; null for any other text */
 function dayOf(text: string): Instant | undefined | null {
   if (text === '') return undefined;
-  const at = /^\d{4}-\d\d-\d\d$/.test(text) ? Date.parse(text) : Number.NaN;
-  return isInstant(at) ? at : null;
+  return instantIn(`${text}T00:00Z`);
 }
 
 /** @param from null for the first page, which also includes due transactions that are not stored yet */

@@ -1,39 +1,44 @@
 // The confirmation of a change of plan, and the notice after the change.
 
 import { randomUUID } from 'node:crypto';
-import type { FastifyReply } from 'fastify';
 import { cyclesAt } from '../../../ledger/balance.ts';
 import type { Refusal, StartCycle } from '../../../ledger/command.ts';
 import { isActiveRecurring } from '../../../ledger/cycle.ts';
 import { planOf } from '../../../ledger/decision.ts';
 import { previewOf } from '../../../ledger/preview.ts';
 import type { ConsoleContext } from '../../console-context.ts';
-import { dayText } from '../../figures.ts';
+import { momentUtcText } from '../../figures.ts';
 import { NOTICES } from '../../pages/end-user/adjust-forms.ts';
-import { CONFIRMED, planChangePage } from '../../pages/end-user/plan-change.ts';
+import { CONFIRMED, planChangePage, STARTS_NOW } from '../../pages/end-user/plan-change.ts';
 import type { FormState } from '../../pages/form-field.ts';
-import { formField, queryField, sendPage } from '../../request-reply.ts';
+import { formField, queryField } from '../../request-reply.ts';
 import { normalizedUuid } from '../end-users.ts';
 import type { EndUserRequest } from './end-user-request.ts';
 
-/** If no cycle was active when the form was loaded, `onActive` is `refuse`, and no confirmation is needed. */
-export function needsConfirmation(command: StartCycle, { request }: EndUserRequest): boolean {
-  return command.onActive !== 'refuse' && formField(request, CONFIRMED) === '';
-}
-
-/** Sends the page that previews the change. If the change is refused, sends nothing and returns the refusal. */
-export async function sendPreview(
+/**
+ * Previews a change of plan until the user confirms it. If the new plan would no longer start when the confirmed preview
+ * said, for example because the cycle was stopped in the meantime, previews the change again.
+ *
+ * @returns the page with the preview, or why the change is refused; null if the change can be submitted. If no cycle was
+ * active when the form was loaded, `onActive` is `refuse`, and no confirmation is needed
+ */
+export async function unconfirmed(
   { options }: ConsoleContext,
   command: StartCycle,
   values: FormState['values'],
-  { request, reply, viewer, user }: EndUserRequest,
-): Promise<FastifyReply | Refusal> {
+  { request, viewer, user }: EndUserRequest,
+): Promise<string | Refusal | null> {
+  if (command.onActive === 'refuse') return null;
   const { state, now } = await options.stores.ledger.load(user);
   const preview = previewOf(state, command, now);
-  if (preview.refused !== null) return preview;
+  const confirmed = formField(request, CONFIRMED);
+  if (preview.refused !== null) return confirmed === '' ? preview : null;
+  const start = preview.startsAt > now ? String(preview.startsAt) : STARTS_NOW;
+  if (confirmed === start) return null;
   const view = {
+    start,
+    isChanged: confirmed !== '',
     endUser: user.endUser,
-    now,
     activeCycle: cyclesAt(state, now).find(isActiveRecurring) ?? null,
     plan: planOf(command),
     note: command.note ?? null,
@@ -41,12 +46,12 @@ export async function sendPreview(
     values,
     idempotencyKey: formField(request, 'idempotency_key') || randomUUID(),
   };
-  return sendPage(reply, planChangePage(view, viewer));
+  return planChangePage(view, viewer);
 }
 
 export async function startNotice({ options }: ConsoleContext, { request, user }: EndUserRequest): Promise<string> {
   const id = normalizedUuid(queryField(request, 'transaction'));
   const [posting] = id === null ? [] : ((await options.stores.ledger.find(user, id))?.postings ?? []);
   if (posting?.kind !== 'schedule-plan') return NOTICES['start-cycle'];
-  return `Change of plan scheduled for ${dayText(posting.expiresAt)}.`;
+  return `Change of plan scheduled for ${momentUtcText(posting.expiresAt)}.`;
 }
