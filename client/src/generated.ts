@@ -112,7 +112,7 @@ export interface PreviewChangeRequest {
 export interface MoveTestClockRequest {
   /** Moves the clock forward by this many 24-hour days. */
   readonly advance_days?: number;
-  /** Moves the clock to this instant, which must not be earlier than the current time of the clock. The format is ISO 8601 with a time zone. In a query string, write `+` as `%2B`. */
+  /** Moves the clock to this instant, which must not be earlier than the current time of the clock, and must be before 9999-12-31T23:59:59.999Z. The format is ISO 8601 with a time zone. In a query string, write `+` as `%2B`. */
   readonly to?: string;
 }
 
@@ -144,7 +144,7 @@ export interface Refund {
 export interface Cycle {
   /** The ID of the end user: a UUID that you choose. */
   readonly end_user_id: string;
-  /** A whole number of credits. */
+  /** The credits that the current period began with: the `amount` of the plan, and the credits that rolled over, at most `rollover_max`. */
   readonly amount: number;
   /** When the cycle was started, in UTC. Unlike all other timestamps, this timestamp does not end in `Z`. Append `Z` to this timestamp before you parse it: most languages read a timestamp without a time zone as local time. */
   readonly created_at: string;
@@ -326,7 +326,7 @@ export interface Transaction {
   readonly refundable?: number;
   /** Only with `details`. The change in the number of held credits. Absent if the number did not change. */
   readonly held?: number;
-  /** Only with `details`. The cycles that the transaction affected, in the order in which it affected them. At most the first ten cycles of each transaction have `cycle_type`, `starting_amount`, `cycle_start` and `cycle_end`. Fewer cycles have these fields if the transactions on the page affected hundreds of cycles in total. */
+  /** Only with `details`. The cycles that the transaction affected, in the order in which it affected them. Only the first ten cycles of each transaction have `cycle_type`, `starting_amount`, `cycle_start` and `cycle_end`; fewer if the transactions on the page affected hundreds of cycles in total. */
   readonly cycles?: readonly TouchedCycle[];
 }
 
@@ -678,6 +678,7 @@ export type ErrorName =
   | 'BalanceTooLarge'
   | 'CycleAlreadyActive'
   | 'CycleNotFound'
+  | 'ExpectationFailed'
   | 'Forbidden'
   | 'HeadersTooLarge'
   | 'HoldNotFound'

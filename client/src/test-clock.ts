@@ -35,7 +35,7 @@ export class ScripTestClock {
    * Moves the ledger's time forward, and returns the new time. The client converts `days` to an instant before it sends
    * the request, so that a retry never moves the clock twice.
    *
-   * @throws {InvalidField} if the instant is before the ledger's time, or after the year 9999
+   * @throws {InvalidField} if the instant is before the ledger's time, or not before 9999-12-31T23:59:59.999Z
    * @throws {TypeError} if `days` is not an integer of at least 1, or is too large for a `Date`
    * @throws {NotFound} if the ledger has no test clock
    */

@@ -33,7 +33,7 @@ import { writeRoutes } from './api/write-routes.ts';
 import type { Authenticator } from './auth/authenticator.ts';
 import { BODY_BYTES_MAX, HEADER_BYTES_MAX, HEADERS_MAX, SERVER_LIMITS, type ServerLimits } from './limits.ts';
 import { collectMetrics, type Measured } from './metrics/metrics.ts';
-import { operatorRoutes } from './metrics/operator-routes.ts';
+import { operatorRoutes, PROBLEM_ROUTE } from './metrics/operator-routes.ts';
 import { RequestMetrics } from './metrics/request-metrics.ts';
 import { traceRequests } from './metrics/request-tracing.ts';
 import { sendError, sendInvalid, sendProblem } from './problem-reply.ts';
@@ -53,7 +53,7 @@ export interface HttpServerOptions {
   /** The origin at which clients reach Scrip, if known. */
   readonly publicUrl?: string | null;
   readonly console: OtherPages;
-  /** The queue of page reads, shared with the console. */
+  /** The queue for reads of lists, which the API and the console share. */
   readonly pages: PageQueue;
   readonly logRequests?: boolean;
   /** Records a span for each request; null or absent if tracing is off. */
@@ -277,7 +277,7 @@ function answerUnrouted(app: FastifyInstance): ReadonlyMap<string, ReadonlySet<s
   });
   app.setNotFoundHandler((request, reply) => {
     const path = request.url.split('?', 1)[0] as string;
-    const methods = methodsOf.get(path);
+    const methods = methodsOf.get(routeOf(path));
     if (methods === undefined) {
       sendProblem(reply, 'NotFound', { detail: PROBLEMS.NotFound.detail(path) });
       return;
@@ -287,6 +287,12 @@ function answerUnrouted(app: FastifyInstance): ReadonlyMap<string, ReadonlySet<s
     sendProblem(reply.header('allow', allow), 'MethodNotAllowed', { detail });
   });
   return methodsOf;
+}
+
+/** @returns the URL of the route that serves `path`; `path` itself if the route has no parameters */
+function routeOf(path: string): string {
+  const [, code = ''] = /^\/problems\/(\w+)$/.exec(path) ?? [];
+  return Object.hasOwn(PROBLEMS, code) ? PROBLEM_ROUTE : path;
 }
 
 /** Handles errors from hooks, parsers, validators and Fastify itself. */

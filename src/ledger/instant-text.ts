@@ -17,6 +17,12 @@ export type Rounding = 'up' | 'down';
  * @returns the instant, rounded to milliseconds and clamped to 0 … `INSTANT_MAX`; null if the text is not a date-time
  */
 export function instantIn(text: string, rounding: Rounding = 'up'): Instant | null {
+  const instant = unclampedInstantIn(text, rounding);
+  return instant === null ? null : Math.min(Math.max(instant, 0), INSTANT_MAX);
+}
+
+/** @returns milliseconds since 1970, negative before 1970; null if the text is not a date-time */
+export function unclampedInstantIn(text: string, rounding: Rounding = 'up'): number | null {
   const parts = INSTANT.exec(text);
   if (parts === null) return null;
   const [, minute = '', second = '00', fraction = '', sign, hours = '0', minutes = '0'] = parts;
@@ -26,5 +32,5 @@ export function instantIn(text: string, rounding: Rounding = 'up'): Instant | nu
   const offset = (Number(hours) * 60 + Number(minutes)) * MINUTE_MS * (sign === '-' ? -1 : 1);
   const exact = Number(fraction.padEnd(9, '0')) / 1e6;
   const milliseconds = rounding === 'up' ? Math.ceil(exact) : Math.floor(exact);
-  return Math.min(Math.max(local + milliseconds - offset, 0), INSTANT_MAX);
+  return local + milliseconds - offset;
 }

@@ -88,6 +88,15 @@ test('a hold that outlasts a period is refused if the held credits, the next per
   assert.equal(roomOf(ledger.state, END + 1, END), 0);
 });
 
+test('a hold can be larger than the room at the next renewal if enough of its credits come from cycles that last longer', () => {
+  const ledger = new MemoryLedger();
+  ledger.accept(add(20, { validityDays: 2 }));
+  ledger.accept(startCycle(50, { validityDays: 1 }));
+  ledger.accept(add(AMOUNT_MAX - 80, { validityDays: 2 }));
+  assert.deepEqual(ledger.run(holdFor(31, 86_401)), { refused: 'BalanceTooLarge', requested: 11, available: 10 });
+  ledger.accept(holdFor(30, 86_401));
+});
+
 test('held credits count toward the maximum balance, even after their cycle has ended', () => {
   const ledger = new MemoryLedger();
   ledger.run(add(AMOUNT_MAX, { validityDays: 1 }));

@@ -79,6 +79,15 @@ for (const [store, start] of [
       assert.equal(await now(scrip), began + 5 * DAY_MS + 1, 'a refused request does not move the clock');
     });
 
+    test('a request for the time of the test clock is refused if it has fields in the query string or in the body, or a body that is not an object', async () => {
+      const ask = (query: string, body?: unknown) =>
+        scrip.call('GET', `/test-clock${query}`, body === undefined ? {} : { body });
+      assertFieldRefused(await ask('?a=1'), '/a');
+      assertFieldRefused(await ask('', { a: 1 }), '/a');
+      for (const body of ['[]', '5', 'null']) assertFieldRefused(await ask('', body), '');
+      assert.equal((await ask('', {})).status, 200);
+    });
+
     test('the test clock cannot be moved backwards, or to the end of the year 9999 or later; an invalid move changes nothing, and the error names the field', async () => {
       const began = await now(scrip);
       assert.equal(

@@ -3,7 +3,7 @@
 // pass this check are checked token by token.
 
 import { isUtf8 } from 'node:buffer';
-import { type FieldError, InvalidRequest, invalidFields, PROBLEMS, pointerTo } from '../problems.ts';
+import { AMOUNT_NEGATIVE, type FieldError, InvalidRequest, invalidFields, PROBLEMS, pointerTo } from '../problems.ts';
 
 /** Fields without an upper limit: an integer above 2^53−1 is read as 2^53−1. */
 const UNBOUNDED_FIELDS: ReadonlySet<string> = new Set(['validity_days']);
@@ -24,8 +24,11 @@ export function readJson(body: Buffer): unknown {
   const text = body.toString('utf8');
   const value = parse(text);
   if (isPlain(text, value)) return value;
-  const errors = readMembers(text, value as Record<string, unknown>);
-  if (errors.length > 0) throw invalidFields(errors);
+  const members = value as Record<string, unknown>;
+  const errors = readMembers(text, members);
+  const { amount } = members;
+  const isNegative = typeof amount === 'number' && amount <= 0;
+  if (errors.length > 0) throw invalidFields(errors, isNegative ? AMOUNT_NEGATIVE : null);
   return value;
 }
 

@@ -1,19 +1,25 @@
 // The fields of a GET request, which can be in the query string, in a JSON body, or in both.
 
 import type { preValidationHookHandler } from 'fastify';
-import { instantIn, type Rounding } from '../../ledger/instant-text.ts';
+import { isInstant } from '../../ledger/instant.ts';
+import { instantIn, type Rounding, unclampedInstantIn } from '../../ledger/instant-text.ts';
 import { invalidFields, pointerTo } from '../problems.ts';
 
 /** The fields of a request before they are validated. */
 type Fields = Readonly<Record<string, unknown>>;
 
 /** The names of the fields to convert from text, grouped by type. */
-interface Typed {
+interface Typed extends InstantRules {
   readonly integers?: readonly string[];
   readonly booleans?: readonly string[];
   readonly instants?: readonly string[];
+}
+
+interface InstantRules {
   /** How instants that are more precise than a millisecond are rounded. */
   readonly rounding?: Rounding;
+  /** Whether instants before 1970 or after the year 9999 are refused. By default, they are clamped. */
+  readonly isRangeStrict?: boolean;
 }
 
 /** Merges the body into the query, for calls whose fields are all plain text. */
@@ -26,12 +32,12 @@ export const mergeBodyIntoQuery: preValidationHookHandler = fieldsReader({});
 export function fieldsReader(typed: Typed): preValidationHookHandler {
   return (request, _reply, done) => {
     const merged = mergedFields(readQuery(request.query as Fields, typed), request.body);
-    request.query = typed.instants === undefined ? merged : readInstants(merged, typed.instants, typed.rounding);
+    request.query = typed.instants === undefined ? merged : readInstants(merged, typed.instants, typed);
     done();
   };
 }
 
-const DIGITS = /^(?:0|[1-9]\d*)$/;
+const INTEGER = /^-?(?:0|[1-9]\d*)$/;
 const TRUTH: Readonly<Record<string, boolean>> = { true: true, false: false };
 
 /**
@@ -43,7 +49,7 @@ function readQuery(query: Fields, { integers = [], booleans = [] }: Typed): Fiel
   const read: Record<string, unknown> = { ...query };
   for (const name of integers) {
     const text = query[name];
-    if (typeof text === 'string' && DIGITS.test(text)) read[name] = Number(text);
+    if (typeof text === 'string' && INTEGER.test(text)) read[name] = Number(text);
   }
   for (const name of booleans) {
     const text = query[name];
@@ -84,15 +90,17 @@ function comparable(name: string, value: unknown): unknown {
 /** Matches a time zone whose plus sign was sent unencoded in a query string, and was decoded as a space. */
 const LOST_PLUS = / \d\d:?\d\d$/;
 
-/** @throws InvalidRequest for text that is not an instant */
-export function readInstants(fields: Fields, names: readonly string[], rounding?: Rounding): Fields {
+/** @throws InvalidRequest for text that is not an instant, or not in the range that `rules` requires */
+export function readInstants(fields: Fields, names: readonly string[], rules: InstantRules): Fields {
   const errors = [];
   const read: Record<string, unknown> = { ...fields };
   for (const name of names) {
     const text = fields[name];
     if (typeof text !== 'string') continue;
-    const instant = instantIn(text, rounding);
+    const instant = rules.isRangeStrict ? unclampedInstantIn(text, rules.rounding) : instantIn(text, rules.rounding);
     if (instant === null) errors.push({ path: pointerTo(name), message: messageFor(text) });
+    else if (!isInstant(instant))
+      errors.push({ path: pointerTo(name), message: 'must be in the years 1970 to 9999, in UTC' });
     else read[name] = new Date(instant).toISOString();
   }
   if (errors.length === 0) return read;

@@ -77,7 +77,7 @@ export function readRoutes(app: FastifyInstance, options: ReadRoutesOptions): vo
 }
 
 const readBalanceFields = fieldsReader({ instants: ['at'], rounding: 'down' });
-const readHistoryFields = fieldsReader({ instants: ['from', 'to'], rounding: 'down' });
+const readHistoryFields = fieldsReader({ instants: ['from', 'to'], rounding: 'down', isRangeStrict: true });
 const readListFields = fieldsReader({ integers: ['limit'], booleans: ['details'], instants: ['from', 'to'] });
 
 async function stateAt(ledger: LedgerStore, user: EndUserKey, at: Instant, inTurn: InTurn) {

@@ -1,13 +1,13 @@
 // The routes of the test clock. On a ledger without a test clock, they return `NotFound`.
 
 import type { FastifyInstance, FastifyReply, preValidationHookHandler } from 'fastify';
-import type { Instant } from '../../ledger/instant.ts';
+import { INSTANT_MAX, type Instant } from '../../ledger/instant.ts';
 import type { TestClock, TestClockMove } from '../../store/test-clock.ts';
 import { type Admission, admission } from '../admission/admit.ts';
 import { sendError, sendProblem } from '../problem-reply.ts';
 import { invalidFields, NO_TEST_CLOCK } from '../problems.ts';
 import * as calls from './calls/test-clock.ts';
-import { readInstants } from './query-fields.ts';
+import { mergeBodyIntoQuery, readInstants } from './query-fields.ts';
 import { sendJson, timestamp } from './replies.ts';
 
 export interface TestClockRoutesOptions extends Admission {
@@ -18,13 +18,17 @@ export interface TestClockRoutesOptions extends Admission {
 export function testClockRoutes(app: FastifyInstance, options: TestClockRoutesOptions): void {
   const { testClock = null } = options;
 
-  app.get('/test-clock', { onRequest: admission(options, 'read'), schema: calls.getTestClock }, (_request, reply) => {
-    if (testClock === null) return sendNoTestClock(reply);
-    testClock
-      .now()
-      .then((now) => sendNow(reply, now))
-      .catch((error) => sendError(reply, error));
-  });
+  app.get(
+    '/test-clock',
+    { onRequest: admission(options, 'read'), preValidation: mergeBodyIntoQuery, schema: calls.getTestClock },
+    (_request, reply) => {
+      if (testClock === null) return sendNoTestClock(reply);
+      testClock
+        .now()
+        .then((now) => sendNow(reply, now))
+        .catch((error) => sendError(reply, error));
+    },
+  );
 
   app.post<{ Body: calls.MoveTestClockRequest }>(
     '/test-clock',
@@ -49,7 +53,7 @@ export function testClockRoutes(app: FastifyInstance, options: TestClockRoutesOp
 const readInstant: preValidationHookHandler = (request, _reply, done) => {
   const { body } = request;
   if (typeof body === 'object' && body !== null && !Array.isArray(body))
-    request.body = readInstants(body as Readonly<Record<string, unknown>>, ['to'], 'up');
+    request.body = readInstants(body as Readonly<Record<string, unknown>>, ['to'], { rounding: 'up' });
   done();
 };
 
@@ -62,9 +66,10 @@ function moveOf({ advance_days: days, to }: calls.MoveTestClockRequest): TestClo
 }
 
 function refusalOf(move: TestClockMove) {
+  const end = timestamp(INSTANT_MAX);
   return 'to' in move
-    ? { path: '/to', message: 'must be at or after the time of the test clock, and before the year 10000' }
-    : { path: '/advance_days', message: 'must not move the test clock past the year 9999' };
+    ? { path: '/to', message: `must be at or after the time of the test clock, and before ${end}` }
+    : { path: '/advance_days', message: `must not move the test clock to ${end} or later` };
 }
 
 function sendNow(reply: FastifyReply, now: Instant): void {

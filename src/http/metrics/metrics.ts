@@ -51,7 +51,7 @@ export function collectMetrics(registry: Registry, measured: Measured): void {
   );
   metrics.gauge(
     'scrip_renewal_lag_seconds',
-    'Seconds since the last check that found no due renewals or hold lapses',
+    'Seconds since Scrip last found that no renewals were due and no holds had expired',
     () => renewalJob.lateMs() / 1_000,
   );
   metrics.gauge('scrip_store_ready', '1 if the store accepts writes, else 0', () =>

@@ -8,6 +8,8 @@ import type { LedgerStore } from '../../store/ledger-store.ts';
 import { sendProblem } from '../problem-reply.ts';
 import { PROBLEMS, type ProblemCode } from '../problems.ts';
 
+export const PROBLEM_ROUTE = '/problems/:error';
+
 export interface OperatorRoutesOptions {
   readonly ledger: LedgerStore;
   readonly metrics: Registry;
@@ -37,7 +39,7 @@ export async function operatorRoutes(app: FastifyInstance, options: OperatorRout
 
   app.get('/openapi.json', route, (_request, reply) => reply.send(app.swagger()));
 
-  app.get<{ Params: { error: string } }>('/problems/:error', route, (request, reply) => {
+  app.get<{ Params: { error: string } }>(PROBLEM_ROUTE, route, (request, reply) => {
     const { error } = request.params;
     if (!Object.hasOwn(PROBLEMS, error)) return reply.callNotFound();
     const { status, title, remedy } = PROBLEMS[error as ProblemCode];

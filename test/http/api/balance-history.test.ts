@@ -117,6 +117,21 @@ test('a history is refused if `from` or `to` is not an instant, `from` is later 
   for (const name of ['from', 'to']) assertFieldRefused(await ask({ [name]: 'yesterday' }), `/${name}`);
 });
 
+test('a history is refused if `from` or `to` is before 1970 or after the year 9999, and without `from` it never begins before 1970', async () => {
+  const ask = (query: Record<string, string>) =>
+    scrip.get('/get-balance-history', { end_user_id: someone(), interval: 'month', ...query });
+  const first = '1970-01-01T00:00:00.000Z';
+  for (const from of ['1960-01-01T00:00:00Z', '1969-12-31T23:59:59.999999Z', '1970-01-01T00:00:00+00:01'])
+    assertFieldRefused(await ask({ from, to: '1970-03-01T00:00:00Z' }), '/from');
+  assertFieldRefused(await ask({ to: '1969-12-31T23:59:59.999Z' }), '/to');
+  assertFieldRefused(await ask({ to: '9999-12-31T23:59:59.999-00:01' }), '/to');
+  assert.deepEqual(await instantsOf({ from: first, to: first }), [first]);
+  assert.deepEqual(await instantsOf({ interval: 'month', to: '1970-02-15T00:00:00Z' }), [
+    first,
+    '1970-02-01T00:00:00.000Z',
+  ]);
+});
+
 test('the fields of a balance history may be sent in a JSON body', async () => {
   const fields = { end_user_id: someone(), from: '2026-03-01T00:00:00Z', to: '2026-03-05T00:00:00Z', interval: 'day' };
   const inBody = await scrip.call('GET', '/get-balance-history', { body: fields });

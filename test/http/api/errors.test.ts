@@ -105,7 +105,7 @@ for (const prefix of ['', '/v1']) {
 }
 
 test('a DELETE request to a route for operators gets 405 MethodNotAllowed', async () => {
-  for (const path of ['/healthz', '/readyz', '/metrics', '/openapi.json']) {
+  for (const path of ['/healthz', '/readyz', '/metrics', '/openapi.json', '/problems/Internal']) {
     const reply = await scrip.call('DELETE', path);
     assertProblem(reply, 'MethodNotAllowed', 405);
     assert.equal(reply.headers.allow, 'GET, HEAD');

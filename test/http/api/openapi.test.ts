@@ -29,7 +29,14 @@ interface Operation {
   readonly requestBody?: { readonly required: boolean; readonly content: Readonly<Record<string, { schema: Schema }>> };
   readonly security?: unknown;
   readonly responses: Readonly<
-    Record<string, { readonly description: string; readonly content: Readonly<Record<string, Media>> }>
+    Record<
+      string,
+      {
+        readonly description: string;
+        readonly headers?: Readonly<Record<string, unknown>>;
+        readonly content: Readonly<Record<string, Media>>;
+      }
+    >
   >;
 }
 
@@ -136,6 +143,7 @@ const EVERYWHERE: Readonly<Record<string, number>> = {
   Unauthorized: 401,
   PayloadTooLarge: 413,
   UnsupportedMediaType: 415,
+  ExpectationFailed: 417,
   InvalidField: 422,
   Internal: 500,
   Overloaded: 503,
@@ -168,6 +176,22 @@ test('each operation in the OpenAPI document lists the errors that it returns, b
       assert.deepEqual(Object.keys(content), [type], `${path} ${status}`);
     }
   }
+});
+
+test('for each response that can be replayed, the OpenAPI document lists the Idempotent-Replayed header', async () => {
+  const headers = { 'idempotency-key': 'once' };
+  const refusedBy = new Set<string>();
+  for (const path of WRITES) {
+    const fields = fieldsOf(path, someone());
+    await scrip.post(path, fields, { headers });
+    const replayed = await scrip.post(path, fields, { headers });
+    assert.equal(replayed.headers['idempotent-replayed'], 'true', path);
+    const { responses } = operation(path);
+    assert(responses[replayed.status]?.headers?.['Idempotent-Replayed'], `${path} ${replayed.status}`);
+    assert.equal(responses[400]?.headers, undefined, 'a response to an invalid request is never replayed');
+    refusedBy.add(String(replayed.status));
+  }
+  assert.deepEqual([...refusedBy].sort(), ['200', '402', '404']);
 });
 
 function assertAsDescribed(path: string, reply: Reply): void {

@@ -84,7 +84,7 @@ test('invalid values of validity_months, rollover_max and on_active are refused,
   assertProblem(added, 'InvalidField', 422);
 });
 
-test('at a renewal, at most rollover_max unused credits roll over, and starting_amount and the renewal transaction include them', async () => {
+test('at a renewal, at most rollover_max unused credits roll over, and starting_amount, the renewal transaction and the amount of the stopped cycle include them', async () => {
   const user = someone();
   await start(user, { amount: 100, validity_days: 1, rollover_max: 30 });
   await post('/subtract', user, { amount: 80 });
@@ -98,6 +98,9 @@ test('at a renewal, at most rollover_max unused credits roll over, and starting_
     (await renewals(user)).map(([, amount]) => amount),
     [100, -80, 120, -1, 130],
   );
+  const { body, text } = await post('/stop-cycle', user);
+  assert.deepEqual([body.amount, body.status], [130, 'canceled']);
+  assert.match(text, /"rollover_max":30/);
 });
 
 test('a scheduled plan is shown as next_cycle and starts exactly at the end of the period, even if no request arrives for months', async () => {

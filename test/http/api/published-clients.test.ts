@@ -54,7 +54,7 @@ test('amounts such as 1.0 and 1e2 are accepted as whole numbers, and fractions, 
   assert.equal((await scrip.balance(user)).active_balance, 105);
   for (const amount of ['1.5', '1e-1', '1.0000000000000000001', '9007199254740991.5', '1e16', '1e400'])
     assertFieldRefused(await add(amount), '/amount');
-  for (const amount of ['-1e400', '-9007199254740993', '-0.0'])
+  for (const amount of ['-1e400', '-9007199254740993', '-0.0', '-0.5', '-1e-1'])
     assert.equal((await add(amount)).body.error_code, 'AMOUNT_NEGATIVE', amount);
 });
 

@@ -22,8 +22,8 @@ const SLOW_READERS = 10;
 const LIMITS = { inFlightMax: 4 * SLOW_READERS, unsentBytesMax: 2 * SLOW_READERS * STREAM_BYTES };
 
 /**
- * The server would read 1,000,000 transactions if it read the lists of all slow readers completely. It always reads up
- * to 270,000, because that many fit into the socket buffers of the kernel.
+ * The server would read 1,000,000 transactions if it read the lists of all slow readers completely. Up to 270,000 fit
+ * into the socket buffers of the kernel, so a correct server can read that many.
  */
 const READ_AHEAD_MAX = 650_000;
 

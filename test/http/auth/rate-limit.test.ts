@@ -93,6 +93,17 @@ test('a request without a valid API key does not count toward any rate limit, an
   assert.equal(standing(await add()).remaining, 3);
 });
 
+test('a request with an unknown path or an unsupported method does not count toward the rate limit, and its response has no RateLimit header', async () => {
+  for (const [method, path, status] of [
+    ['GET', '/nothing', 404],
+    ['PUT', '/add', 405],
+  ] as const) {
+    const reply = await scrip.call(method, path, { key });
+    assert.deepEqual([reply.status, reply.headers.ratelimit], [status, undefined]);
+  }
+  assert.equal(standing(await add()).remaining, 3);
+});
+
 test('the routes for operators are not rate-limited', async () => {
   for (let count = 0; count < 20; count++) assert.equal((await scrip.call('GET', '/healthz', { key })).status, 200);
 });

@@ -34,13 +34,13 @@ export const BalanceHistoryQuery = Type.Object(
     end_user_id: EndUserId,
     from: Type.Optional(
       instantField(
-        'The instant of the first point. The default depends on `interval`: 24 hours before `to` for `hour`, 30 days before `to` for `day`, and 12 months before `to` for `month`.',
+        'The instant of the first point, not before 1970. The default depends on `interval`: 24 hours before `to` for `hour`, 30 days before `to` for `day`, and 12 months before `to` for `month`, but never before 1970.',
         story.HISTORY.from,
       ),
     ),
     to: Type.Optional(
       instantField(
-        'The end of the history: the last point is at or before this instant. The default is now.',
+        'The end of the history, not before 1970: the last point is at or before this instant. The default is now.',
         story.HISTORY.to,
       ),
     ),

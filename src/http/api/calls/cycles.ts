@@ -83,7 +83,11 @@ export const planMembers = {
 export const Cycle = Type.Object(
   {
     end_user_id: EndUserId,
-    amount: Amount,
+    amount: Type.Integer({
+      ...Amount,
+      description:
+        'The credits that the current period began with: the `amount` of the plan, and the credits that rolled over, at most `rollover_max`.',
+    }),
     created_at: Type.String({
       description:
         'When the cycle was started, in UTC. Unlike all other timestamps, this timestamp does not end in `Z`. Append `Z` to this timestamp before you parse it: most languages read a timestamp without a time zone as local time.',
@@ -121,7 +125,7 @@ export const stopCycle = {
   tags: ['Cycles'],
   summary: 'Stop the current cycle',
   description:
-    'Stops the current cycle. The cycle does not renew, and its credits stay usable until the end of the current period. If you stop the cycle again before the period ends, you get the same response.',
+    'Stops the current cycle. The cycle does not renew, and its credits stay usable until the end of the current period. If you stop the cycle again, you get the same response until the period ends or another recurring cycle starts.',
   body: StopCycleRequest,
   ...write('Cycle', 'The current cycle, which is now canceled.', story.STOPPED_CYCLE, 'CycleNotFound'),
 };

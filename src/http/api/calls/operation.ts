@@ -14,6 +14,7 @@ const EVERY_CALL: readonly ProblemCode[] = [
   'RequestTimeout',
   'PayloadTooLarge',
   'UnsupportedMediaType',
+  'ExpectationFailed',
   'InvalidField',
   'TooManyRequests',
   'HeadersTooLarge',
@@ -32,13 +33,13 @@ const HEADERS: Readonly<Record<number, Readonly<Record<string, unknown>>>> = {
     RateLimit: {
       type: 'string',
       description:
-        'If API keys have a rate limit, every response to a request with a valid API key has this header. `r` is the number of requests that the key can send now. If `r` is 0, `t` is the number of seconds until the key can send the next request. If `r` is greater than 0, `t` is the number of seconds until the key can again send `q` requests at once, where `q` is a parameter of `RateLimit-Policy`.',
+        'If API keys have a rate limit, every response to an API call with a valid API key has this header. `r` is the number of requests that the key can send now. If `r` is 0, `t` is the number of seconds until the key can send the next request. If `r` is greater than 0, `t` is the number of seconds until the key can again send `q` requests at once, where `q` is a parameter of `RateLimit-Policy`.',
       examples: ['"key";r=0;t=1'],
     },
     'RateLimit-Policy': {
       type: 'string',
       description:
-        'If API keys have a rate limit, every response to a request with a valid API key has this header. Each key can send `q` requests in `w` seconds.',
+        'If API keys have a rate limit, every response to an API call with a valid API key has this header. Each key can send `q` requests in `w` seconds.',
       examples: ['"key";q=100;w=1'],
     },
   },
@@ -57,6 +58,14 @@ const HEADERS: Readonly<Record<number, Readonly<Record<string, unknown>>>> = {
   },
 };
 
+const REPLAYED = {
+  'Idempotent-Replayed': {
+    type: 'string',
+    description:
+      '`true` if Scrip replayed the response to an earlier request with the same `Idempotency-Key`. Otherwise absent.',
+  },
+};
+
 /** One example, or several named examples. */
 type Shown = { readonly example: unknown } | { readonly examples: Readonly<Record<string, unknown>> };
 
@@ -68,18 +77,20 @@ function responses(
     readonly headers?: object;
   },
   problems: readonly ProblemCode[],
+  replayable: readonly ProblemCode[] = [],
 ): Record<number, unknown> {
   const { component, description, shown, headers } = success;
   const content = { 'application/json': { schema: Type.Ref(`${component}#`), ...shown } };
   const all: Record<number, unknown> = { 200: { description, ...(headers ? { headers } : {}), content } };
-  const codes = [...EVERY_CALL, ...problems];
+  const codes = [...EVERY_CALL, ...problems, ...replayable];
   for (const status of new Set(codes.map((code) => PROBLEMS[code].status))) {
     const here = codes.filter((code) => PROBLEMS[code].status === status);
+    const isReplayable = here.some((code) => replayable.includes(code));
     const explained = here.map((code) => `\`${code}\`: ${PROBLEMS[code].title}.`).join('\n\n');
     const examples = Object.fromEntries(here.map((code) => [code, problemExample(code, component)]));
     all[status] = {
       description: explained,
-      ...(HEADERS[status] ? { headers: HEADERS[status] } : {}),
+      ...(HEADERS[status] || isReplayable ? { headers: { ...HEADERS[status], ...(isReplayable && REPLAYED) } } : {}),
       content: { [PROBLEM_TYPE]: { schema: Type.Ref('Problem#'), examples } },
     };
   }
@@ -113,10 +124,10 @@ export function write(
   written: Written | WrittenOften,
   ...refusals: readonly ProblemCode[]
 ) {
-  const problems = [...OF_WRITES, 'IdempotencyKeyReused', ...refusals] as const;
+  const problems = [...OF_WRITES, 'IdempotencyKeyReused'] as const;
   const headers = writtenHeaders(isOne(written) ? [written] : Object.values(written));
   const success = { component, description, shown: shownOf(written), headers };
-  const response = responses(success, problems);
+  const response = responses(success, problems, refusals);
   return { querystring: NoQuery, headers: requestHeaders(written), response };
 }
 
@@ -139,11 +150,7 @@ function writtenHeaders(written: readonly Written[]) {
         'The ID of the transaction that was recorded. A replayed response has the same transaction ID as the first response. Absent if no transaction was recorded, for example because the cycle was already stopped.',
       examples: written.map(({ transactionId }) => transactionId),
     },
-    'Idempotent-Replayed': {
-      type: 'string',
-      description:
-        '`true` if Scrip replayed the response to an earlier request with the same `Idempotency-Key`. Otherwise absent.',
-    },
+    ...REPLAYED,
   };
 }
 

@@ -11,7 +11,9 @@ export const MoveTestClockRequest = Type.Object(
       Type.Integer({ minimum: 1, description: 'Moves the clock forward by this many 24-hour days.' }),
     ),
     to: Type.Optional(
-      instantField('Moves the clock to this instant, which must not be earlier than the current time of the clock.'),
+      instantField(
+        'Moves the clock to this instant, which must not be earlier than the current time of the clock, and must be before 9999-12-31T23:59:59.999Z.',
+      ),
     ),
   },
   {

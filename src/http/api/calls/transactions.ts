@@ -151,7 +151,7 @@ export const Transaction = Type.Object(
     cycles: Type.Optional(
       Type.Array(Type.Ref('TouchedCycle#'), {
         description:
-          'Only with `details`. The cycles that the transaction affected, in the order in which it affected them. At most the first ten cycles of each transaction have `cycle_type`, `starting_amount`, `cycle_start` and `cycle_end`. Fewer cycles have these fields if the transactions on the page affected hundreds of cycles in total.',
+          'Only with `details`. The cycles that the transaction affected, in the order in which it affected them. Only the first ten cycles of each transaction have `cycle_type`, `starting_amount`, `cycle_start` and `cycle_end`; fewer if the transactions on the page affected hundreds of cycles in total.',
       }),
     ),
   },
