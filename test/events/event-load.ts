@@ -9,7 +9,7 @@ const CLIENTS = 6;
 const END_USERS = 40;
 /** Clients add about as much as they spend, so that balances stay near the thresholds. */
 const ADDITION_MAX = 400;
-/** Some validities are shorter than the notice period of `credits.expiring`, and some validities are longer. */
+/** Some are shorter than the notice period of `credits.expiring`, and some are longer. */
 const VALIDITY_DAYS = [1, 3, 8, 10, 31];
 const CYCLE_DAYS = [1, 2, 8];
 const PAUSE_MS_MAX = 15;

@@ -81,7 +81,7 @@ export class DeliveryQueue {
   }
 
   addStored(event: QueuedEvent): void {
-    assert(event.place !== null, 'a stored event has a place');
+    assert(event.place !== null, 'a stored event has a row in webhook_pending');
     this.#stored += 1;
     this.#append(event);
   }
