@@ -3,6 +3,8 @@
 
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { apiKeySecret, hashOf, SECRET_BYTES } from '../../../src/accounts/api-key.ts';
 import type { KeyStore } from '../../../src/store/key-store.ts';
@@ -10,6 +12,7 @@ import { openPostgresStore } from '../../../src/store/postgres/postgres-store.ts
 import { openPostgresTools } from '../../../src/store/postgres/tools/ledger-tools.ts';
 import { CannotOpen } from '../../../src/store/store-fault.ts';
 import type { Stores } from '../../../src/store/stores.ts';
+import { Running } from '../../cli/scrip-command.ts';
 import { balanceOf, EndUser } from '../temporary-ledger.ts';
 import { optionsFor } from './postgres-ledger.ts';
 import { PostgresServer } from './postgres-server.ts';
@@ -45,6 +48,34 @@ function cannotOpen(sentence: string | RegExp) {
     return true;
   };
 }
+
+describe('a PostgreSQL database with unsuitable settings', () => {
+  test('a database whose encoding is not UTF8 is refused, because it could not store every note', async () => {
+    const url = await server.createDatabase();
+    const name = `${nameOf(url)}_ascii`;
+    await server.query(`CREATE DATABASE ${name} ENCODING 'SQL_ASCII' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0`);
+    const refused = /^The database has the encoding SQL_ASCII; create a database with ENCODING 'UTF8'/;
+    await assert.rejects(open(url.replace(nameOf(url), name)), cannotOpen(refused));
+  });
+
+  test('a database with array_nulls off is refused, because it would store nulls as the text NULL', async () => {
+    const url = await server.createDatabase();
+    await server.query(`ALTER DATABASE ${nameOf(url)} SET array_nulls = off`);
+    await assert.rejects(open(url), cannotOpen(/^PostgreSQL runs with array_nulls = off; set array_nulls to on/));
+  });
+
+  test('a ledger is created in an existing schema by a role that may not create schemas', async () => {
+    const url = await server.createDatabase();
+    const role = `${nameOf(url)}_app`;
+    await server.query(`CREATE ROLE ${role} LOGIN`);
+    await server.query(`CREATE SCHEMA scrip AUTHORIZATION ${role}`, nameOf(url));
+    const asRole = new URL(url);
+    asRole.username = role;
+    const stores = await open(asRole.href);
+    await add(stores);
+    await close(stores);
+  });
+});
 
 describe('a PostgreSQL server that may lose confirmed writes', () => {
   const refused = (settings: string) =>
@@ -133,6 +164,22 @@ describe('the schema of a ledger in PostgreSQL', () => {
     const { rows } = await server.query(`SELECT to_regnamespace('scrip') AS schema`, nameOf(url));
     assert.deepEqual(rows, [{ schema: null }]);
   });
+});
+
+test('if PostgreSQL requests a password and none is set, a `scrip` command prints the reason and exits', {
+  timeout: 30_000,
+}, async (t) => {
+  await server.query(`CREATE ROLE guarded LOGIN PASSWORD 'hunter2'`);
+  const rules = join(server.data, 'pg_hba.conf');
+  writeFileSync(rules, `host all guarded all scram-sha-256\n${readFileSync(rules, 'utf8')}`);
+  await server.query('SELECT pg_reload_conf()');
+  const url = (await server.createDatabase()).replace('postgres@', 'guarded@');
+  // If the connection stayed open, the command would exit only when the server closes it after 60 s.
+  const listing = new Running(['key', 'list'], { DATABASE_URL: url });
+  t.after(() => listing.kill('SIGKILL'));
+  const { code, stderr } = await listing.ended;
+  assert.equal(code, 1);
+  assert.match(stderr, /^Cannot open the ledger in PostgreSQL \([^\n]*password[^\n]*\); check DATABASE_URL[^\n]*\n$/);
 });
 
 test('opening a ledger on a PostgreSQL server that cannot be reached fails with a message about PostgreSQL', async () => {

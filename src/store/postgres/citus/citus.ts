@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { type Connection, sql } from '../pool/connection.ts';
 import type { ConnectionPool } from '../pool/connection-pool.ts';
-import { BATCH_TIMEOUTS, BEGIN_SNAPSHOT, setLocal } from '../pool/transactions.ts';
+import { BATCH_TIMEOUTS, BEGIN, BEGIN_SNAPSHOT, setLocal } from '../pool/transactions.ts';
 import { BUCKETS, bucketOf, KEY, KEY_TYPES, sameKey } from '../rows/key.ts';
 import { columnsOf } from '../rows/ledger-rows.ts';
 import { unnest } from '../rows/row-arrays.ts';
@@ -60,7 +60,7 @@ export function placementOn(shards: readonly string[]): Placement {
     }),
     // `BY_KEY` is left out, because its planner settings would not reach the workers. The settings would also force
     // generic query plans, with which Citus refuses the INSERT statements.
-    begin: [sql('BEGIN'), ...setLocal(BATCH_TIMEOUTS)],
+    begin: [BEGIN, ...setLocal(BATCH_TIMEOUTS)],
     byKey: [],
     throughout: SEQUENTIAL,
     // With several connections to a worker, each connection would have its own snapshot.

@@ -4,7 +4,7 @@
 import type { EndUserKey } from '../../../ledger/command.ts';
 import type { Lanes } from '../../ledger-store.ts';
 import { prepared, type Query, type TextRow } from '../pool/connection.ts';
-import { BATCH_TIMEOUTS, BEGIN_SNAPSHOT, BY_KEY, setLocal } from '../pool/transactions.ts';
+import { BATCH_TIMEOUTS, BEGIN_SNAPSHOT, BY_KEY, READ_COMMITTED, setLocal } from '../pool/transactions.ts';
 import { BUCKETS, bucketOf, KEY, KEY_TYPES } from '../rows/key.ts';
 import { columnsOf } from '../rows/ledger-rows.ts';
 import { unnest } from '../rows/row-arrays.ts';
@@ -115,7 +115,7 @@ export const SINGLE_DATABASE: Placement = {
     const atOnce = chosen ?? 1;
     return { count: atOnce, atOnce, of: (user) => bucketOf(user) % atOnce };
   },
-  begin: [prepared('begin', 'BEGIN')([]), prepared('settings', `SELECT ${SETTINGS}`)([])],
+  begin: [prepared('begin', READ_COMMITTED)([]), prepared('settings', `SELECT ${SETTINGS}`)([])],
   byKey: setLocal(BY_KEY),
   throughout: [],
   beginSnapshot: [BEGIN_SNAPSHOT],

@@ -8,7 +8,7 @@ import { StoreFault } from '../../store-fault.ts';
 import { sql } from '../pool/connection.ts';
 import type { ConnectionPool } from '../pool/connection-pool.ts';
 import { isConnectionLost, isWorkerAway, mayBeWorkerAway } from '../pool/postgres-error.ts';
-import { ROLLBACK, setLocal } from '../pool/transactions.ts';
+import { BEGIN, ROLLBACK, setLocal } from '../pool/transactions.ts';
 import { EVERYTHING, type Part, type Placement } from './placement.ts';
 
 /**
@@ -148,7 +148,7 @@ export class Reach {
   async #isReached(part: Part): Promise<boolean> {
     try {
       await this.#pool.send([
-        sql('BEGIN'),
+        BEGIN,
         ...setLocal({ statement_timeout: PROBE_TIMEOUT_MS }),
         sql(`SELECT 1 FROM scrip.feed_consumers WHERE bucket = ${part.bucket} LIMIT 1`),
         ROLLBACK,

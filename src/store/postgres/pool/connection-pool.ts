@@ -1,6 +1,7 @@
 // Connection pools for PostgreSQL: one with timeouts, for `scrip serve` and `scrip import`, and one without timeouts,
 // for the other operator commands.
 
+import assert from 'node:assert/strict';
 import pg from 'pg';
 import { Connection, type ConnectionOptions, type Query, type QueryResult, type TextRow } from './connection.ts';
 
@@ -91,8 +92,29 @@ export class ConnectionPool {
   }
 }
 
+/**
+ * Closes the socket if connecting fails. Without this class, the socket would stay open if the driver itself gives up,
+ * for example because the server requests a password and none is set: Scrip would exit only after the server's timeout.
+ */
+class ClosingClient extends pg.Client {
+  override connect(): Promise<pg.Client>;
+  override connect(callback: (error: Error | null) => void): void;
+  override connect(callback?: (error: Error | null) => void): unknown {
+    assert(callback, 'the pool passes a callback');
+    return super.connect((error: Error | null) => {
+      if (error) void this.end();
+      callback(error);
+    });
+  }
+}
+
 export function openPool(config: pg.PoolConfig): pg.Pool {
-  const pool = new pg.Pool({ connectionTimeoutMillis: CONNECT_TIMEOUT_MS, keepAlive: true, ...config });
+  const pool = new pg.Pool({
+    Client: ClosingClient,
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    keepAlive: true,
+    ...config,
+  });
   // Ignore connection errors here: the next statement on the connection fails anyway.
   pool.on('error', () => {});
   pool.on('connect', (client) => client.on('error', () => {}));

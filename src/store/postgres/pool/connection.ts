@@ -63,7 +63,7 @@ export function prepared(label: string, text: string): PreparedStatement {
 
 export interface ConnectionOptions {
   readonly isPrepared: boolean;
-  /** Timeout for the answer to a step; 0 for no timeout. */
+  /** How long to wait for the response of PostgreSQL to a group of statements; 0 for no limit. */
   readonly timeoutMs: number;
 }
 

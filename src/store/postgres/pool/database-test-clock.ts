@@ -8,10 +8,10 @@ import { exactInteger, sql } from './connection.ts';
 import type { ConnectionPool } from './connection-pool.ts';
 import type { DatabaseClock } from './database-clock.ts';
 import { attempt, isConnectionLost } from './postgres-error.ts';
-import { BATCH_TIMEOUTS, COMMIT_BATCH, setLocal } from './transactions.ts';
+import { BATCH_TIMEOUTS, BEGIN, COMMIT_BATCH, setLocal } from './transactions.ts';
 
 /** Locks the row of the clock, so that concurrent moves add up. If this process dies, a timeout releases the lock. */
-const BEGIN = [sql('BEGIN'), ...setLocal(BATCH_TIMEOUTS), sql('SELECT at FROM scrip.clock FOR UPDATE')];
+const BEGIN_LOCKED = [BEGIN, ...setLocal(BATCH_TIMEOUTS), sql('SELECT at FROM scrip.clock FOR UPDATE')];
 
 export class DatabaseTestClock implements TestClock {
   readonly #pool: ConnectionPool;
@@ -41,7 +41,7 @@ export class DatabaseTestClock implements TestClock {
 
   #move(move: TestClockMove): Promise<Instant | null> {
     return this.#pool.use(async (connection) => {
-      const locked = await connection.send(BEGIN);
+      const locked = await connection.send(BEGIN_LOCKED);
       // This process might have issued an instant that is not stored yet.
       const now = Math.max(this.#clock.read(locked.at(-1)?.rows ?? []), this.#clock.latest);
       const to = movedTo(now, move);

@@ -2,6 +2,12 @@
 
 import { prepared, type Query, sql } from './connection.ts';
 
+/**
+ * Begins a transaction in which each statement sees all commits before it, whatever `default_transaction_isolation` is.
+ * A batch locks the rows of its end users first. With a snapshot from before the lock, it would decide on old states.
+ */
+export const READ_COMMITTED = 'BEGIN ISOLATION LEVEL READ COMMITTED';
+export const BEGIN = sql(READ_COMMITTED);
 export const COMMIT = sql('COMMIT');
 export const ROLLBACK = sql('ROLLBACK');
 
@@ -18,7 +24,7 @@ export const BEGIN_SNAPSHOT = sql('BEGIN ISOLATION LEVEL REPEATABLE READ READ ON
  * the primary. A COMMIT that waits for a standby keeps its row locks and its connection. While no standby is connected,
  * such COMMITs would soon occupy every connection.
  */
-export const BEGIN_UNPROMISED = [sql('BEGIN'), ...setLocal({ synchronous_commit: 'local', lock_timeout: '1s' })];
+export const BEGIN_UNPROMISED = [BEGIN, ...setLocal({ synchronous_commit: 'local', lock_timeout: '1s' })];
 
 /** Disables the server's timeouts, for operator commands. */
 export const UNLIMITED = setLocal({ statement_timeout: 0, idle_in_transaction_session_timeout: 0 });

@@ -33,17 +33,23 @@ export function openPostgresAccountDatabase(url: string): AccountDatabase {
     // Citus refuses `clock_timestamp` in an UPDATE, because this function is volatile.
     clock: '(extract(epoch FROM statement_timestamp()) * 1000)::bigint',
     alone: (work) =>
-      queries.transaction().execute(async (transaction) => {
-        // The lock makes the transactions of `alone` run one at a time. It also prevents two accounts from getting the
-        // same account number.
-        await sql`LOCK TABLE scrip.accounts IN EXCLUSIVE MODE`.execute(transaction);
-        return work(transaction);
-      }),
+      queries
+        .transaction()
+        .setIsolationLevel('read committed')
+        .execute(async (transaction) => {
+          // The lock makes the transactions of `alone` run one at a time. It also prevents two accounts from getting the
+          // same account number.
+          await sql`LOCK TABLE scrip.accounts IN EXCLUSIVE MODE`.execute(transaction);
+          return work(transaction);
+        }),
     relaxed: (work) =>
-      queries.transaction().execute(async (transaction) => {
-        await sql`SET LOCAL synchronous_commit = off`.execute(transaction);
-        return work(transaction);
-      }),
+      queries
+        .transaction()
+        .setIsolationLevel('read committed')
+        .execute(async (transaction) => {
+          await sql`SET LOCAL synchronous_commit = off`.execute(transaction);
+          return work(transaction);
+        }),
     [Symbol.asyncDispose]: () => unqualified.destroy(),
   };
 }

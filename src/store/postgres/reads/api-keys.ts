@@ -6,10 +6,10 @@ import type { KeyStore } from '../../key-store.ts';
 import { SqlKeyStore } from '../../sql-key-store.ts';
 import { sql } from '../pool/connection.ts';
 import type { attempt } from '../pool/postgres-error.ts';
-import { BEGIN_UNPROMISED, COMMIT } from '../pool/transactions.ts';
+import { BEGIN, BEGIN_UNPROMISED, COMMIT } from '../pool/transactions.ts';
 import type { LedgerDatabase } from '../schema/open-ledger.ts';
 
-const BEGIN = [sql('BEGIN'), sql('LOCK TABLE scrip.accounts, scrip.api_keys IN EXCLUSIVE MODE')];
+const BEGIN_LOCKED = [BEGIN, sql('LOCK TABLE scrip.accounts, scrip.api_keys IN EXCLUSIVE MODE')];
 
 export function postgresKeyStore({ pool, clock }: LedgerDatabase, attempted: typeof attempt): KeyStore {
   return new SqlKeyStore({
@@ -19,7 +19,7 @@ export function postgresKeyStore({ pool, clock }: LedgerDatabase, attempted: typ
     transact: (work) =>
       attempted(() =>
         pool.use(async (connection) => {
-          await connection.send(BEGIN);
+          await connection.send(BEGIN_LOCKED);
           const result = await work((text, values) => connection.rows(sql(text, values)));
           await connection.send([COMMIT]);
           return result;

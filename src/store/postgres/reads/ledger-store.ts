@@ -36,7 +36,7 @@ import { HOLD_AS_CYCLE, StateRows } from '../journal/state-rows.ts';
 import { transactionsOf, transactionsQuery } from '../journal/transaction-page.ts';
 import { prepared, type Query, type QueryResult, sql, type TextRow } from '../pool/connection.ts';
 import { attempt, faultOf } from '../pool/postgres-error.ts';
-import { BEGIN_SNAPSHOT, COMMIT, ROLLBACK, setLocal } from '../pool/transactions.ts';
+import { BEGIN, BEGIN_SNAPSHOT, COMMIT, ROLLBACK, setLocal } from '../pool/transactions.ts';
 import { BUCKETS, keyOf, OF_END_USER } from '../rows/key.ts';
 import { CYCLE_COLUMNS, POSTING_COLUMNS, postingOf, RENEWS, referencedOf } from '../rows/ledger-rows.ts';
 import type { LedgerDatabase } from '../schema/open-ledger.ts';
@@ -66,7 +66,7 @@ const LOCK = prepared('lock_shared', `SELECT 1 FROM scrip.end_users WHERE ${OF_E
  * A batch takes far less time than this timeout, unless the batch waits for a standby. A reader should not wait for a
  * standby, because a waiting reader occupies a connection.
  */
-const BEGIN_BEHIND = [sql('BEGIN ISOLATION LEVEL READ COMMITTED'), ...setLocal({ lock_timeout: '1s' })];
+const BEGIN_BEHIND = [BEGIN, ...setLocal({ lock_timeout: '1s' })];
 
 const POSTINGS = `SELECT ${POSTING_COLUMNS}, line FROM scrip.postings WHERE ${OF_END_USER}`;
 

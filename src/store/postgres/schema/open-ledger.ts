@@ -9,6 +9,7 @@ import { Reach } from '../citus/reach.ts';
 import { type Connection, sql } from '../pool/connection.ts';
 import { type ConnectionPool, type PostgresOptions, servingPool } from '../pool/connection-pool.ts';
 import { DatabaseClock } from '../pool/database-clock.ts';
+import { READ_COMMITTED } from '../pool/transactions.ts';
 import { END_USER_TABLES, ledgerSchema } from './schema.ts';
 
 /** A released migration never changes. The scripts contain no schema names, because `migrate` sets the search path. */
@@ -48,6 +49,7 @@ export async function openLedger<Opened>(
   const { acceptUnsafe, citus, shards, create, testClock = null, now } = options;
   try {
     if (!acceptUnsafe) await refuseUnsafe(pool);
+    await refuseUnusable(pool);
     const current = await schemaOf(pool);
     if (current === 0 && !create)
       throw new CannotOpen(
@@ -89,6 +91,21 @@ async function refuseUnsafe(pool: ConnectionPool): Promise<void> {
   );
 }
 
+/** Refuses a database that cannot store all notes, or that would store the text `NULL` instead of a null. */
+async function refuseUnusable(pool: ConnectionPool): Promise<void> {
+  const [[encoding, arrayNulls] = []] = await pool.rows(
+    sql(`SELECT current_setting('server_encoding'), current_setting('array_nulls')`),
+  );
+  if (encoding !== 'UTF8')
+    throw new CannotOpen(
+      `The database has the encoding ${encoding}; create a database with ENCODING 'UTF8', and point DATABASE_URL at it.`,
+    );
+  if (arrayNulls !== 'on')
+    throw new CannotOpen(
+      'PostgreSQL runs with array_nulls = off; set array_nulls to on for the database and the role.',
+    );
+}
+
 /** @throws CannotOpen if the database contains an unfinished copy, in which part of the ledger is missing */
 export async function refuseUnfinishedCopy(pool: ConnectionPool): Promise<void> {
   if (!(await hasUnfinishedCopy(pool))) return;
@@ -103,9 +120,11 @@ export function hasUnfinishedCopy(server: Server): Promise<boolean> {
 
 /** @param shards the number of shards over which to distribute the tables; null in a single database */
 async function migrate(connection: Connection, shards: number | null): Promise<void> {
+  await connection.script(`${READ_COMMITTED}; SELECT pg_advisory_xact_lock(${MIGRATION_LOCK})`);
+  // `CREATE SCHEMA IF NOT EXISTS` would require a privilege on the database even if the schema exists.
+  const hasSchema = (await connection.rows(sql(`SELECT 1 FROM pg_namespace WHERE nspname = 'scrip'`))).length > 0;
   await connection.script(`
-    BEGIN; SELECT pg_advisory_xact_lock(${MIGRATION_LOCK});
-    CREATE SCHEMA IF NOT EXISTS scrip; SET LOCAL search_path TO scrip, public;
+    ${hasSchema ? '' : 'CREATE SCHEMA scrip;'} SET LOCAL search_path TO scrip, public;
     CREATE TABLE IF NOT EXISTS migrations (number integer PRIMARY KEY, applied_at timestamptz NOT NULL)`);
   // Read the version again: another process might have migrated the ledger while this process waited for the lock.
   const current = await schemaOf(connection);

@@ -136,7 +136,7 @@ CREATE TABLE clock (
 );
 INSERT INTO clock VALUES (true, 0);
 
--- Has a row only if the ledger was created with a test clock. The instant is in the table clock.
+-- Has a row only if the ledger was created with a test clock. Its time is in the clock table.
 CREATE TABLE test_clock (only_row boolean PRIMARY KEY CHECK (only_row));
 
 -- Idempotency records, looked up by key and deleted by age. Records of grants are kept longer.

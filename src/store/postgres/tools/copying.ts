@@ -23,7 +23,7 @@ import type { IdPosition } from '../../transaction-ids.ts';
 import { RECORD_COLUMNS, recordOf } from '../idempotency/record-table.ts';
 import { type Connection, exactInteger, type Query, sql, type TextRow } from '../pool/connection.ts';
 import { APPLICATION_NAME, type PostgresOptions, toolsPool } from '../pool/connection-pool.ts';
-import { BEGIN_SNAPSHOT, COMMIT, setLocal, UNLIMITED } from '../pool/transactions.ts';
+import { BEGIN, BEGIN_SNAPSHOT, COMMIT, setLocal, UNLIMITED } from '../pool/transactions.ts';
 import { sameKey } from '../rows/key.ts';
 import {
   hasUnfinishedCopy,
@@ -49,7 +49,7 @@ const TABLES = TABLE_NAMES.map((table) => `scrip.${table}`);
 
 /** Begins a transaction whose only timeout is `lock_timeout`. */
 function begin({ placement }: LedgerDatabase): readonly Query[] {
-  return [sql('BEGIN'), ...UNLIMITED, ...setLocal({ lock_timeout: '3s' }), ...placement.throughout];
+  return [BEGIN, ...UNLIMITED, ...setLocal({ lock_timeout: '3s' }), ...placement.throughout];
 }
 
 /** @throws CannotOpen if there is no ledger, if the ledger is an unfinished copy, or if a server is using the ledger */

@@ -8,9 +8,9 @@ import type { LedgerTools, OperatorStores, ToolsOptions } from '../../tools/ledg
 import { exactInteger, sql } from '../pool/connection.ts';
 import { APPLICATION_NAME, type PostgresOptions, toolsPool } from '../pool/connection-pool.ts';
 import { attempt, LOCK_NOT_AVAILABLE } from '../pool/postgres-error.ts';
-import { COMMIT, setLocal } from '../pool/transactions.ts';
+import { BEGIN, COMMIT, setLocal } from '../pool/transactions.ts';
 import { postgresKeyStore } from '../reads/api-keys.ts';
-import { type LedgerDatabase, openLedger } from '../schema/open-ledger.ts';
+import { type LedgerDatabase, openLedger, refuseUnfinishedCopy } from '../schema/open-ledger.ts';
 import { auditDatabase } from './audit.ts';
 import { ledgerRowsOf } from './ledger-scan.ts';
 import { rebuildTotals } from './totals.ts';
@@ -31,6 +31,7 @@ export function openPostgresTools(
 ): Promise<OperatorStores> {
   const opening = { ...options, acceptUnsafe: true, create, testClock };
   return openLedger(toolsPool(options, CONNECTIONS, APPLICATION_NAME), opening, async (database) => {
+    await refuseUnfinishedCopy(database.pool);
     const tools: LedgerTools = {
       audit: (report) => auditDatabase(database, report),
       digest: (through) => digests(database, through),
@@ -61,7 +62,7 @@ async function digests(
 async function latestId({ pool, clock, placement }: LedgerDatabase): Promise<TransactionId> {
   try {
     return await pool.use(async (connection) => {
-      await connection.send([sql('BEGIN'), ...placement.throughout, ...HOLD_WRITES]);
+      await connection.send([BEGIN, ...placement.throughout, ...HOLD_WRITES]);
       const now = clock.read(await connection.rows(clock.query));
       const keep = sql('UPDATE scrip.clock SET at = greatest(at, $1) RETURNING at', [now]);
       const pass = sql(clock.isTest ? 'UPDATE scrip.clock SET at = at + 1' : 'SELECT pg_sleep(0.002)');

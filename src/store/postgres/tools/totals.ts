@@ -8,7 +8,7 @@ import { countUpserts } from '../journal/events.ts';
 import { CONSUMERS, type Consumer, lockConsumer, postingsNamed, TRANSACTIONS } from '../journal/feed.ts';
 import { DAILY_TOTALS, EXPIRY_TOTALS, totalsOf, totalsUpserts } from '../journal/totals-rows.ts';
 import { type Connection, sql } from '../pool/connection.ts';
-import { COMMIT, ROLLBACK, UNLIMITED } from '../pool/transactions.ts';
+import { BEGIN, COMMIT, ROLLBACK, UNLIMITED } from '../pool/transactions.ts';
 import { KEY } from '../rows/key.ts';
 import { USER_POSTING_COLUMNS, userPostingOf } from '../rows/ledger-rows.ts';
 import type { LedgerDatabase } from '../schema/open-ledger.ts';
@@ -67,7 +67,7 @@ export async function rebuildTotals({ pool, placement }: LedgerDatabase): Promis
     // takes its snapshot at its first statement, before that statement gets any lock. A separate connection therefore
     // takes the locks.
     await pool.use(async (holder) => {
-      await holder.send([sql('BEGIN'), ...UNLIMITED, ...CONSUMERS.map((consumer) => lockConsumer(consumer, part, ''))]);
+      await holder.send([BEGIN, ...UNLIMITED, ...CONSUMERS.map((consumer) => lockConsumer(consumer, part, ''))]);
       await pool.use((connection) => rebuildPart(connection, part));
       await holder.send([ROLLBACK]);
     });

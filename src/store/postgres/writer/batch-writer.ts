@@ -15,11 +15,11 @@ import type { Command, EndUserKey, Outcome } from '../../../ledger/command.ts';
 import type { Lanes } from '../../ledger-store.ts';
 import { StoreFault } from '../../store-fault.ts';
 import type { Part } from '../citus/placement.ts';
-import { type Connection, type Query, sql } from '../pool/connection.ts';
+import type { Connection, Query } from '../pool/connection.ts';
 import type { ConnectionPool } from '../pool/connection-pool.ts';
 import { type Heartbeat, STANDBY_AWAY } from '../pool/heartbeat.ts';
 import { faultOf, isConnectionLost, isWorkerAway, isWorthRetrying, mayBeWorkerAway } from '../pool/postgres-error.ts';
-import { COMMIT_BATCH, ROLLBACK, setLocal } from '../pool/transactions.ts';
+import { BEGIN, COMMIT_BATCH, ROLLBACK, setLocal } from '../pool/transactions.ts';
 import { type Key, keyOf } from '../rows/key.ts';
 import type { LedgerDatabase } from '../schema/open-ledger.ts';
 import type { BatchContext } from './batch-loading.ts';
@@ -51,7 +51,7 @@ const SEARCH_PAUSE_MS = 200;
  * server gives up first.
  */
 const LOOK_MS = 2_000;
-const BEGIN_LOOK = [sql('BEGIN'), ...setLocal({ statement_timeout: '1500ms', lock_timeout: '1s' })];
+const BEGIN_LOOK = [BEGIN, ...setLocal({ statement_timeout: '1500ms', lock_timeout: '1s' })];
 
 type Outcomes = readonly (Outcome | null)[];
 
