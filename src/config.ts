@@ -182,7 +182,9 @@ export function databaseOf(environment: NodeJS.ProcessEnv): Database {
  * @throws InvalidSetting
  */
 export function databaseAt(name: string, text: string, environment: NodeJS.ProcessEnv): Database {
-  if (/^postgres(ql)?:\/\//.test(text)) return postgresOf(text, environment);
+  // Read the settings for PostgreSQL even if the ledger is a file, so that an invalid value is always an error.
+  const postgres = postgresOf(text, environment);
+  if (/^postgres(ql)?:\/\//.test(text)) return postgres;
   const path = text.startsWith('file:') ? text.slice('file:'.length).replace(/^\/\/(?=\/)/, '') : '';
   if (path === '') throw new InvalidSetting(`${name} must be file:PATH or postgres://….`);
   return { kind: 'file', path };

@@ -52,8 +52,8 @@ export async function copyDatabase(from: Database, to: Database, report: ReportP
  */
 export async function copyInto(source: CopySource, to: Database, report: ReportProgress): Promise<CopyReport> {
   await using opened = new AsyncDisposableStack();
-  const destination = opened.adopt(await openDestination(to, source.hasTestClock), (ledger) => ledger.close());
-  return await copyLedger(source, destination, deriveEvents, report);
+  const open = async () => opened.adopt(await openDestination(to, source.hasTestClock), (ledger) => ledger.close());
+  return await copyLedger(source, open, deriveEvents, report);
 }
 
 async function openSource(database: Database): Promise<CopySource> {

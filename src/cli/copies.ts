@@ -1,10 +1,11 @@
 // `scrip copy`, `scrip backup` and `scrip restore` copy a whole ledger; `scrip export` exports the postings of an
 // account.
 
-import { createWriteStream } from 'node:fs';
+import { createWriteStream, existsSync, realpathSync } from 'node:fs';
+import { resolve } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { type Command, Option } from 'commander';
-import { databaseAt, databaseOf, InvalidSetting } from '../config.ts';
+import { type Database, databaseAt, databaseOf, InvalidSetting } from '../config.ts';
 import { backUpDatabase, copyDatabase, openAccountPostings, restoreDatabase } from '../open-tools.ts';
 import {
   type AccountPostings,
@@ -53,7 +54,8 @@ export function addCopyCommands(program: Command): void {
 async function copy({ from, to, create }: CreateOption & { from: string; to: string }): Promise<void> {
   const source = databaseAt('--from', from, process.env);
   const destination = databaseAt('--to', to, process.env);
-  if (from === to) throw new InvalidSetting('--from and --to must be different ledgers.');
+  if (from === to || isSameFile(source, destination))
+    throw new InvalidSetting('--from and --to must be different ledgers.');
   await prepareFolder(destination, { create });
   const copied = await withProgress((show) => copyDatabase(source, destination, show));
   const { accounts, keys, people, endUsers, postings, sha256, resumedAfter } = copied;
@@ -62,6 +64,12 @@ async function copy({ from, to, create }: CreateOption & { from: string; to: str
   process.stdout.write(
     `Copy complete, identical to the source: ${counted(accounts, 'account')}, ${counted(keys, 'API key')}, ${counted(people, 'console user')}, ${counted(endUsers, 'end user')} and ${counted(postings, 'posting')}.\nSHA-256 of the source and the copy: ${sha256}\n`,
   );
+}
+
+function isSameFile(source: Database, destination: Database): boolean {
+  if (source.kind !== 'file' || destination.kind !== 'file') return false;
+  const [from, to] = [source, destination].map(({ path }) => (existsSync(path) ? realpathSync(path) : resolve(path)));
+  return from === to;
 }
 
 async function backUp(file: string): Promise<void> {
@@ -93,12 +101,7 @@ interface ExportArguments {
 async function exportPostings({ account, format, output }: ExportArguments): Promise<void> {
   await using opened = new AsyncDisposableStack();
   const postings = opened.adopt(await openAccountPostings(databaseOf(process.env), account), (one) => one.close());
-  try {
-    await withProgress((show) => writeText(exportedText(batchesOf(postings, show), format), output));
-  } catch (error) {
-    // A reader such as `head` can close the pipe early; this is not an error.
-    if ((error as NodeJS.ErrnoException).code !== 'EPIPE') throw error;
-  }
+  await withProgress((show) => writeText(exportedText(batchesOf(postings, show), format), output));
   if (output !== undefined)
     process.stdout.write(`Exported ${counted(postings.total, 'posting')} of ${account} to ${output}.\n`);
 }
@@ -113,12 +116,21 @@ async function* batchesOf(postings: AccountPostings, show: ReportProgress) {
 }
 
 async function writeText(text: AsyncIterable<string>, output: string | undefined): Promise<void> {
-  if (output === undefined) {
-    // Keep standard output open for later messages.
-    await pipeline(text, process.stdout, { end: false });
-    return;
-  }
+  if (output === undefined) return await printText(text);
   using file = new NewFile(output);
-  await pipeline(text, createWriteStream(file.partial));
+  // `r+` does not create the file, because a failed export might already have removed it.
+  await pipeline(text, createWriteStream(file.partial, { flags: 'r+' }));
   file.publish();
+}
+
+/** If standard output fails, stops without an error, because `runCommandLine` handles the error. */
+async function printText(text: AsyncIterable<string>): Promise<void> {
+  let hasFailed = false;
+  process.stdout.once('error', () => {
+    hasFailed = true;
+  });
+  // Keep standard output open for later messages.
+  await pipeline(text, process.stdout, { end: false }).catch((error) => {
+    if (!hasFailed) throw error;
+  });
 }

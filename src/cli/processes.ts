@@ -11,18 +11,22 @@ import { setTimeout as sleep } from 'node:timers/promises';
 const RESTART_PAUSE_MS = 1_000;
 
 export interface Processes {
-  readonly url: string;
+  /**
+   * Resolves when all workers are listening; null if `stop` is called first. Rejects if a worker cannot start: that
+   * worker has printed the reason, and all other workers have been stopped.
+   */
+  readonly url: Promise<string | null>;
   /** Sends SIGTERM to all workers and waits until they have exited. */
   stop(): Promise<void>;
 }
 
 /**
- * Starts `count` workers with the command line of this process.
+ * Starts `count` workers with the command line of this process. The first worker starts alone: if it cannot listen, the
+ * reason is printed only once.
  *
  * @param onUnexpectedExit called with the process ID of each worker that exits before `stop` is called
- * @throws if a worker cannot start; that worker has printed the reason, and all other workers have been stopped
  */
-export async function startProcesses(count: number, onUnexpectedExit: (pid: number) => void): Promise<Processes> {
+export function startProcesses(count: number, onUnexpectedExit: (pid: number) => void): Processes {
   let isStopping = false;
   const stop = async () => {
     isStopping = true;
@@ -36,15 +40,24 @@ export async function startProcesses(count: number, onUnexpectedExit: (pid: numb
     await sleep(RESTART_PAUSE_MS);
     if (!isStopping) void replaceOnExit(cluster.fork());
   };
-  const workers = Array.from({ length: count }, () => cluster.fork());
-  try {
-    const [url] = await Promise.all(workers.map(listening));
-    for (const worker of workers) void replaceOnExit(worker);
-    return { url: url as string, stop };
-  } catch (error) {
-    await stop();
-    throw error;
-  }
+  const startOne = async (): Promise<string> => {
+    const worker = cluster.fork();
+    const url = await listening(worker);
+    void replaceOnExit(worker);
+    return url;
+  };
+  const startAll = async (): Promise<string | null> => {
+    try {
+      const url = await startOne();
+      await Promise.all(Array.from({ length: isStopping ? 0 : count - 1 }, startOne));
+      return url;
+    } catch (error) {
+      if (isStopping) return null;
+      await stop();
+      throw error;
+    }
+  };
+  return { url: startAll(), stop };
 }
 
 /** Resolves with the URL of the worker; rejects if the worker exits first. */

@@ -46,16 +46,24 @@ You can run all commands except serve, demo, copy and restore while a server is 
 On PostgreSQL, you can also run several servers.`;
 
 export async function runCommandLine(): Promise<void> {
-  // A reader such as `head` can close the pipe early; the command still completes.
-  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-    if (error.code !== 'EPIPE') throw error;
+  process.stdout.once('error', (error: NodeJS.ErrnoException) => {
+    // Each further write fails as well.
+    process.stdout.on('error', () => {});
+    // A reader such as `head` can close the pipe early; the command still completes.
+    if (error.code !== 'EPIPE') fail(new CannotOpen(`Standard output cannot be written (${error.message}).`));
   });
   try {
     await commandLine().parseAsync();
   } catch (error) {
-    process.stderr.write(`${explain(error)}\n`);
-    process.exitCode = 1;
+    fail(error);
+    // In a worker of `serve --processes`, an open IPC channel would keep the process alive.
+    process.disconnect?.();
   }
+}
+
+function fail(error: unknown): void {
+  process.stderr.write(`${explain(error)}\n`);
+  process.exitCode = 1;
 }
 
 function commandLine(): Command {
@@ -96,7 +104,12 @@ function explain(error: unknown): string {
   if (error instanceof StoreFault) return `The database failed (${error.message}); try again.`;
   const { code, syscall, message, stack } = error as NodeJS.ErrnoException;
   if (code === 'EADDRINUSE') return `Address already in use (${message}); set a different PORT or HOST.`;
-  if (code === 'EADDRNOTAVAIL' || (code === 'EACCES' && LISTENING.has(syscall)))
+  if (code === 'EADDRNOTAVAIL' || syscall === 'getaddrinfo' || (code === 'EACCES' && LISTENING.has(syscall)))
     return `Cannot listen on this address (${message}); set a different PORT or HOST.`;
+  if (code === 'ERR_SQLITE_ERROR')
+    return `The ledger file cannot be used (${message}); check the disk, and check the ledger with \`scrip verify\`.`;
+  // PostgreSQL reports a severity with each of its errors.
+  if ('severity' in (error as object)) return `PostgreSQL reported an error: ${message}.`;
+  if (syscall !== undefined) return `The operating system reported an error: ${message}.`;
   return stack ?? String(error);
 }

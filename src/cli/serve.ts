@@ -2,7 +2,7 @@
 // --first-key, it also creates and prints an API key if the ledger has none, and prints a link to the console.
 
 import cluster from 'node:cluster';
-import { existsSync } from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
 import { type Command, InvalidArgumentError } from 'commander';
 import { type Config, type Database, InvalidSetting, readConfig } from '../config.ts';
 import { openTools } from '../open-tools.ts';
@@ -61,9 +61,10 @@ async function serve({ firstKey = false, testClock = false, processes, create }:
   await printSteps(config, { keys: service.stores.keys, url: service.url, firstKey });
 }
 
-/** The path of the ledger file that `serve` will create; null if the file exists or the store is PostgreSQL. */
+/** The path of the ledger file that `serve` will create; null if there is a ledger or the store is PostgreSQL. */
 function missingFile(database: Database): string | null {
-  return database.kind === 'file' && !existsSync(database.path) ? database.path : null;
+  if (database.kind !== 'file') return null;
+  return existsSync(database.path) && statSync(database.path).size > 0 ? null : database.path;
 }
 
 async function serveFromWorkers(config: Config, count: number, firstKey: boolean): Promise<void> {
@@ -74,13 +75,14 @@ async function serveFromWorkers(config: Config, count: number, firstKey: boolean
   // Open the ledger before the workers start: if it cannot be opened, the error is printed only once, not by every
   // worker.
   await (await openTools(database, { create: true, testClock })).tools.close();
-  const started = startProcesses(count, (pid) =>
+  const processes = startProcesses(count, (pid) =>
     process.stderr.write(`Process ${pid} exited; starting a replacement.\n`),
   );
-  stopOnSignal(async () => (await started).stop());
-  const { url } = await started.catch(() => {
-    throw new CannotOpen(`Failed to start ${count} processes; see the errors above.`);
+  stopOnSignal(() => processes.stop());
+  const url = await processes.url.catch(() => {
+    throw new CannotOpen(`Failed to start ${count} processes; see the error above.`);
   });
+  if (url === null) return;
   printListening(url, config);
   const { keys, tools } = await openTools(database);
   await printSteps(config, { keys, url, firstKey });

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { writeFileSync } from 'node:fs';
+import { symlinkSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, type TestContext, test } from 'node:test';
@@ -66,6 +66,7 @@ const INVALID: readonly (readonly [what: string, environment: Record<string, str
   ['PORT with a fraction', { PORT: '80.5' }, /^PORT is "80\.5"; it must be a whole number/],
   ['DATABASE_URL without a scheme', { DATABASE_URL: './scrip.db' }, /^DATABASE_URL must be file:PATH/],
   ['DATABASE_URL without a path', { DATABASE_URL: 'file:' }, /^DATABASE_URL must be file:PATH/],
+  ['DATABASE_LANES of 0 with a ledger file', { DATABASE_LANES: '0' }, /^DATABASE_LANES is "0"; it must be a whole/],
   ['an unknown LOG_LEVEL', { LOG_LEVEL: 'loud' }, /^LOG_LEVEL is "loud"; it must be one of fatal, error/],
 ];
 
@@ -133,6 +134,23 @@ describe('command-line errors', { concurrency: COMMANDS_AT_ONCE }, () => {
       { ...environment, LOG_LEVEL: 'silent' },
       /^Address already in use .*set a different PORT or HOST/,
     );
+  });
+
+  test('scrip serve fails if it cannot listen on HOST', async () => {
+    for (const HOST of ['scrip.invalid', '192.0.2.1'])
+      await assertOneLine(
+        ['serve'],
+        { ...ledgerAt(temporaryFile()), PORT: '0', HOST, LOG_LEVEL: 'silent' },
+        /^Cannot listen on this address .*set a different PORT or HOST/,
+      );
+  });
+
+  test('scrip prints one line if the operating system cannot look up a file', async () => {
+    const loop = temporaryFile();
+    symlinkSync(loop, loop);
+    await assertOneLine(['verify'], ledgerAt(loop), /scrip\.db cannot be opened .*ELOOP/);
+    await assertOneLine(['restore', loop], ledgerAt(temporaryFile()), /^The backup was not restored, .*ELOOP/);
+    await assertOneLine(['import', loop, '--account', 'acme'], {}, /^The operating system reported an error: ELOOP/);
   });
 
   test('scrip key create fails after five seconds if another program has locked the ledger', async (t) => {

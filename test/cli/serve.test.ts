@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
 import { type ClientRequest, type IncomingMessage, request } from 'node:http';
 import { connect } from 'node:net';
 import { join } from 'node:path';
@@ -30,6 +31,13 @@ describe('scrip serve', { concurrency: COMMANDS_AT_ONCE }, () => {
     const { tools, keys } = await openTools({ kind: 'file', path: file });
     assert.deepEqual(await keys.list(), []);
     await tools.close();
+  });
+
+  test('scrip serve creates a ledger in an empty file, and prints a message', async (t) => {
+    const file = temporaryFile();
+    writeFileSync(file, '');
+    const server = await serve(t, file);
+    await server.says(new RegExp(`^Created a new ledger: ${file}$`, 'm'));
   });
 
   test('if the ledger has API keys, scrip serve prints only its addresses, and it never logs an API key, no matter which part of a request contains the key', async (t) => {

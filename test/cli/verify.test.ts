@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
-import { copyFileSync, writeFileSync } from 'node:fs';
+import { copyFileSync, existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { before, describe, test } from 'node:test';
@@ -184,8 +184,21 @@ describe('long output', () => {
     assert.match(lines.join('\n'), /^invariant \d, account 1, end user \S+: .+$/);
   });
 
+  test('if standard output is on a full disk, a command prints one line and exits with code 1', {
+    skip: !existsSync('/dev/full') && 'this system has no /dev/full',
+  }, async () => {
+    for (const command of ['key list', 'digest', 'export --account "Lovelace Ltd" --format csv']) {
+      const { code, stderr } = await shell(`$SCRIP ${command} > /dev/full`);
+      const errors = stderr.replaceAll(/^exporting: .*\n/gm, '');
+      assert.match(errors, /^Standard output cannot be written \(ENOSPC[^\n]*\)\.\n$/, command);
+      assert.equal(code, 1);
+    }
+  });
+
   test('a command whose output pipe is already closed exits with code 0 and prints no stack trace', async () => {
-    const { code, stderr } = await shell('$SCRIP key list | true');
-    assert.deepEqual([code, stderr], [0, '']);
+    for (const command of ['key list', 'export --account "Lovelace Ltd" --format csv']) {
+      const { code, stderr } = await shell(`$SCRIP ${command} | true`);
+      assert.deepEqual([code, stderr.replaceAll(/^exporting: .*\n/gm, '')], [0, ''], command);
+    }
   });
 });

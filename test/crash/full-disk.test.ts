@@ -1,13 +1,15 @@
-// Tests a server that is under load while its disk is full. The test that mounts a small file system needs root; the
-// other tests limit the size of files.
+// Tests a server that is under load while its disk is full, and a copy to a full disk. The tests that mount a small
+// file system need root; the other tests limit the size of files.
 
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { scrip } from '../cli/scrip-command.ts';
 import { effort } from '../effort.ts';
-import { temporaryFolder } from '../store/temporary-ledger.ts';
+import { temporaryFile, temporaryFolder } from '../store/temporary-ledger.ts';
+import { makeMany } from '../store/tools/copied-ledger.ts';
 import { FailingServer, type Failure, type Seen, summaryOf } from './failing-server.ts';
 import { randomFrom } from './randomness.ts';
 
@@ -56,10 +58,10 @@ function diskIsFull(folder: string): Failure {
   };
 }
 
-function smallDisk(t: TestContext): string {
+function smallDisk(t: TestContext, bytes = DISK_BYTES): string {
   const folder = join(temporaryFolder(), 'disk');
   mkdirSync(folder);
-  execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${DISK_BYTES}`, 'tmpfs', folder]);
+  execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${bytes}`, 'tmpfs', folder]);
   t.after(() => execFileSync('umount', ['-l', folder]));
   return folder;
 }
@@ -93,6 +95,22 @@ test('a server on a full disk loses no acknowledged write, serves reads, and res
 }, async (t) => {
   const folder = smallDisk(t);
   assertKept(await seenUnder(t, join(folder, 'scrip.db'), diskIsFull(folder), null));
+});
+
+test('a copy to a full disk prints the reason and can be resumed when there is free space again', {
+  skip: NOT_ROOT,
+}, async (t) => {
+  const source = temporaryFile();
+  await makeMany(source, 1_500);
+  const folder = smallDisk(t, statSync(source).size);
+  const args = ['copy', '--from', `file:${source}`, '--to', `file:${join(folder, 'scrip.db')}`];
+  const { code, stderr } = await scrip(args);
+  assert.match(stderr, /^The copy stopped \(database or disk is full\); run the same command again to resume\.$/m);
+  assert.doesNotMatch(stderr, /\n {4}at /, 'no stack trace');
+  assert.equal(code, 1);
+  execFileSync('mount', ['-o', `remount,size=${DISK_BYTES}`, folder]);
+  const resumed = await scrip(args);
+  assert.equal(resumed.code, 0, resumed.stderr);
 });
 
 test('control: the full-disk test catches a writer that treats a failed COMMIT as a success', {

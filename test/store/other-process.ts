@@ -3,6 +3,7 @@
 
 import { createApiKey } from '../../src/store/key-store.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
+import { openSqliteSource } from '../../src/store/sqlite/tools/copying.ts';
 import { openSqliteTools } from '../../src/store/sqlite/tools/ledger-tools.ts';
 import type { StoreFault } from '../../src/store/store-fault.ts';
 import { CannotOpen } from '../../src/store/store-fault.ts';
@@ -14,7 +15,7 @@ const END_USERS = 8;
 const FILL_COMMANDS = 400;
 
 const [work, file] = process.argv.slice(2) as [string, string];
-const works: Record<string, () => Promise<void>> = { hold, write, fill, audit, createKeys };
+const works: Record<string, () => Promise<void>> = { hold, write, fill, audit, createKeys, countForCopy };
 await works[work]?.();
 
 async function hold(): Promise<void> {
@@ -27,6 +28,12 @@ async function hold(): Promise<void> {
     const { message } = error as Error;
     say({ cannotOpen: error instanceof CannotOpen, message, ms: performance.now() - started });
   }
+}
+
+async function countForCopy(): Promise<void> {
+  const source = openSqliteSource(file);
+  say(await source.counts());
+  await source.close();
 }
 
 async function write(): Promise<void> {

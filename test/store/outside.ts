@@ -17,6 +17,9 @@ interface OtherProcess {
   readonly user?: number;
 }
 
+/** Root may write to every file. If the tests run as root, they therefore start the other process as another user. */
+export const UNPRIVILEGED = process.getuid?.() === 0 ? { user: 65_534 } : {};
+
 export function otherProcess(t: TestContext, work: string, file: string, { shell, user }: OtherProcess = {}) {
   const script = join(import.meta.dirname, 'other-process.ts');
   const command = [process.execPath, script, work, file];

@@ -1,6 +1,6 @@
 // Copies a whole ledger from one store to another. End users are copied one after another, sorted by account and UUID.
 // Then the copied data of both ledgers is compared. Until the copy is finished, a mark in the destination prevents
-// servers from opening it.
+// servers and all other commands from opening it.
 //
 //   empty ──begin──▶ marked ──commit──▶ mark updated ──rows equal, both verified──▶ finished, mark removed
 //                      └──── killed or failed: the same command resumes after the last complete end user
@@ -30,18 +30,20 @@ export interface CopyReport extends CopyDigest {
 }
 
 /**
+ * @param open opens the destination; called when the state of the source is known, so that the destination is marked
+ * as soon as it exists
  * @param derive computes the progress of event derivation for the copy
  * @param report called after every batch of rows
  * @throws CopyStopped, CannotOpen
  */
 export async function copyLedger(
   source: CopySource,
-  destination: CopyDestination,
+  open: () => Promise<CopyDestination>,
   derive: DeriveEvents,
   report: ReportProgress,
 ): Promise<CopyReport> {
   try {
-    return await copyAll(source, destination, derive, report);
+    return await copyAll(source, open, derive, report);
   } catch (error) {
     if (!isFromOutside(error)) throw error;
     throw new CopyStopped(`The copy stopped (${error.message}); run the same command again to resume.`);
@@ -59,14 +61,15 @@ function isFromOutside(error: unknown): error is Error {
 
 async function copyAll(
   source: CopySource,
-  destination: CopyDestination,
+  open: () => Promise<CopyDestination>,
   derive: DeriveEvents,
   report: ReportProgress,
 ): Promise<CopyReport> {
-  await refuseBroken(source, `${source.name} was not copied`);
   const counts = await source.counts();
   const state = await stateOf(source);
+  const destination = await open();
   const after = await destination.begin(state);
+  await refuseBroken(source, `${source.name} was not copied`);
   const there = await destination.counts();
   const events = new CopiedEvents(derive, await source.tableRows(), (await source.clock()).at);
   await copyEndUsers({ source, destination, events }, after, (postings) =>

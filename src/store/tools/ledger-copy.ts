@@ -120,7 +120,7 @@ export interface CopySource {
 
 /**
  * The ledger that a copy creates. Until the copy is finished, the ledger contains a mark with the source and the last
- * copied end user. Servers refuse to open a ledger with this mark.
+ * copied end user. Servers and all other commands refuse to open a ledger with this mark.
  */
 export interface CopyDestination extends CopySource {
   /**

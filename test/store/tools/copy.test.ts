@@ -2,6 +2,8 @@
 // ledger.
 
 import assert from 'node:assert/strict';
+import { chmodSync, readFileSync, rmSync } from 'node:fs';
+import { dirname, join, relative } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -11,9 +13,10 @@ import { DAY_MS } from '../../../src/ledger/instant.ts';
 import { copyDatabase, openTools } from '../../../src/open-tools.ts';
 import { openPostgresStore } from '../../../src/store/postgres/postgres-store.ts';
 import { openSqliteStore } from '../../../src/store/sqlite/sqlite-store.ts';
+import { backUpFile } from '../../../src/store/sqlite/tools/backup.ts';
 import type { Stores } from '../../../src/store/stores.ts';
 import { newKey } from '../../load/server-process.ts';
-import { byHand } from '../outside.ts';
+import { byHand, otherProcess, UNPRIVILEGED } from '../outside.ts';
 import { PostgresServer } from '../postgres/postgres-server.ts';
 import { openFor, openInPlace, SMALL } from '../sqlite/sqlite-ledger.ts';
 import {
@@ -24,6 +27,7 @@ import {
   problemsOf,
   replayed,
   temporaryFile,
+  temporaryFolder,
   transactionsOf,
 } from '../temporary-ledger.ts';
 import {
@@ -168,6 +172,21 @@ describe('copies', options, () => {
     assert.equal(await sha256Of(to), await sha256Of(fileAt(file)));
   });
 
+  test('a copy of a backup does not change the backup, and the backup can be in a folder without write permission', async (t) => {
+    const { file } = await makeLedger();
+    const backup = join(temporaryFolder(), 'backup.db');
+    const { endUsers, postings } = await backUpFile(file, backup, quietly);
+    const before = readFileSync(backup);
+    await copyDatabase(at(fileAt(backup)), at(fileAt(temporaryFile())), quietly);
+    assert(readFileSync(backup).equals(before));
+    rmSync(`${backup}.lock`);
+    chmodSync(backup, 0o444);
+    chmodSync(dirname(backup), 0o555);
+    t.after(() => chmodSync(dirname(backup), 0o700));
+    const counts = await otherProcess(t, 'countForCopy', backup, UNPRIVILEGED).answer();
+    assert.deepEqual(counts, { endUsers, postings });
+  });
+
   test('the clock of a copy is not earlier than the clock of its source, even if that clock is ahead of real time', async () => {
     const { file } = await makeLedger();
     const [there, back] = [await server.createDatabase(), temporaryFile()];
@@ -230,9 +249,10 @@ describe('refused copies', options, () => {
   test('a copy with an invalid source or destination is refused with one sentence that contains no password', async () => {
     const { file } = await makeLedger();
     const missing = await server.createDatabase();
-    await assertRefused(fileAt(temporaryFile()), fileAt(temporaryFile()), /^There is no ledger at .* to copy/);
+    await assertRefused(fileAt(temporaryFile()), fileAt(temporaryFile()), /^There is no ledger at .*; check --from/);
     await assertRefused(missing, fileAt(temporaryFile()), /^There is no ledger/);
-    await assertCommandRefused(fileAt(file), fileAt(file), /must be different ledgers/);
+    for (const same of [file, relative('', file)])
+      await assertCommandRefused(fileAt(file), fileAt(same), /must be different ledgers/);
     await assertCommandRefused('mysql://root:hunter2@db', fileAt(file), /^--from must be file:PATH or postgres/);
     await assertCommandRefused(
       fileAt(file),
@@ -241,14 +261,12 @@ describe('refused copies', options, () => {
     );
   });
 
-  test('a ledger with invariant violations is not copied, and nothing is written to the destination', async () => {
+  test('a ledger with invariant violations is not copied, and servers refuse to start on the destination', async () => {
     const { file } = await makeLedger();
     const to = temporaryFile();
     byHand(file, `UPDATE balances SET remaining = remaining - 1 WHERE type = 'recurring' AND remaining > 0`);
     await assertRefused(fileAt(file), fileAt(to), /was not copied: the ledger has problems \(\d+ found/);
-    const { tools, keys } = await openTools(at(fileAt(to)));
-    assert.deepEqual(await keys.list(), []);
-    await tools.close();
+    await assert.rejects(openSqliteStore(to), { name: 'CannotOpen', message: /contains an unfinished copy/ });
   });
 
   test('a copy fails at the end if the source was written to during the copy', async () => {

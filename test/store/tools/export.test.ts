@@ -1,7 +1,7 @@
 // Tests exports as NDJSON and CSV: each posting occurs once, and SQLite and PostgreSQL give the same result.
 
 import assert from 'node:assert/strict';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { copyFileSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { databaseAt } from '../../../src/config.ts';
@@ -11,6 +11,7 @@ import { createApiKey } from '../../../src/store/key-store.ts';
 import { openSqliteAccount } from '../../../src/store/sqlite/tools/account-postings.ts';
 import { type ExportedPosting, type ExportFormat, exportedText } from '../../../src/store/tools/account-export.ts';
 import { ledgerAt, scrip, serve } from '../../cli/scrip-command.ts';
+import { PAGE_BYTES, readByHand } from '../outside.ts';
 import { PostgresServer } from '../postgres/postgres-server.ts';
 import { openFor, openInPlace } from '../sqlite/sqlite-ledger.ts';
 import {
@@ -160,6 +161,28 @@ describe('exports', options, () => {
     const second = await scrip(args, ledgerAt(target));
     assert.deepEqual([second.code, second.stderr], [1, `${output} already exists; choose another file name.\n`]);
     assert.equal(readFileSync(output, 'utf8'), 'existing');
+  });
+
+  test('an export of a damaged ledger prints the reason and leaves no file', async () => {
+    const damaged = temporaryFile();
+    copyFileSync(file, damaged);
+    const bytes = readFileSync(damaged);
+    const [root] = readByHand(file, `SELECT rootpage AS page FROM sqlite_schema WHERE name = 'balances'`);
+    bytes.fill(0xff, (Number(root?.page) - 1) * PAGE_BYTES, (Number(root?.page) - 1) * PAGE_BYTES + 20);
+    writeFileSync(damaged, bytes);
+    const folder = temporaryFolder();
+    // A failed export must not create its file again, which happened in about half of the runs.
+    const runs = Array.from({ length: 6 }, (_, run) =>
+      scrip(
+        ['export', '--account', 'Lovelace Ltd', '--format', 'csv', '--output', join(folder, `${run}.csv`)],
+        ledgerAt(damaged),
+      ),
+    );
+    for (const { code, stderr } of await Promise.all(runs)) {
+      assert.equal(code, 1);
+      assert.match(stderr, /^[^\n]+\(database disk image is malformed\)[^\n]+\n$/);
+    }
+    assert.deepEqual(readdirSync(folder), []);
   });
 
   test('an export of an unknown account or a missing ledger fails with an error message', async () => {

@@ -6,7 +6,7 @@ import { copyFileSync } from 'node:fs';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { openStores } from '../../../src/open-store.ts';
-import { copyDatabase } from '../../../src/open-tools.ts';
+import { copyDatabase, copyInto, openTools } from '../../../src/open-tools.ts';
 import { openSqliteStore } from '../../../src/store/sqlite/sqlite-store.ts';
 import type { ReportProgress } from '../../../src/store/tools/ledger-tools.ts';
 import { Running } from '../../cli/scrip-command.ts';
@@ -14,7 +14,17 @@ import { newKey } from '../../load/server-process.ts';
 import { byHand } from '../outside.ts';
 import { PostgresServer } from '../postgres/postgres-server.ts';
 import { EndUser, problemsOf, temporaryFile } from '../temporary-ledger.ts';
-import { assertRefused, at, auditAt, copying, fileAt, makeMany, quietly, sha256Of } from './copied-ledger.ts';
+import {
+  assertRefused,
+  at,
+  auditAt,
+  copying,
+  fileAt,
+  makeMany,
+  openSource,
+  quietly,
+  sha256Of,
+} from './copied-ledger.ts';
 
 const options = { timeout: 240_000 };
 
@@ -33,6 +43,7 @@ const INTERRUPTED_OF = 2_500;
 const INTERRUPTED_AFTER = 4_000;
 const KILLED_OF = 6_000;
 
+const UNFINISHED = { name: 'CannotOpen', message: /contains an unfinished copy; run the same `scrip copy` command/ };
 const ANOTHER_LEDGER = /unfinished copy of another ledger, or of an earlier state of this source/;
 
 class Interrupted extends Error {}
@@ -80,8 +91,16 @@ describe('interrupted copies', options, () => {
         await interrupt(file, url);
       });
 
-      test(`an interrupted copy ${what} can neither be opened by a server nor be copied`, async () => {
-        await assert.rejects(openStores(at(url)), { name: 'CannotOpen', message: /contains an unfinished copy/ });
+      test(`a copy ${what} that was interrupted during the audit of the source cannot be opened by a server`, async () => {
+        const [source, to] = [await openSource(fileAt(file)), await makeDestination()];
+        source.audit = () => Promise.reject(new Interrupted());
+        await assert.rejects(copyInto(source, at(to), quietly), Interrupted);
+        await source.close();
+        await assert.rejects(openStores(at(to)), UNFINISHED);
+      });
+
+      test(`an interrupted copy ${what} can neither be opened by a server or a command nor be copied`, async () => {
+        for (const open of [openStores, openTools]) await assert.rejects(open(at(url)), UNFINISHED);
         await assertRefused(url, fileAt(temporaryFile()), /contains an unfinished copy/);
       });
 

@@ -178,7 +178,12 @@ test('a copy and a restored backup match the digest of their source, and can be 
   await backUpFile(file, backup, () => {});
   await restoreFile(backup, restored, () => {});
   const [source, destination] = [openSqliteSource(file), openSqliteDestination(copy)];
-  await copyLedger(source, destination, deriveEvents, () => {});
+  await copyLedger(
+    source,
+    async () => destination,
+    deriveEvents,
+    () => {},
+  );
   await Promise.all([source.close(), destination.close()]);
   for (const path of [restored, copy]) {
     assert.deepEqual(await digestsOf(path, [digest.through]), [digest]);

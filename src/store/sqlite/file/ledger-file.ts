@@ -54,10 +54,11 @@ export function lockLedgerFile(file: string, waitMs = LOCK_WAIT_MS): DatabaseSyn
   refuseWithoutFolder(file);
   let lock: DatabaseSync | null = null;
   try {
+    // Check the file first, so that no lock file appears beside the file of another program.
+    if (existsSync(file)) connectToLedger(file).close();
     // Create the file first, because the lock is named after the resolved path. If the path is a symbolic link to a
     // missing file, it resolves to another path as soon as the file exists.
-    if (!existsSync(file)) closeSync(openSync(file, 'a'));
-    refuseSecondName(file);
+    else closeSync(openSync(file, 'a'));
     lock = new DatabaseSync(`${canonical(file)}.lock`, { timeout: waitMs });
     lock.exec('BEGIN EXCLUSIVE');
     return lock;
@@ -86,12 +87,9 @@ export class LedgerInUse extends CannotOpen {
  */
 export function openLedgerFile(file: string, isLocked: boolean, testClock: boolean | null = null): DatabaseSync {
   refuseWithoutFolder(file);
-  if (existsSync(file) && !statSync(file).isFile()) throw foreign(file);
-  refuseSecondName(file);
   let db: DatabaseSync | null = null;
   try {
-    db = connect(file);
-    refuseForeign(db, file);
+    db = connectToLedger(file);
     if (isLocked) migrate(db);
     else migrateAlone(db, file);
     settleClock(db, file, testClock);
@@ -138,6 +136,20 @@ function migrateAlone(db: DatabaseSync, file: string): void {
 function truncateLog(db: DatabaseSync): void {
   db.exec('PRAGMA busy_timeout = 0; PRAGMA wal_checkpoint(TRUNCATE)');
   db.exec(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
+}
+
+/** @throws CannotOpen if the file is neither empty nor a ledger that this version of Scrip supports */
+function connectToLedger(file: string): DatabaseSync {
+  if (existsSync(file) && !statSync(file).isFile()) throw foreign(file);
+  refuseSecondName(file);
+  const db = connect(file);
+  try {
+    refuseForeign(db, file);
+    return db;
+  } catch (error) {
+    db.close();
+    throw explained(file, error);
+  }
 }
 
 /** Opens another connection to a file that `openLedgerFile` has checked. */
@@ -238,9 +250,12 @@ function migrate(db: DatabaseSync): void {
 }
 
 function refuseForeign(db: DatabaseSync, file: string): void {
+  // One snapshot for all reads, because another process might be creating the ledger.
+  db.exec('BEGIN');
   const applicationId = numberOf(db, 'PRAGMA application_id');
   const schema = schemaOf(db);
   const isEmpty = applicationId === 0 && schema === 0 && numberOf(db, 'SELECT count(*) FROM sqlite_schema') === 0;
+  db.exec('COMMIT');
   if (!isEmpty && applicationId !== APPLICATION_ID) throw foreign(file);
   refuseOtherSchema(schema, file);
 }

@@ -99,5 +99,13 @@ test('a copy can be written between the transactions of a busy writer', async (t
   const { file, counts } = await busyLedger(t);
   const [source, copy] = [openSqliteSource(from), openSqliteDestination(file)];
   t.after(() => Promise.all([source.close(), copy.close()]));
-  await assertTurns(t, counts, [() => copyLedger(source, copy, deriveEvents, () => {})]);
+  await assertTurns(t, counts, [
+    () =>
+      copyLedger(
+        source,
+        async () => copy,
+        deriveEvents,
+        () => {},
+      ),
+  ]);
 });

@@ -56,7 +56,12 @@ export async function backUpFile(file: string, to: string, report: ReportProgres
  * exists. In that case, nothing is changed
  */
 export async function restoreFile(from: string, file: string, report: ReportProgress): Promise<BackupReport> {
-  refuseNoBackup(from);
+  const consequence = `The backup was not restored, and ${file} was not changed`;
+  try {
+    refuseNoBackup(from);
+  } catch (error) {
+    throw explainedFor(from, error, consequence);
+  }
   const wasThere = existsSync(file);
   const lock = lockLedgerFile(file);
   const target = canonical(file);
@@ -75,7 +80,7 @@ export async function restoreFile(from: string, file: string, report: ReportProg
   } catch (error) {
     // Remove the empty file that `lockLedgerFile` has created.
     if (!wasThere && existsSync(target) && statSync(target).size === 0) rmSync(target);
-    throw explainedFor(from, error, `The backup was not restored, and ${file} was not changed`);
+    throw explainedFor(from, error, consequence);
   } finally {
     removeDatabase(partial);
     lock.close();
@@ -134,11 +139,13 @@ function refuseOther(db: DatabaseSync, origin: string): void {
 }
 
 function refuseNoBackup(from: string): void {
-  if (!existsSync(from) || !statSync(from).isFile()) throw new CannotOpen(`There is no backup at ${from}.`);
+  if (!statSync(from, { throwIfNoEntry: false })?.isFile()) throw new CannotOpen(`There is no backup at ${from}.`);
   if (sizeOf(`${from}-wal`) > 0)
     throw new CannotOpen(
       `${from} is not a backup: the file ${from}-wal exists, so this is a ledger whose server is still running or was killed; make a backup with \`scrip backup\`.`,
     );
+  using db = new DatabaseSync(from, { readOnly: true });
+  refuseOther(db, from);
 }
 
 /**

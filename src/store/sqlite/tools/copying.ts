@@ -2,7 +2,8 @@
 // releases the lock, so that no server can open the file during the copy.
 
 import assert from 'node:assert/strict';
-import { existsSync } from 'node:fs';
+import { accessSync, constants, existsSync } from 'node:fs';
+import { dirname } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
 import type { Finding } from '../../../ledger/audit.ts';
 import type { EndUserKey } from '../../../ledger/command.ts';
@@ -23,7 +24,9 @@ import {
 import type { AuditReport } from '../../tools/ledger-tools.ts';
 import type { IdPosition } from '../../transaction-ids.ts';
 import {
+  canonical,
   connect,
+  explained,
   hasTestClock,
   lockLedgerFile,
   openLedgerFile,
@@ -38,12 +41,38 @@ import { clockChecksum } from '../writer/ledger-clock.ts';
 import { auditFile } from './audit.ts';
 import { CopyWriter } from './copy-writer.ts';
 import { endUsersOf, ledgerRowsOf } from './end-users.ts';
+import { refuseMissing } from './ledger-tools.ts';
 import { resetTotals } from './totals.ts';
 
-/** @throws CannotOpen if there is no ledger, or another process holds its lock */
+/**
+ * Opens a ledger, or a backup, without switching it to WAL mode, so that the file does not change.
+ *
+ * @throws CannotOpen if there is no ledger, or another process holds its lock
+ */
 export function openSqliteSource(file: string): CopySource {
-  if (!existsSync(file)) throw new CannotOpen(`There is no ledger at ${file} to copy.`);
-  return opened(file, null, (db) => refuseUnfinishedCopy(db, file));
+  refuseMissing(file, '--from');
+  const opened = new DisposableStack();
+  try {
+    const db = opened.use(openLedgerFile(file, false));
+    refuseUnfinishedCopy(db, file);
+    if (!isReadOnly(file)) opened.use(lockLedgerFile(file));
+    return new SqliteCopying(file, db, opened);
+  } catch (error) {
+    opened.dispose();
+    throw explained(file, error);
+  }
+}
+
+/** Whether the file is in a folder in which no server can run: the folder is not writable and contains no log. */
+function isReadOnly(file: string): boolean {
+  const target = canonical(file);
+  if (existsSync(`${target}-wal`)) return false;
+  try {
+    accessSync(dirname(target), constants.W_OK);
+    return false;
+  } catch {
+    return true;
+  }
 }
 
 /**
@@ -51,19 +80,12 @@ export function openSqliteSource(file: string): CopySource {
  * @throws CannotOpen if another process holds the lock of the file
  */
 export function openSqliteDestination(file: string, testClock: boolean | null = null): CopyDestination {
-  return opened(file, testClock, () => {});
-}
-
-function opened(file: string, testClock: boolean | null, check: (db: DatabaseSync) => void): SqliteCopying {
-  const lock = lockLedgerFile(file);
-  let db: DatabaseSync | null = null;
+  const opened = new DisposableStack();
   try {
-    db = openLedgerFile(file, true, testClock);
-    check(db);
-    return new SqliteCopying(file, db, lock);
+    opened.use(lockLedgerFile(file));
+    return new SqliteCopying(file, opened.use(openLedgerFile(file, true, testClock)), opened);
   } catch (error) {
-    db?.close();
-    lock.close();
+    opened.dispose();
     throw error;
   }
 }
@@ -72,14 +94,15 @@ class SqliteCopying implements CopyDestination {
   readonly name: string;
   readonly hasTestClock: boolean;
   readonly #db: DatabaseSync;
-  readonly #lock: DatabaseSync;
+  readonly #opened: DisposableStack;
   #writer: CopyWriter | null = null;
 
-  constructor(file: string, db: DatabaseSync, lock: DatabaseSync) {
+  /** @param opened the connection `db` and the lock, which `close` closes */
+  constructor(file: string, db: DatabaseSync, opened: DisposableStack) {
     this.name = file;
     this.hasTestClock = hasTestClock(db);
     this.#db = db;
-    this.#lock = lock;
+    this.#opened = opened;
   }
 
   async clock(): Promise<IdPosition> {
@@ -199,14 +222,14 @@ class SqliteCopying implements CopyDestination {
 
   async finish(): Promise<void> {
     assert(!this.#db.isTransaction, 'all loaded rows are committed');
+    // If the disk is full, this fails while the mark is still there, so that the copy can be resumed.
+    this.#db.exec('PRAGMA wal_checkpoint(TRUNCATE)');
     withWriteLock(this.#db, () => this.#db.exec('DROP TABLE copying'));
   }
 
-  /** Closing the connection rolls back all uncommitted rows. */
+  /** Closing the connection rolls back all uncommitted rows. The last connection moves the log into the file. */
   async close(): Promise<void> {
-    if (!this.#db.isTransaction) this.#db.exec('PRAGMA wal_checkpoint(TRUNCATE)');
-    this.#db.close();
-    this.#lock.close();
+    this.#opened.dispose();
   }
 
   #mark(source: string): void {

@@ -1,13 +1,13 @@
 // Runs an operator's commands, such as `scrip verify`, on a ledger file that a server can use at the same time.
 
-import { existsSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';
 import type { TransactionId } from '../../../ledger/transaction-id.ts';
 import { CannotOpen } from '../../store-fault.ts';
 import { LedgerDigester, type PostingsDigest } from '../../tools/ledger-digest.ts';
 import type { OperatorStores, ToolsOptions } from '../../tools/ledger-tools.ts';
 import { throughPosition } from '../../transaction-ids.ts';
-import { hasTestClock, openLedgerFile } from '../file/ledger-file.ts';
+import { explained, hasTestClock, openLedgerFile, refuseUnfinishedCopy } from '../file/ledger-file.ts';
 import { faultOf } from '../file/sqlite-error.ts';
 import { sqliteKeyStore } from '../reads/api-keys.ts';
 import { LedgerClock } from '../writer/ledger-clock.ts';
@@ -18,7 +18,7 @@ import { resetTotals } from './totals.ts';
 /** @throws CannotOpen */
 export function openSqliteTools(file: string, { create, testClock = null }: ToolsOptions): OperatorStores {
   if (!create) refuseMissing(file);
-  const db = openLedgerFile(file, false, testClock);
+  const db = openFinished(file, testClock);
   const clock = new LedgerClock(Date.now, { isTest: hasTestClock(db) });
   return {
     tools: {
@@ -37,14 +37,42 @@ export function openSqliteTools(file: string, { create, testClock = null }: Tool
   };
 }
 
-/** @throws CannotOpen */
-export function refuseMissing(file: string): void {
-  if (!existsSync(file)) throw new CannotOpen(`There is no ledger at ${file}; check DATABASE_URL.`);
+function openFinished(file: string, testClock: boolean | null): DatabaseSync {
+  const db = openLedgerFile(file, false, testClock);
+  try {
+    refuseUnfinishedCopy(db, file);
+    return db;
+  } catch (error) {
+    db.close();
+    throw explained(file, error);
+  }
 }
 
 /**
- * If `through` is null, computes one digest up to the saved position of the clock. This digest covers all postings,
- * because every batch saves the clock's position.
+ * Refuses an empty file too: otherwise, a ledger file that was cut off would pass as a new ledger.
+ *
+ * @param setting the setting or option that contains the path, for the error message
+ * @throws CannotOpen
+ */
+export function refuseMissing(file: string, setting = 'DATABASE_URL'): void {
+  const size = sizeOf(file);
+  if (size === undefined) throw new CannotOpen(`There is no ledger at ${file}; check ${setting}.`);
+  if (size === 0)
+    throw new CannotOpen(`${file} is empty and contains no ledger; check ${setting}, or restore a backup.`);
+}
+
+/** The size of the file in bytes; undefined if the file does not exist. */
+function sizeOf(file: string): number | undefined {
+  try {
+    return statSync(file, { throwIfNoEntry: false })?.size;
+  } catch (error) {
+    throw explained(file, error);
+  }
+}
+
+/**
+ * If `through` is null, computes one digest up to the saved instant and sequence of the clock. This digest covers all
+ * postings, because every batch saves both.
  */
 function digests(db: DatabaseSync, through: readonly TransactionId[] | null): readonly PostingsDigest[] {
   db.exec('BEGIN');

@@ -4,10 +4,15 @@ import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { get } from 'node:http';
+import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
+import { openTools } from '../../../../src/open-tools.ts';
+import { Running } from '../../../cli/scrip-command.ts';
 import { PostgresServer } from '../postgres-server.ts';
+import { databaseAt } from '../scrip-on-postgres.ts';
 
 const CLI = join(import.meta.dirname, '../../../../src/main.ts');
 const SECRET = /scrip_write_\w+/;
@@ -137,4 +142,40 @@ test('`serve --processes` refuses a ledger file', async () => {
   assert.match(String(chunk), /^--processes requires PostgreSQL: .*\n$/);
   const [code] = refused.exitCode === null ? await once(refused, 'exit') : [refused.exitCode];
   assert.equal(code, 1);
+});
+
+test('if `serve --processes` cannot listen, it prints the reason once and exits with code 1', async (t) => {
+  const other = createServer().listen(0, '127.0.0.1');
+  t.after(() => other.close());
+  await once(other, 'listening');
+  const { port } = other.address() as { port: number };
+  const DATABASE_URL = await server.createDatabase();
+  const environments = [{ PORT: `${port}` }, { PORT: '0', METRICS_PORT: `${port}` }, { PORT: '0', HOST: '192.0.2.1' }];
+  for (const environment of environments) {
+    const refused = new Running(['serve', '--processes', '2'], { DATABASE_URL, LOG_LEVEL: 'silent', ...environment });
+    t.after(() => refused.kill('SIGKILL'));
+    const { code, stdout, stderr } = await refused.ended;
+    assert.deepEqual([code, stdout], [1, '']);
+    assert.match(
+      stderr,
+      /^(Address already in use|Cannot listen on this address) [^\n]*\nFailed to start 2 processes; see the error above\.\n$/,
+    );
+  }
+});
+
+test('a SIGTERM while `serve --processes` starts its processes stops them, and the command exits with code 0', async (t) => {
+  const url = await server.createDatabase();
+  const { tools } = await openTools(databaseAt(url));
+  await tools.close();
+  const locking = new pg.Client({ connectionString: url });
+  await locking.connect();
+  t.after(() => locking.end());
+  // Each process reads the clock before it listens.
+  await locking.query('BEGIN; LOCK TABLE scrip.clock');
+  const starting = new Running(['serve', '--processes', '2'], { DATABASE_URL: url, PORT: '0' });
+  t.after(() => starting.kill('SIGKILL'));
+  const waiting = `SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock'`;
+  while ((await server.query(waiting)).rowCount === 0) await sleep(20);
+  starting.kill('SIGTERM');
+  assert.deepEqual(await starting.ended, { code: 0, stdout: '', stderr: '' });
 });

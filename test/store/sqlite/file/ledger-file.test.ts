@@ -5,20 +5,21 @@ import {
   chmodSync,
   existsSync,
   mkdirSync,
+  readdirSync,
   readFileSync,
   statSync,
   symlinkSync,
   truncateSync,
   writeFileSync,
 } from 'node:fs';
-import { dirname, join, relative } from 'node:path';
+import { basename, dirname, join, relative } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import { connect, SCHEMA_LATEST } from '../../../../src/store/sqlite/file/ledger-file.ts';
 import { openSqliteStore } from '../../../../src/store/sqlite/sqlite-store.ts';
 import { openSqliteTools } from '../../../../src/store/sqlite/tools/ledger-tools.ts';
 import { CannotOpen } from '../../../../src/store/store-fault.ts';
-import { byHand, contentOf, damaged, locksOf, otherProcess, PAGE_BYTES } from '../../outside.ts';
+import { byHand, contentOf, damaged, locksOf, otherProcess, PAGE_BYTES, UNPRIVILEGED } from '../../outside.ts';
 import { ACCEPTED, auditOf, EndUser, makeHistory, NOON, problemsOf, temporaryFile } from '../../temporary-ledger.ts';
 import { openFor } from '../sqlite-ledger.ts';
 
@@ -155,8 +156,7 @@ const copying = (values: string) =>
   sql(`CREATE TABLE copying (only INTEGER PRIMARY KEY, source TEXT, account INTEGER, end_user BLOB); ${values}`);
 
 /**
- * `serving`: only the server refuses the file. The tools do not check the pages or the stored time of a ledger file,
- * and they accept an unfinished copy.
+ * `serving`: only the server refuses the file. The tools do not check the pages or the stored time of a ledger file.
  */
 const REFUSED: readonly (readonly [
   what: string,
@@ -187,19 +187,9 @@ const REFUSED: readonly (readonly [
   ['a ledger whose clock has a later sequence', sql('UPDATE clock SET sequence = sequence + 1'), CLOCK, 'serving'],
   ['a ledger whose clock has a wrong checksum', sql('UPDATE clock SET checksum = 0'), CLOCK, 'serving'],
   ['a ledger without a clock', sql('DELETE FROM clock'), /clock/, 'serving'],
-  [
-    'a copy that has just begun',
-    copying(`INSERT INTO copying VALUES (1, 'elsewhere', NULL, NULL)`),
-    UNFINISHED,
-    'serving',
-  ],
-  [
-    'a copy that was interrupted',
-    copying(`INSERT INTO copying VALUES (1, 'a', 1, zeroblob(16))`),
-    UNFINISHED,
-    'serving',
-  ],
-  ['a copy with an empty mark', copying(''), UNFINISHED, 'serving'],
+  ['a copy that has just begun', copying(`INSERT INTO copying VALUES (1, 'elsewhere', NULL, NULL)`), UNFINISHED, 'all'],
+  ['a copy that was interrupted', copying(`INSERT INTO copying VALUES (1, 'a', 1, zeroblob(16))`), UNFINISHED, 'all'],
+  ['a copy with an empty mark', copying(''), UNFINISHED, 'all'],
 ];
 
 for (const [what, change, says, by] of REFUSED) {
@@ -222,14 +212,35 @@ test('if Scrip refuses to open a ledger, it closes the ledger file', async () =>
   assert(!existsSync(`${file}-shm`), 'SQLite deletes this file when the last connection closes');
 });
 
+test('if a file is not a ledger, Scrip creates no lock file beside it', async () => {
+  for (const change of [
+    (file: string) => writeFileSync(file, 'root:x:0:0\n'),
+    sql('CREATE TABLE contacts (name TEXT)'),
+    mkdirSync,
+  ]) {
+    const file = temporaryFile();
+    change(file);
+    assert.match(await refusalOf(file), FOREIGN);
+    assert.deepEqual(readdirSync(dirname(file)), [basename(file)]);
+  }
+});
+
+test('an empty file is a new ledger for a server, but `scrip` commands that need a ledger refuse it', async () => {
+  const file = temporaryFile();
+  writeFileSync(file, '');
+  assert.match(
+    await refusalOf(file, operate),
+    /is empty and contains no ledger; check DATABASE_URL, or restore a backup/,
+  );
+  assert.equal(statSync(file).size, 0, 'nothing is written');
+  await serve(file);
+});
+
 test('a folder instead of a ledger file is refused with a one-sentence message', async () => {
   const file = temporaryFile();
   mkdirSync(file);
   assert.match(await refusalOf(file), FOREIGN);
 });
-
-/** Root may write to every file. If the tests run as root, they therefore start the other process as another user. */
-const UNPRIVILEGED = process.getuid?.() === 0 ? { user: 65_534 } : {};
 
 test('a folder or a file without write permission is refused with a one-sentence message', async (t) => {
   const says = /cannot be opened for writing .*check that the file and its folder belong to the user that runs Scrip/;
