@@ -25,7 +25,7 @@ export async function unpackClient(folder: string): Promise<string> {
     `${name}.js`,
   ]);
   const compiled = ['', 'cjs/'].flatMap((place) => modules.map((name) => `dist/${place}${name}`));
-  const expected = ['README.md', ...compiled, 'dist/cjs/package.json', 'package.json'];
+  const expected = ['LICENSE', 'README.md', ...compiled, 'dist/cjs/package.json', 'package.json'];
   assert.deepEqual(paths, expected.sort(), 'the package contains the expected files');
   const installed = join(folder, 'user', 'node_modules', 'scrip-client');
   await mkdir(installed, { recursive: true });

@@ -80,8 +80,8 @@ export const ALERT_CASES: readonly AlertCase[] = [
   {
     alert: 'ScripEventsLate',
     series: { [`scrip_event_lag_seconds{${JOB}}`]: '0+15x60' },
-    quietAt: '8m',
-    firingAt: '10m',
+    quietAt: '6m',
+    firingAt: '8m',
   },
   {
     alert: 'ScripWebhooksLate',

@@ -38,8 +38,10 @@ export async function describe(app: FastifyInstance, { version, publicUrl }: Des
         { name: 'Holds', description: 'Credits that are set aside until the cost of some work is known.' },
         {
           name: 'Events',
-          description: 'Events report changes to the credits of end users. List events, or receive them by webhook.',
+          description: 'Events report changes to the credits of end users.',
         },
+        // OpenAPI Generator writes one file for each tag, and would overwrite the file of the tag `Events`.
+        { name: 'Webhooks', description: 'The requests that Scrip sends to your webhook endpoints.' },
         {
           name: 'Test clock',
           description:
