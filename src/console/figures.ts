@@ -41,7 +41,7 @@ export function compactText(value: number): string {
 /** A longer number does not fit on one line of a narrow column. */
 const LINE_CHARACTERS_MAX = 11;
 
-/** Formats a number in large digits. A long number gets smaller digits and can wrap after a thousands separator. */
+/** Renders a number in large type. A long number gets smaller type and can wrap after a thousands separator. */
 export function largeNumber(value: number | bigint): string {
   const isLong = numberText(value).length > LINE_CHARACTERS_MAX;
   return html`<span class="large-number!${isLong ? ' long' : ''}">!${wrappableNumber(value)}</span>`;

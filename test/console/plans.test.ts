@@ -151,7 +151,7 @@ test('if the cycle was stopped after the preview of a later change, the confirma
   const preview = await sendChange(console, change);
   console.run({ kind: 'stop-cycle' });
   const again = await sendChange(console, hiddenFieldsOf(preview));
-  assert.match(textOf(again), /Nothing was changed, because the end user's plan is no longer as in the preview/);
+  assert.match(textOf(again), /Nothing was changed, because the end user's plan has changed since the preview/);
   assert.match(textOf(again), /Starts Now Balance after you confirm 140 credits/);
   assert.deepEqual(kindsOf(console), ['stop-cycle', 'start-cycle']);
   assert.equal(noticeIn(await confirm(console, again)), 'Cycle started.');

@@ -55,7 +55,7 @@ export function planChangePage(view: PlanChangeView, viewer: Page['viewer']): st
   return page({ title, viewer, current: 'end-users', body });
 }
 
-const CHANGED = html`<p class="error" role="alert">Nothing was changed, because the end user's plan is no longer as in the preview that you confirmed. Check the new preview.</p>`;
+const CHANGED = html`<p class="error" role="alert">Nothing was changed, because the end user's plan has changed since the preview that you confirmed. Check the new preview, and confirm again.</p>`;
 
 function isLater({ start }: PlanChangeView): boolean {
   return start !== STARTS_NOW;

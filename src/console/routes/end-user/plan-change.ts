@@ -16,8 +16,8 @@ import { normalizedUuid } from '../end-users.ts';
 import type { EndUserRequest } from './end-user-request.ts';
 
 /**
- * Previews a change of plan until the user confirms it. If the new plan would no longer start when the confirmed preview
- * said, for example because the cycle was stopped in the meantime, previews the change again.
+ * Returns the preview of a plan change if the user has not confirmed it yet. Also returns a new preview if the plan would no longer start when the confirmed preview said, for example because the cycle was stopped in the
+ * meantime.
  *
  * @returns the page with the preview, or why the change is refused; null if the change can be submitted. If no cycle was
  * active when the form was loaded, `onActive` is `refuse`, and no confirmation is needed

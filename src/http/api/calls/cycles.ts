@@ -154,7 +154,7 @@ export const previewChange = {
   body: PreviewChangeRequest,
   ...preview(
     'Preview',
-    'What the change of plan would do.',
+    'The effects of the plan change.',
     story.PREVIEWED_CHANGE,
     'CycleAlreadyActive',
     'BalanceTooLarge',

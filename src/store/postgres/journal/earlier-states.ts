@@ -14,11 +14,11 @@ import { keyOf, OF_END_USER } from '../rows/key.ts';
 import { POSTING_COLUMNS, postingOf } from '../rows/ledger-rows.ts';
 
 /**
- * The limits of one step: the number of stretches (see `Stretch`), and the number of postings to read from each
- * stretch. Most stretches have a few hundred postings, and a thousand postings are applied in 3 ms. In a history of a
+ * The limits of one step: the number of ranges (see `PostingRange`), and the number of postings to read from each
+ * range. Most ranges have a few hundred postings, and a thousand postings are applied in 3 ms. In a history of a
  * million postings, computing the states at a thousand instants takes about a second.
  */
-const STRETCHES_PER_STEP = 4;
+const RANGES_PER_STEP = 4;
 const POSTINGS_PER_STEP = 500;
 
 /** For each ID in `$4`, in this order, selects the latest snapshot at or before the ID; null if there is none. */
@@ -46,7 +46,7 @@ const POSTINGS = prepared(
 );
 
 /** Consecutive instants whose states are computed from the same snapshot. */
-interface Stretch {
+interface PostingRange {
   /** Null if there is no snapshot at or before these instants. */
   readonly snapshot: TransactionId | null;
   /** The last possible transaction ID at each instant, in ascending order. */
@@ -64,9 +64,9 @@ export async function statesBefore(
   instants: readonly Instant[],
 ): Promise<readonly EndUserState[]> {
   const states: EndUserState[] = [];
-  const stretches = await stretchesOf(pool, user, instants.map(lastIdAt));
-  for (let from = 0; from < stretches.length; from += STRETCHES_PER_STEP) {
-    const folds = stretches.slice(from, from + STRETCHES_PER_STEP).map((stretch) => new StretchFold(user, stretch));
+  const ranges = await rangesOf(pool, user, instants.map(lastIdAt));
+  for (let from = 0; from < ranges.length; from += RANGES_PER_STEP) {
+    const folds = ranges.slice(from, from + RANGES_PER_STEP).map((range) => new PostingRangeFold(user, range));
     const results = await pool.send(folds.flatMap((fold) => [fold.snapshotQuery, fold.postingsQuery]));
     for (const [index, fold] of folds.entries()) {
       fold.begin(results[2 * index] as QueryResult);
@@ -78,39 +78,43 @@ export async function statesBefore(
   return states;
 }
 
-async function stretchesOf(pool: ConnectionPool, user: EndUserKey, ids: TransactionId[]): Promise<readonly Stretch[]> {
+async function rangesOf(
+  pool: ConnectionPool,
+  user: EndUserKey,
+  ids: TransactionId[],
+): Promise<readonly PostingRange[]> {
   if (ids.length === 0) return [];
   const snapshots = await pool.rows(SNAPSHOTS([...keyOf(user), `{${ids}}`]));
-  const stretches: Stretch[] = [];
+  const ranges: PostingRange[] = [];
   for (const [index, id] of ids.entries()) {
     const snapshot = snapshots[index]?.[0] ?? null;
-    const latest = stretches.at(-1);
+    const latest = ranges.at(-1);
     if (latest !== undefined && latest.snapshot === snapshot) latest.ids.push(id);
-    else stretches.push({ snapshot, ids: [id] });
+    else ranges.push({ snapshot, ids: [id] });
   }
-  return stretches;
+  return ranges;
 }
 
-class StretchFold {
+class PostingRangeFold {
   readonly #key: ReturnType<typeof keyOf>;
-  readonly #stretch: Stretch;
+  readonly #range: PostingRange;
   readonly #states: EndUserState[] = [];
   #state = EMPTY_STATE;
   #through: TransactionId;
   isMore = true;
 
-  constructor(user: EndUserKey, stretch: Stretch) {
+  constructor(user: EndUserKey, range: PostingRange) {
     this.#key = keyOf(user);
-    this.#stretch = stretch;
-    this.#through = stretch.snapshot ?? firstIdAt(0);
+    this.#range = range;
+    this.#through = range.snapshot ?? firstIdAt(0);
   }
 
   get snapshotQuery() {
-    return SNAPSHOT([...this.#key, this.#stretch.snapshot]);
+    return SNAPSHOT([...this.#key, this.#range.snapshot]);
   }
 
   get postingsQuery() {
-    return POSTINGS([...this.#key, this.#through, this.#stretch.ids.at(-1) as TransactionId, POSTINGS_PER_STEP]);
+    return POSTINGS([...this.#key, this.#through, this.#range.ids.at(-1) as TransactionId, POSTINGS_PER_STEP]);
   }
 
   /** @param snapshot the result of `snapshotQuery` */
@@ -136,7 +140,7 @@ class StretchFold {
   }
 
   get #next(): TransactionId | undefined {
-    return this.#stretch.ids[this.#states.length];
+    return this.#range.ids[this.#states.length];
   }
 
   #reach(postings: readonly Posting[]): Posting[] {
