@@ -223,7 +223,7 @@ class SqliteCopying implements CopyDestination {
   async finish(): Promise<void> {
     assert(!this.#db.isTransaction, 'all loaded rows are committed');
     // If the disk is full, this fails while the mark is still there, so that the copy can be resumed.
-    this.#db.exec('PRAGMA wal_checkpoint(TRUNCATE)');
+    this.#db.exec('PRAGMA wal_checkpoint(PASSIVE)');
     withWriteLock(this.#db, () => this.#db.exec('DROP TABLE copying'));
   }
 
