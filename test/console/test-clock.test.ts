@@ -121,7 +121,10 @@ for (const [store, start] of STORES) {
     test('members can move the test clock, and visitors who are not signed in cannot', async () => {
       const member = await newMember(scrip, visitor);
       const began = await now(scrip);
-      assertGoesTo(await new Visitor(scrip).post('/console/test-clock', { days: '1' }), '/console/sign-in?notice=session-ended');
+      assertGoesTo(
+        await new Visitor(scrip).post('/console/test-clock', { days: '1' }),
+        '/console/sign-in?notice=session-ended',
+      );
       assert.equal(await now(scrip), began);
       await member.post('/console/test-clock', { days: '1' });
       assert.equal(await now(scrip), began + DAY_MS);
