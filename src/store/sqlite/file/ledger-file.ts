@@ -54,8 +54,9 @@ export function lockLedgerFile(file: string, waitMs = LOCK_WAIT_MS): DatabaseSyn
   refuseWithoutFolder(file);
   let lock: DatabaseSync | null = null;
   try {
-    // Check the file first, so that no lock file appears beside the file of another program.
-    if (existsSync(file)) connectToLedger(file).close();
+    // Check the file first, so that no lock file appears beside the file of another program. A connection that only
+    // reads leaves the log as it is.
+    if (existsSync(file)) connectToLedger(file, connectToRead).close();
     // Create the file first, because the lock is named after the resolved path. If the path is a symbolic link to a
     // missing file, it resolves to another path as soon as the file exists.
     else closeSync(openSync(file, 'a'));
@@ -139,10 +140,10 @@ function truncateLog(db: DatabaseSync): void {
 }
 
 /** @throws CannotOpen if the file is neither empty nor a ledger that this version of Scrip supports */
-function connectToLedger(file: string): DatabaseSync {
+function connectToLedger(file: string, open = connect): DatabaseSync {
   if (existsSync(file) && !statSync(file).isFile()) throw foreign(file);
   refuseSecondName(file);
-  const db = connect(file);
+  const db = open(file);
   try {
     refuseForeign(db, file);
     return db;
@@ -150,6 +151,10 @@ function connectToLedger(file: string): DatabaseSync {
     db.close();
     throw explained(file, error);
   }
+}
+
+function connectToRead(file: string): DatabaseSync {
+  return new DatabaseSync(file, { timeout: BUSY_TIMEOUT_MS, readOnly: true });
 }
 
 /** Opens another connection to a file that `openLedgerFile` has checked. */
