@@ -147,7 +147,7 @@ function refuseCrossOrigin(scope: FastifyInstance, { settings }: ConsoleContext)
   });
 }
 
-/** A router parameter can be empty, so `/console/end-users/` would otherwise be the page of an end user without an ID. */
+/** Route parameters can be empty, so `/console/end-users/` would otherwise be the page of an end user without an ID. */
 function redirectTrailingSlash(scope: FastifyInstance): void {
   scope.addHook('onRequest', async (request, reply) => {
     const [path = ''] = request.url.split('?', 1);

@@ -1,5 +1,5 @@
-// Tests requests to the console that no browser sends without help: text that cannot be stored, forms without a session,
-// and paths with a trailing slash.
+// Tests requests to the console that no browser sends without help: text that cannot be stored, forms without a
+// session, and paths with a trailing slash.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

@@ -128,7 +128,8 @@ class MovedClock {
   #shown: Promise<unknown> = Promise.resolve();
 
   constructor(url: string, wall: () => Instant) {
-    // Several processes set the clock at the same time, and some tests change the default isolation level of the server.
+    // Several processes set the clock at the same time, and some tests change the default isolation level of the
+    // server.
     const options = '-c default_transaction_isolation=read\\ committed';
     this.#client = new pg.Client({ connectionString: url, options });
     this.#wall = wall;

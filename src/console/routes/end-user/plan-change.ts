@@ -16,11 +16,11 @@ import { normalizedUuid } from '../end-users.ts';
 import type { EndUserRequest } from './end-user-request.ts';
 
 /**
- * Returns the preview of a plan change if the user has not confirmed it yet. Also returns a new preview if the plan would no longer start when the confirmed preview said, for example because the cycle was stopped in the
- * meantime.
+ * Returns the preview of a plan change if the user has not confirmed it yet. Also returns a new preview if the plan
+ * would no longer start when the confirmed preview said, for example because the cycle was stopped in the meantime.
  *
- * @returns the page with the preview, or why the change is refused; null if the change can be submitted. If no cycle was
- * active when the form was loaded, `onActive` is `refuse`, and no confirmation is needed
+ * @returns the page with the preview, or why the change is refused; null if the change can be submitted. If no cycle
+ * was active when the form was loaded, `onActive` is `refuse`, and no confirmation is needed
  */
 export async function unconfirmed(
   { options }: ConsoleContext,

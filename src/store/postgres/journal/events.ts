@@ -80,7 +80,8 @@ export function dueBuckets(now: Instant, reachable: Reachable): Query {
 }
 
 /**
- * Runs one step of event derivation for a part: derives and stores a limited number of events. Does nothing if another process is deriving events of this part.
+ * Runs one step of event derivation for a part: derives and stores a limited number of events. Does nothing if another
+ * process is deriving events of this part.
  *
  * @param now a past instant; the step includes the end users whose time-driven events are due by then
  * @returns whether there might be more events to derive

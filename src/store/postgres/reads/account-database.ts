@@ -37,8 +37,8 @@ export function openPostgresAccountDatabase(url: string): AccountDatabase {
         .transaction()
         .setIsolationLevel('read committed')
         .execute(async (transaction) => {
-          // The lock makes the transactions of `alone` run one at a time. It also prevents two accounts from getting the
-          // same account number.
+          // The lock makes the transactions of `alone` run one at a time. It also prevents two accounts from getting
+          // the same account number.
           await sql`LOCK TABLE scrip.accounts IN EXCLUSIVE MODE`.execute(transaction);
           return work(transaction);
         }),
