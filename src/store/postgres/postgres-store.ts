@@ -9,7 +9,7 @@ import { postgresKeyStore } from './reads/api-keys.ts';
 import { PostgresConsoleStore } from './reads/console-reads.ts';
 import { PostgresEventLog } from './reads/event-log.ts';
 import { PostgresLedgerStore } from './reads/ledger-store.ts';
-import { openLedger, refuseUnfinishedCopy } from './schema/open-ledger.ts';
+import { openLedger } from './schema/open-ledger.ts';
 import { BatchWriter } from './writer/batch-writer.ts';
 
 const READERS = 8;
@@ -32,7 +32,6 @@ export function openPostgresStore({ testClock: isTest = false, ...options }: Pos
     { ...options, testClock: isTest, create: true },
     async (database) => {
       const { pool, clock, placement, reach } = database;
-      await refuseUnfinishedCopy(pool);
       const testClock = clock.isTest ? new DatabaseTestClock(pool, clock) : null;
       await testClock?.begin();
       const heartbeat = new Heartbeat(pool, clock, (trouble) => ledger.onTrouble(trouble));

@@ -3,14 +3,7 @@
 import type { DatabaseSync } from 'node:sqlite';
 import type { Stores } from '../stores.ts';
 import { pendingPostingsOf } from './balances/pending-postings.ts';
-import {
-  checkPages,
-  connect,
-  explained,
-  lockLedgerFile,
-  openLedgerFile,
-  refuseUnfinishedCopy,
-} from './file/ledger-file.ts';
+import { checkPages, connect, explained, lockLedgerFile, openLedgerFile } from './file/ledger-file.ts';
 import { sqliteKeyStore } from './reads/api-keys.ts';
 import { SqliteConsoleStore } from './reads/console-reads.ts';
 import { SqliteEventLog } from './reads/event-log.ts';
@@ -41,7 +34,6 @@ export async function openSqliteStore(
   try {
     db = openLedgerFile(file, true, testClock);
     checkPages(db, file);
-    refuseUnfinishedCopy(db, file);
     const clock = new LedgerClock(wall ?? Date.now, { isTest: testClock });
     if (testClock && isUnused(db)) clock.notBefore(clock.machineTime(0));
     const events: WriterEvents = {

@@ -34,6 +34,8 @@ export interface LedgerDatabase {
 
 export interface OpeningOptions extends PostgresOptions {
   readonly create: boolean;
+  /** Whether to open an unfinished copy, in which part of the ledger is missing; false by default. */
+  readonly mayBeUnfinished?: boolean;
 }
 
 /**
@@ -46,7 +48,7 @@ export async function openLedger<Opened>(
   options: OpeningOptions,
   open: (database: LedgerDatabase) => Promise<Opened>,
 ): Promise<Opened> {
-  const { acceptUnsafe, citus, shards, create, testClock = null, now } = options;
+  const { acceptUnsafe, citus, shards, create, mayBeUnfinished = false, testClock = null, now } = options;
   try {
     if (!acceptUnsafe) await refuseUnsafe(pool);
     await refuseUnusable(pool);
@@ -62,6 +64,7 @@ export async function openLedger<Opened>(
     const isTest = (await pool.rows(sql('SELECT 1 FROM scrip.test_clock'))).length > 0;
     const refusal = testClock === null ? null : testClockRefusal('The ledger in this database', isTest, testClock);
     if (refusal !== null) throw new CannotOpen(refusal);
+    if (!mayBeUnfinished) await refuseUnfinishedCopy(pool);
     const reach = new Reach(servingPool(options, placement.parts.length), placement);
     return await open({ pool, clock: new DatabaseClock(isTest, now), placement, reach });
   } catch (error) {
@@ -106,8 +109,7 @@ async function refuseUnusable(pool: ConnectionPool): Promise<void> {
     );
 }
 
-/** @throws CannotOpen if the database contains an unfinished copy, in which part of the ledger is missing */
-export async function refuseUnfinishedCopy(pool: ConnectionPool): Promise<void> {
+async function refuseUnfinishedCopy(pool: ConnectionPool): Promise<void> {
   if (!(await hasUnfinishedCopy(pool))) return;
   throw new CannotOpen(
     'The database contains an unfinished copy; run the same `scrip copy` command again to finish the copy.',

@@ -5,7 +5,7 @@ import { CannotOpen } from '../../store-fault.ts';
 import { type AccountPostings, beforeAccount, postingsOfAccount } from '../../tools/account-export.ts';
 import { sql } from '../pool/connection.ts';
 import { APPLICATION_NAME, type PostgresOptions, toolsPool } from '../pool/connection-pool.ts';
-import { openLedger, refuseUnfinishedCopy } from '../schema/open-ledger.ts';
+import { openLedger } from '../schema/open-ledger.ts';
 import { ledgerRowsOf } from './ledger-scan.ts';
 
 /** One connection for the scan, and a spare one. */
@@ -15,7 +15,6 @@ const CONNECTIONS = 2;
 export function openPostgresAccount(options: PostgresOptions, name: string): Promise<AccountPostings> {
   const pool = toolsPool(options, CONNECTIONS, `${APPLICATION_NAME} export`);
   return openLedger(pool, { ...options, acceptUnsafe: true, create: false }, async () => {
-    await refuseUnfinishedCopy(pool);
     const [found] = await pool.rows(sql('SELECT account FROM scrip.accounts WHERE name = $1', [name]));
     if (found === undefined) throw new CannotOpen(`Account ${name} does not exist; see \`scrip key list\`.`);
     const account = Number(found[0]);

@@ -25,13 +25,7 @@ import { type Connection, exactInteger, type Query, sql, type TextRow } from '..
 import { APPLICATION_NAME, type PostgresOptions, toolsPool } from '../pool/connection-pool.ts';
 import { BEGIN, BEGIN_SNAPSHOT, COMMIT, setLocal, UNLIMITED } from '../pool/transactions.ts';
 import { sameKey } from '../rows/key.ts';
-import {
-  hasUnfinishedCopy,
-  type LedgerDatabase,
-  type OpeningOptions,
-  openLedger,
-  refuseUnfinishedCopy,
-} from '../schema/open-ledger.ts';
+import { hasUnfinishedCopy, type LedgerDatabase, type OpeningOptions, openLedger } from '../schema/open-ledger.ts';
 import { auditDatabase } from './audit.ts';
 import { CopyWriter } from './copy-writer.ts';
 import { ledgerRowsOf } from './ledger-scan.ts';
@@ -55,7 +49,6 @@ function begin({ placement }: LedgerDatabase): readonly Query[] {
 /** @throws CannotOpen if there is no ledger, if the ledger is an unfinished copy, or if a server is using the ledger */
 export function openPostgresSource(options: PostgresOptions): Promise<CopySource> {
   return opened({ ...options, acceptUnsafe: true, create: false }, async (connection, database) => {
-    await refuseUnfinishedCopy(database.pool);
     // On Citus, `clock` exists only on the coordinator, and the other tables also on the workers, so `clock` needs a
     // separate LOCK TABLE statement.
     const locks = [TABLES.join(', '), 'scrip.clock'].map((tables) => sql(`LOCK TABLE ${tables} IN SHARE MODE`));
@@ -65,7 +58,7 @@ export function openPostgresSource(options: PostgresOptions): Promise<CopySource
 
 /** @throws CannotOpen if a server is using the database */
 export function openPostgresDestination(options: PostgresOptions): Promise<CopyDestination> {
-  return opened({ ...options, create: true }, async () => {});
+  return opened({ ...options, create: true, mayBeUnfinished: true }, async () => {});
 }
 
 function opened(

@@ -21,7 +21,7 @@ import { type ConnectionPool, type PostgresOptions, servingPool } from '../pool/
 import { Heartbeat } from '../pool/heartbeat.ts';
 import { attempt } from '../pool/postgres-error.ts';
 import { BEGIN, COMMIT } from '../pool/transactions.ts';
-import { type LedgerDatabase, openLedger, refuseUnfinishedCopy } from '../schema/open-ledger.ts';
+import { type LedgerDatabase, openLedger } from '../schema/open-ledger.ts';
 import { BatchWriter } from '../writer/batch-writer.ts';
 
 /** Number of connections for reads and for the heartbeat. */
@@ -40,7 +40,6 @@ const MOVE = `WITH moved AS (${moveImport('scrip')} RETURNING 1) SELECT 1 / coun
  */
 export function openPostgresImport(options: PostgresOptions): Promise<ImportTarget> {
   return openLedger(servingPool(options, CONNECTIONS), { ...options, create: false }, async (database) => {
-    await refuseUnfinishedCopy(database.pool);
     if (database.placement !== SINGLE_DATABASE)
       throw new CannotOpen('Scrip cannot import into a ledger on Citus; send POST /add requests instead.');
     const heartbeat = new Heartbeat(database.pool, database.clock, () => {});

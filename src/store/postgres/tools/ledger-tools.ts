@@ -10,7 +10,7 @@ import { APPLICATION_NAME, type PostgresOptions, toolsPool } from '../pool/conne
 import { attempt, LOCK_NOT_AVAILABLE } from '../pool/postgres-error.ts';
 import { BEGIN, COMMIT, setLocal } from '../pool/transactions.ts';
 import { postgresKeyStore } from '../reads/api-keys.ts';
-import { type LedgerDatabase, openLedger, refuseUnfinishedCopy } from '../schema/open-ledger.ts';
+import { type LedgerDatabase, openLedger } from '../schema/open-ledger.ts';
 import { auditDatabase } from './audit.ts';
 import { ledgerRowsOf } from './ledger-scan.ts';
 import { rebuildTotals } from './totals.ts';
@@ -31,7 +31,6 @@ export function openPostgresTools(
 ): Promise<OperatorStores> {
   const opening = { ...options, acceptUnsafe: true, create, testClock };
   return openLedger(toolsPool(options, CONNECTIONS, APPLICATION_NAME), opening, async (database) => {
-    await refuseUnfinishedCopy(database.pool);
     const tools: LedgerTools = {
       audit: (report) => auditDatabase(database, report),
       digest: (through) => digests(database, through),

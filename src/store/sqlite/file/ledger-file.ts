@@ -85,8 +85,14 @@ export class LedgerInUse extends CannotOpen {
  * so that no server uses the file during the migration
  * @param testClock true if the ledger must have a test clock, false if it must not have one; null if either is
  * accepted. If true, a ledger without postings permanently gets a test clock
+ * @param mayBeUnfinished whether to open an unfinished copy, in which part of the ledger is missing
  */
-export function openLedgerFile(file: string, isLocked: boolean, testClock: boolean | null = null): DatabaseSync {
+export function openLedgerFile(
+  file: string,
+  isLocked: boolean,
+  testClock: boolean | null = null,
+  mayBeUnfinished = false,
+): DatabaseSync {
   refuseWithoutFolder(file);
   let db: DatabaseSync | null = null;
   try {
@@ -99,6 +105,7 @@ export function openLedgerFile(file: string, isLocked: boolean, testClock: boole
       db.exec('PRAGMA journal_mode = WAL');
       truncateLog(db);
     }
+    if (!mayBeUnfinished) refuseUnfinishedCopy(db, file);
     return db;
   } catch (error) {
     db?.close();
@@ -214,8 +221,7 @@ export function unfinishedCopy(db: DatabaseSync): { source: string; last: EndUse
   return { source: String(row.source), last };
 }
 
-/** @throws CannotOpen if the file is an unfinished copy, because part of the ledger is missing */
-export function refuseUnfinishedCopy(db: DatabaseSync, file: string): void {
+function refuseUnfinishedCopy(db: DatabaseSync, file: string): void {
   if (unfinishedCopy(db) === null) return;
   throw new CannotOpen(
     `${file} contains an unfinished copy; run the same \`scrip copy\` command again to finish the copy.`,

@@ -4,7 +4,7 @@
 import { CannotOpen } from '../../store-fault.ts';
 import { type AccountPostings, beforeAccount, postingsOfAccount } from '../../tools/account-export.ts';
 import { inBatches } from '../../tools/ledger-copy.ts';
-import { connect, explained, openLedgerFile, refuseUnfinishedCopy } from '../file/ledger-file.ts';
+import { connect, explained, openLedgerFile } from '../file/ledger-file.ts';
 import { ledgerRowsOf } from './end-users.ts';
 import { refuseMissing } from './ledger-tools.ts';
 
@@ -14,7 +14,6 @@ export async function openSqliteAccount(file: string, name: string): Promise<Acc
   openLedgerFile(file, false).close();
   const db = connect(file);
   try {
-    refuseUnfinishedCopy(db, file);
     db.exec('BEGIN');
     const found = db.prepare('SELECT account FROM accounts WHERE name = ?').get(name);
     if (found === undefined) throw new CannotOpen(`Account ${name} does not exist; see \`scrip key list\`.`);

@@ -30,7 +30,6 @@ import {
   hasTestClock,
   lockLedgerFile,
   openLedgerFile,
-  refuseUnfinishedCopy,
   unfinishedCopy,
 } from '../file/ledger-file.ts';
 import { prepare, type Row } from '../file/statements.ts';
@@ -54,7 +53,6 @@ export function openSqliteSource(file: string): CopySource {
   const opened = new DisposableStack();
   try {
     const db = opened.use(openLedgerFile(file, false));
-    refuseUnfinishedCopy(db, file);
     if (!isReadOnly(file)) opened.use(lockLedgerFile(file));
     return new SqliteCopying(file, db, opened);
   } catch (error) {
@@ -83,7 +81,7 @@ export function openSqliteDestination(file: string, testClock: boolean | null = 
   const opened = new DisposableStack();
   try {
     opened.use(lockLedgerFile(file));
-    return new SqliteCopying(file, opened.use(openLedgerFile(file, true, testClock)), opened);
+    return new SqliteCopying(file, opened.use(openLedgerFile(file, true, testClock, true)), opened);
   } catch (error) {
     opened.dispose();
     throw error;

@@ -15,13 +15,7 @@ import {
   type NewImport,
   settling,
 } from '../../tools/ledger-import.ts';
-import {
-  hasTestClock,
-  LedgerInUse,
-  lockLedgerFile,
-  openLedgerFile,
-  refuseUnfinishedCopy,
-} from '../file/ledger-file.ts';
+import { hasTestClock, LedgerInUse, lockLedgerFile, openLedgerFile } from '../file/ledger-file.ts';
 import { faultOf, sqliteCode } from '../file/sqlite-error.ts';
 import { named } from '../file/statements.ts';
 import { transactAsync, withWriteLock } from '../file/write-lock.ts';
@@ -45,7 +39,6 @@ export function openSqliteImport(file: string, wall: WallClock = Date.now): Impo
     const lock = lockUnlessInUse(file);
     if (lock) opened.use(lock);
     const db = opened.use(openLedgerFile(file, lock !== null));
-    refuseUnfinishedCopy(db, file);
     const clock = new LedgerClock(wall, { isTest: hasTestClock(db) });
     if (lock === null) {
       // A commit without a sync releases the write lock sooner. A power failure can lose a queued batch, but never

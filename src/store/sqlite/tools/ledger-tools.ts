@@ -7,7 +7,7 @@ import { CannotOpen } from '../../store-fault.ts';
 import { LedgerDigester, type PostingsDigest } from '../../tools/ledger-digest.ts';
 import type { OperatorStores, ToolsOptions } from '../../tools/ledger-tools.ts';
 import { throughPosition } from '../../transaction-ids.ts';
-import { explained, hasTestClock, openLedgerFile, refuseUnfinishedCopy } from '../file/ledger-file.ts';
+import { explained, hasTestClock, openLedgerFile } from '../file/ledger-file.ts';
 import { faultOf } from '../file/sqlite-error.ts';
 import { sqliteKeyStore } from '../reads/api-keys.ts';
 import { LedgerClock } from '../writer/ledger-clock.ts';
@@ -18,7 +18,7 @@ import { resetTotals } from './totals.ts';
 /** @throws CannotOpen */
 export function openSqliteTools(file: string, { create, testClock = null }: ToolsOptions): OperatorStores {
   if (!create) refuseMissing(file);
-  const db = openFinished(file, testClock);
+  const db = openLedgerFile(file, false, testClock);
   const clock = new LedgerClock(Date.now, { isTest: hasTestClock(db) });
   return {
     tools: {
@@ -35,17 +35,6 @@ export function openSqliteTools(file: string, { create, testClock = null }: Tool
     },
     keys: sqliteKeyStore(db, clock, async () => {}),
   };
-}
-
-function openFinished(file: string, testClock: boolean | null): DatabaseSync {
-  const db = openLedgerFile(file, false, testClock);
-  try {
-    refuseUnfinishedCopy(db, file);
-    return db;
-  } catch (error) {
-    db.close();
-    throw explained(file, error);
-  }
 }
 
 /**
