@@ -1,6 +1,7 @@
 // `scrip webhook`: manages the endpoints to which events are sent. A secret is printed only once, alone on the last
 // line, so that a script can read it.
 
+import assert from 'node:assert/strict';
 import { type Command, InvalidArgumentError } from 'commander';
 import { readConfig } from '../config.ts';
 import { urlProblem } from '../events/webhooks/addresses.ts';
@@ -94,8 +95,11 @@ async function addEndpoint({ account, url, types }: NewEndpointArguments): Promi
     const problem = urlProblem(url, addressRulesOf(readConfig(process.env)));
     if (problem !== null) throw new CannotOpen(`--url: ${problem}`);
     const owner = { account: await accountNamed(account), createdBy: OPERATOR };
-    const { endpoint, secret } = await endpoints.add({ ...owner, url, types });
-    process.stdout.write(`Webhook endpoint ${endpoint.id} added to ${account}. Secret (shown only once):\n${secret}\n`);
+    const added = await endpoints.add({ ...owner, url, types });
+    assert(added, 'without a form, an endpoint is always added');
+    process.stdout.write(
+      `Webhook endpoint ${added.endpoint.id} added to ${account}. Secret (shown only once):\n${added.secret}\n`,
+    );
   });
 }
 

@@ -1,5 +1,6 @@
 // Helpers that read console requests and send replies.
 
+import { createHash } from 'node:crypto';
 import { Readable } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Instant } from '../ledger/instant.ts';
@@ -24,6 +25,17 @@ export function formFields({ body }: FastifyRequest, name: string): readonly str
   const value = (body as Record<string, unknown> | null | undefined)?.[name];
   const values = Array.isArray(value) ? value : [value];
   return values.filter((one) => typeof one === 'string');
+}
+
+/**
+ * Identifies the form that the viewer has sent, by the idempotency key in the form. If a form is sent twice, for
+ * example by a double click, both requests have the same hash.
+ *
+ * @returns SHA-256 in hexadecimal; null if the form has no idempotency key
+ */
+export function formHash(request: FastifyRequest, { userId }: Viewer): string | null {
+  const key = formField(request, 'idempotency_key');
+  return key === '' ? null : createHash('sha256').update(`${userId} ${request.url} ${key}`).digest('hex');
 }
 
 export function queryField({ query }: FastifyRequest, name: string): string {

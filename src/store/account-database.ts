@@ -29,6 +29,7 @@ export interface AccountTables {
     readonly revision: Generated<number>;
     readonly leased_by: string | null;
     readonly leased_until: Generated<number>;
+    readonly form_sha256: string | null;
   };
   readonly webhook_pending: {
     readonly endpoint_id: number;

@@ -51,7 +51,10 @@ CREATE TABLE api_keys (
   created_by TEXT NOT NULL CHECK (created_by <> ''),
   revoked_at ${instant},
   revoked_by TEXT CHECK ((revoked_by IS NULL) = (revoked_at IS NULL)),
-  last_used_at ${instant}
+  last_used_at ${instant},
+  -- Identifies the console form that created the key, so that a form that is sent twice creates only one key. Null if
+  -- the key was created on the command line.
+  form_sha256 TEXT UNIQUE CHECK (length(form_sha256) = 64)
 ) ${options};
 
 -- Imports of grants from files. One database transaction stores a batch of grants and the progress of its import.
@@ -101,7 +104,9 @@ CREATE TABLE webhook_endpoints (
   revision INTEGER NOT NULL DEFAULT 0,
   -- The process that may deliver to the endpoint, and the end of its lease.
   leased_by TEXT,
-  leased_until ${instant} NOT NULL DEFAULT 0
+  leased_until ${instant} NOT NULL DEFAULT 0,
+  -- Identifies the console form that created the current secret, as in api_keys.
+  form_sha256 TEXT UNIQUE CHECK (length(form_sha256) = 64)
 ) ${options};
 CREATE INDEX webhook_endpoints_of_account ON webhook_endpoints (account);
 

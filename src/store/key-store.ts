@@ -28,6 +28,8 @@ export interface AccountKey {
   readonly name?: string;
   /** `OPERATOR` if absent. */
   readonly by?: Actor;
+  /** The `formHash` of the console form that creates the key; null or absent if there is none. */
+  readonly formSha256?: string | null;
 }
 
 interface NamedAccount {
@@ -39,7 +41,7 @@ export type NewKey = NamedAccount & AccountKey;
 
 export interface KeyStore {
   create(key: NewKey): Promise<ApiKey>;
-  /** Returns null if the account does not exist. */
+  /** Returns null if the account does not exist, or if the form has already created a key. */
   createFor(account: number, key: AccountKey): Promise<ApiKey | null>;
   /** @param account the owner of the listed keys; if absent, the keys of all accounts are listed */
   list(account?: number): Promise<readonly ListedKey[]>;

@@ -48,7 +48,8 @@ export class SqlKeyStore implements KeyStore {
     const now = await this.#database.now();
     return this.#database.transact(async (run) => {
       const known = await run(`SELECT 1 FROM ${this.#accounts} WHERE account = $1`, [account]);
-      return known.length === 0 ? null : this.#addKey(account, key, now, run);
+      const sent = await run(`SELECT 1 FROM ${this.#keys} WHERE form_sha256 = $1`, [key.formSha256 ?? null]);
+      return known.length === 0 || sent.length > 0 ? null : this.#addKey(account, key, now, run);
     });
   }
 
@@ -96,12 +97,12 @@ export class SqlKeyStore implements KeyStore {
   }
 
   async #addKey(account: number, key: AccountKey, now: Instant, run: RunStatement): Promise<ApiKey> {
-    const { scope, secret, name = '', by = OPERATOR } = key;
+    const { scope, secret, name = '', by = OPERATOR, formSha256 = null } = key;
     const id = await next('key_id', this.#keys, run);
     await run(
-      `INSERT INTO ${this.#keys} (key_id, account, scope, secret_sha256, hint, name, created_at, created_by)
-       VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
-      [id, account, scope, hashOf(secret), hintOf(secret), name, now, by],
+      `INSERT INTO ${this.#keys} (key_id, account, scope, secret_sha256, hint, name, created_at, created_by, form_sha256)
+       VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
+      [id, account, scope, hashOf(secret), hintOf(secret), name, now, by, formSha256],
     );
     return { id, account, scope };
   }

@@ -22,6 +22,23 @@ const FORMS = [
   ['release', { note: 'Sent twice' }, '600'],
 ] as const;
 
+/** The responses to these forms show a new secret. */
+const SECRET_FORMS = [
+  {
+    path: '/console/api-keys',
+    fields: { name: 'Key sent twice', scope: 'write' },
+    redirect: '/console/api-keys?notice=created',
+    created: /class="strong">Key sent twice</g,
+  },
+  {
+    path: '/console/webhooks',
+    fields: { url: 'https://receiver.example/' },
+    redirect: '/console/webhooks?notice=added',
+    created: /receiver\.example/g,
+  },
+  { path: '/console/webhooks/1/rotate', fields: {}, redirect: '/console/webhooks/1?notice=rotated', created: null },
+] as const;
+
 interface LoadedForm {
   readonly path: string;
   readonly idempotencyKey: string;
@@ -118,6 +135,16 @@ describe('two processes on PostgreSQL', () => {
         assert(location?.startsWith(`${PATH}?notice=${form}`));
         for (const { status, headers } of replies) assert.deepEqual([status, headers.location], [303, location]);
         assertTookEffectOnce((await visitor.get(PATH)).text, form, balance);
+      }
+      for (const { path, fields, redirect, created } of SECRET_FORMS) {
+        const sent = { ...fields, idempotency_key: 'sent twice' };
+        const replies = await Promise.all([...both, ...both].map((one) => one.post(path, sent)));
+        assert.deepEqual(
+          replies.map(({ status, headers }) => headers.location ?? status).sort(),
+          [redirect, redirect, redirect, 200].sort(),
+          'one response shows the secret, and the others redirect',
+        );
+        if (created !== null) assert.equal((await visitor.get(path)).text.match(created)?.length, 1);
       }
     } finally {
       await Promise.all(processes.map((scrip) => scrip.stop()));

@@ -44,6 +44,7 @@ export class MemoryConsole {
     logger: { level: 'error', stream: { write: (line: string) => void this.errors.push(line) } },
   });
   readonly keys: (ListedKey & { readonly secret: string })[] = [];
+  readonly #sentForms = new Set<string>();
   readonly ledger = new MemoryStore(Date.UTC(2026, 10, 20, 14, 5, 31, 204));
   fault: StoreFault | null = null;
 
@@ -89,6 +90,9 @@ export class MemoryConsole {
           createFor: async (account, key) => {
             const fault = this.#nextFault();
             if (fault !== null) throw fault;
+            const { formSha256 = null } = key;
+            if (formSha256 !== null && this.#sentForms.has(formSha256)) return null;
+            if (formSha256 !== null) this.#sentForms.add(formSha256);
             return this.#create(account, key);
           },
         },

@@ -51,6 +51,7 @@ before(async () => {
   const url = `http://127.0.0.1:${(receiver.address() as AddressInfo).port}/`;
   const { account } = (await scrip.service.stores.keys.list())[0] ?? assert.fail();
   const added = await endpoints.add({ account, url, types: [], createdBy: 'operator' });
+  assert(added);
   ({ secret } = added);
   await endpoints.sendTest(account, added.endpoint.id);
 });

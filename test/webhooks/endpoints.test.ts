@@ -46,7 +46,7 @@ test('the endpoints of one account or of all accounts can be listed, without the
     },
     ...{ paused: null, previousSecretUntil: null },
   };
-  assert.deepEqual(added.endpoint, expected);
+  assert.deepEqual(added?.endpoint, expected);
   assert.match(added.secret, /^whsec_/);
   assert.deepEqual(await endpoints.list(ACCOUNT), [{ ...expected, accountName: 'Acme' }]);
   assert.deepEqual(

@@ -154,8 +154,9 @@ export async function addEndpoint(
   url: string,
   types: readonly EventType[] = [],
 ): Promise<{ id: number; secret: string }> {
-  const { endpoint, secret } = await endpoints.add({ account: ACCOUNT, url, types, createdBy: 'operator' });
-  return { id: endpoint.id, secret };
+  const added = await endpoints.add({ account: ACCOUNT, url, types, createdBy: 'operator' });
+  assert(added);
+  return { id: added.endpoint.id, secret: added.secret };
 }
 
 export async function until(

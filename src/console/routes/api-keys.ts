@@ -1,7 +1,6 @@
 // Routes that list, create and revoke API keys. The secret of a key appears only in the response to the form that
 // created the key.
 
-import assert from 'node:assert/strict';
 import { randomBytes, randomUUID } from 'node:crypto';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { apiKeySecret, KEY_NAME_CHARACTERS_MAX, SCOPES, SECRET_BYTES } from '../../accounts/api-key.ts';
@@ -10,10 +9,9 @@ import type { Viewer } from '../layout.ts';
 import { apiKeysPage, type KeyView, keyCreatedPage, revokeKeyPage } from '../pages/api-keys.ts';
 import type { FormState } from '../pages/form-field.ts';
 import type { On } from '../permissions.ts';
-import { formField, noticeOf, pathField, redirectTo, sendError, sendPage } from '../request-reply.ts';
+import { formField, formHash, noticeOf, pathField, redirectTo, sendError, sendPage } from '../request-reply.ts';
 import { actorNames, actorOf } from './actor-names.ts';
 import { readLine } from './form-input.ts';
-import { SentForms } from './sent-forms.ts';
 
 const LIST = '/console/api-keys';
 
@@ -27,11 +25,10 @@ const NOTICES: Readonly<Record<string, string>> = {
 };
 
 export function apiKeyRoutes(on: On, context: ConsoleContext): void {
-  const sentForms = new SentForms();
   on('GET /console/api-keys', (request, reply, viewer) =>
     sendList(context, reply, { viewer, notice: noticeOf(request, NOTICES), state: null }),
   );
-  on('POST /console/api-keys', (request, reply, viewer) => createKey(context, sentForms, { request, reply, viewer }));
+  on('POST /console/api-keys', (request, reply, viewer) => createKey(context, { request, reply, viewer }));
   on('GET /console/api-keys/:id/revoke', async (request, reply, viewer) => {
     const key = await keyOf(context, request, viewer);
     if (key === null) return sendNotFound(reply, viewer);
@@ -83,22 +80,17 @@ interface KeyRequest {
   readonly viewer: Viewer;
 }
 
-async function createKey(
-  context: ConsoleContext,
-  sentForms: SentForms,
-  { request, reply, viewer }: KeyRequest,
-): Promise<FastifyReply> {
+async function createKey(context: ConsoleContext, { request, reply, viewer }: KeyRequest): Promise<FastifyReply> {
   const values = { name: formField(request, 'name'), scope: formField(request, 'scope') };
   const { name, scope, errors } = readKeyForm(values);
   if (name === null || scope === undefined)
     return sendList(context, reply, { viewer, notice: null, state: { values, errors } });
   const { keys } = context.options.stores;
-  const secret = await sentForms.once(request, viewer, async () => {
-    const secret = apiKeySecret(scope, randomBytes(SECRET_BYTES));
-    assert(await keys.createFor(viewer.account, { name, scope, secret, by: actorOf(viewer) }), 'the account exists');
-    return secret;
-  });
-  if (secret === null) return redirectTo(reply, `${LIST}?notice=created`);
+  const secret = apiKeySecret(scope, randomBytes(SECRET_BYTES));
+  const formSha256 = formHash(request, viewer);
+  const key = await keys.createFor(viewer.account, { name, scope, secret, by: actorOf(viewer), formSha256 });
+  // The form was sent before. Only the hash of the first secret is stored, so the secret cannot be shown again.
+  if (key === null) return redirectTo(reply, `${LIST}?notice=created`);
   return sendPage(reply, keyCreatedPage({ name, scope, secret, apiUrl: context.publicUrlFor(request) }, viewer));
 }
 

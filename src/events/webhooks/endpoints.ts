@@ -37,6 +37,8 @@ export interface NewEndpoint {
   readonly url: string;
   readonly types: readonly EventType[];
   readonly createdBy: Actor;
+  /** The `formHash` of the console form that adds the endpoint; null or absent if there is none. */
+  readonly formSha256?: string | null;
 }
 
 export interface EndpointSummary {
@@ -84,21 +86,24 @@ export class Endpoints {
   }
 
   /**
-   * @returns the endpoint with its secret, which is never shown again
+   * @returns the endpoint with its secret, which is never shown again; null if the form has already added an endpoint
    * @throws InvalidEndpoint (rejects) if the URL is not allowed, or the account has `ENDPOINTS_MAX` endpoints
    */
-  async add({ account, url, types, createdBy }: NewEndpoint): Promise<{ endpoint: Endpoint; secret: string }> {
+  async add(added: NewEndpoint): Promise<{ readonly endpoint: Endpoint; readonly secret: string } | null> {
+    const { account, url, types, createdBy, formSha256 = null } = added;
     const problem = urlProblem(url, this.#rules);
     if (problem !== null) throw new InvalidEndpoint(problem);
     const secret = newSecret();
     const row = await this.#database.alone(async (queries) => {
-      const { id, count } = await queries
+      const { id, count, sent } = await queries
         .selectFrom('webhook_endpoints')
         .select(({ fn, val }) => [
           fn.coalesce(fn.max('endpoint_id'), val(0)).as('id'),
           fn.count<number>('endpoint_id').filterWhere('account', '=', account).as('count'),
+          fn.count<number>('endpoint_id').filterWhere('form_sha256', '=', formSha256).as('sent'),
         ])
         .executeTakeFirstOrThrow();
+      if (Number(sent) > 0) return null;
       if (count >= ENDPOINTS_MAX)
         throw new InvalidEndpoint(`An account can have at most ${ENDPOINTS_MAX} endpoints. Remove one first.`);
       const values = {
@@ -114,11 +119,12 @@ export class Endpoints {
         paused_at: null,
         paused_because: null,
         position: null,
+        form_sha256: formSha256,
       };
       await queries.insertInto('webhook_endpoints').values(values).execute();
       return values;
     });
-    return { endpoint: endpointOf(row, this.#now()), secret };
+    return row === null ? null : { endpoint: endpointOf(row, this.#now()), secret };
   }
 
   /** Sorted by creation time. @param account null to list the endpoints of all accounts */
@@ -158,19 +164,22 @@ export class Endpoints {
   /**
    * Creates a new secret. For 24 hours, webhooks are signed with both the old and the new secret.
    *
-   * @returns the new secret; null if there is no such endpoint
+   * @param formSha256 the `formHash` of the console form; null if there is none
+   * @returns the new secret; null if there is no such endpoint, or if the form has already rotated its secret
    */
-  async rotate(account: number | null, id: number): Promise<string | null> {
+  async rotate(account: number | null, id: number, formSha256: string | null = null): Promise<string | null> {
     const secret = newSecret();
     const isRotated = await this.#change(account, id, async (queries) => {
-      await updateOf(queries, id)
+      const { numUpdatedRows } = await updateOf(queries, id)
         .set(({ ref }) => ({
           previous_secret: ref('secret'),
           previous_secret_expires_at: this.#now() + PREVIOUS_SECRET_MS,
           secret: this.#secrets.seal(secret),
+          form_sha256: formSha256,
         }))
-        .execute();
-      return true;
+        .where(({ eb, or }) => or([eb('form_sha256', 'is', null), eb('form_sha256', '!=', formSha256 ?? '')]))
+        .executeTakeFirst();
+      return numUpdatedRows === 1n;
     });
     return isRotated ? secret : null;
   }
@@ -344,7 +353,10 @@ export function typesOf(types: string): readonly EventType[] {
   return types === '' ? [] : (types.split(',') as EventType[]);
 }
 
-type EndpointRow = Omit<Selectable<AccountTables['webhook_endpoints']>, 'revision' | 'leased_by' | 'leased_until'>;
+type EndpointRow = Omit<
+  Selectable<AccountTables['webhook_endpoints']>,
+  'revision' | 'leased_by' | 'leased_until' | 'form_sha256'
+>;
 
 function endpointOf(row: EndpointRow, now: Instant): Endpoint {
   const { paused_at: at, paused_because: because, previous_secret_expires_at: until } = row;

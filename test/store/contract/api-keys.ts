@@ -134,6 +134,23 @@ export function apiKeyContract({ it }: Contract): void {
     assert.deepEqual(await keys.list(), before);
   });
 
+  it('a console form creates only one API key, even if two requests send the form at the same time', async ({
+    keys,
+    account,
+  }) => {
+    const send = async (formSha256: string | null) => {
+      const secret = secretOf('write');
+      const key = await keys.createFor(account, { scope: 'write', secret, formSha256 });
+      assert.deepEqual(await keys.find(hashOf(secret)), key);
+      return key !== null;
+    };
+    const formSha256 = hashOf('a form');
+    assert.deepEqual((await Promise.all([send(formSha256), send(formSha256)])).sort(), [false, true]);
+    assert.equal(await send(formSha256), false);
+    assert.equal(await send(hashOf('another form')), true);
+    assert.deepEqual([await send(null), await send(null)], [true, true], 'without a form, each call creates a key');
+  });
+
   it('an account can list and revoke only its own API keys', async ({ keys, account, other }) => {
     const secret = secretOf('write');
     const key = await keys.createFor(account, { scope: 'write', secret });

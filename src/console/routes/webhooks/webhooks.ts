@@ -12,11 +12,10 @@ import { endpointSecretPage, endpointsPage } from '../../pages/webhooks/endpoint
 import { TYPES_FIELD } from '../../pages/webhooks/event-types.ts';
 import { endpointPath, WEBHOOKS_PATH } from '../../pages/webhooks/webhook-paths.ts';
 import type { On } from '../../permissions.ts';
-import { formField, noticeOf, redirectTo, sendPage } from '../../request-reply.ts';
+import { formField, formHash, noticeOf, redirectTo, sendPage } from '../../request-reply.ts';
 import { actorOf } from '../actor-names.ts';
-import { SentForms } from '../sent-forms.ts';
 import { endpointRoutes } from './endpoint.ts';
-import { forEndpoint, sendNotFound } from './endpoint-request.ts';
+import { forEndpoint } from './endpoint-request.ts';
 import { enteredTypes, readTypes } from './event-types.ts';
 
 const NOTICES = {
@@ -26,11 +25,10 @@ const NOTICES = {
 } as const;
 
 export function webhookRoutes(on: On, context: ConsoleContext): void {
-  const sentForms = new SentForms();
   on('GET /console/webhooks', (request, reply, viewer) =>
     sendEndpoints(context, reply, { viewer, notice: noticeOf(request, NOTICES), state: null }),
   );
-  on('POST /console/webhooks', (request, reply, viewer) => addEndpoint(context, sentForms, { request, reply, viewer }));
+  on('POST /console/webhooks', (request, reply, viewer) => addEndpoint(context, { request, reply, viewer }));
   on(
     'GET /console/webhooks/:id/rotate',
     forEndpoint(context, async ({ reply, viewer, endpoint }) =>
@@ -40,14 +38,9 @@ export function webhookRoutes(on: On, context: ConsoleContext): void {
   on(
     'POST /console/webhooks/:id/rotate',
     forEndpoint(context, async ({ request, reply, viewer, endpoints, endpoint: { account, id, url } }) => {
-      const rotated = await sentForms.once(request, viewer, async () => ({
-        secret: await endpoints.rotate(account, id),
-        endpoint: await endpoints.find(account, id),
-      }));
-      if (rotated === null) return redirectTo(reply, `${endpointPath(id)}?notice=rotated`);
-      const { secret, endpoint } = rotated;
-      if (secret === null || endpoint === null) return sendNotFound(reply, viewer);
-      const { previousSecretUntil } = endpoint;
+      const secret = await endpoints.rotate(account, id, formHash(request, viewer));
+      if (secret === null) return redirectTo(reply, `${endpointPath(id)}?notice=rotated`);
+      const { previousSecretUntil = null } = (await endpoints.find(account, id)) ?? {};
       return sendPage(reply, endpointSecretPage({ id, url, secret, previousSecretUntil }, viewer));
     }),
   );
@@ -90,11 +83,7 @@ interface FormRequest {
   readonly viewer: Viewer;
 }
 
-async function addEndpoint(
-  context: ConsoleContext,
-  sentForms: SentForms,
-  { request, reply, viewer }: FormRequest,
-): Promise<FastifyReply> {
+async function addEndpoint(context: ConsoleContext, { request, reply, viewer }: FormRequest): Promise<FastifyReply> {
   const { endpoints } = await context.webhooks();
   const url = formField(request, 'url').trim();
   const types = readTypes(request);
@@ -104,9 +93,9 @@ async function addEndpoint(
   if (url === '') return refuse({ url: 'Enter a URL.' });
   if (types.error !== null) return refuse({ [TYPES_FIELD]: types.error });
   const { account } = viewer;
-  const adding = () => endpoints.add({ account, url, types: types.value, createdBy: actorOf(viewer) });
+  const formSha256 = formHash(request, viewer);
   try {
-    const added = await sentForms.once(request, viewer, adding);
+    const added = await endpoints.add({ account, url, types: types.value, createdBy: actorOf(viewer), formSha256 });
     if (added === null) return redirectTo(reply, `${WEBHOOKS_PATH}?notice=added`);
     const { endpoint, secret } = added;
     const view = { id: endpoint.id, url: endpoint.url, secret, previousSecretUntil: null };
