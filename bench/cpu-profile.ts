@@ -23,7 +23,7 @@ interface Profile {
   readonly startTime: number;
 }
 
-/** Microseconds, on the same clock as `process.hrtime`. */
+/** A time span in microseconds, on the same clock as `process.hrtime`. */
 export interface Stretch {
   readonly from: number;
   readonly until: number;

@@ -1,7 +1,8 @@
-// A service that a careful developer might write instead of using Scrip: credits on PostgreSQL, in lots that expire. It
-// never spends a credit twice and responds only after its data is on stable storage. It has no cycles or renewals, no
-// maximum balance, no accounts or revocable keys, no sortable IDs, no record of the lots that each transaction used,
-// and no way to verify the data. It does not handle clocks that jump back, or a COMMIT without a reply.
+// A service that a careful developer might write instead of using Scrip: credits on PostgreSQL, in lots that expire.
+// The service never spends a credit twice, and responds only after its data is on stable storage. It has no cycles or
+// renewals, no maximum balance, no accounts or revocable keys, no sortable IDs, no record of the lots that each
+// transaction used, and no way to verify the data. It does not handle clocks that jump back, or a COMMIT without a
+// reply.
 
 import { createHash, timingSafeEqual } from 'node:crypto';
 import Fastify from 'fastify';

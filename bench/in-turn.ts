@@ -87,8 +87,8 @@ async function untilIdle({ pids }: Subject): Promise<void> {
 }
 
 /**
- * Warms up with several blocks. When a block ends, connections close while requests are in flight. The first time this
- * happens, V8 discards optimized code.
+ * Warms up with several blocks. When a block ends, connections close while requests are in flight. The first time, this
+ * makes V8 discard optimized code.
  */
 async function settle(contest: Contest, blocks: Blocks, { requestsMin, secondsMax }: WarmUp): Promise<void> {
   let requests = 0;

@@ -1,5 +1,6 @@
--- The workloads of `workload.ts` for wrk. Arguments: first end user, users, shares (add,subtract,balance,first-page in
--- percent), whether writes are keyed (1 or 0), secret, page limit, seed. At the end, it prints the results as JSON.
+-- The workloads of `workload.ts` for wrk. The arguments are the first end user, the number of end users, the shares of
+-- the calls in percent (add,subtract,balance,first-page), 1 if writes have idempotency keys or else 0, the secret, the
+-- page limit, and the seed. At the end, the script prints the results as JSON.
 
 local first, users, keyed, limit, key_prefix
 local shares = {}

@@ -1,5 +1,5 @@
-// Reads the CPU time and the memory of processes and their descendants, and the bytes that they have written, from
-// Linux's /proc. Without /proc, all costs are 0.
+// Reads the costs of processes and their descendants from Linux's /proc: the CPU time, the memory, and the bytes
+// written. Without /proc, all costs are 0.
 
 import { readdirSync, readFileSync } from 'node:fs';
 

@@ -18,7 +18,7 @@ import * as workloads from './workload.ts';
 const RESULTS = join(import.meta.dirname, 'results');
 const WARM_UP_SECONDS = 2;
 const FUNCTIONS_SHOWN = 25;
-/** V8 reports regular expressions as functions with long names. */
+/** Longer names are cut off, because V8 reports regular expressions as functions with long names. */
 const NAME_MAX = 60;
 const OURS = /^(?:ledger|accounts|batching|store|http|tracing|events)\//;
 const GROUP = workloads.CROWD_MEDIUM;

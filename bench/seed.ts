@@ -20,7 +20,7 @@ import { CREDITS, endUserId, type Group } from './workload.ts';
 const ACCOUNT = 1;
 const KEY = 1;
 const ACTOR = `key:${KEY}`;
-/** Enough for the longest history: a million transactions, one per millisecond, take 1,000 s. */
+/** Enough time for the longest history: a million transactions, one per millisecond, take 1,000 s. */
 const HISTORY_MS = 2 * 3_600_000;
 const VALIDITY_DAYS = 31;
 const RENEWING_VALIDITY_DAYS = 1;

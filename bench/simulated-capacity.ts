@@ -1,5 +1,5 @@
-// Simulates group commit on a PostgreSQL server that is larger and farther away than the one in the benchmarks.
-// Time is virtual, so the simulation can have more processors than the machine on which it runs.
+// Simulates group commit on a PostgreSQL server that is larger and farther away than the one in the benchmarks. Time is
+// virtual, so the simulated server can have more processors than the machine that runs the simulation.
 //
 //   client ──▶ Scrip's processor ──▶ group commit ──▶ network ──▶ lock and load ──▶ network ──▶ decide
 //     client ◀── Scrip's processor ◀── network ◀── flush of the log ◀── write ◀── network ◀──┘

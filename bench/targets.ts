@@ -20,7 +20,10 @@ const SUBTRACT = workloads.SUBTRACT_MEDIUM.name;
 const ADD = workloads.ADD_MEDIUM.name;
 const BALANCE = workloads.BALANCE_MEDIUM.name;
 
-/** By number of connections: throughput of TigerBeetle behind a Fastify route, divided by that of the echo server. */
+/**
+ * For each number of connections, the throughput of TigerBeetle behind a Fastify route, divided by that of the echo
+ * server.
+ */
 const TIGERBEETLE = { 64: 0.59, 256: 0.83 };
 
 const atLeast = (what: string, wanted: number, measured: Target['measured'], unit = ''): Target => ({

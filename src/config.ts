@@ -22,7 +22,7 @@ export interface PostgresDatabase {
   readonly citus: boolean | null;
   /** The number of shards of a new ledger, if Citus distributes the tables. */
   readonly shards: number;
-  /** Whether to start even if a crash could lose committed writes because of the database server's settings. */
+  /** Whether to start even if the settings of the database server allow a crash to lose committed writes. */
   readonly acceptUnsafe: boolean;
 }
 
@@ -32,7 +32,7 @@ export interface Config {
   readonly host: string;
   readonly port: number;
   readonly database: Database;
-  /** Whether the ledger must have a test clock; false if absent. `scrip serve --test-clock` sets this. */
+  /** Whether the ledger must have a test clock; false if absent. Set by the option `--test-clock` of `scrip serve`. */
   readonly testClock?: boolean;
   readonly logLevel: string;
   readonly idempotency: IdempotencyRetention;
@@ -54,7 +54,7 @@ export interface EventsSettings {
   readonly retentionMs: number;
   /** Whether webhooks to private and loopback addresses are allowed. */
   readonly allowPrivate: boolean;
-  /** The key that encrypts webhook secrets; null if Scrip keeps a key in a file. */
+  /** The key that encrypts webhook secrets; null if Scrip keeps the key in a file. */
   readonly key: string | null;
 }
 
@@ -68,7 +68,7 @@ export const DEFAULT_LEDGER = 'data/scrip.db';
 const PORT_MAX = 65_535;
 export const LANES_MAX = 64;
 
-/** The ledger has 64 buckets, so any further shards would be empty. */
+/** The ledger has 64 buckets, so with more than 64 shards, some shards would be empty. */
 export const SHARDS_MAX = 64;
 const MAIL_ADDRESS = /^(?:[^<>\s@]+@[^<>\s@]+|[^<>\r\n]+ <[^<>\s@]+@[^<>\s@]+>)$/;
 /** Clients are allowed to retry a write for a day, so idempotency records are kept for at least a day. */
@@ -76,7 +76,7 @@ export const IDEMPOTENCY_HOURS_MIN = 24;
 export const IDEMPOTENCY_HOURS_MAX = 8_760;
 /** Maximum retention of the idempotency records of grants: ten years. */
 export const IDEMPOTENCY_GRANT_DAYS_MAX = 3_650;
-/** Deliveries are retried for three days, so events must be kept for longer. */
+/** Failed deliveries are retried for three days, so events must be kept for more than three days. */
 export const EVENT_RETENTION_DAYS_MIN = 4;
 export const EVENT_RETENTION_DAYS_MAX = 365;
 /** No higher limit makes sense: one process cannot answer this many requests per second. */
@@ -208,8 +208,8 @@ function lanesOf(value = ''): number | null {
 }
 
 /**
- * By default, the idempotency records of grants are kept longer than all others, because payment providers retry
- * webhooks for days.
+ * By default, the idempotency records of grants are kept longer than all others. Grants often follow webhooks from
+ * payment providers, and these webhooks are retried for days.
  */
 function idempotencyOf(environment: NodeJS.ProcessEnv): IdempotencyRetention {
   const days = environment.IDEMPOTENCY_GRANT_DAYS || '30';
@@ -313,7 +313,7 @@ function sampledRatio(sampler: string, argument: string): number {
   throw new InvalidSetting(`OTEL_TRACES_SAMPLER_ARG is ${JSON.stringify(argument)}; it must be a number from 0 to 1.`);
 }
 
-/** Parses `name=value,name=value` with percent-encoded values. Error messages omit the values: they can be secrets. */
+/** Parses `name=value,name=value` with percent-encoded values. Error messages omit the values, which can be secrets. */
 function pairs(name: string, text = ''): Record<string, string> {
   try {
     const entries = text.split(',').filter((pair) => pair.trim() !== '');

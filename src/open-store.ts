@@ -10,8 +10,8 @@ import type { Stores } from './store/stores.ts';
 /**
  * Opens the store for serving. Only one process at a time can serve an SQLite file.
  *
- * @param testClock if true, the ledger must have a test clock, and a new ledger gets one; if false, it must not have
- * one
+ * @param testClock if true, the ledger must have a test clock, and a new ledger gets one; if false, the ledger must not
+ * have one
  * @param wall replaces the machine's clock, in milliseconds since 1970; for tests, on SQLite only
  * @throws CannotOpen
  */
@@ -22,8 +22,8 @@ export async function openStores(database: Database, testClock = false, wall?: (
 }
 
 /**
- * The account database that the console and the webhooks share; opened when it is first used. They share it because, on
- * SQLite, two connections in one thread would wait for each other's transactions.
+ * The account database, opened on first use. The console and the webhooks share it because, on SQLite, two connections
+ * in one thread would wait for each other's transactions.
  */
 export class SharedAccountDatabase {
   readonly #database: Database;

@@ -74,7 +74,7 @@ async function openDestination(database: Database, testClock: boolean | null): P
   return openPostgresDestination({ ...database, testClock });
 }
 
-/** @throws CannotOpen; always for PostgreSQL, which has its own backup tools */
+/** @throws CannotOpen; always thrown for PostgreSQL, which has its own backup tools */
 export async function backUpDatabase(database: Database, to: string, report: ReportProgress): Promise<BackupReport> {
   if (database.kind !== 'file')
     throw new CannotOpen(
@@ -84,7 +84,7 @@ export async function backUpDatabase(database: Database, to: string, report: Rep
   return backUpFile(database.path, to, report);
 }
 
-/** @throws CannotOpen; always for PostgreSQL */
+/** @throws CannotOpen; always thrown for PostgreSQL */
 export async function restoreDatabase(from: string, database: Database, report: ReportProgress): Promise<BackupReport> {
   if (database.kind !== 'file')
     throw new CannotOpen(

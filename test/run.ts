@@ -13,9 +13,12 @@ import { RUN_FOLDER_VARIABLE } from './run-folder.ts';
 const ROOT = join(import.meta.dirname, '..');
 const TESTS = ['test/**/*.test.ts', 'src/**/*.test.ts'];
 const SECONDS_FILE = join(ROOT, 'node_modules/.cache/scrip/test-seconds.json');
-/** One more than the two cores of a small machine, because a test file sometimes waits without using a core. */
+/**
+ * The number of test files that run at once is one more than the two cores of a small machine, because a test file
+ * sometimes waits without using a core.
+ */
 const FILES_AT_ONCE = 3;
-/** For tests and suites without their own timeout; the slowest takes 74 s. */
+/** The timeout of tests and suites that do not set their own. The slowest of these takes 74 s. */
 const TEST_MS_MAX = 240_000;
 const LONGEST = 20;
 

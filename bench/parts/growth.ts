@@ -1,4 +1,4 @@
-// Measures how the cost of a request grows with the stored data: end users, open cycles, past transactions.
+// Measures how the cost of a request grows with the number of end users, open cycles and past transactions.
 
 import { inTurn } from '../in-turn.ts';
 import type { Row } from '../results.ts';

@@ -24,7 +24,7 @@ const CLI = join(import.meta.dirname, '..', '..', 'src', 'main.ts');
 const STARTS = 5;
 const MIB = 2 ** 20;
 const CONNECTIONS = 64;
-/** Long enough that at 23,000 requests per second, more than a third of the end users get a request. */
+/** Long enough that, at 23,000 requests per second, more than a third of the end users get a request. */
 const LOADED_SECONDS = 20;
 
 export const largeLedger: Part = {

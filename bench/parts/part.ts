@@ -18,5 +18,7 @@ export interface Part {
   run(subjects: Subjects, settings: PartSettings): Promise<{ rows: readonly Row[]; figures: readonly Figure[] }>;
 }
 
-/** The warm-up of the hand-written service on PostgreSQL ends after `secondsMax`, before `requestsMin` requests. */
+/**
+ * The hand-written service on PostgreSQL does not reach `requestsMin` requests, so its warm-up ends after `secondsMax`.
+ */
 export const WARM_UP: WarmUp = { requestsMin: 300_000, secondsMax: 60 };

@@ -1,6 +1,6 @@
-// Measures how fast Scrip stores many renewals that are due at the same instant: a million on SQLite while Scrip also
-// handles subtractions, and 300,000 on PostgreSQL with several processes and no requests. On SQLite, also checks the
-// balances of end users whose renewals are not stored yet.
+// Measures how fast Scrip stores many renewals that are due at the same instant. On SQLite, a million renewals are due
+// while Scrip also handles subtractions, and the benchmark checks the balances of end users whose renewals are not
+// stored yet. On PostgreSQL, 300,000 renewals are due, with several processes and no requests.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Answered, closedLoop } from '../closed-loop.ts';
@@ -11,7 +11,7 @@ import { CREDITS, CROWD_SMALL, endUserId, type Group, RENEWING, SUBTRACT_SMALL }
 import type { Part } from './part.ts';
 
 const RATE = 5_000;
-/** Enough that requests queue in the server, not in the load generator. */
+/** Enough connections that requests queue in the server, not in the load generator. */
 const CONNECTIONS = 256;
 const ALONE_SECONDS = 8;
 const BESIDE_SECONDS = 10;

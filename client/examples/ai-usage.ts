@@ -1,7 +1,7 @@
-// Pay for what a job really cost: the price of a model's answer is known only when the answer is complete. A hold sets
-// aside the maximum cost, and the capture spends the actual cost. If the process is killed in the middle of an answer,
-// the next process captures the cost of the delivered part. If no process starts before the hold lapses, the user gets
-// the credits back.
+// Charges the actual cost of a job, because the cost of a model's answer is known only when the answer is complete. A
+// hold sets aside the maximum cost, and the capture spends the actual cost. If the process is killed in the middle of
+// an answer, the next process captures the cost of the delivered part. If no process starts before the hold lapses, the
+// user gets the credits back.
 
 import { DatabaseSync } from 'node:sqlite';
 import { type Hold, HoldNotFound, InsufficientFunds, Scrip } from 'scrip-client';
@@ -12,17 +12,17 @@ const scrip = new Scrip({ baseUrl: SCRIP_URL, apiKey: SCRIP_KEY });
 const CREDITS_PER_TOKEN = 2;
 const TOKENS_MAX = 50;
 const CREDITS_MAX = TOKENS_MAX * CREDITS_PER_TOKEN;
-/** Longer than an answer plus a restart, so that the next process can still capture the hold. */
+/** Longer than an answer and a restart take together, so that the next process can still capture the hold. */
 const HOLD_SECONDS = 3600;
 
-/** Your own database stores the holds of unfinished answers, and how many tokens of each answer were delivered. */
+/** Your own database stores the holds of unfinished answers, and the number of delivered tokens of each answer. */
 const db = new DatabaseSync(JOBS);
 db.exec('CREATE TABLE IF NOT EXISTS jobs (hold_id TEXT PRIMARY KEY, user TEXT, tokens INTEGER)');
 const begin = db.prepare('INSERT INTO jobs VALUES (?, ?, 0)');
 const count = db.prepare('UPDATE jobs SET tokens = tokens + 1 WHERE hold_id = ?');
 const end = db.prepare('DELETE FROM jobs WHERE hold_id = ?');
 
-/** A stand-in for a model's API, which streams an answer of unknown length. */
+/** A stand-in for the API of a model. The model streams an answer of unknown length. */
 async function* askModel(question: string): AsyncGenerator<string> {
   const words = `You ask: ${question} Air scatters blue light more than red, so that it reaches you from everywhere.`;
   for (const word of words.split(' ')) {

@@ -1,5 +1,5 @@
-// Pay as you go: a shop sells bundles of credits, each with its own price and validity. The payment provider calls a
-// webhook for each paid bundle, sometimes more than once.
+// A shop with pay-as-you-go prices sells bundles of credits, each with its own price and validity. The payment provider
+// calls a webhook for each paid bundle, sometimes more than once.
 
 import { Scrip } from 'scrip-client';
 
@@ -33,7 +33,7 @@ await scrip.subtract({ end_user_id: user, amount: 700 });
 const { active_balance } = await scrip.getActiveBalance({ end_user_id: user });
 console.log(`${active_balance} credits are left.`);
 
-// All transactions of the user, newest first.
+// Lists all transactions of the user, newest first.
 for await (const { amount } of scrip.transactions({ end_user_id: user })) {
   console.log(amount > 0 ? `bought ${amount}` : `spent ${-amount}`);
 }

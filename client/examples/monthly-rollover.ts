@@ -1,5 +1,5 @@
-// A monthly plan with rollover, tested on a ledger with a test clock: 1000 credits a month, and up to 500 unused
-// credits roll over to the next month.
+// Tests a monthly plan with rollover on a ledger with a test clock. The plan grants 1000 credits a month, and up to 500
+// unused credits roll over to the next month.
 
 import { Scrip } from 'scrip-client';
 

@@ -1,4 +1,4 @@
-// An upgrade that starts now and a downgrade at the end of the period, tested on a ledger with a test clock.
+// Tests an upgrade that starts now and a downgrade at the end of the period, on a ledger with a test clock.
 
 import { Scrip } from 'scrip-client';
 

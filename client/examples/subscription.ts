@@ -1,4 +1,4 @@
-// A subscription: credits renew every period until the subscription is canceled. The credits of a paid period stay
+// A subscription renews the credits every period until the subscription is canceled. The credits of a paid period stay
 // usable until the period ends.
 
 import { CycleAlreadyActive, CycleNotFound, Scrip } from 'scrip-client';

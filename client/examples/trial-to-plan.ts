@@ -1,4 +1,5 @@
-// A trial that becomes a plan, tested on a ledger with a test clock: 50 credits for 14 days, then 1000 credits a month.
+// Tests a trial that becomes a plan, on a ledger with a test clock. The trial grants 50 credits for 14 days; then the
+// plan grants 1000 credits a month.
 
 import { InsufficientFunds, Scrip } from 'scrip-client';
 

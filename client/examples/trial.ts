@@ -1,5 +1,5 @@
-// A free trial: a new user gets credits for two weeks, and each image costs some of them. The trial is over when the
-// credits are used up or have expired.
+// In a free trial, a new user gets credits for two weeks, and each image costs some of these credits. The trial is over
+// when the credits are used up or have expired.
 
 import { InsufficientFunds, Scrip } from 'scrip-client';
 

@@ -1,7 +1,7 @@
 // Receives webhooks: verifies each request, stores the event, and responds. Events are then processed one at a time, in
 // the order in which they arrived. The same event can arrive more than once, so the program stores the IDs of events,
-// and ignores an event with a known ID. If the process is killed, the next process continues with the first unprocessed
-// event.
+// and ignores an event whose ID is already stored. If the process is killed, the next process continues with the first
+// unprocessed event.
 
 import { createServer, type IncomingMessage } from 'node:http';
 import { DatabaseSync } from 'node:sqlite';

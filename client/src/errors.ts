@@ -52,8 +52,8 @@ export class ScripError extends Error {
 }
 
 /**
- * The balance does not cover the subtraction or the hold. For a capture: the hold and the balance together do not cover
- * the amount, and the hold stays open. Nothing was changed.
+ * The balance does not cover the subtraction or the hold. In the case of a capture, the hold and the balance together
+ * do not cover the amount, and the hold stays open. Nothing was changed.
  */
 export class InsufficientFunds extends ScripError {
   readonly requested: number;
@@ -69,7 +69,7 @@ export class InsufficientFunds extends ScripError {
   }
 }
 
-/** The end user already has an active cycle: `cycle`. Nothing was changed. */
+/** The end user already has an active cycle, which is in `cycle`. Nothing was changed. */
 export class CycleAlreadyActive extends ScripError {
   readonly cycle: Cycle;
 
@@ -80,7 +80,7 @@ export class CycleAlreadyActive extends ScripError {
 }
 
 /**
- * The balance would exceed 2^53−1 credits, now or at the next renewal; `available` credits can still be added. Nothing
+ * The balance would exceed 2^53−1 credits, now or at the next renewal. `available` credits can still be added. Nothing
  * was changed.
  */
 export class BalanceTooLarge extends ScripError {
@@ -121,7 +121,7 @@ export class InvalidField extends ScripError {
 
 /** The end user has no recurring cycle to stop. */
 export class CycleNotFound extends ScripError {}
-/** The hold does not exist, was captured or released, or has lapsed. */
+/** The hold does not exist, has been captured or released, or has lapsed. */
 export class HoldNotFound extends ScripError {}
 /** The end user already has the maximum of 1,000 open holds. Nothing was held. */
 export class TooManyHolds extends ScripError {}
@@ -162,8 +162,8 @@ export class ConnectionFailed extends ScripError {}
 /** No complete response arrived within `timeoutMs`. It is unknown whether a write was applied. */
 export class TimedOut extends ScripError {}
 /**
- * The response is not from Scrip: for example, it is a proxy's error page or a redirect. It is unknown whether a write
- * was applied.
+ * The response is not from Scrip. It can be a proxy's error page or a redirect, for example. It is unknown whether a
+ * write was applied.
  */
 export class UnexpectedAnswer extends ScripError {}
 
@@ -178,7 +178,7 @@ type KnownErrorName =
   | 'NotFound'
   | 'TooManyRequests';
 
-/** The class of each error. If a documented error has no class, this does not compile. */
+/** The class of each error. If a documented error has no class, the compiler reports an error. */
 export const ERROR_CLASSES: Readonly<Record<KnownErrorName, ErrorClass>> = {
   BadRequest,
   BalanceTooLarge,

@@ -26,8 +26,8 @@ export interface Call {
 }
 
 /**
- * Maximum delay before the first retry. The maximum doubles for each further retry. The delay is a random 50 to 100% of
- * the maximum.
+ * Maximum delay before the first retry. The maximum doubles for each further retry. Each delay is a random value
+ * between 50% and 100% of the maximum.
  */
 const BACKOFF_MS = 200;
 const BACKOFF_MS_MAX = 5_000;
@@ -147,8 +147,8 @@ interface Answer extends Partial<Problem> {
 }
 
 /**
- * Every successful response has `end_user_id`, except the responses of `/test-clock`, which have `now`, and of
- * `/get-events`, which have `next_cursor`.
+ * Every successful response has `end_user_id`, with two exceptions: responses of `/test-clock` have `now`, and
+ * responses of `/get-events` have `next_cursor`.
  */
 function isFromScrip({ end_user_id, now, next_cursor }: Answer): boolean {
   return typeof (end_user_id ?? now ?? next_cursor) === 'string';

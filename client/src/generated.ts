@@ -6,9 +6,9 @@ export interface AddRequest {
   readonly end_user_id: string;
   /** A whole number of credits. */
   readonly amount: number;
-  /** How long the credits are valid, in 24-hour days. If you send neither `validity_days` nor `validity_months`, the validity is 31 days. The number of days has no upper limit, but no credits expire later than 9999-12-31T23:59:59.999Z. */
+  /** How long the credits are valid, in 24-hour days. If you send neither `validity_days` nor `validity_months`, the validity is 31 days. The number of days has no upper limit, but all credits expire by 9999-12-31T23:59:59.999Z. */
   readonly validity_days?: number | null;
-  /** How long the credits are valid, in calendar months (UTC). Do not send both `validity_months` and `validity_days`. Each period ends on the day of the month on which the first period started, or on the last day of a shorter month. */
+  /** How long the credits are valid, in calendar months (UTC). Do not send both `validity_months` and `validity_days`. Each period ends on the day of the month on which the first period started or, in a shorter month, on the last day of the month. */
   readonly validity_months?: number | null;
   /** Text that explains the request, such as the ID of an order or a job. Scrip stores the note with the transaction. The list of transactions includes notes if you request `details`. */
   readonly note?: string | null;
@@ -26,11 +26,11 @@ export interface SubtractRequest {
 export interface RefundRequest {
   /** The ID of the end user: a UUID that you choose. */
   readonly end_user_id: string;
-  /** The ID of the subtraction or capture to refund. Take it from the `Transaction-Id` header of the response to that call, or from `transaction_id` in the list of transactions. */
+  /** The ID of the subtraction or capture to refund. Take the ID from the `Transaction-Id` header of the response to `/subtract` or `/capture`, or from `transaction_id` in the list of transactions. */
   readonly transaction_id: string;
   /** The number of credits to refund; if absent, all credits that have not been refunded yet. */
   readonly amount?: number;
-  /** Applies to refunded credits whose cycle or period has ended. These credits return in a new one-time cycle that is valid for this number of 24-hour days. If this field is null or absent, they do not return, and the response counts them as `expired`. */
+  /** Applies to refunded credits whose cycle or period has ended. These credits return in a new one-time cycle that is valid for this number of 24-hour days. If this field is null or absent, these credits do not return, and the response counts them as `expired`. */
   readonly validity_days?: number | null;
   /** Text that explains the request, such as the ID of an order or a job. Scrip stores the note with the transaction. The list of transactions includes notes if you request `details`. */
   readonly note?: string | null;
@@ -41,13 +41,13 @@ export interface StartCycleRequest {
   readonly end_user_id: string;
   /** A whole number of credits. */
   readonly amount: number;
-  /** How long the credits are valid, in 24-hour days. If you send neither `validity_days` nor `validity_months`, the validity is 31 days. The number of days has no upper limit, but no credits expire later than 9999-12-31T23:59:59.999Z. */
+  /** How long the credits are valid, in 24-hour days. If you send neither `validity_days` nor `validity_months`, the validity is 31 days. The number of days has no upper limit, but all credits expire by 9999-12-31T23:59:59.999Z. */
   readonly validity_days?: number | null;
-  /** How long the credits are valid, in calendar months (UTC). Do not send both `validity_months` and `validity_days`. Each period ends on the day of the month on which the first period started, or on the last day of a shorter month. */
+  /** How long the credits are valid, in calendar months (UTC). Do not send both `validity_months` and `validity_days`. Each period ends on the day of the month on which the first period started or, in a shorter month, on the last day of the month. */
   readonly validity_months?: number | null;
   /** The maximum number of unused credits that roll over to the next period at each renewal. If 0 or absent, no credits roll over. */
   readonly rollover_max?: number;
-  /** What to do if a recurring cycle is already active. Without an active recurring cycle, `on_active` has no effect. `replace`: stop the active cycle and start the new cycle in one step. The credits of the stopped cycle stay usable until the end of its period. `at_period_end`: at the end of the current period, start the new cycle instead of renewing the active cycle. If `on_active` is absent and a recurring cycle is active, the request is refused with `CycleAlreadyActive`. `at_period_end` is also refused with `CycleAlreadyActive` if the active cycle can never renew, because its period ends at the latest timestamp that Scrip supports. */
+  /** What to do if a recurring cycle is already active. Without an active recurring cycle, `on_active` has no effect. `replace`: stop the active cycle and start the new cycle in one step. The credits of the stopped cycle stay usable until the end of its period. `at_period_end`: at the end of the current period, start the new cycle instead of renewing the active cycle. If `on_active` is absent and a recurring cycle is active, the request is refused with `CycleAlreadyActive`. `at_period_end` is also refused with `CycleAlreadyActive` if the current period ends at the latest timestamp that Scrip supports, because the active cycle then never renews. */
   readonly on_active?: 'replace' | 'at_period_end';
   /** Text that explains the request, such as the ID of an order or a job. Scrip stores the note with the transaction. The list of transactions includes notes if you request `details`. */
   readonly note?: string | null;
@@ -76,7 +76,7 @@ export interface CaptureRequest {
   readonly end_user_id: string;
   /** The `hold_id` that `/hold` returned. */
   readonly hold_id: string;
-  /** The cost of the work. If absent, the whole hold is spent. If the cost is lower than the held amount, the remaining held credits return to the cycles that they came from. If the cost is higher, the difference is taken from the balance; if the balance does not cover the difference, nothing is captured. */
+  /** The cost of the work. If absent, the whole hold is spent. If the cost is lower than the held amount, the remaining held credits return to the cycles that they came from. If the cost is higher, the difference is taken from the balance. If the balance does not cover the difference, nothing is captured. */
   readonly amount?: number;
   /** Text that explains the request, such as the ID of an order or a job. Scrip stores the note with the transaction. The list of transactions includes notes if you request `details`. */
   readonly note?: string | null;
@@ -96,13 +96,13 @@ export interface PreviewChangeRequest {
   readonly end_user_id: string;
   /** A whole number of credits. */
   readonly amount: number;
-  /** How long the credits are valid, in 24-hour days. If you send neither `validity_days` nor `validity_months`, the validity is 31 days. The number of days has no upper limit, but no credits expire later than 9999-12-31T23:59:59.999Z. */
+  /** How long the credits are valid, in 24-hour days. If you send neither `validity_days` nor `validity_months`, the validity is 31 days. The number of days has no upper limit, but all credits expire by 9999-12-31T23:59:59.999Z. */
   readonly validity_days?: number | null;
-  /** How long the credits are valid, in calendar months (UTC). Do not send both `validity_months` and `validity_days`. Each period ends on the day of the month on which the first period started, or on the last day of a shorter month. */
+  /** How long the credits are valid, in calendar months (UTC). Do not send both `validity_months` and `validity_days`. Each period ends on the day of the month on which the first period started or, in a shorter month, on the last day of the month. */
   readonly validity_months?: number | null;
   /** The maximum number of unused credits that roll over to the next period at each renewal. If 0 or absent, no credits roll over. */
   readonly rollover_max?: number;
-  /** What to do if a recurring cycle is already active. Without an active recurring cycle, `on_active` has no effect. `replace`: stop the active cycle and start the new cycle in one step. The credits of the stopped cycle stay usable until the end of its period. `at_period_end`: at the end of the current period, start the new cycle instead of renewing the active cycle. If `on_active` is absent and a recurring cycle is active, the request is refused with `CycleAlreadyActive`. `at_period_end` is also refused with `CycleAlreadyActive` if the active cycle can never renew, because its period ends at the latest timestamp that Scrip supports. */
+  /** What to do if a recurring cycle is already active. Without an active recurring cycle, `on_active` has no effect. `replace`: stop the active cycle and start the new cycle in one step. The credits of the stopped cycle stay usable until the end of its period. `at_period_end`: at the end of the current period, start the new cycle instead of renewing the active cycle. If `on_active` is absent and a recurring cycle is active, the request is refused with `CycleAlreadyActive`. `at_period_end` is also refused with `CycleAlreadyActive` if the current period ends at the latest timestamp that Scrip supports, because the active cycle then never renews. */
   readonly on_active?: 'replace' | 'at_period_end';
   /** Text that explains the request, such as the ID of an order or a job. Scrip stores the note with the transaction. The list of transactions includes notes if you request `details`. */
   readonly note?: string | null;
@@ -112,7 +112,7 @@ export interface PreviewChangeRequest {
 export interface MoveTestClockRequest {
   /** Moves the clock forward by this many 24-hour days. */
   readonly advance_days?: number;
-  /** Moves the clock to this instant, which must not be earlier than the current time of the clock, and must be before 9999-12-31T23:59:59.999Z. The format is ISO 8601 with a time zone. In a query string, write `+` as `%2B`. */
+  /** Moves the clock to this instant. The instant must be at or after the current time of the clock, and before 9999-12-31T23:59:59.999Z. The format is ISO 8601 with a time zone. In a query string, write `+` as `%2B`. */
   readonly to?: string;
 }
 
@@ -144,7 +144,7 @@ export interface Refund {
 export interface Cycle {
   /** The ID of the end user: a UUID that you choose. */
   readonly end_user_id: string;
-  /** The credits that the current period began with: the `amount` of the plan, and the credits that rolled over, at most `rollover_max`. */
+  /** The credits that the current period began with: the `amount` of the plan, plus the credits that rolled over (at most `rollover_max`). */
   readonly amount: number;
   /** When the cycle was started, in UTC. Unlike all other timestamps, this timestamp does not end in `Z`. Append `Z` to this timestamp before you parse it: most languages read a timestamp without a time zone as local time. */
   readonly created_at: string;
@@ -312,7 +312,7 @@ export interface Transaction {
   /** The change in credits: positive for additions, cycle starts, renewals and refunds; negative for subtractions and captures; 0 for all other transactions, and for refunds whose credits have all expired. */
   readonly amount: number;
   readonly created_at: string;
-  /** For a transaction that added or spent credits: the end of the cycle or period whose credits changed. If the credits of several cycles or periods changed: the latest of their ends. For all other transactions: the end of the first affected cycle or period. From `expire_at` on, the transaction no longer affects the balance, except through credits that rolled over. */
+  /** For a transaction that added or spent credits: the end of the cycle or period whose credits changed. If the credits of several cycles or periods changed: the end of the cycle or period that ends last. For all other transactions: the end of the first affected cycle or period. From `expire_at` on, the transaction no longer affects the balance, except through credits that rolled over. */
   readonly expire_at: string;
   /** Only with `details`. For a transaction that a request caused: the name of the call, or `schedule-plan` if a `/start-cycle` request scheduled a plan. A `/start-cycle` request that replaces a cycle creates two transactions: `stop-cycle` and `start-cycle`. For an automatic event: `renew`, `change-plan` (a scheduled plan started) or `lapse` (a hold lapsed). */
   readonly kind?: 'add' | 'subtract' | 'refund' | 'start-cycle' | 'renew' | 'schedule-plan' | 'change-plan' | 'stop-cycle' | 'hold' | 'capture' | 'release' | 'lapse';
@@ -326,7 +326,7 @@ export interface Transaction {
   readonly refundable?: number;
   /** Only with `details`. The change in the number of held credits. Absent if the number did not change. */
   readonly held?: number;
-  /** Only with `details`. The cycles that the transaction affected, in the order in which it affected them. Only the first ten cycles of each transaction have `cycle_type`, `starting_amount`, `cycle_start` and `cycle_end`; fewer if the transactions on the page affected hundreds of cycles in total. */
+  /** Only with `details`. The cycles that the transaction affected, in the order in which it affected them. Only the first ten cycles of each transaction have `cycle_type`, `starting_amount`, `cycle_start` and `cycle_end`. If the transactions on the page affected hundreds of cycles in total, fewer cycles have these fields. */
   readonly cycles?: readonly TouchedCycle[];
 }
 
@@ -574,7 +574,7 @@ export interface BalanceExhaustedEvent {
   };
 }
 
-/** The balance is no longer 0, or no longer below a threshold. The first grant to an end user does not cause this event. */
+/** The balance rose from 0, or reached or exceeded a threshold. The first grant to an end user does not cause this event. */
 export interface BalanceRecoveredEvent {
   /** The ID of the event. Scrip can deliver an event more than once: ignore events that you have already processed. */
   readonly id: string;
@@ -588,7 +588,7 @@ export interface BalanceRecoveredEvent {
     readonly previous_balance: number;
     /** The ID of the transaction that caused the event. Absent if an expiry of credits caused the event: an expiry is not a transaction. */
     readonly transaction_id?: string;
-    /** The thresholds that the balance has reached or exceeded again. A threshold is a number of credits, such as `20`, or a percentage of the latest grant, such as `20%`. */
+    /** The thresholds that the balance was below before the event, and has now reached or exceeded. A threshold is a number of credits, such as `20`, or a percentage of the latest grant, such as `20%`. */
     readonly thresholds: readonly string[];
     /** The balance after the event: the credits that the end user can spend. */
     readonly balance: number;
@@ -637,7 +637,7 @@ export interface TestClock {
 }
 
 export interface Problem {
-  /** The path of a JSON document on this server that describes the error and what to do about it. */
+  /** The path on this server of a JSON document that describes the error and what to do about it. */
   readonly type: string;
   /** A short description of the error. All occurrences of an error have the same title. */
   readonly title: string;
@@ -661,7 +661,7 @@ export interface Problem {
     readonly path: string;
     readonly message: string;
   }[];
-  /** The requested credits. Present for `InsufficientFunds`, for `BalanceTooLarge`, and for `RefundTooLarge` if the request had an `amount`. If a refund is refused with `BalanceTooLarge`, `requested` counts only the credits that the refund would have returned. If a hold is refused with `BalanceTooLarge`, `requested` counts only the credits that the hold would keep past the next renewal: those whose cycle or period ends at or before that renewal. */
+  /** The requested credits. Present for `InsufficientFunds`, for `BalanceTooLarge`, and for `RefundTooLarge` if the request had an `amount`. If a refund is refused with `BalanceTooLarge`, `requested` counts only the credits that the refund would have returned. If a hold is refused with `BalanceTooLarge`, `requested` counts only the credits whose cycle or period ends at or before the next renewal, because the hold would keep these credits past the renewal. */
   readonly requested?: number;
   /** Only for `InsufficientFunds` and `BalanceTooLarge`. For `InsufficientFunds`: the balance or, for a capture, the balance plus the credits of the hold. For `BalanceTooLarge`: the credits that still fit within the maximum balance. */
   readonly available?: number;

@@ -1,5 +1,5 @@
-// The client: one method per API call, and iterators over all transactions and events. It uses only APIs that all
-// JavaScript runtimes have: fetch, AbortController, crypto, URL and timers. exchange.ts sends the calls.
+// The client: one method per API call, and iterators over all transactions and events. The client uses only APIs that
+// all JavaScript runtimes have: fetch, AbortController, crypto, URL and timers. exchange.ts sends the calls.
 
 import { UnexpectedAnswer } from './errors.ts';
 import { type Call, type Connection, exchange } from './exchange.ts';
@@ -68,11 +68,14 @@ export {
 } from './webhooks.ts';
 
 export interface ScripOptions {
-  /** A secret: keep it in your backend, never in a browser or an app. */
+  /** The API key is a secret. Keep it in your backend, never in a browser or an app. */
   readonly apiKey: string;
   /** The URL of Scrip, such as `https://credits.example`. The URL can include a path. */
   readonly baseUrl: string;
-  /** The timeout of each attempt, including the time to read the response body: 1 to 2,147,483,647. Default: 10,000. */
+  /**
+   * The timeout of each attempt in milliseconds, including the time to read the response body: 1 to 2,147,483,647.
+   * Default: 10,000.
+   */
   readonly timeoutMs?: number;
   /** Maximum number of retries per call: 0 to 10. Default: 3. */
   readonly retries?: number;
@@ -158,7 +161,7 @@ export class Scrip {
   }
 
   /**
-   * Subtracts credits, oldest first, all or nothing.
+   * Subtracts credits, oldest first: either the whole `amount` or nothing.
    *
    * @throws {InsufficientFunds} if the balance does not cover `amount`
    */

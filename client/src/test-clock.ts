@@ -23,7 +23,7 @@ export class ScripTestClock {
   }
 
   /**
-   * Returns the ledger's time, which stands still until you move the clock.
+   * Returns the ledger's time. This time stands still until you move the clock.
    *
    * @throws {NotFound} if the ledger has no test clock
    */

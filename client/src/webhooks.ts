@@ -28,7 +28,7 @@ const SIGNATURE_PREFIX = 'v1,';
 /**
  * Verifies the signature of a webhook, and returns the event.
  *
- * @param body exactly as it was received: bytes or text, not parsed JSON
+ * @param body the body exactly as you received it, as bytes or text, not as parsed JSON
  * @param secret the endpoint's secret, `whsec_…`, or several secrets, one of which must match
  * @throws {WebhookVerificationError} if a header is missing, no signature matches, the timestamp differs from the
  *   current time by more than five minutes, or the body is not JSON

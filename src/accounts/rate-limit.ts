@@ -20,8 +20,8 @@ export interface BucketState {
 }
 
 /**
- * Maximum number of buckets after a sweep. A sweep drops all full buckets, and then the oldest buckets beyond this
- * number. A key whose bucket was dropped starts again with a full bucket.
+ * Maximum number of buckets after a sweep. A sweep drops all full buckets. If more than this number remain, the sweep
+ * also drops the oldest ones. A key whose bucket was dropped starts again with a full bucket.
  */
 export const LIMITED_KEYS_MAX = 10_000;
 
@@ -38,7 +38,7 @@ export class RateLimit {
 
   constructor(settings: RateLimitSettings) {
     const { perSecond, burst } = settings;
-    assert(burst >= perSecond, 'the bucket holds at least one second of requests');
+    assert(burst >= perSecond, 'the burst is at least the number of requests per second');
     this.settings = settings;
     this.#intervalMs = 1_000 / perSecond;
     this.#burstMs = burst * this.#intervalMs;

@@ -28,7 +28,7 @@ export class FairQueue<T> {
     return item;
   }
 
-  /** Takes up to `max` items, in rounds. Each round divides the items still to take equally among the accounts. */
+  /** Takes up to `max` items, in rounds. Each round divides what is left of `max` equally among the accounts. */
   take(max: number): T[] {
     const taken: T[] = [];
     while (taken.length < max && this.#items.size > 0) this.#takeRound(taken, max);

@@ -1,6 +1,6 @@
 // A resource that accounts share, such as the space in a queue. An account can take units only if, afterwards, at least
-// as many units are free as the account holds. A single account can therefore hold half of the units. Two accounts that
-// keep taking and releasing units get about a third each.
+// as many units are free as the account holds. A single account can therefore hold at most half of the units. Two
+// accounts that keep taking and releasing units get about a third each.
 
 export class FairShare {
   readonly max: number;
@@ -19,7 +19,7 @@ export class FairShare {
     return this.#held.get(account) ?? 0;
   }
 
-  /** Whether the account can take `amount` units and then hold no more units than are free. */
+  /** Whether the account, after taking `amount` units, would hold no more units than are still free. */
   hasRoom(account: number, amount: number): boolean {
     return this.heldBy(account) + amount <= this.max - this.#total - amount;
   }

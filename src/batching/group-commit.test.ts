@@ -1,5 +1,5 @@
 // Tests when group commit forms batches, and which result each command gets. The store first decides the commands of a
-// batch, and then makes the batch durable. In between, it can already take the next batch of the same lane.
+// batch, and then makes the batch durable. In between, the store can already take the next batch of the same lane.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

@@ -8,7 +8,7 @@ const BUSY = 0.65;
 /**
  * If batches contain at least this many requests on average, requests wait for the store, and a load above
  * `BUSY_WITH_LARGE_BATCHES` already counts as busy. At a lower load, large batches only show that each COMMIT takes
- * long, and the process is not busy.
+ * a long time, and the process is not busy.
  */
 const LARGE_BATCH = 16;
 const BUSY_WITH_LARGE_BATCHES = 0.3;

@@ -35,8 +35,8 @@ const LOOK_EVERY_MS = 500;
 export class PacedJob extends IntervalJob {
   readonly #load: Pick<typeof LOAD, 'isBusy'>;
   /**
-   * The value of `performance.now` at the start of the latest step after which no work was left. Initially, its value
-   * when the job was created.
+   * When the latest step that left no work began, according to `performance.now`. Before the first such step, when the
+   * job was created.
    */
   #caughtUpAtMs = performance.now();
 

@@ -3,7 +3,9 @@
 // soon find work that the batch caused. They find other work, such as renewals and work that a killed process left
 // behind, at the end of a pause.
 
-/** For this long after a batch, jobs look for work at their usual interval: one job can create work for another. */
+/**
+ * For this long after a batch, jobs look for work at their usual interval, because one job can create work for another.
+ */
 const ACTIVE_MS = 3_000;
 
 export class QuietPauses {

@@ -23,7 +23,7 @@ export function addCopyCommands(program: Command): void {
   program
     .command('copy')
     .description(
-      'copy a whole ledger, with API keys and console users, into an empty one and compare the two; stop all servers first',
+      'copy a whole ledger, with API keys and console users, into an empty one, and compare the two; stop all servers first',
     )
     .requiredOption('--from <url>', 'ledger to copy, in the same form as DATABASE_URL')
     .requiredOption('--to <url>', 'ledger to copy to; created if it does not exist')
@@ -118,7 +118,7 @@ async function* batchesOf(postings: AccountPostings, show: ReportProgress) {
 async function writeText(text: AsyncIterable<string>, output: string | undefined): Promise<void> {
   if (output === undefined) return await printText(text);
   using file = new NewFile(output);
-  // `r+` does not create the file, because a failed export might already have removed it.
+  // The flag `r+` prevents Node.js from creating the file again if a failed export has already removed it.
   await pipeline(text, createWriteStream(file.partial, { flags: 'r+' }));
   file.publish();
 }

@@ -1,5 +1,5 @@
-// A streaming parser for CSV (RFC 4180): commas between fields, LF or CRLF at the end of a line, and quotes around
-// fields that contain a comma, a quote or a line break. The text arrives in chunks of any size.
+// A streaming parser for CSV (RFC 4180). Fields are separated by commas, lines end in LF or CRLF, and fields that
+// contain a comma, a quote or a line break are in quotes. The text arrives in chunks of any size.
 
 export interface CsvRecord {
   readonly line: number;
@@ -52,7 +52,7 @@ export class CsvReader {
   }
 
   /**
-   * @returns the last record; an empty list if the text ended with a line break
+   * @returns a list with the last record; an empty list if the text ended with a line break
    * @throws InvalidCsv if a quoted field is not closed
    */
   end(): readonly CsvRecord[] {

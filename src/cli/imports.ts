@@ -27,7 +27,7 @@ export function addImportCommand(program: Command): void {
     .description('add credits to end users from a CSV file; safe to repeat; servers can keep running')
     .argument(
       '<file>',
-      'CSV file with the columns end_user_id, amount, expires_at or validity_days, and optionally note',
+      'CSV file with the columns end_user_id, amount, and expires_at or validity_days; the column note is optional',
     )
     .requiredOption('--account <name>', 'account to import into; must exist', accountName)
     .option('--another', 'import even if a different file was already imported into this account')
@@ -75,8 +75,8 @@ function refuseErrors(path: string, kinds: readonly FileErrors[]): void {
 }
 
 /**
- * Without --another, Scrip refuses a second file for an account: a corrected or newly exported file usually repeats
- * most rows of the previous file, and these rows would be imported twice.
+ * Without --another, Scrip refuses a second file for an account. A corrected or newly exported file usually repeats
+ * most rows of the previous file, and Scrip would import these rows twice.
  */
 function refuseAnother(account: string, last: LedgerImport | undefined): void {
   if (last === undefined) return;

@@ -28,7 +28,7 @@ function writeSome(bytes: Uint8Array): number {
     return writeSync(STANDARD_OUTPUT, bytes);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    if (code === 'EPIPE') throw new OutputClosed('standard output was closed by its reader');
+    if (code === 'EPIPE') throw new OutputClosed('the reader of standard output has closed the pipe');
     if (code !== 'EAGAIN') throw error;
     Atomics.wait(PAUSE, 0, 0, FULL_PIPE_PAUSE_MS);
     return 0;

@@ -1,5 +1,5 @@
-// Worker processes that share one port; each runs a complete service. The primary process starts, replaces and stops
-// the workers; it serves no requests itself.
+// Worker processes that share one port. Each worker runs a complete service. The primary process starts, replaces and
+// stops the workers; it serves no requests itself.
 //
 //   primary ── fork ──▶ worker ── listening ──▶ serving ── exit ──▶ a new worker, after a pause
 
@@ -21,8 +21,8 @@ export interface Processes {
 }
 
 /**
- * Starts `count` workers with the command line of this process. The first worker starts alone: if it cannot listen, the
- * reason is printed only once.
+ * Starts `count` workers with the command line of this process. The first worker starts alone, so that, if the
+ * workers cannot listen, the reason is printed only once.
  *
  * @param onUnexpectedExit called with the process ID of each worker that exits before `stop` is called
  */

@@ -36,7 +36,7 @@ Settings (environment variables) and their defaults:
   SMTP_URL                       (mail server for the console, smtp://… or smtps://…; requires MAIL_FROM)
   EVENT_RETENTION_DAYS    30     (days to keep events)
   WEBHOOK_ALLOW_PRIVATE   no     (yes: webhooks may be sent to private addresses)
-  WEBHOOK_KEY                    (key that encrypts webhook secrets; if empty, Scrip keeps a key in a file)
+  WEBHOOK_KEY                    (key that encrypts webhook secrets; if empty, Scrip creates a key file)
 
 PostgreSQL only: DATABASE_LANES, DATABASE_PREPARED, DATABASE_CITUS, DATABASE_SHARDS,
 DATABASE_ACCEPT_UNSAFE.
@@ -47,7 +47,7 @@ On PostgreSQL, you can also run several servers.`;
 
 export async function runCommandLine(): Promise<void> {
   process.stdout.once('error', (error: NodeJS.ErrnoException) => {
-    // Each further write fails as well.
+    // Ignore further errors, because each further write fails as well.
     process.stdout.on('error', () => {});
     // A reader such as `head` can close the pipe early; the command still completes.
     if (error.code !== 'EPIPE') fail(new CannotOpen(`Standard output cannot be written (${error.message}).`));
@@ -68,7 +68,7 @@ function fail(error: unknown): void {
 
 function commandLine(): Command {
   const program = new Command('scrip')
-    .description('Credit ledger that runs beside your backend.')
+    .description('A credit ledger that runs beside your backend.')
     .showSuggestionAfterError(false)
     .version(VERSION)
     .addHelpText('after', SETTINGS)

@@ -1,5 +1,5 @@
 // `scrip serve`: runs the service until SIGTERM or SIGINT, in this process or in several worker processes. With
-// --first-key, it also creates and prints an API key if the ledger has none, and prints a link to the console.
+// --first-key, the command also prints a link to the console and, if the ledger has no API key, creates and prints one.
 
 import cluster from 'node:cluster';
 import { existsSync, statSync } from 'node:fs';
@@ -72,8 +72,7 @@ async function serveFromWorkers(config: Config, count: number, firstKey: boolean
   if (database.kind === 'file') {
     throw new InvalidSetting('--processes requires PostgreSQL: set DATABASE_URL=postgres://…, or omit --processes.');
   }
-  // Open the ledger before the workers start: if it cannot be opened, the error is printed only once, not by every
-  // worker.
+  // Open the ledger before the workers start, so that an error is printed only once, not by every worker.
   await (await openTools(database, { create: true, testClock })).tools.close();
   const processes = startProcesses(count, (pid) =>
     process.stderr.write(`Process ${pid} exited; starting a replacement.\n`),

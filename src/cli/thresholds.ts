@@ -26,7 +26,7 @@ export function addThresholdCommands(program: Command): void {
   threshold
     .command('remove')
     .description('remove a threshold')
-    .requiredOption('--account <name>', 'account of the threshold', accountName)
+    .requiredOption('--account <name>', 'account that the threshold applies to', accountName)
     .requiredOption('--below <threshold>', 'threshold to remove, as shown by `scrip threshold list`', readThreshold)
     .action(removeThreshold);
   program

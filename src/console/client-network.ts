@@ -4,7 +4,8 @@ import ipaddr from 'ipaddr.js';
 
 /**
  * Returns the IPv4 address of a client, or its IPv6 /64 network, which usually belongs to one client. If `address` is
- * not a valid IP address, returns it unchanged, except that brackets and a port are removed where they are recognized.
+ * not a valid IP address, returns `address` unchanged, except that recognized brackets and a recognized port are
+ * removed.
  *
  * @param address from a socket or from `X-Forwarded-For`; some proxies add a port to the address
  */

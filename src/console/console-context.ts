@@ -1,5 +1,5 @@
 // The parts that all routes of the console share: settings, the signed-in user, rate limits, and the identity module.
-// The first request that needs the identity module opens it, so a problem with the console's database tables does not
+// The identity module is opened only when a request needs it, so a problem with the console's database tables does not
 // affect the API.
 
 import type { FastifyBaseLogger, FastifyReply, FastifyRequest } from 'fastify';
@@ -21,7 +21,7 @@ import { sendError } from './request-reply.ts';
 import { isLoopback, isLoopbackAddress, readCookie, type SessionCookie, sessionCookie } from './session-cookie.ts';
 
 export interface ConsoleSettings {
-  /** The origin at which users reach Scrip; null if it is the address that Scrip listens on. */
+  /** The origin at which users reach Scrip; null if users reach Scrip at the address that it listens on. */
   readonly publicUrl: string | null;
   readonly signUp: SignUpPolicy;
   /** Null if no mail server is configured. */
@@ -73,8 +73,8 @@ export class ConsoleContext {
   }
 
   /**
-   * The time of the test clock, or the machine's time if there is no test clock or it could not be read. Accounts, API
-   * keys and sessions always use the machine's time.
+   * The time of the test clock, or the machine's time if there is no test clock or its time could not be read.
+   * Accounts, API keys and sessions always use the machine's time.
    */
   ledgerNow({ testTime }: FastifyRequest): Instant {
     return testTime ?? this.options.now();

@@ -147,7 +147,10 @@ function refuseCrossOrigin(scope: FastifyInstance, { settings }: ConsoleContext)
   });
 }
 
-/** Route parameters can be empty, so `/console/end-users/` would otherwise be the page of an end user without an ID. */
+/**
+ * Route parameters can be empty. Without this redirect, `/console/end-users/` would be the page of an end user with an
+ * empty ID.
+ */
 function redirectTrailingSlash(scope: FastifyInstance): void {
   scope.addHook('onRequest', async (request, reply) => {
     const [path = ''] = request.url.split('?', 1);
@@ -167,9 +170,9 @@ function refuseNullCharacters(scope: FastifyInstance): void {
 }
 
 /**
- * If a path accepts only POST, redirects a GET request to the page with the form for this path. Browsers send this GET
- * request if the user presses Enter in the address bar while the page shows a refused form. Sends "Page not found" for
- * all other URLs.
+ * If a path accepts only POST, redirects a GET request to the page with the form for this path. Browsers send such a
+ * GET request if the user presses Enter in the address bar while the page shows a refused form. Sends "Page not found"
+ * for all other URLs.
  */
 async function answerNotFound(context: ConsoleContext, request: FastifyRequest, reply: FastifyReply) {
   const [path = ''] = request.url.split('?', 1);

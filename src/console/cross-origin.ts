@@ -1,4 +1,4 @@
-// Detects cross-site request forgery: requests that another website causes a browser to send. Checks `Sec-Fetch-Site`
+// Detects requests that another website causes a browser to send (cross-site request forgery). Checks `Sec-Fetch-Site`
 // or, for older browsers, `Origin`. Browsers send at least one of these headers with every form, so a request with
 // neither header does not come from a browser and is allowed.
 

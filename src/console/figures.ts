@@ -55,7 +55,7 @@ export function wrappableNumber(value: number | bigint): string {
   return wrappable(numberText(value));
 }
 
-/** Like `wrappableNumber`, for a number that is already formatted, for example with a sign. */
+/** Like `wrappableNumber`, but for a number that is already formatted, for example with a sign. */
 export function wrappable(text: string): string {
   return text.length <= LINE_CHARACTERS_MAX ? text : `<span class="whole">${text.replaceAll(',', ',<wbr>')}</span>`;
 }

@@ -141,7 +141,7 @@ export function routesOf(app: FastifyInstance, prefix: string, context: ConsoleC
 
 function redirectToSignIn(context: ConsoleContext, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const cookie = context.cookieFor(request);
-  // If the request has a token, the session has ended or the token is forged, so delete the cookie.
+  // If this request has a token, the token is forged, or its session has ended. In both cases, delete the cookie.
   if (cookie !== null && context.sessionTokenOf(request) !== null) reply.header('set-cookie', clearCookie(cookie));
   return redirectTo(reply, `/console/sign-in${request.method === 'POST' ? '?notice=session-ended' : ''}`);
 }

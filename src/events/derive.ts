@@ -53,7 +53,7 @@ interface Step {
   /** Absent if the step is an instant without a transaction. */
   readonly transactionId?: string;
   readonly after: EndUserState;
-  /** The difference between the balances after and before the step. */
+  /** The balance after the step minus the balance before the step. */
   readonly change: number;
   /** Whether the step can change the result of `#nextInstant`. */
   readonly changesNext: boolean;

@@ -52,7 +52,7 @@ export const SERVER_LIMITS = {
   unsentBytesMax: 128 * 2 ** 20,
   headersTimeoutMs: 10_000,
   requestTimeoutMs: 30_000,
-  /** How often Node.js looks for requests that have not arrived in time. */
+  /** How often Node.js checks for requests that have not arrived in time. */
   connectionsCheckMs: 5_000,
   /**
    * Longer than the idle timeout of common proxies (60 s), so that the proxy closes an idle connection first. If Scrip

@@ -265,7 +265,10 @@ const ERROR_CODES: Partial<Record<ProblemCode, string>> = {
   CycleNotFound: 'NO_ACTIVE_CYCLE',
 };
 
-/** @returns the code in `ERROR_CODES`, if any; otherwise the name of the problem, such as `INSUFFICIENT_FUNDS` */
+/**
+ * @returns the code in `ERROR_CODES`, if any; otherwise the name of the problem in upper case, such as
+ * `INSUFFICIENT_FUNDS`
+ */
 export function errorCodeOf(code: ProblemCode): string {
   return ERROR_CODES[code] ?? code.replaceAll(/(?<=[a-z])(?=[A-Z])/g, '_').toUpperCase();
 }

@@ -53,7 +53,7 @@ export interface HttpServerOptions {
   /** The origin at which clients reach Scrip, if known. */
   readonly publicUrl?: string | null;
   readonly console: OtherPages;
-  /** The queue for reads of lists, which the API and the console share. */
+  /** The queue for reads of lists. The API and the console share this queue. */
   readonly pages: PageQueue;
   readonly logRequests?: boolean;
   /** Records a span for each request; null or absent if tracing is off. */
@@ -112,8 +112,8 @@ export async function buildServer(options: HttpServerOptions): Promise<HttpServe
   const requests = new RequestMetrics(metrics, options.logRequests ? logger : null);
   requests.decorate(app);
   if (options.tracer) traceRequests(app, options.tracer);
-  // The routes send text, so Fastify needs no serializers. Without this line, Fastify would compile one for each
-  // response schema, which would take most of the start-up time.
+  // The routes send text, so Fastify needs no serializers. Without this line, Fastify would compile a serializer for
+  // each response schema, and would spend most of the start-up time on it.
   app.setSerializerCompiler(() => JSON.stringify);
   app.setErrorHandler(answerError);
   takeJsonOnly(app);
@@ -246,7 +246,8 @@ function nodeServer(limits: ServerLimits): Server {
     keepAliveTimeout: limits.keepAliveMs,
     connectionsCheckingInterval: limits.connectionsCheckMs,
   });
-  // With a limit, Node.js would drop the headers beyond the limit; `malformedIn` refuses the request instead.
+  // With a limit, Node.js would silently drop the headers beyond the limit. Instead, `malformedIn` refuses requests
+  // with too many headers.
   server.maxHeadersCount = 0;
   return server;
 }
@@ -266,7 +267,7 @@ function takeJsonOnly(app: FastifyInstance): void {
 }
 
 /**
- * Answers requests that match no route: with 405 if the path has other methods, otherwise with 404.
+ * Answers requests that match no route: with 405 if the path accepts other methods, otherwise with 404.
  *
  * @returns the methods of each path; routes that are added later appear in the same map
  */

@@ -27,12 +27,12 @@ const BOUGHT = oneTime({ start: daysAgo(2) });
 const MONTHLY = recurring({ start: daysAgo(1) });
 const NEXT = periodAfter(MONTHLY, 1);
 
-test('an addition posting adds a one-time cycle with all its credits to the state', () => {
+test('the posting of an addition adds a one-time cycle with all its credits to the state', () => {
   const cycle = oneTime({ amount: 25, validityDays: 7 });
   assert.deepEqual(apply(stateOf(BOUGHT, MONTHLY), opening(cycle)), stateOf(BOUGHT, MONTHLY, cycle));
 });
 
-test('a start posting adds a recurring cycle in its first period to the state', () => {
+test('the posting of a cycle start adds a recurring cycle in its first period to the state', () => {
   const cycle = recurring({ amount: 25, validityDays: 7 });
   assert.deepEqual(apply(stateOf(BOUGHT), opening(cycle)), stateOf(BOUGHT, cycle));
 });
@@ -74,7 +74,7 @@ test('a renewal replaces the ended period with the next period, which has all cr
   assert.deepEqual(apply(before, opening(NEXT)), stateOf(oneTime(), NEXT));
 });
 
-test('a subtraction posting takes credits only from the cycle that it names', () => {
+test('the posting of a subtraction takes credits only from the cycle that it names', () => {
   const before = stateOf(BOUGHT, MONTHLY);
   const after = apply(before, drawing(MONTHLY, 30, NOW));
   assert.deepEqual(after, stateOf(BOUGHT, { ...MONTHLY, remaining: 70 }));
@@ -273,7 +273,7 @@ test('the stored cycles and holds of an end user can be recomputed from the post
   );
 });
 
-test('applying postings leaves the cycles in burn order without sorting them', () => {
+test('after postings have been applied, the cycles are in burn order and need not be sorted', () => {
   fc.assert(
     fc.property(histories, ({ postings }) => {
       const { cycles } = applyAll(EMPTY_STATE, postings);

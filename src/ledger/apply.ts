@@ -1,5 +1,5 @@
-// Applies postings to an end user's state. Only this file defines the effect of a posting. If a posting does not
-// fit the state, the functions throw `InvariantViolation`.
+// Applies postings to an end user's state. Only this file defines the effect of a posting. A posting that does not fit
+// the state causes an `InvariantViolation`.
 
 import { isAmount } from './amount.ts';
 import {
@@ -93,7 +93,7 @@ function open(cycles: Cycle[], posting: Posting): void {
 
 function supersede(cycles: Cycle[], { createdAt: now }: Posting): void {
   cycles.forEach((cycle, index) => {
-    // This assertion also fails for an active cycle whose period has ended: its renewal must be applied first.
+    // This assertion also fails if the period of an active cycle has ended: the renewal must be applied first.
     assertInvariant(3, !isActiveRecurring(cycle), 'an end user has at most one active recurring cycle');
     if (cycle.status === 'canceled' && !hasEnded(cycle, now)) cycles[index] = { ...cycle, status: 'superseded' };
   });
@@ -175,7 +175,7 @@ function changePlan(cycles: Cycle[], { cycleId, createdAt, terms, reference }: P
 function stop(cycles: Cycle[], posting: Posting): void {
   const index = runningIndexOf(cycles, posting);
   const cycle = cycles[index] as Cycle;
-  assertInvariant(1, posting.amount === 0 && posting.held === 0, 'a stop moves no credits');
+  assertInvariant(1, posting.amount === 0 && posting.held === 0, 'stopping a cycle moves no credits');
   assertInvariant(3, isActiveRecurring(cycle), 'only an active recurring cycle is stopped');
   cycles[index] = { ...cycle, status: 'canceled', next: null };
 }
@@ -232,9 +232,9 @@ function closeHold(draft: Draft, posting: Posting): void {
         : draft.holds.map((each) => (each === hold ? { ...hold, parts } : each));
   }
   if (held === 0) change(draft.cycles, posting, runningIndexOf(draft.cycles, posting));
-  // If the cycle has ended, the state might not contain it.
+  // If the cycle has ended, the state might not contain the cycle.
   else if (!changeIfRunning(draft.cycles, posting) && expiresAt <= createdAt)
-    assertInvariant(1, amount >= held, 'from an ended cycle, a capture spends only held credits');
+    assertInvariant(1, amount >= held, 'a capture takes only held credits from an ended cycle');
 }
 
 /** Returns credits to the cycle that they came from, or opens a new cycle for credits of ended cycles. */
@@ -282,12 +282,12 @@ function runningIndexOf(cycles: readonly Cycle[], posting: Posting): number {
     start <= createdAt && createdAt < end,
     'a posting is made between the start and the end of its cycle',
   );
-  assertInvariant(4, posting.expiresAt === end, 'a posting expires when its cycle ends');
+  assertInvariant(4, posting.expiresAt === end, 'the expiry of a posting is the end of its cycle');
   return index;
 }
 
 function indexOf(cycles: readonly Cycle[], { cycleId }: Posting): number {
   const index = cycles.findIndex(({ id }) => id === cycleId);
-  assertInvariant(4, index >= 0, 'a posting touches a cycle that was opened before');
+  assertInvariant(4, index >= 0, 'a posting touches only a cycle that an earlier posting opened');
   return index;
 }

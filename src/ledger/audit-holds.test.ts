@@ -297,7 +297,7 @@ const CLOSINGS: readonly Row[] = [
   [
     'a capture that exceeds the held credits of an ended cycle',
     { cycles: [left(BOUGHT, 100, 10)], postings: [ADDED, KEPT, TOO_MUCH], now: END },
-    [1, by(TOO_MUCH, 'breaks the rule that from an ended cycle, a capture spends only held credits')],
+    [1, by(TOO_MUCH, 'breaks the rule that a capture takes only held credits from an ended cycle')],
     stillOpen(KEPT),
   ],
   [

@@ -76,8 +76,8 @@ const MOVES = 'breaks the rule that scheduling a plan moves no credits';
 const SCHEDULED = 'breaks the rule that a change of plan starts the plan that was scheduled last';
 const OPENS = 'breaks the rule that a cycle opens with the credits of its plan and without held credits';
 const TERMS = 'breaks the rule that a scheduled plan has terms';
-const VALID = 'breaks the rule that a cycle is valid for a whole number of days or of months';
-const TOGETHER = 'breaks the rule that the credits of a plan and those that roll over are together at most 2^53−1';
+const VALID = 'breaks the rule that a cycle is valid for a whole number of days or months';
+const TOGETHER = 'breaks the rule that the credits of a plan plus the credits that can roll over are at most 2^53−1';
 const NOT_DUE = 'is a change of plan that was not due';
 const TIMED = 'has a time that differs from the time in its ID';
 
@@ -142,14 +142,14 @@ const ROWS: readonly Row[] = [
     'has the expiry of a hold, but the kind',
   ],
   ['a plan is scheduled in the previous period', USED, { period: 0 }, 4, 'touches the current period of its cycle'],
-  ['a plan is scheduled to follow a cycle that does not exist', USED, { cycleId: idAt(0) }, 4, 'was opened before'],
+  ['a plan is scheduled to follow a cycle that does not exist', USED, { cycleId: idAt(0) }, 4, 'earlier posting'],
   ['a plan is scheduled at another time', USED, { createdAt: USED.createdAt + 1 }, 4, TIMED],
   [
     'a scheduled plan expires later than its period',
     USED,
     { expiresAt: USED.expiresAt + 1 },
     4,
-    'expires when its cycle',
+    'the expiry of a posting',
   ],
   [
     'a scheduled plan is stored as a cycle start',

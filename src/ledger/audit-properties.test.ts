@@ -174,7 +174,7 @@ function isRefundOf({ reference, cycleId, period, expiresAt }: Posting, { postin
 }
 
 /**
- * If the transaction that placed a hold has only one posting, and the hold was captured or released, the audit cannot
+ * If the transaction that created a hold has only one posting, and the hold was captured or released, the audit cannot
  * check when the hold would have expired.
  */
 function isExpiryChecked({ transactionId: id }: Posting, { postings, holds }: Stored): boolean {

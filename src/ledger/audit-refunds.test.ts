@@ -135,7 +135,7 @@ const REFUNDS: readonly Row[] = [
       1,
       by(
         REFUNDED,
-        'opens a cycle whose amount differs from the credits that the refund returns to ended cycles and periods',
+        'opens a cycle whose amount differs from the number of credits that the refund returns to ended cycles and periods',
       ),
     ],
   ],
@@ -146,7 +146,7 @@ const REFUNDS: readonly Row[] = [
       1,
       by(
         ALONE,
-        'opens a cycle whose amount differs from the credits that the refund returns to ended cycles and periods',
+        'opens a cycle whose amount differs from the number of credits that the refund returns to ended cycles and periods',
       ),
     ],
   ],

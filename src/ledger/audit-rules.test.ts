@@ -92,7 +92,7 @@ const AMOUNTS: readonly Row[] = [
   [
     'a stop that moves credits',
     { cycles: [canceled(left(DAILY, 90))], postings: [STARTED, { ...STOP, amount: -10 }], now: END },
-    [1, by(STOP, 'breaks the rule that a stop moves no credits')],
+    [1, by(STOP, 'breaks the rule that stopping a cycle moves no credits')],
     [1, `${CYCLE} is stored with remaining 90; its postings say 100`],
     [3, `${CYCLE} is stored with status canceled; its postings say active`],
   ],
@@ -223,7 +223,13 @@ const TRANSACTIONS: readonly Row[] = [
   [
     'a subtraction before the addition that it draws on',
     { cycles: [BOUGHT], postings: [drawing(BOUGHT, 10, NOW, 2), ADDED], now: END },
-    [4, by(drawing(BOUGHT, 10, NOW, 2), 'breaks the rule that a posting touches a cycle that was opened before')],
+    [
+      4,
+      by(
+        drawing(BOUGHT, 10, NOW, 2),
+        'breaks the rule that a posting touches only a cycle that an earlier posting opened',
+      ),
+    ],
   ],
   [
     'an addition that expires later than its validity allows',

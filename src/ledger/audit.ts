@@ -167,7 +167,7 @@ class AuditFold {
     else if (posting.amount !== expiredIn(this.#transaction))
       yield [
         1,
-        'opens a cycle whose amount differs from the credits that the refund returns to ended cycles and periods',
+        'opens a cycle whose amount differs from the number of credits that the refund returns to ended cycles and periods',
       ];
     refunds.push(posting);
   }

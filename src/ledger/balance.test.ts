@@ -1,5 +1,5 @@
 // Tests that a balance is the exact sum of the spendable credits in all cycles that have not ended, and that renewals
-// and lapses count from the instant at which they are due.
+// and lapses take effect at the instant at which they are due.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

@@ -278,7 +278,7 @@ test('commands have the same outcomes whether or not their batch also contains c
   );
 });
 
-test('applying the postings of a change to the state before it gives the state after it', () => {
+test('applying the postings of a change to the state before the change gives the state after the change', () => {
   const commands = [subtract(ADA, 30), start(ADA, 'replace'), add(ADA, 5), subtract(ADA, 80), stopCycle()];
   const before = stateOf(daily(3));
   const [change] = decideAll(commands, [before]).changes;

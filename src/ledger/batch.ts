@@ -59,8 +59,8 @@ export interface UserChange {
 
 export interface DecidedBatch {
   /**
-   * One outcome for each command. Null if the command is postponed because the end users of the batch have too many due
-   * events.
+   * One outcome for each command. An outcome is null if its command is postponed because the end users of the batch
+   * have too many due events.
    */
   readonly outcomes: readonly (Outcome | null)[];
   /** One change for each end user with new postings. */
@@ -112,7 +112,7 @@ export function decideBatch(batch: Batch, loaded: LoadedBatch, moment: Moment, e
   assert(loaded.states.length === batch.users.length, 'every end user of the batch is loaded');
   const records = new Map<string, IdempotencyRecord>();
   const progress = loaded.states.map((state): Progress => ({ before: state, state, postings: [], isSettled: false }));
-  /** The transaction that a command refunds, with all earlier refunds of that transaction, even those in this batch. */
+  /** The transaction that a command refunds, and all its earlier refunds, including those in this batch. */
   const referencedBy = ({ transactionId: transaction }: Refund, user: number): Referenced | null => {
     const stored = loaded.referenced.get(referenceName({ user, transaction }));
     if (stored === undefined) return null;

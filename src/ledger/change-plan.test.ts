@@ -168,7 +168,7 @@ test('credits of the old plan can be held before a change of plan, and captured 
   assertSound(ledger);
 });
 
-test('added credits outlast a change of plan', () => {
+test('added credits can still be spent after a change of plan', () => {
   const ledger = withDaily();
   ledger.accept(add(9, { validityDays: 9 }));
   ledger.accept(later(7));
@@ -282,7 +282,7 @@ const SCHEDULES = TIMES.flatMap((first) =>
 
 for (const [first, one] of COMMANDS) {
   for (const [second, two] of COMMANDS) {
-    test(`a request to ${first}, then one to ${second}, and then any third request each have their documented effect just before, at and just after the end of a period`, () => {
+    test(`if a request to ${first} is followed by a request to ${second} and then by any third request, each has its documented effect just before, at and just after the end of a period`, () => {
       for (const [third, three] of COMMANDS) for (const times of SCHEDULES) check([one, two, three], times, third);
     });
   }

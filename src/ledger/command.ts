@@ -122,7 +122,7 @@ export type Command = WriteCommand | Settle;
 export interface Needs {
   /** The idempotency key; null if there is none. If the key has a record, the record determines the outcome. */
   readonly idempotencyKey: string | null;
-  /** Whether the command can store data for an end user who has none yet. */
+  /** Whether the command can store data for an end user who has no stored data yet. */
   readonly canCreate: boolean;
   /** Whether the command needs all open holds. If not, the store can load only the due holds, which is faster. */
   readonly allHolds: boolean;

@@ -55,7 +55,7 @@ test('only a recurring cycle that is neither canceled nor superseded is an activ
   assert(!isActiveRecurring(oneTime()));
 });
 
-test('a cycle is live until its end, and a cycle that renews is live after its end too', () => {
+test('a cycle is live until its end, and a cycle that renews is also live after its end', () => {
   for (const [, change, doesRenew] of RENEWING) {
     const cycle = { ...MONTHLY, ...change };
     assert.equal(isLive(cycle, cycle.end - 1), true);
@@ -91,7 +91,7 @@ test('a cycle that does not renew has no due renewals', () => {
     if (!doesRenew) assert.equal(periodsMissed({ ...MONTHLY, ...change }, INSTANT_MAX), 0, what);
 });
 
-test('the next period starts with full credits when the previous one ends, and its number is one higher', () => {
+test('each period starts when the previous one ends, and has full credits and the next number', () => {
   const next = { ...MONTHLY, period: 1, remaining: 100, start: END, end: END + 31 * DAY_MS };
   assert.deepEqual(periodAfter(MONTHLY, 1), next);
   const third = { ...MONTHLY, period: 3, remaining: 100, start: END + 62 * DAY_MS, end: END + 93 * DAY_MS };
@@ -217,8 +217,8 @@ type Rule = readonly [invariant: Invariant, sentence: string];
 const AMOUNT: Rule = [1, 'a cycle starts with 1 to 2^53−1 credits'];
 const REMAINING: Rule = [1, 'the remaining credits are between 0 and the amount'];
 const HELD: Rule = [1, 'the held credits are between 0 and the remaining credits'];
-const DAYS: Rule = [4, 'a cycle is valid for a whole number of days or of months'];
-const PLAN: Rule = [1, 'the credits of a plan and those that roll over are together at most 2^53−1'];
+const DAYS: Rule = [4, 'a cycle is valid for a whole number of days or months'];
+const PLAN: Rule = [1, 'the credits of a plan plus the credits that can roll over are at most 2^53−1'];
 const GRANT: Rule = [1, 'a period starts with the credits of its plan and at most `rolloverMax` more'];
 const NEXT_PLAN: Rule = [3, 'only a cycle that renews can have a scheduled plan'];
 const START: Rule = [4, 'the start of a cycle is a valid instant'];

@@ -26,8 +26,8 @@ export type CycleType = 'one-time' | 'recurring';
 
 /**
  * A canceled cycle becomes superseded when another recurring cycle starts. An active cycle becomes superseded when its
- * scheduled plan begins. Responses show a superseded cycle as canceled, but a repeated stop does not return a
- * superseded cycle.
+ * scheduled plan begins. Responses show canceled and superseded cycles as `canceled`. A repeated stop returns a
+ * canceled cycle, but never a superseded one.
  */
 export type CycleStatus = 'active' | 'canceled' | 'superseded';
 
@@ -88,7 +88,7 @@ export function isLive(cycle: Cycle, now: Instant): boolean {
  */
 export function periodsMissed(cycle: Cycle, now: Instant): number {
   if (!renews(cycle) || !hasEnded(cycle, now)) return 0;
-  // A period that begins at `INSTANT_MAX` would have no duration.
+  // A period that begins at `INSTANT_MAX` would have no duration, so it does not count.
   const until = Math.min(now, LAST_INSTANT);
   const { validityDays, validityMonths } = cycle.plan;
   return validityMonths === null
@@ -111,7 +111,7 @@ export function periodAfter(cycle: Cycle, count: number): Cycle {
   return { ...cycle, period, amount, remaining: amount, held: 0, start, end };
 }
 
-/** The cycle that the scheduled plan starts. Every process derives the same ID from the arguments. */
+/** The cycle that the scheduled plan starts. Every process derives the same cycle ID from the arguments. */
 export function scheduledCycle({ end: start }: Cycle, { id, plan }: ScheduledPlan): Cycle {
   return newCycle(renewalId(id, start), 'recurring', plan);
 }
@@ -125,8 +125,8 @@ export function newCycle(id: TransactionId, type: CycleType, plan: Plan): Cycle 
 }
 
 /**
- * Applies the renewals of `cycle`, and the start of its scheduled plan, that are due at `now`. If any are due, `cycle`
- * must have the credits that it had at the end of its current period.
+ * Applies the renewals and the change of plan that are due at `now`. If any of these are due, `cycle` must have the
+ * credits that it had at the end of its current period.
  */
 export function periodAt(cycle: Cycle, now: Instant): Cycle {
   if (!renews(cycle) || !hasEnded(cycle, now)) return cycle;
@@ -189,7 +189,7 @@ const CYCLE_RULES: readonly (readonly [Invariant, sentence: string, holds: (cycl
   [3, 'only a cycle that renews can have a scheduled plan', (c) => c.next === null || renews(c)],
 ];
 
-/** The rules that a cycle breaks; none for a cycle that Scrip wrote. */
+/** The rules that a cycle breaks; empty for a cycle that Scrip wrote. */
 export function brokenRules(cycle: Cycle): (readonly [invariant: Invariant, sentence: string])[] {
   return CYCLE_RULES.filter(([, , holds]) => !holds(cycle)).map(([invariant, sentence]) => [invariant, sentence]);
 }
@@ -201,8 +201,8 @@ export function assertCycle(cycle: Cycle): void {
 
 function endsWhenDue(cycle: Cycle): boolean {
   const { period, start, end, plan } = cycle;
-  // If periods last a number of days, they are equally long, so `start` and `plan` determine the end. If they last a
-  // number of months, the end is computed from the creation of the cycle.
+  // If the validity is in days, all periods are equally long, so `start` and `plan` determine the end. If the validity
+  // is in months, the end is computed from the creation of the cycle.
   const due = plan.validityMonths === null ? endOf(start, plan) : endOf(createdAt(cycle), plan, period + 1);
   return start < end && end === due;
 }

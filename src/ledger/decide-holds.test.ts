@@ -168,7 +168,7 @@ for (const [name, late, balance] of [
   ['at the end of the cycle', 0, 10],
   ['a millisecond after the cycle ended', 1, 10],
 ] as const) {
-  test(`credits that are released ${name} ${late < 0 ? 'return to the balance' : 'have expired with it'}`, () => {
+  test(`credits that are released ${name} ${late < 0 ? 'return to the balance' : 'have expired'}`, () => {
     const ledger = ledgerOfTwoCycles();
     const id = held(ledger, 15, 2 * 86_400);
     ledger.now += DAY_MS + late;

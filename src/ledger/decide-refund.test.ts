@@ -256,7 +256,7 @@ test('the refundable credits of a transaction are the spent credits that no refu
   assert.equal(refundableOf({ postings: ledger.find(ledger.cycles[0]?.id as string), refunds: [] }), 0, 'an addition');
 });
 
-test('in random histories, a full refund restores or expires exactly the refundable credits, and these never exceed the spent credits', () => {
+test('in random histories, the restored and expired credits of a full refund add up to the refundable credits, which never exceed the spent credits', () => {
   fc.assert(
     fc.property(histories, fc.option(fc.integer({ min: 1, max: 4 })), (ledger, validityDays) => {
       for (const { kind, transactionId: id } of [...ledger.postings]) {

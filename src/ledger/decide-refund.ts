@@ -32,12 +32,12 @@ export function refundableIn(referenced: Referenced, { cycleId, period }: Postin
 
 /**
  * The periods from which the transaction spent credits, in reverse order of its postings, each with the number of
- * credits that can still be refunded to it.
+ * credits that can still be refunded to that period.
  */
 function refundablePeriods({ postings, refunds }: Referenced): readonly Refundable[] {
   const refunded = new Map<string, Amount>();
-  // `refunds` can include postings that opened new cycles. They have no effect here, because the refunded transaction
-  // spent nothing from those cycles.
+  // `refunds` can include postings that opened new cycles. These postings have no effect here, because the refunded
+  // transaction spent nothing from the new cycles.
   for (const { cycleId, period, amount } of refunds) {
     const name = `${cycleId}/${period}`;
     refunded.set(name, (refunded.get(name) ?? 0) + amount);

@@ -186,12 +186,12 @@ test('a subtraction skips a used-up cycle and makes no posting for it', () => {
   assert.equal(subtract(cycles, 1).postings.length, 1);
 });
 
-test('a cycle that ends in 1 ms can be spent', () => {
+test('the credits of a cycle that ends in 1 ms can be spent', () => {
   assert.deepEqual(left([endingIn(1), bought(1)], 1), [99, 100]);
 });
 
 for (const ms of [0, -1]) {
-  test(`a cycle that ended ${-ms} ms ago cannot be spent`, () => {
+  test(`the credits of a cycle that ended ${-ms} ms ago cannot be spent`, () => {
     const cycles = [endingIn(ms), bought(1)];
     assert.deepEqual(left(cycles, 1), [100, 99]);
     assertRefused(subtract(cycles, 101), { refused: 'InsufficientFunds', requested: 101, available: 100 });

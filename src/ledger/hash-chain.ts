@@ -1,16 +1,17 @@
 // The hash chain over one end user's postings. Each transaction is hashed together with the previous hash, so the
-// last hash covers all transactions and their order. The chain contains no secret, so it reveals tampering only if you
-// compare it with a digest that is stored elsewhere.
+// last hash covers all transactions and their order. The chain contains no secret, so anyone who can change postings
+// can also recompute the hashes. To detect such a change, compare the chain with a digest that is stored elsewhere.
 
 import { hash } from 'node:crypto';
 import type { EndUserKey } from './command.ts';
 import { type Posting, termsText } from './posting.ts';
 
-/** A SHA-256 hash in base64url (43 characters), or the start of the chain, as `emptyHashChain` returns it. */
+/** A SHA-256 hash in base64url (43 characters), or the start of the chain, which `emptyHashChain` returns. */
 export type ChainHash = string;
 
 /**
- * The start of the chain. It differs between end users, so that moving postings to another end user changes the hashes.
+ * The start of the chain, which is different for each end user. Moving postings to another end user therefore changes
+ * the hashes.
  */
 export function emptyHashChain({ account, endUser }: EndUserKey): ChainHash {
   return `scrip ${account} ${endUser}`;
@@ -40,7 +41,7 @@ function linked(previous: ChainHash, transaction: readonly Posting[]): ChainHash
 
 /**
  * Encodes a posting as unambiguous text: only the last two fields can contain spaces, and the text includes the lengths
- * of these fields.
+ * of these two fields.
  */
 function encoded(posting: Posting): string {
   const { transactionId, cycleId, period, kind, amount, held, createdAt, expiresAt, actor, note, terms } = posting;

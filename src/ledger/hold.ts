@@ -58,8 +58,8 @@ export function lapseId({ id, expiresAt }: Hold): TransactionId {
 }
 
 /**
- * The order in which holds lapse. Holds that expire at the same instant are ordered by the last digits of their IDs,
- * which are random, so a tie is practically impossible.
+ * The order in which holds lapse. Holds that expire at the same instant are ordered by the last digits of their IDs.
+ * These digits are random, so a tie is practically impossible.
  */
 export function lapseOrder(a: Hold, b: Hold): number {
   if (a.expiresAt !== b.expiresAt) return a.expiresAt - b.expiresAt;

@@ -177,7 +177,7 @@ const REQUESTS: readonly (readonly [command: WriteCommand, request: string])[] =
 ];
 
 for (const [command, request] of REQUESTS) {
-  test(`the recorded text of a request contains everything that changes its effect: ${request}`, () => {
+  test(`the recorded text of a request contains everything that changes the effect of the request: ${request}`, () => {
     assert.equal(requestOf(command), request);
     assert.equal(requestOf({ ...command, note: null }), request);
     assert.equal(requestOf({ ...command, actor: 'user:3', ...keyed('a') }), request);

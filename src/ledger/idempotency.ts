@@ -1,5 +1,5 @@
-// Idempotency records: if a request for an end user is repeated with the same key, it gets the outcome of the first
-// request.
+// Idempotency records: if a request for an end user is repeated with the same key, the repeated request gets the
+// outcome of the first request.
 
 import { hash } from 'node:crypto';
 import {
@@ -47,7 +47,8 @@ export function nameOf(record: IdempotencyRecord): string {
  */
 export function requestOf(command: WriteCommand): string {
   const terms = termsOf(command);
-  // The text contains a hash of the note, so that the note is not stored twice.
+  // A hash is enough to compare notes, and takes less space than a long note. If the command is accepted, the postings
+  // contain the note itself.
   return command.note == null ? terms : `${terms} ${hash('sha256', command.note, 'base64url')}`;
 }
 

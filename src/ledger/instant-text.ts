@@ -27,7 +27,7 @@ export function unclampedInstantIn(text: string, rounding: Rounding = 'up'): num
   if (parts === null) return null;
   const [, minute = '', second = '00', fraction = '', sign, hours = '0', minutes = '0'] = parts;
   const local = Date.parse(`${minute}:${second}Z`);
-  // `Date.parse` reads 31 June as 1 July.
+  // Reject days that do not exist: `Date.parse` reads 31 June as 1 July.
   if (Number.isNaN(local) || new Date(local).toISOString().slice(0, minute.length) !== minute) return null;
   const offset = (Number(hours) * 60 + Number(minutes)) * MINUTE_MS * (sign === '-' ? -1 : 1);
   const exact = Number(fraction.padEnd(9, '0')) / 1e6;

@@ -13,7 +13,7 @@ export const HOUR_MS = 3_600_000;
  */
 export const INSTANT_MAX: Instant = 253_402_300_799_999;
 
-/** The latest instant that a clock is allowed to return. A cycle that starts at this instant still ends later. */
+/** The latest instant that a clock is allowed to return. Even a cycle that starts at this instant can end later. */
 export const LAST_INSTANT: Instant = INSTANT_MAX - 1;
 
 export const VALIDITY_DAYS_DEFAULT = 31;

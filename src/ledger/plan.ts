@@ -40,8 +40,8 @@ export function endOf(start: Instant, { validityDays, validityMonths }: Validity
   return Math.min(end, INSTANT_MAX);
 }
 
-export const VALIDITY_RULE = 'a cycle is valid for a whole number of days or of months';
-export const PLAN_RULE = 'the credits of a plan and those that roll over are together at most 2^53−1';
+export const VALIDITY_RULE = 'a cycle is valid for a whole number of days or months';
+export const PLAN_RULE = 'the credits of a plan plus the credits that can roll over are at most 2^53−1';
 
 export function isValidity({ validityDays: days, validityMonths: months }: Validity): boolean {
   if (days === null) return isWhole(months, VALIDITY_MONTHS_MAX);

@@ -7,9 +7,9 @@ import { type Plan, planOfText, planText } from './plan.ts';
 import type { TransactionId } from './transaction-id.ts';
 
 /**
- * Postings of the kinds `schedule-plan`, `stop-cycle`, `hold`, `release` and `lapse` neither grant nor spend credits;
- * the API lists their transactions only if a request filters by their kind. `renew`, `change-plan` and `lapse` are
- * automatic events, which only the passage of time causes; `change-plan` starts a scheduled plan. The OpenAPI document
+ * Postings of the kinds `schedule-plan`, `stop-cycle`, `hold`, `release` and `lapse` neither grant nor spend credits.
+ * The API lists transactions of these kinds only if a request filters by kind. `renew`, `change-plan` and `lapse` are
+ * automatic events, which only the passage of time causes. `change-plan` starts a scheduled plan. The OpenAPI document
  * lists the kinds in this order.
  */
 export const POSTING_KINDS = [
@@ -45,8 +45,8 @@ export const CHANGE_ACTOR: Actor = 'change';
 export const LAPSE_ACTOR: Actor = 'lapse';
 
 /**
- * The type and plan of the cycle or period that a posting opens, or of the cycle that it schedules. The other
- * properties of the cycle are computed from the other fields of the posting.
+ * The type and plan of the cycle or period that a posting opens or schedules. The other properties of the cycle are
+ * computed from the other fields of the posting.
  */
 export interface CycleTerms {
   readonly type: CycleType;
@@ -65,7 +65,7 @@ export interface Posting {
   readonly createdAt: Instant;
   /**
    * The end of the period. When the period has ended, `amount` affects the balance only through credits that roll over.
-   * If the posting closes a hold or refunds credits, `createdAt` can be later than `expiresAt`.
+   * A posting that closes a hold or refunds credits can be created after the period has ended.
    */
   readonly expiresAt: Instant;
   readonly actor: Actor;
@@ -149,7 +149,7 @@ export function isByTime(kind: PostingKind): boolean {
 
 const UNLISTED: ReadonlySet<PostingKind> = new Set(['schedule-plan', 'stop-cycle', 'hold', 'release', 'lapse']);
 
-/** The sum of the postings of one request or automatic event. */
+/** The combined effect of the postings of one request or automatic event. */
 export interface Transaction {
   readonly id: TransactionId;
   readonly kind: PostingKind;

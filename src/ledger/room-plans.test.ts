@@ -52,13 +52,13 @@ function scheduled(amount: number, rolloverMax = 0): StartCycle {
 
 const addedFor = (validityDays: number) => (amount: number) => add(amount, { validityDays });
 
-test('a cycle start leaves room for the credits that can roll over', () => {
+test('a cycle start must leave room for the credits that can roll over', () => {
   const ledger = new MemoryLedger();
   assertRoom(ledger, (amount) => rolling(amount, 10), AMOUNT_MAX - 10);
   assertWithin(ledger);
 });
 
-test('a cycle start with a rollover leaves room for other credits that outlast the first period', () => {
+test('a cycle start with a rollover must leave room for other credits that outlast the first period', () => {
   for (const [days, available] of [
     [1, AMOUNT_MAX - 30],
     [2, AMOUNT_MAX - 40],
@@ -107,7 +107,7 @@ test('a replacement need not leave room for the rollover of the cycle that it re
   assertWithin(ledger);
 });
 
-test('a replacement leaves room for its rollover in addition to the credits of the replaced cycle only if those credits outlast its first period', () => {
+test('a replacement must leave room for the sum of its rollover and the credits of the replaced cycle only if those credits outlast the first period of the new cycle', () => {
   const ledger = new MemoryLedger();
   ledger.accept(startCycle(100, { validityDays: 3 }));
   assertRoom(ledger, (amount) => rolling(amount, 50, { onActive: 'replace' }), AMOUNT_MAX - 150);
@@ -135,7 +135,7 @@ test('if the rollover of a scheduled plan alone would make the balance too large
   assertRoom(ledger, (amount) => scheduled(amount, AMOUNT_MAX - 3), 0);
 });
 
-test('a scheduled plan leaves room for credits that stay held after the end of the current period', () => {
+test('a scheduled plan must leave room for credits that stay held after the end of the current period', () => {
   for (const [seconds, available] of [
     [86_400, AMOUNT_MAX],
     [86_401, AMOUNT_MAX - 40],
@@ -148,7 +148,7 @@ test('a scheduled plan leaves room for credits that stay held after the end of t
   }
 });
 
-test('after a plan has been scheduled, additions and holds leave room for the scheduled plan instead of the next renewal', () => {
+test('after a plan has been scheduled, additions and holds must leave room for the scheduled plan instead of the next renewal', () => {
   const ledger = new MemoryLedger();
   ledger.accept(rolling(100, 60));
   ledger.accept(scheduled(AMOUNT_MAX - 20, 5));
@@ -183,7 +183,7 @@ test('scheduling a smaller plan makes room for an addition, and the next schedul
   assertWithin(ledger);
 });
 
-test('a refund to a one-time cycle leaves room for the scheduled plan', () => {
+test('a refund to a one-time cycle must leave room for the scheduled plan', () => {
   const ledger = new MemoryLedger();
   ledger.accept(add(30, { validityDays: 3 }));
   ledger.accept(rolling(10, 0));
@@ -194,7 +194,7 @@ test('a refund to a one-time cycle leaves room for the scheduled plan', () => {
   assertWithin(ledger);
 });
 
-test('after a change of plan, additions leave room for the new plan instead of the old one', () => {
+test('after a change of plan, additions must leave room for the new plan instead of the old one', () => {
   const ledger = new MemoryLedger();
   ledger.accept(rolling(100, 60));
   ledger.accept(scheduled(10, 5));

@@ -59,7 +59,7 @@ for (const [what, until, now, taken] of ROOMS) {
   });
 }
 
-test('added credits that outlast the current period leave room for the next period and for credits that stay held after the end of the current period', () => {
+test('added credits that outlast the current period must leave room for the next period and for credits that stay held after the end of the current period', () => {
   const [short, long] = [END, END + 1].map((until) => applyAll(stateOf(DAILY), [holding(DAILY, 10, { until })]));
   assert(short && long);
   assert.equal(roomOf(short, END + 1), AMOUNT_MAX - 100, 'the hold lapses when the period ends');
@@ -88,7 +88,7 @@ test('a hold that outlasts a period is refused if the held credits, the next per
   assert.equal(roomOf(ledger.state, END + 1, END), 0);
 });
 
-test('a hold can be larger than the room at the next renewal if enough of its credits come from cycles that last longer', () => {
+test('a hold can be larger than the room at the next renewal if enough of its credits come from cycles that end after the renewal', () => {
   const ledger = new MemoryLedger();
   ledger.accept(add(20, { validityDays: 2 }));
   ledger.accept(startCycle(50, { validityDays: 1 }));
@@ -157,7 +157,7 @@ test('a refund to the current period does not count toward the maximum after the
   assert.equal(balanceAt(ledger.state, NOW).balance, AMOUNT_MAX - 10);
 });
 
-test('a refund that opens a cycle leaves room for the next period', () => {
+test('a refund that opens a cycle must leave room for the next period', () => {
   const ledger = new MemoryLedger();
   ledger.accept(add(30, { validityDays: 1 }));
   const spent = ledger.transact(subtract(30));

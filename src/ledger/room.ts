@@ -44,7 +44,7 @@ export function refuseTooLargePlan(state: EndUserState, renewing: Cycle, plan: P
 export function roomAtRenewal(state: EndUserState, renewing: Cycle): Amount {
   const { plan } = renewing.next ?? renewing;
   const room = AMOUNT_MAX - plan.amount - plan.rolloverMax - creditsAt(state, renewing.end);
-  assert(room >= 0, 'earlier decisions kept room for the renewal');
+  assert(room >= 0, 'earlier decisions left enough room for the renewal');
   return room;
 }
 

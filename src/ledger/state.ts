@@ -49,7 +49,7 @@ export function cycleChanges({ cycles: before }: EndUserState, { cycles: after }
       changed.push({ before: inPlace, after: cycle });
       continue;
     }
-    // New cycles usually come last, after all cycles of the earlier state. That case needs no map.
+    // New cycles usually come last, after all cycles of the earlier state. In that case, no map is needed.
     if (inPlace === undefined && moved === null) {
       opened.push(cycle);
       continue;

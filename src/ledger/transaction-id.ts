@@ -5,8 +5,8 @@
 //   t: 48 bits, the instant · 4, v: version and variant of RFC 9562 · s: 26 bits, the sequence · r: 48 bits, the tail
 //
 // The sequence orders the transactions within a millisecond. Renewals and changes of plan have sequence 0, and lapses
-// of holds have sequence 1, so they sort before all requests of the same instant. Their tails are derived from the
-// cycle, the plan or the hold, so every process computes the same IDs.
+// of holds have sequence 1, so these events sort before all requests of the same instant. Their tails are derived from
+// the cycle, the plan or the hold, so every process computes the same IDs.
 
 import assert from 'node:assert/strict';
 import { INSTANT_MAX, type Instant } from './instant.ts';
@@ -28,10 +28,10 @@ const SEQUENCE_LOW_BITS = 14;
 const SEQUENCE_LOW_MASK = 2 ** SEQUENCE_LOW_BITS - 1;
 const VARIANT = 0x8000;
 
-/** @param tail 12 lower-case hexadecimal digits: random for a request, derived for a renewal, plan change or lapse */
+/** @param tail 12 lower-case hexadecimal digits: random for a request, derived for an automatic event */
 export function transactionId({ at, sequence, tail }: { at: Instant; sequence: number; tail: string }): TransactionId {
-  assert(sequence >= 0 && sequence < SEQUENCE_COUNT, 'the sequence fits its 26 bits');
-  assert(tail.length === 12, 'the tail fills the last group');
+  assert(sequence >= 0 && sequence < SEQUENCE_COUNT, 'the sequence number fits into 26 bits');
+  assert(tail.length === 12, 'the tail has 12 digits, as many as the last group of a UUID');
   const high = (sequence >>> SEQUENCE_LOW_BITS).toString(16).padStart(3, '0');
   const low = (VARIANT | (sequence & SEQUENCE_LOW_MASK)).toString(16);
   return `${timeDigits(at)}-4${high}-${low}-${tail}`;

@@ -1,10 +1,11 @@
-// The interface for queries on accounts, thresholds, webhooks, events and console users. Both stores implement it. The
-// queries have their own database connections, so they never occupy a connection that the ledger needs.
+// The interface for queries on accounts, thresholds, webhooks, events and console users. The SQLite and PostgreSQL
+// stores both implement it. The queries have their own database connections, so they never occupy a connection that the
+// ledger needs.
 
 import type { Generated, Kysely } from 'kysely';
 import type { Role } from '../accounts/membership.ts';
 
-/** Columns that end in `_at` are milliseconds since 1970. */
+/** Columns whose names end in `_at` contain milliseconds since 1970. */
 export interface AccountTables {
   readonly accounts: {
     readonly account: number;
@@ -57,7 +58,7 @@ export interface AccountTables {
   };
   /** The event log; see `EventLog`. */
   readonly events: {
-    /** Ascends within each part of the ledger. A part is the whole database or, on Citus, one shard. */
+    /** The numbers ascend within each part of the ledger. A part is the whole database or, on Citus, one shard. */
     readonly event: Generated<number>;
     readonly account: number;
     readonly id: string;
@@ -119,7 +120,9 @@ export type AccountQueries = Kysely<AccountTables>;
 
 export interface AccountDatabase extends AsyncDisposable {
   readonly queries: AccountQueries;
-  /** An SQL expression for the time of the database, in milliseconds since 1970. All processes share this time. */
+  /**
+   * An SQL expression for the time of the database's clock, in milliseconds since 1970. All processes use this clock.
+   */
   readonly clock: string;
   /**
    * Runs `work` in a database transaction. Across all processes, only one such transaction runs at a time. `work` must

@@ -1,11 +1,11 @@
-// The tables for accounts, API keys, imports, webhooks and console users. Both stores have the same tables. Instants
+// The tables for accounts, API keys, imports, webhooks and console users. They are the same in both stores. Instants
 // are milliseconds since 1970. Passwords are stored only as argon2id hashes, API keys and tokens only as SHA-256
 // hashes, and webhook secrets only in encrypted form.
 
 import { KEY_NAME_CHARACTERS_MAX } from '../accounts/api-key.ts';
 import { EXPIRING_DAYS_DEFAULT, EXPIRING_DAYS_MAX } from './event-log.ts';
 
-/** Each table comes after the tables that it refers to. */
+/** Each table is listed after the tables that it refers to. */
 export const ACCOUNT_TABLES = [
   'accounts',
   'api_keys',
@@ -86,14 +86,14 @@ CREATE TABLE webhook_endpoints (
   url TEXT NOT NULL,
   -- The types of events that the endpoint receives, separated by commas; empty for all types.
   types TEXT NOT NULL,
-  -- Encrypted; see src/events/webhooks/secrets.ts. Until the previous secret expires, each delivery is signed with
-  -- both secrets.
+  -- Both secrets are encrypted; see src/events/webhooks/secrets.ts. Until the previous secret expires, Scrip signs each
+  -- delivery with both.
   secret TEXT NOT NULL,
   previous_secret TEXT,
   previous_secret_expires_at ${instant} CHECK ((previous_secret_expires_at IS NULL) = (previous_secret IS NULL)),
   created_at ${instant} NOT NULL,
   created_by TEXT NOT NULL CHECK (created_by <> ''),
-  -- Null unless the endpoint is paused. The reason is a sentence.
+  -- Both columns are null unless the endpoint is paused. paused_because is a sentence that gives the reason.
   paused_at ${instant},
   paused_because TEXT CHECK ((paused_because IS NULL) = (paused_at IS NULL)),
   -- Delivery continues with the events after this position. Every event up to it has been delivered, is in
@@ -110,8 +110,8 @@ CREATE TABLE webhook_endpoints (
 ) ${options};
 CREATE INDEX webhook_endpoints_of_account ON webhook_endpoints (account);
 
--- Events that are waiting to be delivered: events whose delivery has failed; the later events of the same end users,
--- which must not overtake them; test events; and events that a user has resent.
+-- Pending events: events whose delivery has failed, later events of the same end users, test events, and events that a
+-- user asked Scrip to resend. The later events wait, because the events of an end user are delivered in order.
 CREATE TABLE webhook_pending (
   endpoint_id INTEGER NOT NULL REFERENCES webhook_endpoints ON DELETE CASCADE,
   -- The order in which an end user's events are delivered.
@@ -127,7 +127,7 @@ CREATE TABLE webhook_pending (
   PRIMARY KEY (endpoint_id, place)
 ) ${options};
 
--- The latest attempts to deliver events, for the console.
+-- The latest attempts to deliver events, which the console shows.
 CREATE TABLE webhook_deliveries (
   delivery_id TEXT PRIMARY KEY,
   endpoint_id INTEGER NOT NULL REFERENCES webhook_endpoints ON DELETE CASCADE,
@@ -138,7 +138,7 @@ CREATE TABLE webhook_deliveries (
   attempt INTEGER NOT NULL CHECK (attempt >= 1),
   at ${instant} NOT NULL,
   duration_ms INTEGER NOT NULL CHECK (duration_ms >= 0),
-  -- Null if there was no HTTP response. The column error then contains the reason.
+  -- Null if there was no HTTP response. In that case, the column error contains the reason.
   status INTEGER,
   error TEXT,
   -- The beginning of the response body.
@@ -203,7 +203,7 @@ CREATE TABLE console_pending_users (
   expires_at ${instant} NOT NULL
 ) ${options};
 
--- Counts of attempts to sign in, sign up or reset a password. Each count starts again when its time window ends.
+-- Counts of attempts to sign in, sign up or reset a password. A new count begins when the time window ends.
 CREATE TABLE console_attempts (
   subject_sha256 TEXT PRIMARY KEY CHECK (length(subject_sha256) = 64),
   attempts INTEGER NOT NULL CHECK (attempts >= 0),

@@ -31,11 +31,11 @@ export interface OverviewDay {
   readonly expired: bigint;
   /** Credits granted by renewals and scheduled plans, without the credits that rolled over. */
   readonly renewed: bigint;
-  /** Does not count transactions of the kinds `schedule-plan`, `stop-cycle`, `hold`, `release` and `lapse`. */
+  /** The number of transactions of all kinds except `schedule-plan`, `stop-cycle`, `hold`, `release` and `lapse`. */
   readonly transactions: number;
 }
 
-/** The overview is derived from the feed, so it lags behind the ledger: by a second or two, or longer under load. */
+/** The overview is derived from the feed, so it lags behind the ledger by a second or two, and by more under load. */
 export interface Overview {
   /** The overview includes everything up to this instant, except batches that were being committed during the read. */
   readonly asOf: Instant;
@@ -46,7 +46,7 @@ export interface Overview {
   readonly outstanding: bigint;
   /** Oldest first, today last. */
   readonly days: readonly OverviewDay[];
-  /** The totals of each actor over all of `days`, the actor with the most transactions first. */
+  /** The totals of each actor over all of `days`. The actor with the most transactions comes first. */
   readonly actors: readonly ActorTotal[];
 }
 
@@ -62,12 +62,13 @@ export interface OverviewRequest {
   /** 1 to `OVERVIEW_DAYS_MAX`. */
   readonly days: number;
   /**
-   * If present, `days` counts only the transactions of this actor. `expired` is then 0, because an expiry has no actor.
+   * If present, the days of the overview include only the transactions of this actor. In that case, `expired` is 0,
+   * because an expiry has no actor.
    */
   readonly actor?: Actor | undefined;
 }
 
-/** If a read fails, it rejects with `StoreFault`. */
+/** A read that fails rejects with `StoreFault`. */
 export interface ConsoleStore {
   /** Null if the account does not exist. */
   nameOf(account: number): Promise<string | null>;
@@ -75,7 +76,8 @@ export interface ConsoleStore {
   endUsers(account: number, request: ListRequest): Promise<EndUserPage>;
   endUserCounts(account: number): Promise<EndUserCounts>;
   /**
-   * The latest transaction of each of the most recently active end users, latest first.
+   * Returns the latest transaction of each of the most recently active end users. The most recently active one comes
+   * first.
    *
    * @param limit 1 to `PAGE_ROWS_MAX`
    */
@@ -104,7 +106,7 @@ type StoredExpiry = Pick<ExpiryTotal, 'hour' | 'credits'>;
 /**
  * @param totals the totals of one account since `overviewStart`, in any order; several rows can have the same day and
  * kind
- * @param now not earlier than any transaction in the totals
+ * @param now an instant at or after all transactions in the totals
  */
 export function overviewOf(
   totals: { readonly daily: Iterable<StoredDaily>; readonly expiries: Iterable<StoredExpiry> },

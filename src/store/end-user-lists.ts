@@ -1,6 +1,6 @@
-// Filters, sorts and paginates the lists of end users. Every list is a range of one index of the summaries, and a page
-// begins after the last row of the previous page, so page 10,000 is as fast as page 1. Cursors come from browsers, so
-// they are checked before they reach a database.
+// Filters, sorts and paginates the lists of end users. Every list is a range of one index of the summaries. A page
+// begins after the last row of the previous page, so reading page 10,000 is as fast as reading page 1. Cursors come
+// from browsers, so they are checked before they reach a database.
 
 import assert from 'node:assert/strict';
 import type { Amount } from '../ledger/amount.ts';
@@ -29,8 +29,8 @@ export type EndUserList =
   /** End users with credits that expire at or before `until` and are not renewed, earliest expiry first. */
   | { readonly by: 'expiry'; readonly until: Instant }
   /**
-   * End users whose UUID begins with `prefix`: hexadecimal digits in either case, with or without hyphens. An empty
-   * prefix matches all UUIDs.
+   * End users whose UUID begins with `prefix`. The prefix consists of hexadecimal digits in upper or lower case, with
+   * or without hyphens. An empty prefix matches all UUIDs.
    */
   | { readonly by: 'id'; readonly prefix: string };
 
@@ -88,8 +88,8 @@ export function listQuery({ list, after, limit }: ListRequest): ListQuery | null
   const behind = after === null ? null : keyOf(after, columns);
   const range = rangeOf(list);
   if (range === null) return null;
-  // The page starts at the cursor or at the start of the list, whichever comes later. The query must not contain both
-  // bounds: a database would use only the first one, and would scan all earlier pages.
+  // The page starts at the cursor or at the start of the list, whichever comes later. Of these two bounds, the query
+  // must contain only the later one: given both, a database would use only the first, and would scan all earlier pages.
   const { from, to } = range;
   const isBefore = behind === null || (from !== null && (behind[0] as Value) < (from.values[0] as Value));
   const follows = `(${columns.join(', ')}) ${isDescending ? '<' : '>'} (${columns.map(() => '?').join(', ')})`;
@@ -106,7 +106,7 @@ export function cursorBehind(endUser: ListedEndUser, { by }: EndUserList): PageC
   return SORTINGS[by].columns.map((column) => COLUMNS[column](endUser)).join('.');
 }
 
-/** @param found the rows of the query, up to one more than `limit`; the extra row shows that there is a next page */
+/** @param found the rows of the query; if there are more than `limit` rows, the list has a next page */
 export function pageOf(
   found: readonly ListedEndUser[],
   { list, limit }: ListRequest,
@@ -121,7 +121,7 @@ interface Bound {
   readonly values: readonly Value[];
 }
 
-/** The conditions that select the end users of a list; null if no UUID can begin with its prefix. */
+/** The bounds of a list in its index; null if no UUID can begin with the list's prefix. */
 function rangeOf(list: EndUserList): { readonly from: Bound | null; readonly to: Bound | null } | null {
   switch (list.by) {
     case 'low-balance':
@@ -165,7 +165,7 @@ export function isUuid(text: string): boolean {
   return UUID.test(text);
 }
 
-/** @returns the first and the last UUID with this prefix; null if there is none */
+/** @returns the first and the last UUID with this prefix; null if no UUID can begin with it */
 export function uuidsWithPrefix(prefix: string): { readonly first: string; readonly last: string } | null {
   const digits = prefix.toLowerCase().replaceAll('-', '');
   if (!/^[0-9a-f]{0,32}$/.test(digits)) return null;

@@ -1,6 +1,6 @@
 // Summaries: one row per end user for the console's lists, so that a page of a list can be read from an index. Writes
-// do not update the summaries; the derivation of events does. A balance changes only with a posting or when credits
-// expire, and the derivation processes both.
+// do not update the summaries. The derivation of events does, because it processes everything that can change a
+// balance: postings and the expiry of credits.
 
 import type { Amount } from '../ledger/amount.ts';
 import { cyclesAt } from '../ledger/balance.ts';
@@ -41,16 +41,16 @@ export interface AuditedSummary extends Summary {
 }
 
 /**
- * Whether a stored summary matches the current state of an end user. Call it only for a summary that includes all
- * postings of the end user.
+ * Whether a stored summary matches the current state of an end user. Call this function only for a summary that
+ * includes all postings of the end user.
  *
- * Compares the two at `now`, not at `derivedTo`, because the balance of `current` can be too low at an instant before
- * the end of a cycle: if a lapse is stored only after the cycle of its hold has ended, the cycle in `current` still
- * shows the credits as held.
+ * Compares the two states at `now`, not at `derivedTo`. At an instant before the end of a cycle, the balance of
+ * `current` can be too low: if a hold lapses, but the lapse is stored only after the cycle has ended, the cycle in
+ * `current` still shows the credits as held.
  *
  * @param current the end user's state after the latest posting
  * @param now the latest instant of the ledger
- * @throws SyntaxError if the state cannot be read
+ * @throws SyntaxError if the stored state cannot be parsed
  */
 export function isSummaryRight(stored: AuditedSummary, current: EndUserState, now: Instant): boolean {
   const state = stateOfText(stored.state);

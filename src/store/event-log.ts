@@ -1,7 +1,7 @@
 // The interface for the events that the API returns and that webhooks deliver. Scrip derives events from the postings
 // in the feed, never as part of a write. Time-driven events, such as `credits.expiring`, follow from the passage of
-// time alone. `src/events/derive.ts` determines which events happen. A store saves new events, and its position in the
-// feed, in one database transaction. A store keeps events for a limited time.
+// time alone. `src/events/derive.ts` determines which events happen. A store saves new events together with its
+// position in the feed, in one database transaction. A store keeps events for a limited time.
 
 import type { Amount } from '../ledger/amount.ts';
 import type { EndUserKey } from '../ledger/command.ts';
@@ -27,7 +27,10 @@ export const EVENT_TYPES = [
 export type EventType = (typeof EVENT_TYPES)[number];
 
 export interface LedgerEvent {
-  /** `evt_` and 32 hexadecimal digits: a hash of the event's cause, so deriving the event again gives the same ID. */
+  /**
+   * `evt_` and 32 hexadecimal digits. The digits are a hash of the event's cause, so deriving the event again gives the
+   * same ID.
+   */
   readonly id: string;
   readonly type: EventType;
   /** The instant at which the event happened. The event is stored later. */
@@ -70,9 +73,9 @@ export interface DerivationInput {
   /** Oldest first. All postings of a transaction are in the same input. */
   readonly postings: readonly Posting[];
   /**
-   * Time-driven events after the last posting are derived only up to this instant; if it is null, none are derived.
-   * The postings of requests up to this instant are all in this input or in earlier ones. Only postings of renewals,
-   * plan changes and lapses up to this instant can still follow in later inputs.
+   * Time-driven events after the last posting are derived only up to this instant. If `until` is null, no such events
+   * are derived. All postings of requests up to this instant are in this input or in earlier inputs. Only postings of
+   * renewals, changes of plan and lapses up to this instant can still be in later inputs.
    */
   readonly until: Instant | null;
   readonly settings: EventSettings;
@@ -83,13 +86,13 @@ export interface Derivation {
   readonly events: readonly LedgerEvent[];
   readonly next: EventState;
   /**
-   * The next instant at which a time-driven event can happen; null if there is none. Also null if a renewal, plan
-   * change or lapse comes first or at the same instant, because its posting must be processed before the event.
+   * The next instant at which a time-driven event can happen; null if there is none. Also null if a renewal, a change
+   * of plan or a lapse happens earlier or at the same instant, because its posting must be processed before the event.
    */
   readonly dueAt: Instant | null;
 }
 
-/** Must be pure, because it is called again with the same input after a failure. */
+/** Must be a pure function, because a store calls it again with the same input after a failure. */
 export type DeriveEvents = (input: DerivationInput) => Derivation;
 
 /**
@@ -111,7 +114,7 @@ export interface LoggedEvent {
 export interface EventPageRequest {
   /** If null, the page starts with the oldest stored event. */
   readonly after: EventPosition | null;
-  /** All types if absent. */
+  /** If absent, the page contains events of all types. */
   readonly types?: readonly EventType[] | undefined;
   /** 1 to `EVENTS_PER_PAGE_MAX`. */
   readonly limit: number;
@@ -159,7 +162,9 @@ export interface EventLog {
   deleteExpired(retentionMs: number): Promise<boolean>;
 }
 
-/** An event as JSON, with the same bytes in the response of `GET /get-events` and in the body of a webhook. */
+/**
+ * Returns an event as JSON. The response of `GET /get-events` and the body of a webhook contain exactly these bytes.
+ */
 export function eventBody({ id, type, at, data }: Pick<LoggedEvent, 'id' | 'type' | 'at' | 'data'>): string {
   return `{"id":"${id}","type":"${type}","timestamp":"${new Date(at).toISOString()}","data":${data}}`;
 }

@@ -18,7 +18,7 @@ export interface ListedKey extends ApiKey {
   readonly revokedAt: Instant | null;
   /** Null unless the key is revoked. */
   readonly revokedBy: Actor | null;
-  /** Accurate to the minute, and updated up to two seconds late; null if the key was never used. */
+  /** When the key was last used, to the minute, and stored up to two seconds late; null if it was never used. */
   readonly lastUsedAt: Instant | null;
 }
 

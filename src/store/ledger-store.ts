@@ -26,16 +26,16 @@ export interface PageRequest {
   /** Null for the first page. */
   readonly from: PageCursor | null;
   readonly limit: number;
-  /** The range of transaction IDs that are listed; it must be the same for all pages of a list. */
+  /** The range of the listed transaction IDs. All pages of a list must use the same range. */
   readonly within: IdRange;
 }
 
 export interface StatesAt {
   readonly now: Instant;
   /**
-   * One state for each requested instant. For an instant before `now`, it is the state after the last transaction at or
-   * before that instant; for `now` and later, it is the stored state. The caller must still apply the renewals,
-   * expiries and lapses that are due at the instant but are not in the state.
+   * One state for each requested instant. For an instant before `now`, this is the state after the last transaction at
+   * or before that instant. For `now` and later instants, this is the stored state. The caller must still apply the
+   * renewals, expiries and lapses that are due at the instant but are not in the state.
    */
   readonly states: readonly EndUserState[];
 }
@@ -45,14 +45,15 @@ export interface Lanes {
   readonly count: number;
   /** The maximum number of lanes that have batches in flight at the same time. */
   readonly atOnce: number;
-  /** The index, from 0, of the lane for all commands of this end user. */
+  /** Returns the index, from 0 to `count - 1`, of the lane for all commands of this end user. */
   of(user: EndUserKey): number;
 }
 
 /** The minimum time for which idempotency records are kept. */
 export interface IdempotencyRetention {
   /**
-   * For grants (`add` and `start-cycle`). This time is long, because payment providers retry their webhooks for days.
+   * For grants (`add` and `start-cycle`). This time is long, because the webhook of a payment provider often triggers a
+   * grant, and payment providers retry webhooks for days.
    */
   readonly grantsMs: number;
   /** For all other writes. */
@@ -70,7 +71,7 @@ export interface LedgerStore {
    * @param commands of end users in the same lane
    * @param onDecided called as soon as the store can take the next batch of the lane, possibly before this batch is on
    * stable storage. The next batch sees the effects of this batch, unless this batch fails.
-   * @throws StoreFault; it applies to all commands of the batch
+   * @throws StoreFault; the fault applies to all commands of the batch
    */
   write(commands: readonly Command[], onDecided: () => void): Promise<readonly (Outcome | null)[]>;
   /**
@@ -83,7 +84,8 @@ export interface LedgerStore {
   load(user: EndUserKey): Promise<LoadedEndUser>;
   transactions(user: EndUserKey, page: PageRequest): Promise<TransactionPage>;
   /**
-   * A page of transactions with all details. Unlike `transactions`, it includes transactions that moved no credits.
+   * A page of transactions with all details. Unlike `transactions`, this method also returns transactions that moved no
+   * credits.
    *
    * @throws InvalidCursor (rejects)
    */
@@ -94,7 +96,7 @@ export interface LedgerStore {
   find(user: EndUserKey, id: TransactionId): Promise<Referenced | null>;
   /**
    * Returns up to `limit` end users with due events, longest overdue first. If more than `limit` end users have due
-   * events, the result does not always contain those that are longest overdue.
+   * events, the result can omit end users that have been overdue for longer than others in the result.
    */
   due(limit: number): Promise<readonly EndUserKey[]>;
   /**
@@ -104,8 +106,8 @@ export interface LedgerStore {
    */
   deleteExpiredRecords(retention: IdempotencyRetention): Promise<boolean>;
   /**
-   * How long background jobs should wait before they look for work again while this process writes nothing. 0 if
-   * looking for work costs almost nothing.
+   * While this process writes nothing, background jobs should wait for this time before they look for work again. The
+   * value is 0 if looking for work costs almost nothing.
    */
   readonly quietPauseMs: number;
   /** Why writes are expected to fail; null if they are expected to work. */

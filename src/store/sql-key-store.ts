@@ -17,8 +17,8 @@ export interface KeyDatabase {
   readonly schema: string;
   readonly run: RunStatement;
   /**
-   * Runs `work` in a database transaction. These transactions run one at a time, because they assign account numbers
-   * and key IDs.
+   * Runs `work` in a database transaction. These transactions run one at a time: otherwise, two of them could choose
+   * the same account number or key ID.
    */
   transact<Result>(work: (run: RunStatement) => Promise<Result>): Promise<Result>;
   now(): Promise<Instant>;

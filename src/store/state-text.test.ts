@@ -1,4 +1,4 @@
-// Tests the text format of snapshots, and after which transactions Scrip stores a snapshot.
+// Tests the text format of snapshots, and which transactions are followed by a snapshot.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -47,7 +47,7 @@ test('on average, a snapshot is stored after one in 128 transactions, and less o
   assert(many > 0 && many < few / 8, `${many} of 100,000`);
 });
 
-test('when several transactions are stored together, a snapshot is stored after them if it is due after any of them', () => {
+test('when several transactions are stored together, a snapshot is stored after the last one if a snapshot is due after any of them', () => {
   const ids = Array.from({ length: 128 }, (_, number) =>
     transactionId({ at: NOW, sequence: number + 1, tail: number.toString(16).padStart(12, '0') }),
   );

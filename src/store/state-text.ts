@@ -22,16 +22,17 @@ const CYCLES_AT_FULL_RATE = 16;
 
 /**
  * Returns true if a snapshot is due after these postings. If `isSnapshotDue` also returns true, it is a full snapshot.
- * Otherwise, it is a waypoint: a snapshot without a state, which only helps to find older postings.
+ * Otherwise, it is a waypoint, which has no state and only helps to find older postings.
  */
 export function isWaypointDue(postings: readonly Posting[]): boolean {
   return isOneOf(TRANSACTIONS, postings);
 }
 
 /**
- * Returns true if a full snapshot is due after these postings. This depends on random digits in the transaction IDs, so
- * that Scrip need not count transactions. Always false after a renewal, a change of plan or a lapse. These can be
- * stored late; the state then lacks cycles that ended in the meantime, and the snapshot would be incomplete.
+ * Returns true if a full snapshot is due after these postings. The result depends on random digits in the transaction
+ * IDs, so that Scrip does not have to count transactions. Always false after a renewal, a change of plan or a lapse.
+ * Such an event can be stored late. In that case, the state lacks cycles that ended in the meantime, and the snapshot
+ * would be incomplete.
  */
 export function isSnapshotDue(postings: readonly Posting[], { cycles, holds }: EndUserState): boolean {
   return isOneOf(TRANSACTIONS * Math.ceil((cycles.length + holds.length + 1) / CYCLES_AT_FULL_RATE), postings);

@@ -8,8 +8,8 @@ export type TestClockMove = { readonly days: number } | { readonly to: Instant }
 export interface TestClock {
   now(): Promise<Instant>;
   /**
-   * Moves the clock. Resolves with the new instant once it is on stable storage; every later read or write uses it. If
-   * the instant is before the current one or after `LAST_INSTANT`, resolves with null and does not move the clock.
+   * Moves the clock. Resolves with the new instant once it is on stable storage. Every later read or write uses it. If
+   * it is before the current one or after `LAST_INSTANT`, resolves with null and does not move the clock.
    *
    * @throws StoreFault
    */

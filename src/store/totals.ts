@@ -1,5 +1,5 @@
-// Totals of each account's postings, so that the console's overview does not have to read all postings. A job computes
-// the totals from the feed.
+// Totals of each account's postings. With these totals, the console's overview does not have to read all postings. A
+// job computes the totals from the feed.
 
 import type { EndUserKey } from '../ledger/command.ts';
 import { DAY_MS, HOUR_MS } from '../ledger/instant.ts';
@@ -79,11 +79,11 @@ export class TotalsSum {
     const rolledOver = rolledOverBy(posting);
     const credits = BigInt(movedBy(posting) - rolledOver);
     this.addDaily({ account, day, kind, actor, credits, transactions: isFirst ? 1 : 0 });
-    // Count postings to ended cycles, too. A late capture reduces the number of credits that expired with the cycle,
+    // Also count postings to ended cycles: a late capture reduces the number of credits that expired with the cycle,
     // and a late refund increases it.
     this.addExpiry({ account, hour, credits: BigInt(posting.amount) });
-    // A renewal is created at the end of the previous period. Credits that roll over do not expire then: subtract them
-    // from the total of that hour.
+    // A renewal is created at the end of the previous period. Credits that roll over do not expire at that time, so
+    // subtract them from the expiry total of that hour.
     if (rolledOver > 0) this.addExpiry({ account, hour: hourOf(posting.createdAt), credits: BigInt(-rolledOver) });
   }
 
@@ -106,7 +106,7 @@ export class TotalsSum {
       .filter(({ credits, transactions }) => credits !== 0n || transactions !== 0)
       .map(
         ({ account, day, kind, actor, credits, transactions }) =>
-          `the totals of account ${account} (kind ${kind}, actor ${actor}, day starting at ${utcText(day * DAY_MS)}) do not match the postings: the credits differ by ${credits}, the number of transactions differs by ${transactions}`,
+          `the totals of account ${account} (kind ${kind}, actor ${actor}, day starting at ${utcText(day * DAY_MS)}) do not match the postings: the credits differ by ${credits}, and the number of transactions differs by ${transactions}`,
       );
     const expiryFaults = expiries
       .filter(({ credits }) => credits !== 0n)
@@ -121,7 +121,7 @@ export class TotalsSum {
 
   addDaily(total: DailyTotal): void {
     const latest = this.#latestDaily;
-    // Consecutive postings mostly belong to the same total.
+    // Try the latest total first, because consecutive postings mostly belong to the same total.
     const { account, day, kind, actor } = total;
     if (latest?.account === account && latest.day === day && latest.kind === kind && latest.actor === actor) {
       latest.credits += total.credits;
@@ -147,7 +147,7 @@ export class TotalsSum {
   }
 }
 
-/** A stored day or hour that was changed by hand can be out of range. */
+/** Returns an instant as text. If a stored total was changed by hand, its instant can be out of range. */
 function utcText(instant: number): string {
   const date = new Date(instant);
   return Number.isNaN(date.getTime()) ? `${instant} ms since 1970` : date.toISOString();

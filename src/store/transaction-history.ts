@@ -10,7 +10,9 @@ import type { LoadedEndUser, PageCursor } from './loaded-end-user.ts';
 export const PAGE_ROWS_MAX = 100;
 /** The maximum number of postings that are searched for one page. */
 export const HISTORY_POSTINGS_MAX = 5_000;
-/** For each transaction, a page shows the terms of only this many cycles, because there can be thousands. */
+/**
+ * For each transaction, a page shows the terms of only this many cycles. A transaction can touch thousands of cycles.
+ */
 export const NAMED_CYCLES_MAX = 10;
 const NAMED_PER_PAGE_MAX = 200;
 

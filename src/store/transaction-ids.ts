@@ -32,7 +32,9 @@ export class TransactionIds {
   #sequence: number;
   readonly #nextTail: () => string;
 
-  /** @param tails returns the last 12 hexadecimal digits of an ID; random, except in reproducible tests */
+  /**
+   * @param tails returns the last 12 hexadecimal digits of an ID; the digits are random, except in reproducible tests
+   */
   constructor({ at, sequence }: IdPosition, tails: () => string = nextTail) {
     this.#at = at;
     this.#sequence = sequence;
@@ -44,7 +46,7 @@ export class TransactionIds {
   }
 
   /**
-   * Whether at least half of the IDs of the current instant have been issued, which happens only if the clock stands
+   * Whether at least half of the IDs of the current instant have been issued. This happens only if the clock stands
    * still.
    */
   get isRunningShort(): boolean {

@@ -35,7 +35,7 @@ const SERVER_ERROR = 500;
 export class Tracer {
   readonly #exporter: SpanExporter;
   readonly #settings: TracingSettings;
-  /** The span of the batch whose commands Scrip is answering. Requests that end in the meantime link to it. */
+  /** The span of the batch whose commands Scrip is answering. Requests that end in the meantime link to this span. */
   #batch: TraceContext | null = null;
 
   /**

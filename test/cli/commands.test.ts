@@ -145,7 +145,7 @@ describe('command-line errors', { concurrency: COMMANDS_AT_ONCE }, () => {
       );
   });
 
-  test('scrip prints one line if the operating system cannot look up a file', async () => {
+  test('if the operating system cannot look up a file, scrip prints a one-line error', async () => {
     const loop = temporaryFile();
     symlinkSync(loop, loop);
     await assertOneLine(['verify'], ledgerAt(loop), /scrip\.db cannot be opened .*ELOOP/);

@@ -73,7 +73,7 @@ describe('scrip import', { ...options, concurrency: COMMANDS_AT_ONCE }, () => {
     await assertImported(`file:${file}`, await serveHere(t, ledgerAt(file)), secret, SERVED_ROWS);
   });
 
-  test('an import grants each row of a file once, and importing the same file again changes nothing', async (t) => {
+  test('an import grants the credits of each row of a file once, and importing the same file again changes nothing', async (t) => {
     const file = temporaryFile();
     const secret = await createKeyHere(ledgerAt(file));
     const path = balances(20);
@@ -90,7 +90,7 @@ describe('scrip import', { ...options, concurrency: COMMANDS_AT_ONCE }, () => {
     assert.deepEqual([await balanceOf(url, secret, 0), await balanceOf(url, secret, 9)], [1 + 2, 19 + 20]);
   });
 
-  test('a running server shows the credits that an import adds to its ledger file', async (t) => {
+  test("a running server shows the credits that an import adds to the server's ledger file", async (t) => {
     const file = temporaryFile();
     const secret = await createKeyHere(ledgerAt(file));
     const { url } = await serveHere(t, ledgerAt(file));
@@ -233,8 +233,8 @@ describe('interrupted imports', options, () => {
     const served = await serveHere(t, ledgerAt(file));
     const path = balances(SERVED_ROWS);
     const both = await Promise.all([1, 2].map(() => scrip([...IMPORT, path], ledgerAt(file))));
-    // A run that stops removes its batch from the queue. If the other run has just queued the same rows, it waits for
-    // them in vain, and stops too.
+    // A run that stops removes its batch from the queue. If the other run has just queued the same rows, the other run
+    // waits for the removed batch in vain, and stops too.
     const stopped =
       /\n(Another process has continued this import; wait until that process has ended, then run the same command again\.|The import stopped after \d+ of \d+ rows \(no server imported the next rows within 10 seconds\); run the same command again to resume\.)\n$/;
     for (const { code, stderr } of both.filter(({ code }) => code !== 0)) {

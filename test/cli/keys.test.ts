@@ -101,7 +101,7 @@ describe('API keys on the command line', { concurrency: COMMANDS_AT_ONCE }, () =
     assert.equal((await add(url, kept)).status, 200);
   });
 
-  test('scrip serve --first-key creates an API key only once, and prints a curl command that works; while the account has no owner, it also prints a link to join as the owner', async (t) => {
+  test('scrip serve --first-key creates an API key only once, and prints a curl command that works; while the account has no owner, the command also prints a link to join as the owner', async (t) => {
     const file = temporaryFile();
     const first = await serve(t, file, ['--first-key']);
     const [command] = await first.says(/^ {2}(curl .*)$/m);

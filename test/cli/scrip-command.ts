@@ -9,7 +9,7 @@ import { startingEnvironment } from '../run-folder.ts';
 
 const MAIN = join(import.meta.dirname, '..', '..', 'src', 'main.ts');
 
-/** Bounded, because each command keeps one core busy while it starts. */
+/** The number of concurrent commands is limited, because each command keeps one core busy while it starts. */
 export const COMMANDS_AT_ONCE = 3;
 
 export const SECRET = /scrip_(?:read|write)_[0-9A-Za-z]{33}_[0-9A-Za-z]{6}/g;

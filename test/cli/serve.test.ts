@@ -40,7 +40,7 @@ describe('scrip serve', { concurrency: COMMANDS_AT_ONCE }, () => {
     await server.says(new RegExp(`^Created a new ledger: ${file}$`, 'm'));
   });
 
-  test('if the ledger has API keys, scrip serve prints only its addresses, and it never logs an API key, no matter which part of a request contains the key', async (t) => {
+  test('if the ledger has API keys, scrip serve prints only its addresses, and never logs an API key, regardless of which part of a request contains the key', async (t) => {
     const file = temporaryFile();
     const [secret, revoked] = [await createKeyHere(ledgerAt(file)), await createKeyHere(ledgerAt(file))];
     const unknown = secret.replace(/.{6}$/, '000000');

@@ -1,4 +1,4 @@
-// Serves ledgers and creates API keys in the test process, which takes much less time than starting a `scrip` command.
+// Serves ledgers and creates API keys in the test process, because starting a `scrip` command takes much more time.
 
 import type { TestContext } from 'node:test';
 import { readConfig } from '../../src/config.ts';

@@ -117,7 +117,7 @@ for (const [store, place] of PLACES) {
     assert.match(String(detail), /--test-clock on a new ledger/);
   });
 
-  test(`after a kill -9 of the server, every acknowledged move of the test clock is stored, a move in flight is stored completely or not at all, and the clock never goes back (${store})`, async (t) => {
+  test(`if kill -9 ends the server, every acknowledged move of the test clock is stored, a move in flight is stored completely or not at all, and the clock never goes back (${store})`, async (t) => {
     const url = await place();
     const key = await newKey(url);
     const starting = await serveTestsHere(t, url);

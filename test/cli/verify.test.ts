@@ -1,5 +1,5 @@
-// Tests the output and exit codes of `scrip verify` and `scrip digest`, including cases in which the program that reads
-// the output is slow or closes the pipe.
+// Tests the output and exit codes of `scrip verify` and `scrip digest`, including cases in which the reader of the
+// output is slow or closes the pipe.
 
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
@@ -146,7 +146,7 @@ test('`scrip digest` fails if postings violate the rules of the ledger', async (
   assert.match(stderr, /^Cannot compute a digest: /);
 });
 
-describe('long output', () => {
+describe('scrip verify with long output', () => {
   /** Each end user has a problem, so the output is much longer than a pipe's buffer. */
   const END_USERS = effort(1_000, 3_000);
   let broken = '';

@@ -147,7 +147,7 @@ describe('webhooks on the command line', { concurrency: COMMANDS_AT_ONCE }, () =
     );
   });
 
-  test('without WEBHOOK_KEY, the key that encrypts webhook secrets is in a file beside the ledger, and only the owner of this file can read it', async () => {
+  test('without WEBHOOK_KEY, the key that encrypts webhook secrets is in a file beside the ledger, and only the owner of the file can read the key', async () => {
     const file = temporaryFile();
     const environment = await withAccount(ledgerAt(file));
     await run(environment, ...ADD);

@@ -9,7 +9,7 @@ export const REPOSITORY = join(import.meta.dirname, '../..');
 export const CLIENT = join(REPOSITORY, 'client');
 export const TSC = join(REPOSITORY, 'node_modules/typescript/bin/tsc');
 
-/** TypeScript 5 supports `moduleResolution: node`. TypeScript 7, which the project uses, does not. */
+/** TypeScript 7, which the project uses, does not support `moduleResolution: node`. TypeScript 5 does. */
 export const TSC_5 = join(REPOSITORY, 'node_modules/typescript-5/bin/tsc');
 
 const TIMEOUT_MS = 60_000;
@@ -20,8 +20,8 @@ interface RunOptions {
 }
 
 /**
- * Returns a PATH in which `node` is the Node installed on the machine, which may be older than the Node that runs the
- * tests.
+ * Returns a PATH in which `node` is the Node installed on the machine. This Node may be older than the Node that runs
+ * the tests.
  */
 export function pathWithoutNodeModules(): string {
   const path = (process.env.PATH ?? '').split(delimiter).filter((part) => !part.includes('node_modules'));

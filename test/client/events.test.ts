@@ -1,4 +1,4 @@
-// Tests how the client reads events: page by page, and with an iterator.
+// Tests how the client reads events page by page and with an iterator.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -44,7 +44,7 @@ test('the client returns pages of events, and continues with the cursor of the p
   await assert.rejects(scrip.getEvents({ after: 'x' }), InvalidField);
 });
 
-test('for every page size, the events iterator returns all events up to now; it can start after a cursor and filter by event type', async () => {
+test('for every page size, the events iterator returns all events up to now, and can start after a cursor and filter by event type', async () => {
   const { events } = await scrip.getEvents();
   for (const pageSize of [1, 2, 5, 1_000]) assert.deepEqual(await collected(scrip.events({}, { pageSize })), events);
   const { next_cursor: after } = await scrip.getEvents({ limit: 2 });

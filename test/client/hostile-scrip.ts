@@ -1,5 +1,5 @@
-// Imitates a failing Scrip, a proxy or an unreliable network. The server applies a write once per idempotency key and
-// records the requests.
+// A server that imitates a failing Scrip, a proxy or an unreliable network. The server applies a write once per
+// idempotency key and records the requests.
 
 import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
@@ -70,7 +70,10 @@ export class HostileScrip {
     return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
   }
 
-  /** The first request gets the first behavior, and so on; all further requests get the last behavior. */
+  /**
+   * The first request gets the first behavior, the second request gets the second, and so on. All further requests get
+   * the last behavior.
+   */
   behave(...behaviors: readonly Behavior[]): void {
     this.#behaviors = behaviors;
     this.received.length = 0;

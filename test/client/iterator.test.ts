@@ -56,7 +56,7 @@ test('the transactions iterator sends `from` and `to` with each request for a pa
   }
 });
 
-test('a call with an invalid Date rejects and sends no request', async () => {
+test('if a call to the client has an invalid Date, the call rejects and sends no request', async () => {
   hostile.behave(...ALL_PAGES);
   const call = scrip().getAllUserTransactions({ end_user_id: END_USER, from: new Date('soon') });
   await assert.rejects(call, RangeError);
@@ -93,7 +93,7 @@ test('the transactions iterator throws if a page has no next_cursor, repeats a c
   }
 });
 
-test('if its signal is aborted, the transactions iterator returns the rest of the current page, and then throws', async () => {
+test('if the signal is aborted, the transactions iterator returns the rest of the current page, and then throws', async () => {
   hostile.behave(...ALL_PAGES);
   const controller = new AbortController();
   const seen: string[] = [];

@@ -79,7 +79,7 @@ test('the client starts, replaces and stops cycles', async () => {
   assert.equal((await scrip.getActiveBalance({ end_user_id })).active_balance, 6000);
 });
 
-test('createdAt reads the creation time of a cycle as UTC, whatever the local time zone is', async () => {
+test('createdAt reads the creation time of a cycle as UTC, regardless of the local time zone', async () => {
   const { TZ } = process.env;
   process.env.TZ = 'America/New_York';
   try {
@@ -121,7 +121,7 @@ test('the client accepts unknown members in responses, in lists and in problem d
   }
 });
 
-test('a refused call throws the error class for the refusal, with the members of the problem document', async () => {
+test('if Scrip refuses a call, the call throws an error of the class for this refusal, with the members of the problem document', async () => {
   const end_user_id = someone();
   const { transactionId: _, ...cycle } = await scrip.startCycle({ end_user_id, amount: 100 });
   const poor = await errorFrom(scrip.subtract({ end_user_id, amount: 130 }), InsufficientFunds);
@@ -141,7 +141,7 @@ test('a refused call throws the error class for the refusal, with the members of
   assert.equal((await errorFrom(scrip.stopCycle({ end_user_id: someone() }), CycleNotFound)).status, 404);
 });
 
-test('a call with invalid fields throws InvalidField with the paths of the fields, a call with a very long field throws PayloadTooLarge, and a call to an unknown path throws NotFound', async () => {
+test('a client call throws InvalidField with the paths of invalid fields, PayloadTooLarge for a very long field, and NotFound for an unknown path', async () => {
   const end_user_id = someone();
   const wrong = await errorFrom(scrip.add({ end_user_id: 'not-a-uuid', amount: 0 }), InvalidField);
   assert.deepEqual(wrong.errors.map(({ path }) => path).sort(), ['/amount', '/end_user_id']);
@@ -160,7 +160,7 @@ test('the baseUrl of a client can have a path, such as the version prefix /v1/',
   assert.equal((await scrip.getActiveBalance({ end_user_id })).active_balance, 5);
 });
 
-test('a call with an unknown API key throws Unauthorized, and a write with a read-only key throws Forbidden', async () => {
+test('a client call with an unknown API key throws Unauthorized, and a write with a read-only key throws Forbidden', async () => {
   const end_user_id = someone();
   const stranger = new Scrip({ apiKey: 'scrip_write_unknown', baseUrl: service.url });
   await errorFrom(stranger.add({ end_user_id, amount: 1 }), Unauthorized);
@@ -169,7 +169,7 @@ test('a call with an unknown API key throws Unauthorized, and a write with a rea
   assert.equal((await reader.getActiveBalance({ end_user_id })).active_balance, 0);
 });
 
-test('if the store fails, a call throws the error class for the fault, with the idempotency key of the call', async () => {
+test('if the store fails, a call throws an error of the class for this fault, with the idempotency key of the call', async () => {
   const faults = { StoreUnavailable, OutcomeUnknown, Internal } satisfies Record<FaultCode, unknown>;
   for (const [code, Class] of Object.entries(faults)) {
     mock.method(service.service.stores.ledger, 'write', () =>
@@ -208,7 +208,7 @@ test('if a problem document has an unknown error name, or lacks members of a kno
   }
 });
 
-test('the API key appears neither in errors nor in the output when a client is logged', async () => {
+test('the API key does not appear in errors, or in the output when a program logs the client', async () => {
   const secret = 'CANARYCANARYCANARY';
   const apiKey = `scrip_write_${secret}`;
   const shown: unknown[] = [];

@@ -88,7 +88,7 @@ const PERMANENT_FAILURES: readonly (readonly [
 ];
 
 // The tests run concurrently, because they spend most of their time waiting before retries.
-describe('retries', { concurrency: 8 }, () => {
+describe('retries of the client', { concurrency: 8 }, () => {
   for (const [failure, behaviors] of Object.entries(TEMPORARY_FAILURES)) {
     test(`despite ${failure}, the client adds the credits once, because it retries with the same idempotency key`, async (t) => {
       const hostile = await startHostile(t);
@@ -141,7 +141,7 @@ describe('retries', { concurrency: 8 }, () => {
     }
   });
 
-  test('two calls without an idempotency key are two writes, and two calls with the same key are one write', async (t) => {
+  test('two client calls without an idempotency key make two writes, and two calls with the same key make one write', async (t) => {
     const hostile = await startHostile(t);
     hostile.behave(responds);
     await client(hostile).add(ADDITION);
@@ -153,7 +153,7 @@ describe('retries', { concurrency: 8 }, () => {
     assert.deepEqual(hostile.applied, ['payment pay_1']);
   });
 
-  test('each attempt has its own timeout, and an attempt that times out closes its connection', async (t) => {
+  test('each attempt of a client call has its own timeout, and an attempt that times out closes its connection', async (t) => {
     const hostile = await startHostile(t);
     for (const behavior of [staysSilent, sendsHeadersOnly]) {
       hostile.behave(behavior, behavior, responds);
@@ -171,7 +171,7 @@ describe('retries', { concurrency: 8 }, () => {
     }
   });
 
-  test('a call times out even if a custom fetch ignores the signal', async (t) => {
+  test('a client call times out even if a custom fetch ignores the signal', async (t) => {
     const hostile = await startHostile(t);
     const impatient = client(hostile, { timeoutMs: 100, retries: 1, fetch: () => new Promise(() => {}) });
     await assert.rejects(impatient.add(ADDITION), TimedOut);
@@ -222,7 +222,7 @@ describe('retries', { concurrency: 8 }, () => {
     assert(waitedMs >= 700, `waited ${waitedMs} ms instead of at least half of 200, 400 and 800 ms`);
   });
 
-  test('if the signal of a call is aborted during an attempt or between attempts, the call rejects with the abort reason', async (t) => {
+  test('if the signal of a client call is aborted during an attempt or between attempts, the call rejects with the abort reason', async (t) => {
     const hostile = await startHostile(t);
     for (const behavior of [staysSilent, refuses(503, 'Overloaded', {}, { 'retry-after': '20' })]) {
       hostile.behave(behavior);

@@ -1,9 +1,9 @@
 // Prepares a run of essentials.ts in a JavaScript runtime, and checks the requests that the servers received.
 
 import assert from 'node:assert/strict';
-import { writeFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
+import { stripTypeScriptTypes } from 'node:module';
 import { join } from 'node:path';
-import { pathToFileURL } from 'node:url';
 import { type Scrip, startScrip } from '../http/running-service.ts';
 import type { Servers } from './essentials.ts';
 import { dropsConnection, HostileScrip, responds, sends, sendsHeadersOnly } from './hostile-scrip.ts';
@@ -39,12 +39,14 @@ export class RuntimeRun {
       redirecting: this.#redirecting.url,
       silent: this.#silent.url,
     };
-    const path = join(folder, 'essential.mjs');
-    const essentials = pathToFileURL(join(import.meta.dirname, 'essentials.ts')).href;
+    // Node 20 cannot run TypeScript, so the program contains JavaScript only.
+    const essentials = await readFile(join(import.meta.dirname, 'essentials.ts'), 'utf8');
+    await writeFile(join(folder, 'essentials.mjs'), stripTypeScriptTypes(essentials));
+    const path = join(folder, 'program.mjs');
     await writeFile(
       path,
       `import * as client from 'scrip-client';
-import { testEssentials } from ${JSON.stringify(essentials)};
+import { testEssentials } from './essentials.mjs';
 await testEssentials(client, ${JSON.stringify(servers)});
 console.log(${JSON.stringify(OUTPUT)});
 `,

@@ -1,4 +1,4 @@
-// Runs essentials.ts in Bun, Deno, Node 22 and Node 24, against a real Scrip. npx downloads the runtimes from the npm
+// Runs essentials.ts in Bun, Deno and Node 20 to 24, against a real Scrip. npx downloads the runtimes from the npm
 // registry, so this script is not part of `npm test`.
 //
 //   npm run client:runtimes
@@ -15,6 +15,7 @@ import { unpackClient } from './unpacked-client.ts';
 /** The script runs the latest releases of Bun and Deno, to find problems with new versions. */
 const RUNTIMES: Readonly<Record<string, readonly string[]>> = {
   'bun@latest': ['run'],
+  'node@20': [],
   'node@22': [],
   'node@24': [],
   'deno@latest': ['run', '--no-prompt', '--node-modules-dir=manual', '--allow-net=127.0.0.1'],

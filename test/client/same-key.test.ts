@@ -1,4 +1,4 @@
-// Drops responses of a real server, and tests that a write takes effect once even if the client retries it.
+// Drops responses of a real server, and tests that a write takes effect once even if the client retries the write.
 
 import assert from 'node:assert/strict';
 import { join } from 'node:path';

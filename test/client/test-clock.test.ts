@@ -48,7 +48,7 @@ test('on a ledger without a test clock, the client throws a NotFound error that 
   }
 });
 
-test('if the client retries `advance({ days })`, it sends the same instant again, so the clock moves only once', async () => {
+test('if the client retries `advance({ days })`, the retry sends the same instant again, so the clock moves only once', async () => {
   const hostile = await HostileScrip.start();
   try {
     const now = sends(200, '{"now":"2026-11-20T08:00:00.123Z"}', { 'content-type': 'application/json' });

@@ -1,4 +1,4 @@
-// Builds and packs the client, and unpacks the package into an empty folder, the way npm would install it.
+// Builds and packs the client, and unpacks the package into an empty folder, as `npm install` would.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';

@@ -39,7 +39,7 @@ test('the secret of a new API key is shown once, even if the form is sent twice'
   assert.match((await console.get('/console/api-keys')).text, /Production &#60;i&#62;/);
 });
 
-test('two concurrent requests from one form create one API key, and the form can be sent again after a failure', async () => {
+test('two concurrent requests from the same form create only one API key, and the form can be sent again after a failure', async () => {
   const console = await MemoryConsole.start();
   const send = (idempotency_key: string) =>
     console.post('/console/api-keys', { name: 'Backend', scope: 'write', idempotency_key });
@@ -92,7 +92,7 @@ test('an API key without a name or with an unknown scope is not created', async 
   assert.equal(console.keys.length, 0);
 });
 
-test('an API key is revoked after confirmation and stays in the list as revoked', async () => {
+test('an API key is revoked only after a confirmation, and stays in the list as revoked', async () => {
   const console = await MemoryConsole.start();
   await console.post('/console/api-keys', { name: 'Old', scope: 'read' });
   assert.match(

@@ -46,7 +46,7 @@ onOneStore('the API reference', (start) => {
     assert.match((await owner.get('/docs')).text, /<html lang="en" data-theme="dark">/);
   });
 
-  test('the API reference is available while the tables of the console are missing', async () => {
+  test('the API reference is available even if the tables of the console are missing', async () => {
     const { scrip, sql } = await start();
     const owner = await newOwner(scrip);
     await sql('ALTER TABLE console_sessions RENAME TO console_sessions_away');

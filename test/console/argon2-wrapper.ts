@@ -1,4 +1,4 @@
-// Counts the hashes that argon2 computes, and can make them much cheaper.
+// Counts the hashes that argon2 computes, and can greatly reduce the cost of each hash.
 
 import crypto from 'node:crypto';
 import { syncBuiltinESMExports } from 'node:module';

@@ -113,7 +113,7 @@ test('on SQLite, a console form that is sent again after a restart takes effect 
   }
 });
 
-describe('two processes on PostgreSQL', () => {
+describe('console forms with two processes on PostgreSQL', () => {
   let server: PostgresServer;
   before(async () => {
     server = await PostgresServer.start();

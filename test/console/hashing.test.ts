@@ -106,13 +106,13 @@ test('a password can be verified against a stored hash that has other argon2id p
   assert(!(await hasher.verify('password', old.replace('argon2id', 'argon2i'))));
 });
 
-test('passwords are hashed outside the main thread, two at a time; up to 100 more are queued, and any beyond that are refused', async () => {
+test('passwords are hashed outside the main thread, two at a time; up to 100 further passwords wait in a queue, and any more are refused', async () => {
   const hasher = new PasswordHasher();
   const all = Promise.allSettled(Array.from({ length: 110 }, () => hasher.hash(PASSWORD)));
   const startedAt = performance.now();
   await new Promise((resolve) => setImmediate(resolve));
   assert(performance.now() - startedAt < 1_000, 'no hash is computed on this thread');
-  // The hashes in the queue need not be expensive.
+  // The queued passwords do not need expensive hashes.
   makeHashesCheap();
   const refused = (await all).filter((result) => result.status === 'rejected');
   assert.equal(refused.length, 8);

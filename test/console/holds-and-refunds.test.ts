@@ -133,7 +133,7 @@ test('a release or refund form that is sent twice takes effect once, and both re
   assert.equal(await balanceOn(console), '90');
 });
 
-test('releasing a captured hold changes nothing, and an error says that the hold is no longer open', async () => {
+test('releasing a captured hold in the console changes nothing, and an error says that the hold is no longer open', async () => {
   const console = await MemoryConsole.start();
   add(console, 100);
   const id = hold(console, 40);
@@ -145,7 +145,7 @@ test('releasing a captured hold changes nothing, and an error says that the hold
   assert.equal(await balanceOn(console), '75');
 });
 
-test('subtractions and captures have a refund button until they are fully refunded; other transactions have none', async () => {
+test('subtractions and captures have a refund button until they are fully refunded, and other transactions have no refund button', async () => {
   const console = await MemoryConsole.start();
   add(console, 100);
   const subtracted = subtract(console, 30);
@@ -164,7 +164,7 @@ test('subtractions and captures have a refund button until they are fully refund
   assert.equal(await balanceOn(console), '85');
 });
 
-test('a refund that is too large shows an error next to the amount, and a refund of an addition shows an error on the page', async () => {
+test('in the console, a refund that is too large shows an error next to the amount, and a refund of an addition shows an error on the page', async () => {
   const console = await MemoryConsole.start();
   const added = add(console, 100);
   const id = subtract(console, 30);
@@ -176,7 +176,7 @@ test('a refund that is too large shows an error next to the amount, and a refund
   assert.equal(await balanceOn(console), '70');
 });
 
-test('a refund of a transaction that has been refunded completely in the meantime shows an error on the page', async () => {
+test('in the console, a refund of a transaction that has been refunded completely in the meantime shows an error on the page', async () => {
   const console = await MemoryConsole.start();
   add(console, 100);
   const id = subtract(console, 30);
@@ -186,7 +186,7 @@ test('a refund of a transaction that has been refunded completely in the meantim
   assert.equal(await balanceOn(console), '100');
 });
 
-test('a refund restores credits of ended cycles only if a validity in days is entered', async () => {
+test('the refund form of the console restores credits of ended cycles only if a validity in days is entered', async () => {
   const console = await MemoryConsole.start();
   add(console, 30, 1);
   add(console, 100);

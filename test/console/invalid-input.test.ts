@@ -1,5 +1,5 @@
-// Tests requests to the console that no browser sends without help: text that cannot be stored, forms without a
-// session, and paths with a trailing slash.
+// Tests unusual requests to the console: text that cannot be stored, forms without a session, and paths with a trailing
+// slash.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -8,8 +8,8 @@ import { assertGoesTo, newOwner, onBothStores, onOneStore, Visitor } from './vis
 const END_USER = '5f2b1c9e-3a70-4d2e-9b61-0c8f4e7a1d23';
 const PAGE = `/console/end-users/${END_USER}`;
 
-onBothStores('a console request with the character U+0000', (start) => {
-  test('is refused, whether the character is in a form, a query or a path, and later writes succeed', async () => {
+onBothStores('console requests with invalid text', (start) => {
+  test('a console request with the character U+0000 in a form, a query or a path is refused, and later writes succeed', async () => {
     const { scrip } = await start();
     const owner = await newOwner(scrip);
     const replies = [
@@ -31,7 +31,7 @@ onBothStores('a console request with the character U+0000', (start) => {
 });
 
 onOneStore('console requests', (start) => {
-  test('a form that is sent after the session has ended changes nothing, and the sign-in page says so', async () => {
+  test('a console form that is sent after the session has ended changes nothing, and the sign-in page says so', async () => {
     const { scrip } = await start();
     const owner = await newOwner(scrip);
     await owner.post('/console/sign-out');
@@ -42,7 +42,7 @@ onOneStore('console requests', (start) => {
     assertGoesTo(await owner.get(PAGE), '/console/sign-in');
   });
 
-  test('a path with a trailing slash leads to the path without the slash, even if the rest could be an empty ID', async () => {
+  test('a console path with a trailing slash redirects to the path without the slash, even if an ID could follow the slash', async () => {
     const { scrip } = await start();
     const owner = await newOwner(scrip);
     for (const path of ['/console', '/console/end-users', '/console/webhooks', '/console/nowhere'])

@@ -27,8 +27,8 @@ const DESKTOP = { viewport: { width: 1280, height: 900 } };
 const NARROW = { width: 320, height: 740 };
 
 /**
- * Opens all sections, because axe skips closed ones, and returns the kinds of elements on the page. The rows of a
- * chart's data table are all alike, so `npm test` keeps only the first 15.
+ * Opens all sections, because axe skips closed sections, and returns the kinds of elements on the page. The rows of a
+ * chart's data table are all alike, so under `npm test` this script keeps only the first 15 rows.
  */
 const PREPARE = `(() => {
   for (const one of document.querySelectorAll('details')) {
@@ -41,8 +41,8 @@ const PREPARE = `(() => {
 })()`;
 
 /**
- * Finds words and groups of digits that are broken across lines, text that is cut off, and cells of a row whose texts
- * overlap. Email addresses, URLs and long words, such as UUIDs, can break anywhere.
+ * Finds words and groups of digits that are broken across lines, text that is cut off, and overlapping texts in a table
+ * row. Email addresses, URLs and long words, such as UUIDs, can break anywhere.
  */
 const FIND_UNREADABLE_TEXT = `(() => {
   const BREAKS_ANYWHERE = /[@/]|.{26}/;
@@ -92,8 +92,8 @@ describe('pages with sample data', () => {
   after(() => visited?.close());
   const seen = new Set<string>();
 
-  // `npm test` runs axe only on pages that have kinds of elements not seen yet. The longest pages come first, because
-  // they have the most kinds of elements.
+  // `npm test` runs axe only on pages with a new kind of element. The longest pages come first, because they have the
+  // most kinds of elements.
   const pages = Object.entries(SAMPLE_PAGES).toSorted(([, a], [, b]) => b.length - a.length);
   for (const [name] of pages) {
     test(`the page ${name} fits and is readable on a narrow screen, and its elements are accessible on narrow and wide screens, in light and dark mode`, async () => {
@@ -150,7 +150,7 @@ const WITH_SHORT_TEXT = [
   'members',
 ];
 
-test('at common window widths, no table scrolls horizontally; on a desktop or a tablet, no short text in a table wraps or is cut off', async () => {
+test('at common window widths, no console table scrolls horizontally; on a desktop or a tablet, no short text in a table wraps or is cut off', async () => {
   const visited = await visit(browser, DESKTOP);
   const { page } = visited;
   for (const name of [...WITH_LONG_TEXT, ...WITH_SHORT_TEXT]) {
@@ -169,7 +169,7 @@ async function open({ page }: Visit, name: string): Promise<void> {
   await page.goto(`${server.url}/${name}`);
 }
 
-test('no page has inline styles, inline scripts or references to another origin', () => {
+test('no page of the console has inline styles, inline scripts or references to another origin', () => {
   for (const [name, text] of Object.entries(SAMPLE_PAGES)) {
     assert.doesNotMatch(text, /\sstyle=|<style|\son[a-z]+=|javascript:|<script(?! src="\/console\/assets\/)/, name);
     for (const [, url = ''] of text.matchAll(/(?:src|href|action)="([^"]*)"/g))
@@ -177,7 +177,7 @@ test('no page has inline styles, inline scripts or references to another origin'
   }
 });
 
-test('every page has one h1, unique IDs, and a field for every label', () => {
+test('every page of the console has one h1, unique IDs, and a field for every label', () => {
   for (const [name, text] of Object.entries(SAMPLE_PAGES)) {
     assert.equal(text.match(/<h1/g)?.length, 1, `${name} has one h1`);
     const ids = [...text.matchAll(/\sid="([^"]+)"/g)].map(([, id]) => id);
@@ -186,7 +186,7 @@ test('every page has one h1, unique IDs, and a field for every label', () => {
   }
 });
 
-test('pages work with the keyboard: the first Tab stop is a link that skips the navigation, focus is visible, and forms open', async () => {
+test('console pages work with the keyboard: the first Tab stop is a link that skips the navigation, the focus is visible, and forms can be opened', async () => {
   const visited = await visit(browser, DESKTOP);
   const { page } = visited;
   await open(visited, 'end-user');
@@ -232,7 +232,7 @@ test('a button copies the secret of a new API key, and the button is hidden with
   await plain.close();
 });
 
-test('times are shown in the time zone of the browser, with the UTC time in a tooltip', async () => {
+test('the console shows times in the time zone of the browser, with the UTC time in a tooltip', async () => {
   const visited = await visit(browser, { ...DESKTOP, timezoneId: 'Asia/Tokyo', locale: 'de-DE' });
   await open(visited, 'end-user');
   const now = visited.page.getByLabel('Current balance').locator('time');
@@ -272,7 +272,7 @@ test('the forms and the plan of an end user show the same local dates, and the c
   await visited.close();
 });
 
-test('every date outside of charts is a <time> element or says UTC', () => {
+test('in the console, every date outside of charts is a <time> element or says UTC', () => {
   for (const [name, text] of Object.entries(SAMPLE_PAGES)) {
     const plain = text.replaceAll(/<(time|figure|select)\b[\s\S]*?<\/\1>/g, '');
     const dates = plain.match(/\b\d{1,2} [A-Z][a-z]{2} \d{4}\b(?!, \d\d:\d\d:\d\d UTC)/g);
@@ -280,7 +280,7 @@ test('every date outside of charts is a <time> element or says UTC', () => {
   }
 });
 
-test('without JavaScript, times are in UTC and labeled as UTC', async () => {
+test('without JavaScript, the console shows times in UTC and labels them as UTC', async () => {
   const visited = await visit(browser, { ...DESKTOP, javaScriptEnabled: false, timezoneId: 'Asia/Tokyo' });
   await open(visited, 'end-user');
   assert.equal(
@@ -302,7 +302,7 @@ test('without JavaScript, the form to add credits opens, and opening another for
   await visited.close();
 });
 
-test('a printed page contains the transactions and no buttons', async () => {
+test('the printed page of an end user contains the transactions and no buttons', async () => {
   const visited = await visit(browser, DESKTOP);
   await open(visited, 'end-user');
   await visited.page.emulateMedia({ media: 'print' });

@@ -157,7 +157,7 @@ onOneStore('the console with a mail server', (start) => {
     assert.equal(pages.size, 1);
   });
 
-  test('several people can sign up with one invitation, and only the first person to confirm an address joins the account', async () => {
+  test('several people can sign up with one invitation, but only the first person to confirm an address joins the account', async () => {
     const { scrip } = await withMail(start)();
     const [owner, ownerEmail] = [new Visitor(scrip), someEmail()];
     await owner.signUp({ email: ownerEmail });

@@ -23,7 +23,7 @@ const changeRole = (visitor: Visitor, id: string, role: string) =>
 const remove = (visitor: Visitor, id: string) => visitor.post(`/console/members/${id}/remove`);
 
 onBothStores('members of an account', (start) => {
-  test('an account keeps at least one owner, even if two owners leave at the same time', async () => {
+  test('an account keeps at least one owner, even if its two owners try to leave or become members at the same time', async () => {
     const { scrip, sql } = await start();
     const ada = await newOwner(scrip);
     const adaId = await idOf(sql, ada.email);

@@ -60,7 +60,7 @@ test('if a double click sends a console form twice, the form takes effect once',
   assert.equal(transactionsOf(console).length, 2, 'a reloaded form takes effect again');
 });
 
-test('a form with invalid input changes nothing and is shown again with the input and an error next to each invalid field', async () => {
+test('a console form with invalid input changes nothing and is shown again with the input and an error next to each invalid field', async () => {
   const console = await MemoryConsole.start();
   const { status, text } = await console.post(`${PATH}/add`, {
     amount: '1,000',
@@ -68,7 +68,7 @@ test('a form with invalid input changes nothing and is shown again with the inpu
     note: 'Why "not"',
     idempotency_key: 'a',
   });
-  // With an error status, the browser would log an error in its developer tools.
+  // The status is 200, because the browser would log an error status in its developer tools.
   assert.equal(status, 200);
   assert.match(text, /value="1,000"[^>]*aria-invalid="true"/);
   assert.match(text, /id="add-amount-error">Enter digits only, without separators: 1000\.</);
@@ -78,7 +78,7 @@ test('a form with invalid input changes nothing and is shown again with the inpu
   assert.deepEqual(transactionsOf(console), []);
 });
 
-test('a subtraction beyond the balance is refused with an error that names the balance', async () => {
+test('the console refuses a subtraction beyond the balance with an error that names the balance', async () => {
   const console = await MemoryConsole.start();
   add(console, 12);
   const { status, text } = await console.post(`${PATH}/subtract`, { amount: '13', idempotency_key: 'a' });
@@ -90,7 +90,7 @@ test('a subtraction beyond the balance is refused with an error that names the b
 const NO_ROOM =
   /^This end user(?:'|&#39;)s balance is at its maximum, or will be at the next renewal\. Nothing was changed\.$/;
 
-test('errors about the balance are grammatical for no credits and for one credit', async () => {
+test('the errors of the console about the balance are grammatical for no credits and for one credit', async () => {
   const console = await MemoryConsole.start();
   const errorFor = async (form: string, amount: number) => {
     const { text } = await console.post(`${PATH}/${form}`, { amount: String(amount), idempotency_key: randomUUID() });
@@ -141,7 +141,7 @@ test('the forms on the page of an end user start and stop a cycle, but do not st
   assert.match(stopped, /Cycle stopped[\s\S]*“Canceled”/);
 });
 
-test('if the outcome of a form is unknown, the form is shown again with its input and the same idempotency key', async () => {
+test('if the outcome of a console form is unknown, the form is shown again with its input and the same idempotency key', async () => {
   const console = await MemoryConsole.start();
   console.fault = new StoreFault('OutcomeUnknown', 'secret reason');
   const { text } = await console.post(`${PATH}/add`, { amount: '77', idempotency_key: 'a' });
@@ -194,7 +194,7 @@ test('the page of an end user gives each cycle a descriptive name, such as "Adde
   }
 });
 
-test('the remaining time of a cycle is rounded up to days, or to hours on the last day', async () => {
+test('the console rounds the remaining time of a cycle up to days, or to hours on the last day', async () => {
   const console = await MemoryConsole.start();
   add(console, 5, { days: 31 });
   const timeLeft = async () =>

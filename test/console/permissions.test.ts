@@ -59,7 +59,7 @@ function request(visitor: Visitor, name: string): Promise<Reply> {
 
 const WITH_MAIL = { mail: { smtpUrl: 'smtp://127.0.0.1:1', from: 'scrip@example.com' } };
 
-/** The test receives no mail, so this function replaces the token of the confirmation link with a known one. */
+/** The test receives no mail, so this function replaces the token of the confirmation link with a known token. */
 async function signedIn({ scrip, sql }: Started, signUp: (visitor: Visitor, email: string) => Promise<Reply>) {
   const visitor = Object.assign(new Visitor(scrip), { email: someEmail() });
   assert.equal((await signUp(visitor, visitor.email)).status, 303);
@@ -130,7 +130,7 @@ onOneStore('permissions', (start) => {
     );
   });
 
-  test('a console session gives no access to the API, and an API key gives only the access of its scope', async () => {
+  test('a console session gives no access to the API, and an API key gives only the access that its scope allows', async () => {
     const started = await start();
     const owner = await newOwner(started);
     const cookie = [...owner.cookies].map(([name, value]) => `${name}=${value}`).join('; ');
@@ -183,7 +183,7 @@ onOneStore('permissions', (start) => {
     }
   });
 
-  test('the console does not change the responses of the API', async () => {
+  test('the rules of the console for security headers, forms and cross-site requests do not apply to the API', async () => {
     const { scrip } = await start();
     for (const path of ['/nowhere', '/consolex', '/v1/console']) {
       const reply = await scrip.call('GET', path);

@@ -144,7 +144,7 @@ test('a change of plan at the end of the period is previewed, scheduled after a 
   assert.match(begun, /The cycle renews with 200 plus up to 50 unused credits on 20 Jan 2027/);
 });
 
-test('if the cycle was stopped after the preview of a later change, the confirmation changes nothing and previews a start now', async () => {
+test('if the cycle is stopped after the preview of a scheduled change, the confirmation changes nothing and shows the preview of a plan that starts now', async () => {
   const console = await MemoryConsole.start();
   start(console, 100);
   const change = { amount: '40', validity: '1', unit: 'months', on_active: 'at_period_end' };
@@ -159,7 +159,7 @@ test('if the cycle was stopped after the preview of a later change, the confirma
   assert.deepEqual(console.errors, []);
 });
 
-test('a credit that is spent after the preview of a change does not stop the confirmation', async () => {
+test('if a credit is spent after the preview of a change of plan, the change can still be confirmed', async () => {
   const console = await MemoryConsole.start();
   start(console, 100);
   const preview = await sendChange(console, { amount: '40', validity: '', on_active: 'at_period_end' });
@@ -227,7 +227,7 @@ test('a change of plan that starts now stops the current cycle, and the preview 
   assert.match(textOf(changed), /Current balance 5,600 credits.* Plan 5,000 credits every month.* Recurring, stopped/);
 });
 
-test('the form to stop a cycle, the form to change the plan, and its preview do not count held credits among the credits that stay usable', async () => {
+test('the form to stop a cycle, the form to change the plan, and the preview of a change do not count held credits as credits that stay usable', async () => {
   const console = await MemoryConsole.start();
   start(console, 1_000);
   console.run({ kind: 'hold', amount: 999, expiresInSeconds: 900 });
@@ -329,7 +329,7 @@ test('if the amount and the rollover of a plan together exceed the maximum balan
   assert.doesNotMatch(text, /Schedule change/);
 });
 
-test('if the current period never ends, a change of plan can only start now', async () => {
+test('if the current period never ends, a new plan can only start now', async () => {
   const console = await MemoryConsole.start();
   console.run({ kind: 'start-cycle', amount: 10, validityDays: VALIDITY_DAYS_MAX, onActive: 'refuse' });
   const { text } = await console.get(PATH);
@@ -347,7 +347,7 @@ test('if the current period never ends, a change of plan can only start now', as
   assert.match(textOf(await confirm(console, page)), /Current balance 15 credits/);
 });
 
-test('if the outcome of starting a cycle is unknown, the form that is shown again has only the fields of the first request, so that the user can repeat exactly this request', async () => {
+test('if the outcome of starting a cycle is unknown, the form is shown again with only the fields of the first request, so that the user can repeat exactly that request', async () => {
   const console = await MemoryConsole.start();
   console.fault = new StoreFault('OutcomeUnknown', 'secret reason');
   const form = { amount: '77', idempotency_key: 'a' };
@@ -361,7 +361,7 @@ test('if the outcome of starting a cycle is unknown, the form that is shown agai
   assert.deepEqual(kindsOf(console), ['start-cycle']);
 });
 
-test('the overview counts the credits of a scheduled plan that has started as renewed credits', async () => {
+test('when a scheduled plan starts, the overview counts its credits as renewed credits', async () => {
   const console = await MemoryConsole.start();
   start(console, 1_000);
   schedule(console, 200);

@@ -1,5 +1,5 @@
-// Sample data for the pages of an end user. The rules of the ledger compute the data from commands at fixed times, so
-// the pages look the same in every run.
+// Sample data for the pages of an end user. The ledger computes the data from commands at fixed times, so the pages
+// look the same in every run.
 
 import assert from 'node:assert/strict';
 import type { EndUserView } from '../../src/console/pages/end-user/end-user.ts';

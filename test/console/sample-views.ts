@@ -87,7 +87,7 @@ export function membersView(change: Partial<MembersView> = {}): MembersView {
 
 const LONG_EMAIL = `${'w'.repeat(240)}@lumen.example`;
 
-/** Members, of whom one has an email address of the maximum length. */
+/** One of these members has an email address of the maximum length. */
 export const LONG_MEMBERS: MembersView = membersView({
   members: membersView().members.map((member, index) => (index === 0 ? member : { ...member, email: LONG_EMAIL })),
 });
@@ -157,7 +157,7 @@ export function apiKeysView(change: Partial<ApiKeysView> = {}): ApiKeysView {
   };
 }
 
-/** Keys, of which one has a name of the maximum length and was created by a member with a long email address. */
+/** One of these API keys has a name of the maximum length and was created by a member with a long email address. */
 export const LONG_KEYS: ApiKeysView = apiKeysView({
   keys: apiKeysView().keys.map((key, index) => {
     const long = {

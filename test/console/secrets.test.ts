@@ -49,7 +49,7 @@ onOneStore('secrets', (start) => {
 });
 
 onBothStores('failure of the console tables', (start) => {
-  test('while a console table is missing, the console returns 503 and the API works; when the table is back, both work', async () => {
+  test('while a table of the console is missing, the console returns 503 and the API works; after the table is restored, both work', async () => {
     const { scrip, sql } = await start();
     const owner = await newOwner(scrip);
     await sql('ALTER TABLE console_sessions RENAME TO console_renamed');

@@ -99,7 +99,7 @@ onOneStore('sign-in', (start) => {
     }
   });
 
-  test('failed sign-ins from one client are limited, even if each uses a different email address', async () => {
+  test('the number of failed sign-ins from one client is limited, even if each sign-in uses a different email address', async () => {
     const { scrip } = await start({ publicUrl: 'https://scrip.example' });
     const client = new Visitor(scrip, { 'x-forwarded-for': '10.9.9.9, 192.0.2.7' });
     const statuses = new Set<number>();
@@ -113,7 +113,7 @@ onOneStore('sign-in', (start) => {
     assert.equal((await other.signIn(someEmail())).status, 200, 'another client is not affected');
   });
 
-  test('failed sign-ins from one IPv6 /64 network count together, no matter how the addresses are written', async () => {
+  test('failed sign-ins from one IPv6 /64 network count together, regardless of how the addresses are written', async () => {
     const { scrip } = await start({ publicUrl: 'https://scrip.example' });
     const { email } = await newOwner(scrip);
     const from = (address: string) => new Visitor(scrip, { 'x-forwarded-for': address }).signIn(email, OTHER_PASSWORD);

@@ -72,7 +72,7 @@ onBothStores('sign-up', (start) => {
     assert.equal((await sql('SELECT * FROM accounts')).length, 1);
   });
 
-  test('when the first member of an account joins, all other unused owner links of the account stop working', async () => {
+  test('when the first member of an account joins, all other links to join the account as an owner stop working', async () => {
     for (const joins of ['by sign-up', 'by link'] as const) {
       const { scrip, sql } = await start({ signUp: 'first' });
       const [used, unused, forMember] = ['used', 'unused', 'for-member'] as const;
@@ -100,7 +100,7 @@ onBothStores('sign-up', (start) => {
     }
   });
 
-  test('with SIGN_UP=first, only one user can sign up, even if several try at the same time', async () => {
+  test('with SIGN_UP=first, only one user can sign up, even if several people try at the same time', async () => {
     const { scrip, sql } = await start({ signUp: 'first' });
     const replies = await Promise.all([1, 2, 3].map(() => new Visitor(scrip).signUp({ email: someEmail() })));
     assert.deepEqual(replies.map(({ status }) => status).sort(), [303, 403, 403]);

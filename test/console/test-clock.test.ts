@@ -88,7 +88,7 @@ for (const [store, start] of STORES) {
       assert.match((await visitor.get(path)).text, /Test clock moved\./);
     });
 
-    test('if the entered days or time are invalid, the form shows an error next to the field and does not move the test clock', async () => {
+    test('if the entered number of days, or the entered time, is invalid, the form shows an error next to the field and does not move the test clock', async () => {
       const began = await now(scrip);
       for (const [fields, reason] of [
         [{ days: '' }, 'Enter a whole number of days'],

@@ -115,7 +115,7 @@ onBothStores('webhooks', (start) => {
     assert.equal((await started.sql('SELECT * FROM webhook_deliveries')).length, 0);
   });
 
-  test('the page of a delivery shows the request without its signature, shows the response, and has a form that sends the event again', async () => {
+  test('the page of a delivery shows the response and the request without its signature, and has a form that sends the event again', async () => {
     const started = await start();
     const owner = await newOwner(started.scrip);
     const path = await pausedEndpoint(owner);
@@ -155,7 +155,7 @@ onBothStores('webhooks', (start) => {
     assert.doesNotMatch(last, /rel="next"/);
   });
 
-  test('by default, credits.expiring events occur 7 days before credits expire, and a form changes the number of days', async () => {
+  test('by default, credits.expiring events happen 7 days before credits expire, and a form can change the number of days', async () => {
     const { scrip } = await start();
     const owner = await newOwner(scrip);
     const page = '/console/thresholds';

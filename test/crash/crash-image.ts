@@ -1,5 +1,5 @@
 // Opens a ledger after a crash and compares it with the recorded batches and outcomes. Acknowledged writes must be
-// stored, and each batch must be complete or missing.
+// stored, and each batch must be stored completely or not at all.
 
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

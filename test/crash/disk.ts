@@ -1,11 +1,12 @@
-// Simulates a folder on a disk that may lose power at any moment. Tracks which changes are on stable storage, and which
-// are in flight and may be lost. The simulated disk guarantees only what POSIX guarantees:
+// Simulates a folder on a disk that may lose power at any moment. Tracks which changes are on stable storage and which
+// changes may still be lost. The simulated disk guarantees only what POSIX guarantees:
 //
 //   written, truncated ──fsync of the file──▶ stable
 //        └──fsync fails──▶ doomed: may be lost, even after another fsync; only a new write and its fsync replace it
 //   created, removed ──fsync of the folder──▶ stable
 //
-// As on Linux, a failed fsync undoes nothing, guarantees nothing about written bytes, and marks their pages as clean.
+// As on Linux, a failed fsync does not undo any writes and marks the written pages as clean, although the written bytes
+// may never become stable.
 
 import assert from 'node:assert/strict';
 import { below, type Random } from './randomness.ts';

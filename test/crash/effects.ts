@@ -5,7 +5,7 @@ import type { Kind, Sent } from './requests.ts';
 export interface Effects {
   readonly times: ReadonlyMap<string, number>;
   readonly ids: ReadonlySet<string>;
-  /** The milliseconds from the creation of a hold to its lapse, by the number of the hold request. */
+  /** Maps the number of each hold request to the milliseconds from the creation of the hold to its lapse. */
   readonly lapses: ReadonlyMap<number, number>;
   readonly unread: ReadonlyMap<string, string>;
   readonly wrong: readonly string[];

@@ -1,5 +1,5 @@
-// After a failed fsync, processes can read data from the write-ahead log that never reached the disk. Scrip must
-// therefore copy this data into the ledger file when it opens a ledger.
+// After a failed fsync, processes can still read data from the write-ahead log, although the data never reached the
+// disk. Scrip must therefore copy this data into the ledger file when it opens a ledger.
 
 import assert from 'node:assert/strict';
 import { copyFileSync, existsSync, statSync } from 'node:fs';

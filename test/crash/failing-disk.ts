@@ -126,9 +126,7 @@ async function examine(name: string, failures: readonly Failure[]): Promise<void
   for (const sentence of wrong.slice(0, SHOWN)) say(`        ${sentence}`);
 }
 
-/**
- * The faulty writer is caught if acknowledged writes are lost, or if it notices that a posting is missing and stops.
- */
+/** The faulty writer is caught if acknowledged writes are lost, or if the writer stops because a posting is missing. */
 async function examineControl(): Promise<void> {
   const failure = failureOf(WRITE_EIO, '1+7', false, 1_000);
   const seen = await withServer('deaf', (server) => server.under(failure, null)).catch((error) => {

@@ -19,7 +19,8 @@ const DISK_BYTES = 2 ** 24;
 const LASTS_MS = effort(500, 1_500);
 /**
  * The broken writer of the control acknowledges even failed writes, so the test does not require that a write fails. If
- * the writer notices that a posting is missing, it stops, and the test must not wait long for it to resume.
+ * the writer notices that a posting is missing, the writer stops permanently, so the test must not wait long for writes
+ * to resume.
  */
 const CONTROL = { lastsMs: 1_500, patienceMs: 5_000, mustFail: false };
 
@@ -50,7 +51,7 @@ function diskIsFull(folder: string): Failure {
       try {
         writeFileSync(ballast, Buffer.alloc(Math.max(0, free - ROOM_BYTES)));
       } catch (error) {
-        // If the server has written more than ROOM_BYTES since `df` ran, the ballast no longer fits.
+        // If the server has written more than ROOM_BYTES since `df` ran, the disk has no room for this whole file.
         assert.equal((error as NodeJS.ErrnoException).code, 'ENOSPC');
       }
       return async () => rmSync(ballast);

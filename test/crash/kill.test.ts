@@ -12,7 +12,7 @@ const KILLS_MAX = 20;
 const CONTROL_KILLS_MAX = 40;
 const SEED = Number(process.env.SEED ?? Date.now() % 1_000_000);
 
-test('a killed server loses no acknowledged write and stores each batch completely or not at all, and repeated requests with an idempotency key return the stored outcomes', async (t) => {
+test('a killed server loses no acknowledged write and stores each batch completely or not at all, and replays the stored outcomes when requests are repeated with their idempotency keys', async (t) => {
   const isEnough = ({ kills, betweenCommitAndAnswer }: Kills) => kills >= KILLS_MIN && betweenCommitAndAnswer > 0;
   const found = await killRepeatedly(KILLS_MAX, randomFrom(SEED), null, isEnough);
   t.diagnostic(`SEED=${SEED}: ${summaryOf(found)}`);

@@ -19,10 +19,13 @@ const STOPPED_STATUS = 500;
 const CLIENTS = 8;
 const END_USERS = 16;
 const LOAD_MS_MAX = 150;
-/** The server is also killed during the first restart on each ledger, and during later ones with this probability. */
+/**
+ * The server is also killed during the first restart on each ledger. During a later restart, the server is killed with
+ * this probability.
+ */
 const STARTS_KILLED = 0.1;
 const START_MS = 600;
-/** Each audit reads the whole ledger, so the ledgers must stay small. */
+/** A new ledger is used after this many kills: each audit reads the whole ledger, so ledgers must stay small. */
 const KILLS_A_LEDGER = 20;
 
 export interface Kills {

@@ -1,5 +1,5 @@
 // Weakens the SQLite settings of Scrip so that a control loses writes. This module can also make checkpoints more
-// frequent. Load it before all others: `NODE_OPTIONS=--import=…`.
+// frequent. Load this module before all others: `NODE_OPTIONS=--import=…`.
 //
 //   WEAKENED_SYNCHRONOUS=NORMAL|OFF   sets `synchronous` after Scrip has checked that it is FULL
 //   WEAKENED_CHECKPOINT_PAGES=60      checkpoints every 60 pages instead of every 2,000

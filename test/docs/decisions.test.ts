@@ -13,7 +13,7 @@ function numberOf(path: string): number {
   return Number(path.slice(FOLDER.length, FOLDER.length + 4));
 }
 
-test('the index of the decisions has a row for each decision, with its number and title', () => {
+test('the index of the decisions has a row with the number and the title of each decision', () => {
   const expected = decisions.map((path) => {
     const [, number, title] = /^# (\d+)\. (.*)\n/.exec(textOf(path)) ?? [];
     assert.equal(Number(number), numberOf(path), path);

@@ -28,7 +28,7 @@ const MODULES = [
   'store/transaction-history',
 ];
 
-/** All constants of these modules must be in docs/operating/limits.md. */
+/** docs/operating/limits.md must contain all constants of these modules. */
 const COMPLETE = ['http/limits'];
 
 interface Row {

@@ -12,7 +12,7 @@ function withoutCode(text: string): string {
   return text.replaceAll(/^```[\s\S]*?^```$/gm, '').replaceAll(/`[^`\n]+`/g, (code) => code.replaceAll(/[[\]()]/g, ''));
 }
 
-/** Makes the same anchors as GitHub. */
+/** Computes the anchors of headings in the same way as GitHub. */
 function anchorsOf(path: string): Set<string> {
   const anchors = new Set<string>();
   for (const [, heading = ''] of textOf(path)

@@ -29,7 +29,7 @@ before(async () => {
 });
 after(() => scrip.stop());
 
-/** Prometheus adds these labels when it scrapes. */
+/** Prometheus adds these labels when it scrapes a target. */
 const ADDED = new Set(['instance', 'job']);
 
 function assertExpression(expression: string): number {

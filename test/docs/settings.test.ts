@@ -22,7 +22,7 @@ test('each setting that Scrip reads has exactly one row in the tables of setting
   assert.deepEqual(named.toSorted(), settings.toSorted());
 });
 
-test('the list of names that Scrip uses to detect misspelled settings contains every setting', () => {
+test('the list with which Scrip detects misspelled settings contains the name of every setting', () => {
   assert.deepEqual(SETTING_NAMES.toSorted(), settings.toSorted());
 });
 

@@ -1,5 +1,5 @@
-// The load of the event tests: small writes and clock moves, so that balances cross thresholds, credits expire, cycles
-// renew and holds lapse.
+// The load of the event tests consists of small writes and clock moves, so that balances cross thresholds, credits
+// expire, cycles renew and holds lapse.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { below, type Random } from '../crash/randomness.ts';
@@ -9,7 +9,7 @@ const CLIENTS = 6;
 const END_USERS = 40;
 /** Clients add about as much as they spend, so that balances stay near the thresholds. */
 const ADDITION_MAX = 400;
-/** Some are shorter than the notice period of `credits.expiring`, and some are longer. */
+/** Some of these validities are shorter than the notice period of `credits.expiring`, and some are longer. */
 const VALIDITY_DAYS = [1, 3, 8, 10, 31];
 const CYCLE_DAYS = [1, 2, 8];
 const PAUSE_MS_MAX = 15;

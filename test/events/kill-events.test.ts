@@ -1,5 +1,5 @@
-// A short version of `npm run kill-events`, with a few kills instead of 100. The control is a server that is broken on
-// purpose.
+// A short version of `npm run kill-events`, with a few kills instead of 100. As a control, the test runs a server that
+// is broken on purpose.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -9,12 +9,13 @@ import { type KillOptions, killEvents, summaryOf } from './killing-events.ts';
 
 const SEED = Number(process.env.SEED ?? Date.now() % 1_000_000);
 
-/** An even number, so that servers and receivers are killed equally often. */
+/** The number of kills is even, so that servers and receivers are killed equally often. */
 const KILLS = effort(2, 4);
 
 const OPTIONS: KillOptions = {
   kills: KILLS,
-  // Scrip looks for new postings every half second, so it derives events at least once before each kill.
+  // Scrip looks for new postings every half second. With this minimum, Scrip derives events at least once before each
+  // kill.
   loadMsMin: 600,
   loadMsMax: 1_000,
   databaseUrl: null,

@@ -26,8 +26,8 @@ const RESPONSE_MS_MAX = 8;
 const LOAD_LOOK_MS = 10;
 const LOOK_MS = 500;
 /**
- * The test accepts the log once this many checks in a row find it complete and unchanged. Scrip stores renewals and
- * lapses once a second, so the checks together must take longer than a second.
+ * The test accepts the event log after this many checks in a row have found the log complete and unchanged. Scrip
+ * stores renewals and lapses once a second, so the checks together must take longer than a second.
  */
 const SAME_LOOKS = 5;
 
@@ -37,7 +37,10 @@ export interface KillOptions extends ServerOptions {
   readonly loadMsMax: number;
   readonly databaseUrl: string | null;
   readonly endpoints: number;
-  /** The time limit for each of two waits after the load: for a complete event log, and then for all deliveries. */
+  /**
+   * After the load, the test waits for a complete event log, and then for all deliveries. This is the time limit for
+   * each of the two waits.
+   */
   readonly settledWithinMs: number;
 }
 
@@ -110,7 +113,7 @@ class KilledEvents {
       SETTINGS,
       this.#paths.map((path) => this.#receiver.urlOf(path)),
     );
-    // The load has its own random number generator. With a shared one, the timing of the load would affect which
+    // The load has its own random number generator. With a shared generator, the timing of the load would affect which
     // processes are killed.
     const load = new EventLoad({ urls, secret: this.#secret }, randomFrom(below(2 ** 32, this.#random)));
     load.start();

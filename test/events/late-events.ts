@@ -1,5 +1,5 @@
-// An event writer that is broken on purpose: it records postings as processed first, and stores their events in a
-// later database transaction.
+// An event writer that is broken on purpose: it first records postings as processed, and stores their events in a later
+// database transaction.
 
 import type { DatabaseSync } from 'node:sqlite';
 import type { Instant } from '../../src/ledger/instant.ts';

@@ -17,12 +17,12 @@ import { Receiver } from './receiver.ts';
 
 const ACCOUNT_NUMBER = 1;
 const LOOK_MS = 250;
-/** The webhook job finds new events within this time. */
+/** The webhook job finds new events within this many milliseconds. */
 const NUDGED_MS = 1_500;
 
 export interface Watched {
   readonly thresholds: readonly Threshold[];
-  /** Empty for all types. */
+  /** An empty list selects all types. */
   readonly types: readonly EventType[];
 }
 

@@ -1,11 +1,11 @@
-// A webhook receiver in its own process: `node receiver-process.ts PORT FILE`. It appends each request to FILE before
-// it responds, so that FILE contains all requests that the sender counts as delivered.
+// A webhook receiver in its own process: `node receiver-process.ts PORT FILE`. The receiver appends each request to
+// FILE before it responds, so that FILE contains all requests that the sender counts as delivered.
 
 import { openSync, writeSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { Arrival } from './receiver.ts';
 
-/** With a delay, some kills come between a request and its response. */
+/** With a delay before each response, some kills come between a request and its response. */
 const RESPONSE_MS_MAX = Number(process.env.RESPONSE_MS_MAX ?? 0);
 
 const [port, file = ''] = process.argv.slice(2);

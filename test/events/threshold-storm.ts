@@ -1,5 +1,5 @@
 // `npm run event-storm`: moves every end user across a threshold within a minute, and measures delivery times and write
-// speed. With `-- --closed-loop`, compares the speed of `/subtract` with and without a webhook endpoint.
+// speed. With `-- --closed-loop`, the command compares the speed of `/subtract` with and without a webhook endpoint.
 
 import { parseArgs } from 'node:util';
 import { closedLoop } from '../../bench/closed-loop.ts';

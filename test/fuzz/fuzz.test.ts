@@ -1,4 +1,4 @@
-// A short run of the fuzzer, and servers with faults that the fuzzer must find.
+// Runs the fuzzer for a short time, and tests that the fuzzer finds the faults of faulty servers.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -29,7 +29,7 @@ test(`hostile requests get correct responses, and only accepted requests change 
     [],
   );
   assert(requests >= REQUESTS);
-  // Only one in four hundred requests gets a 402, so this run may have none.
+  // Only one in four hundred requests gets status 402, so this run may have no such response.
   for (const status of [200, 303, 400, 401, 404, 405, 415, 422])
     assert((statuses.get(status) ?? 0) > 0, `no response had the status ${status}`);
   assert.deepEqual(Object.keys(Object.prototype), [], 'no request adds a property to Object.prototype');

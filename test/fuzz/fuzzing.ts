@@ -266,7 +266,10 @@ function wrongProblem({ head, body, status }: Answer): string | null {
 
 type End = 'open' | 'closed' | 'silent';
 
-/** Longer than any response takes, and shorter than the timeouts of the server. */
+/**
+ * The maximum wait for a response. This time is longer than any response takes, and shorter than the timeouts of the
+ * server.
+ */
 const SILENCE_MS = 5_000;
 /** How long to wait for further bytes, such as a second response to a broken request. */
 const SETTLED_MS = 2;

@@ -11,7 +11,7 @@ export interface HostileRequest {
   readonly verdict: Verdict;
   readonly operation: Operation | null;
   readonly fields: Fields | null;
-  /** Whether the last byte is missing: the client must then close its side of the connection to get a response. */
+  /** Whether the last byte is missing. If it is, the client must close its side of the connection to get a response. */
   readonly isCutShort: boolean;
 }
 
@@ -79,7 +79,7 @@ export class HostileRequests {
   }
 
   #plainVerdict({ method, body }: Draft, fields: Fields | null): Verdict {
-    // These requests have no query string, so a GET without a body names no end user.
+    // These requests have no query string, so a GET request without a body names no end user.
     return fields === null || (method === 'GET' && body.length === 0) ? 'refuse' : 'take';
   }
 
@@ -311,8 +311,8 @@ export class HostileRequests {
     const [validity, rollover_max] = [random.pick(FORM_NUMBERS), random.pick(FORM_NUMBERS)];
     const unit = random.pick(['days', 'months', '', 'x']);
     const on_active = random.pick(['', 'replace', 'at_period_end']);
-    // The fuzzer expects another transaction in the list if a form changes the balance response. A scheduled plan would
-    // change this response, but is not in the list.
+    // The fuzzer expects another transaction in the list if a form changes the balance response. Scheduling a plan
+    // would change this response, but not the list, so no form confirms a change at the end of the period.
     const confirmed = on_active === 'at_period_end' ? '' : random.pick(['', 'yes']);
     const note = random.pick(['', 'a note', '\u0000', '\ud800', 'x'.repeat(5_000), '<script>', '%']);
     const plan = { validity, unit, rollover_max, on_active, confirmed };

@@ -1,4 +1,4 @@
-// Controls that the fuzzer must catch: proxies in front of Scrip, each with one of these faults:
+// As controls, these proxies in front of Scrip have faults that the fuzzer must catch. Each proxy has one fault:
 //
 //   coerces         converts text to numbers and removes unknown fields, as Fastify does by default
 //   changes         refuses a subtraction after Scrip has executed it

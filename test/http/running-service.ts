@@ -97,9 +97,9 @@ export interface Reply {
 }
 
 export interface Call {
-  /** Text and bytes are sent unchanged; any other value is sent as JSON. */
+  /** Strings and bytes are sent unchanged; any other value is sent as JSON. */
   readonly body?: unknown;
-  /** By default, the key with the `write` scope; null sends no `Authorization` header. */
+  /** The default is the API key with the `write` scope. If `key` is null, no `Authorization` header is sent. */
   readonly key?: string | null;
   readonly headers?: Readonly<Record<string, string | string[]>>;
 }
@@ -140,14 +140,17 @@ export interface Scrip {
   transactions(endUser: string): Promise<readonly TransactionBody[]>;
   audit(): Promise<Audited>;
   assertConsistent(): Promise<void>;
-  /** Makes `stop` call `release` first. Otherwise, `stop` would wait for a connection that a failed test left open. */
+  /**
+   * Makes `stop` call `release` first. Without this call, `stop` would wait for a connection that a failed test left
+   * open.
+   */
   atStop(release: () => void): void;
   stop(): Promise<void>;
 }
 
 export interface ScripOptions {
   readonly clock?: MovableClock;
-  /** By default, a temporary file that `stop` removes. */
+  /** The default is a temporary file that `stop` removes. */
   readonly file?: string;
   readonly database?: Database;
   /** By default, sign-up is open and there is no mail server. */

@@ -52,7 +52,7 @@ export function eventsOf(
   return deriveEvents({ user: ADA, from: null, postings, until: dayAt(until), settings }).events;
 }
 
-/** For example, `3: balance.low 20 (25 to 15)`. */
+/** Returns lines such as `3: balance.low 20 (25 to 15)`. */
 export function balanceLines(events: readonly LedgerEvent[]): readonly string[] {
   return events
     .filter(({ type }) => type.startsWith('balance.'))
@@ -63,7 +63,7 @@ export function balanceLines(events: readonly LedgerEvent[]): readonly string[] 
     );
 }
 
-/** For example, `3: credits.expired 10`. */
+/** Returns lines such as `3: credits.expired 10`. */
 export function linesOf(events: readonly LedgerEvent[], ...types: readonly EventType[]): readonly string[] {
   return events
     .filter(({ type }) => types.includes(type))

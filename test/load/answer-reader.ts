@@ -4,7 +4,7 @@
 export interface Answer {
   readonly status: number;
   readonly head: string;
-  /** Decoded as Latin-1, so each character is one byte. */
+  /** The body is decoded as Latin-1, so each character is one byte. */
   readonly body: string;
 }
 

@@ -66,7 +66,7 @@ export class ServerProcess {
       .join('\n');
   }
 
-  /** Resident memory; 0 if the system has no `/proc`. */
+  /** The resident memory of the server, or 0 if the system has no `/proc`. */
   get memoryMib(): number {
     try {
       const [, kib = '0'] = /VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${this.pid}/status`, 'utf8')) ?? [];

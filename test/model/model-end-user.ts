@@ -121,7 +121,7 @@ export class EndUser {
     this.passedTo = Math.max(this.passedTo, now);
   }
 
-  /** Returns the current period even if its renewal is due. */
+  /** Returns the period that renews next, even if its renewal is already due. */
   renewing(): Grant | undefined {
     for (let place = this.grants.length - 1; place >= 0; place--) {
       const grant = this.grants[place] as Grant;

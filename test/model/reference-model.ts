@@ -20,9 +20,9 @@ interface Known {
 }
 
 export class ReferenceLedger {
-  /** The machine's clock; it may jump in both directions. */
+  /** The machine's clock, which may jump forward and back. */
   wall: number;
-  /** The instant of the last read or write; the time of the ledger is never earlier. */
+  /** The instant of the last read or write. The time of the ledger is never earlier than this instant. */
   #latest = 0;
   readonly #users = new Map<string, Known>();
   /** Cached, because the next call is usually for the same end user. */
@@ -81,7 +81,7 @@ export class ReferenceLedger {
     return this.transactionsAt(of, this.#now());
   }
 
-  /** Newest first; includes transactions that the list of transactions omits. */
+  /** Returns all transactions, newest first, even those that the list of transactions omits. */
   history(of: ModelUser): ModelHistoryEntry[] {
     return this.historyAt(of, this.#now());
   }
@@ -116,7 +116,7 @@ export class ReferenceLedger {
     return this.#view(of, now).happened.at(-1)?.createdAt ?? 0;
   }
 
-  /** If nothing is due, the time of the ledger stays the same. */
+  /** Settles all end users with due events. If no event is due, does not advance the time of the ledger. */
   tick(): void {
     const due = [...this.#users.values()].filter(({ user }) => user.isDue(this.peek()));
     if (due.length > 0) this.#now();

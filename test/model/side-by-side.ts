@@ -103,7 +103,7 @@ export class SideBySide {
     );
   }
 
-  /** Predicts the response; from `response` itself, it uses only the transaction ID. */
+  /** Predicts the response. Uses only the transaction ID from the real `response`. */
   #expected({ idempotency = null, ...command }: ModelRequest, response: ModelResponse): ModelResponse {
     const { account, endUser, actor: _, ...asked } = command;
     const isKept = ({ key, command: { account: itsAccount, endUser: whose } }: Kept) =>

@@ -1,10 +1,10 @@
-// For each alert, a history of metrics in the notation of `promtool test rules`, a time at which the alert does not
-// fire, and a time at which it fires. There is a sample every 15 seconds; `0+5x8` is nine samples, from 0 to 40 in
-// steps of five.
+// Defines for each alert a history of metrics, a time at which the alert does not fire, and a time at which the alert
+// fires. The histories use the notation of `promtool test rules`, with one sample every 15 seconds: `0+5x8` is nine
+// samples, from 0 to 40 in steps of five.
 
 export interface AlertCase {
   readonly alert: string;
-  /** If no `up` series is given, Scrip is up. */
+  /** If no `up` series is given, Scrip counts as up. */
   readonly series: Readonly<Record<string, string>>;
   readonly quietAt: string;
   readonly firingAt: string;

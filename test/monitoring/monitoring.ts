@@ -1,5 +1,5 @@
-// `npm run monitoring`: tests the files in docs/operating with a real Prometheus, in about three minutes. It needs
-// `prometheus` and `promtool` on the PATH, so it is not part of `npm test`.
+// `npm run monitoring`: tests the files in docs/operating with a real Prometheus, in about three minutes. The script
+// needs `prometheus` and `promtool` on the PATH, so it is not part of `npm test`.
 //
 //   check the scrape configuration and the rules ─▶ each alert fires in its test history, and not too early
 //   ─▶ scrape a running Scrip with the configuration ─▶ each panel of the dashboard has data, and no alert fires
@@ -20,9 +20,12 @@ import { ALERT_CASES, alertTests } from './alert-cases.ts';
 const DOCUMENTS = join(import.meta.dirname, '..', '..', 'docs', 'operating');
 const RULES = join(DOCUMENTS, 'alerts.yaml');
 const PORT_OF_EXAMPLE = '127.0.0.1:8080';
-/** Long enough for three scrapes; `rate` needs two samples. */
+/** This time is long enough for three scrapes; `rate` needs two samples. */
 const SCRAPED_MS = 50_000;
-/** Maximum wait: ScripDown fires after one minute, plus the time until the next scrape and rule evaluation. */
+/**
+ * The maximum wait for ScripDown. The alert fires after one minute plus the time until the next scrape and rule
+ * evaluation.
+ */
 const ALERT_MS_MAX = 150_000;
 const POLL_MS = 1_000;
 

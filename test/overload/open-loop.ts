@@ -13,7 +13,7 @@ export interface LoadTarget {
 export interface Outcome {
   readonly seconds: number;
   readonly sent: number;
-  /** The generator had no free connection for these requests. */
+  /** The number of requests for which the generator had no free connection. */
   readonly unsent: number;
   readonly doneInTime: number;
   /** The number of responses by status; the status 0 stands for a connection that ended without a response. */

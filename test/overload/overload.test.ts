@@ -1,4 +1,4 @@
-// Sends more load than a server can handle. The assertions hold on any machine; `npm run overload` measures speed.
+// Sends more requests than a server can process. The assertions hold on any machine; `npm run overload` measures speed.
 
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
@@ -66,11 +66,11 @@ describe('a server with idle or stalled clients', () => {
   });
   after(() => under.server.end('SIGKILL'));
 
-  test('a server processes requests while 2,000 connections are idle and 500 never finish sending their headers', {
+  test('a server processes requests while 2,000 connections are idle and 500 connections never finish sending their headers', {
     timeout: TEST_MS_MAX,
   }, async (t) => {
     const idle = await Crowd.of(under.server, 2_000);
-    // The server closes connections that never send a request.
+    // Each socket sends a request, because the server closes connections that never send one.
     for (const socket of idle.sockets)
       socket.write(readOf(under.key, '/get-active-balance', under.endUsers[0] as string));
     const slow = await Crowd.of(under.server, 500);

@@ -32,7 +32,7 @@ const seconds = Number(values.seconds ?? 10);
 const print = (line: string) => process.stdout.write(`${line}\n`);
 const SLOW_SERVER = join(import.meta.dirname, 'slow-server.ts');
 const REFUSING_SERVER = join(import.meta.dirname, 'refusing-server.ts');
-/** Requests per second: more than any server on two cores can process. */
+/** This number of requests per second is more than any server on two cores can process. */
 const GENERATOR_RATE = 180_000;
 /** The server accepts more connections than the load generator opens, so that other clients can connect. */
 const CONNECTIONS_MAX = 2_000;

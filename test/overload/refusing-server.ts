@@ -1,4 +1,5 @@
-// A server that refuses every request immediately. It shows the limits of the load generator.
+// A server that refuses every request immediately. A run against this server shows how many requests the load generator
+// can send.
 
 import { createServer } from 'node:http';
 

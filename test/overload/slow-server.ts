@@ -10,7 +10,7 @@ const BATCH_MS = 250;
 const service = await startService(readConfig(process.env));
 const { ledger } = service.stores;
 const write = ledger.write.bind(ledger);
-// Never call `onDecided`, so that each batch begins only after the previous batch is written.
+// This `write` never calls `onDecided`, so that each batch begins only after the previous batch is written.
 ledger.write = async (commands) => {
   const [outcomes] = await Promise.all([write(commands, () => {}), sleep(BATCH_MS)]);
   return outcomes;

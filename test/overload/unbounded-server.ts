@@ -1,5 +1,5 @@
-// The control for the overload test: a server like `slow-server.ts` that accepts every request, so the queue grows
-// without bound.
+// The control for the overload test is a server like `slow-server.ts`, except that it accepts every request, so its
+// queue grows without bound.
 
 import { createServer, type ServerResponse } from 'node:http';
 

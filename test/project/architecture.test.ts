@@ -13,7 +13,7 @@ const WRITTEN_BY_HAND = ['src', 'test', 'bench', 'lint', 'packaging', 'client/sr
 const IS_GENERATED = /(?:^|\/)generated\.ts$/;
 const LINES_MAX = 400;
 
-/** From lowest to highest; a path belongs to the first pattern that matches. */
+/** The layers, from lowest to highest. A path belongs to the first layer whose pattern matches. */
 const LAYERS: readonly RegExp[] = [
   /^(ledger|accounts)\//,
   /^(store\/[^/]+\.ts$|tracing\/|console\/(assets\/|(figures|layout|ghtml\.d)\.ts$))/,

@@ -15,7 +15,7 @@ export interface Image {
   readonly root: string;
   readonly workingFolder: string;
   readonly environment: Readonly<Record<string, string>>;
-  /** Null for root. */
+  /** If `user` is null, commands run as root. */
   readonly user: { readonly uid: number; readonly gid: number } | null;
   readonly settings: ReadonlyMap<string, string>;
 }

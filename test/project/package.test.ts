@@ -104,7 +104,8 @@ function ended(child: Child): Promise<number | null> {
 async function outputOf(child: Child, expected: RegExp): Promise<string> {
   let text = '';
   return new Promise((resolve, reject) => {
-    // Search standard error followed by standard output, so that one regular expression can match text in both.
+    // The test searches standard error followed by standard output, so that one regular expression can match text in
+    // both.
     let log = '';
     const look = () => expected.test(log + text) && resolve(log + text);
     child.stderr.setEncoding('utf8').on('data', (chunk) => {
@@ -213,8 +214,8 @@ const DEPLOYMENTS: readonly (readonly [file: string, names: RegExp])[] = [
 const FOREIGN = /^(POSTGRES_|PG|SQLITE_TMPDIR$|NODE_ENV$)/;
 
 /**
- * Matches commands that would fetch the wrong package from the npm registry: the packages of this project are not
- * published there.
+ * Matches commands that would fetch the wrong package from the npm registry, because the packages of this project are
+ * not published there.
  */
 const FROM_REGISTRY =
   /\bnpx (?!--no-install)(?:-\S+ )*scrip\b|\bnpm (?:install|i|add|exec)(?: -\S+)* scrip(?:-ledger|-client)?(?![\w.-])/;

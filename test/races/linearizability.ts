@@ -26,7 +26,7 @@ export type Verdict<Input, Output> =
 interface End<Input, Output> {
   readonly operation: Operation<Input, Output>;
   readonly bit: bigint;
-  /** If this is a call: its return, or null if the outcome is unknown. If this is a return: null. */
+  /** For a call, its return, or null if the outcome is unknown. For a return, always null. */
   readonly matching: End<Input, Output> | null;
   readonly isCall: boolean;
   before: End<Input, Output> | null;

@@ -1,5 +1,5 @@
 // `npm run races -- [--rounds N] [--histories N] [--seed N]`: long tests for double spending and linearizability on
-// both stores. First, the test must find double spending in the control, a service without locks.
+// both stores. First, the double-spending test must catch its control, a service without locks.
 
 import assert from 'node:assert/strict';
 import { mkdtemp, rm } from 'node:fs/promises';

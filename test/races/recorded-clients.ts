@@ -236,7 +236,7 @@ const CALLS = [
   ...(['balance', 'balance', 'balance', 'balance'] as const),
 ] as const;
 const AMOUNTS = 400;
-/** A call chooses among this many recent holds or transactions: so few that concurrent calls often choose the same. */
+/** A call chooses one of this many recent holds or transactions, so that concurrent calls often choose the same one. */
 const RECENT = 2;
 /** Longer than any history takes, so that no hold lapses. */
 const HOLD_SECONDS = 86_400;

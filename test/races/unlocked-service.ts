@@ -38,7 +38,7 @@ async function answer(request: IncomingMessage, response: ServerResponse): Promi
   }
 }
 
-/** A capture gives the held credits to this end user, who does not exist, so that the credits count as spent. */
+/** A capture moves the held credits to this end user. The end user does not exist, so the credits count as spent. */
 const NO_END_USER = '00000000-0000-4000-8000-000000000000';
 
 async function creditsOf(user: string): Promise<number> {

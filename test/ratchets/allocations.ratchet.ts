@@ -13,7 +13,7 @@ import type { ClientData } from './closed-loop-worker.ts';
 const USERS = 100;
 const WARM_UP_REQUESTS = 200;
 const REQUESTS = 400;
-/** The number of measurements. The test uses the lowest one, because V8 sometimes allocates memory for itself. */
+/** The number of measurements. The test uses the lowest result, because V8 sometimes allocates memory for itself. */
 const STRETCHES = 5;
 
 const BOUNDS: readonly { readonly what: string; readonly workload: Workload; readonly bytesMax: number }[] = [

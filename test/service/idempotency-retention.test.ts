@@ -9,12 +9,12 @@ import { eventually, MovableClock, type Scrip, someone, startScrip } from '../ht
 async function moveTo(scrip: Scrip, clock: MovableClock, instant: number): Promise<void> {
   const sweep = mock.method(scrip.service.stores.ledger, 'deleteExpiredRecords');
   clock.set(instant);
-  // Wait for two sweeps: the first may have begun before the clock moved.
+  // The test waits for two sweeps, because the first may have begun before the clock moved.
   await eventually(() => sweep.mock.callCount() >= 2, 'two sweeps');
   sweep.mock.restore();
 }
 
-test('by default, the idempotency record of a grant is kept for 30 days, and that of any other write for 24 hours', async (t) => {
+test('by default, the idempotency record of a grant is kept for 30 days, and the record of any other write for 24 hours', async (t) => {
   assert.deepEqual(readConfig({}).idempotency, { grantsMs: 30 * DAY_MS, othersMs: 24 * HOUR_MS });
   const clock = new MovableClock('2026-02-27T22:30:00Z');
   const start = clock.now;

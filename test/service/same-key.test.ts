@@ -1,5 +1,5 @@
 // Tests that each idempotency key has one effect and one response, even if a server is killed during thousands of
-// requests. The control sends requests without keys.
+// requests. The control sends requests without idempotency keys.
 
 import assert from 'node:assert/strict';
 import { after, before, type TestContext, test } from 'node:test';
@@ -41,7 +41,7 @@ async function serviceOn(t: TestContext, database: string, count: number): Promi
 
 interface Sent {
   readonly index: number;
-  /** Null if there was no response or if the status was 500 or more. */
+  /** The response is null if there was none or if the status was 500 or more. */
   readonly answer: string | null;
 }
 

@@ -116,7 +116,7 @@ for (const [store, start] of [
       assert.equal(await now(scrip), began);
     });
 
-    test('if several requests move the test clock at the same time, it moves by the sum of all moves', async () => {
+    test('if several requests move the test clock at the same time, the clock moves by the sum of all moves', async () => {
       const began = await now(scrip);
       const moved = await Promise.all(Array.from({ length: 10 }, () => move(scrip, { advance_days: 1 })));
       const expected = Array.from({ length: 10 }, (_, index) => began + (index + 1) * DAY_MS);
@@ -169,7 +169,7 @@ for (const [store, start] of [
       }, 'the renewals are stored');
     });
 
-    test('transactions at the same instant are listed in reverse order of creation, on one page or several, and a refund of one of them returns its amount', async () => {
+    test('transactions at the same instant of the test clock are listed in reverse order of creation, on one page or several, and a refund of one of them returns its amount', async () => {
       const end_user_id = someone();
       await scrip.post('/add', { end_user_id, amount: 10_000 });
       const amounts = Array.from({ length: 120 }, (_, index) => index + 1);

@@ -171,7 +171,7 @@ describe('tracing', { timeout: 60_000 }, () => {
     assert.notEqual(requests[0]?.spanId, PARENT);
   });
 
-  test('the spans of a failed batch and of its requests have the status error', async (t) => {
+  test('the span of a failed batch and the spans of its requests have the status "error"', async (t) => {
     const collector = await Collector.start(t);
     const { service, post } = await start(t, { OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: `${collector.url}/own` });
     mock.method(service.stores.ledger, 'write', () =>
@@ -216,7 +216,7 @@ describe('tracing', { timeout: 60_000 }, () => {
     }
   });
 
-  test('with a sampling ratio of 0, no span is sent', async (t) => {
+  test('with a trace sampling ratio of 0, no span is sent', async (t) => {
     const collector = await Collector.start(t);
     const { service, post } = await start(t, {
       OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
@@ -269,7 +269,7 @@ for (const [header, isParent] of HEADERS)
   test(`a request with traceparent ${header} ${isParent ? 'continues the trace' : 'starts a new trace'}`, () =>
     assert.equal(parentOf(header) !== null, isParent));
 
-test('tracing is off unless a collector endpoint is set', () => {
+test('tracing is off unless the endpoint of a collector is set', () => {
   const endpoint = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4318' };
   assert.equal(readConfig({}).tracing, null);
   assert.equal(readConfig({ OTEL_SERVICE_NAME: 'x' }).tracing, null);
@@ -285,7 +285,7 @@ test('tracing is off unless a collector endpoint is set', () => {
   });
 });
 
-test('an unknown trace sampler is rejected with an error that quotes it and lists every supported sampler', () => {
+test('an unknown trace sampler is rejected with an error that quotes the sampler and lists every supported sampler', () => {
   const kinds = 'always_on, always_off, traceidratio';
   const parentBased = 'parentbased_always_on, parentbased_always_off, parentbased_traceidratio';
   const environment = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4318', OTEL_TRACES_SAMPLER: 'parentbased_some' };
@@ -294,7 +294,7 @@ test('an unknown trace sampler is rejected with an error that quotes it and list
   });
 });
 
-test('an empty setting has the same effect as an unset setting', () => {
+test('an empty tracing setting has the same effect as an unset setting', () => {
   const empty = Object.fromEntries(SETTING_NAMES.map((name) => [name, '']));
   const traced = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4318', OTEL_TRACES_SAMPLER: 'traceidratio' };
   for (const set of [{}, traced]) assert.deepEqual(readConfig({ ...empty, ...set }), readConfig(set));

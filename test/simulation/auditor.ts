@@ -20,7 +20,7 @@ import { comparableFor, predictedBy, type Read, UNPREDICTED } from './predicted-
 import { bodyOfSuccess, type KnownTexts, problemOf, transactionTexts } from './predicted-replies.ts';
 import type { Witness, WitnessedRead } from './simulated-store.ts';
 
-/** One request of an operation. Clients retry and the network duplicates requests, so an operation may have several. */
+/** One request of an operation. An operation may have several: clients retry, and the network duplicates requests. */
 export interface Attempt {
   readonly operation: Operation;
   readonly watched: Watched;

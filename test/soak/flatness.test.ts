@@ -14,7 +14,7 @@ const SERIES = 300;
 type Shape = (secondsOfLife: number, noise: () => number) => number;
 
 function measured(shape: Shape, random: Random, lifeMinutes = MINUTES): Flatness {
-  // Between -1 and 1, approximately normally distributed.
+  // The noise is between -1 and 1, and approximately normally distributed.
   const noise = () => (2 * (random.next() + random.next() + random.next())) / 3 - 1;
   const readings: Reading[] = [];
   for (let seconds = 0; seconds < MINUTES * 60; seconds += EVERY_SECONDS) {

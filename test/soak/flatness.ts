@@ -1,10 +1,10 @@
-// Decides whether a series rises in the long run: whether its rise is both statistically significant and larger than a
-// bound. A "life" is the time from the start to the end of one server process. The first half of each life is ignored,
-// because caches are still filling. The rest is divided into blocks of successive readings, and the median of each
-// block is a "point". Points of different lives are not compared.
+// Decides whether a series rises in the long run. A series counts as rising if its rise is both statistically
+// significant and larger than a bound. A "life" is the time from the start to the end of one server process. The first
+// half of each life is ignored, because caches are still filling. The rest is divided into blocks of successive
+// readings, and the median of each block is a "point". Points of different lives are not compared.
 //
-// The slope is the Theil-Sen estimate: the median of the slopes between any two points of a life. Its significance
-// comes from the Mann-Kendall test. The test statistics of all lives are added up, as in the seasonal test of Hirsch
+// The slope is the Theil-Sen estimate: the median of the slopes between any two points of a life. The Mann-Kendall test
+// gives the significance of the slope. The test statistics of all lives are added up, as in the seasonal test of Hirsch
 // and Slack, with lives in place of seasons.
 
 import assert from 'node:assert/strict';
@@ -15,7 +15,7 @@ export interface Reading {
   readonly value: number;
 }
 
-/** The largest rise that counts as flat: `least`, or `share` times the median of all points if that is more. */
+/** The largest rise that counts as flat: `least` or `share` times the median of all points, whichever is greater. */
 export interface Allowance {
   readonly share: number;
   readonly least: number;
@@ -36,7 +36,7 @@ export interface Flatness {
   readonly spanSeconds: number;
 }
 
-/** The part of each life that is ignored at its beginning. */
+/** The fraction at the beginning of each life that is ignored. */
 const BEGINNING = 0.5;
 const BLOCKS_MAX = 30;
 const BLOCKS_MIN = 6;

@@ -1,5 +1,5 @@
-// Makes a server leak memory and file descriptors, and slows it down, as a control for the soak test. This file must be
-// loaded before all other modules (`NODE_OPTIONS=--import=…`).
+// Makes a server leak memory and file descriptors, and slows the server down. The soak test uses this server as a
+// control. This file must be loaded before all other modules (`NODE_OPTIONS=--import=…`).
 
 import { subscribe } from 'node:diagnostics_channel';
 import { openSync } from 'node:fs';

@@ -116,7 +116,7 @@ export class SoakClients {
 
   #pump(): void {
     while (this.#address !== null && this.#again.length + this.#waiting.length > 0) {
-      // Use the connections in turn, so that the server closes none of them as idle.
+      // The clients use the connections in turn, so that the server does not close any of them as idle.
       const line = this.#idle.shift();
       if (line === undefined) return;
       const due = (this.#again.shift() ?? this.#waiting.shift()) as Due;
@@ -210,7 +210,7 @@ export class SoakClients {
     return { text: requestText(sent, String(this.#address?.secret)), at, sent, isAgain: false };
   }
 
-  /** Does not keep the text of the response: the texts of all responses would take too much memory. */
+  /** Does not keep the text of the response, because the texts of all responses would take too much memory. */
   #learn(sent: Sent, { head, body }: Answer): void {
     sent.answer = { ...answered(head, body), text: '' };
     this.#known.learn(sent);

@@ -1,5 +1,5 @@
-// Runs a soak test for a few seconds, with a kill, clock jumps and backups. As a control, the soak test must detect a
-// leaking server. `npm run soak` runs a longer soak test.
+// Runs a soak test for a few seconds, with a kill, clock jumps and backups. As a control, a leaking server must fail
+// the soak test. `npm run soak` runs a longer soak test.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

@@ -58,13 +58,13 @@ const PRELOADS = ['movable-clock.ts', 'leaking-server.ts', 'small-caches.ts'].ma
 );
 const HOUR_MS = 3_600_000;
 const JUMP_HOURS_MAX = 48;
-/** The clock jumps of a long soak test add up to more than this, so that idempotency records expire. */
+/** The clock jumps of a long soak test add up to more than this many hours, so that idempotency records expire. */
 const KEEP_KEYS_HOURS = '240';
 const BACK_EVERY = 4;
 const BACK_HOURS_MAX = 6;
 /**
- * All kills happen in this first part of the test. After the last kill, one process runs until the end, long enough to
- * show whether its memory grows.
+ * All kills happen in this fraction of the test, at its beginning. After the last kill, one process runs until the end,
+ * long enough to show whether its memory grows.
  */
 const KILLING = 1 / 6;
 const LOG_LINE_OF_AN_ERROR = /"level":(?:50|60)|^\s+at /m;

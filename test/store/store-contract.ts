@@ -48,11 +48,11 @@ const AUDITED_EARLY_EVERY = effort(4, 1);
 export interface ContractOptions {
   /** `real` skips the tests that move the clock; `movable` skips the tests that need a real clock. */
   readonly clock: 'movable' | 'real';
-  /** How many tests run at once; 1 if absent. */
+  /** How many tests run at once. The default is 1. */
   readonly concurrency?: number;
   /**
-   * `npm test` runs every `oneIn`th test, all tests in `always`, and all tests that depend on the clock. 1 if absent. A
-   * larger number is for a variant of a store if all tests also run on another variant of the store.
+   * `npm test` runs every `oneIn`th test (by default, every test), all tests in `always`, and all tests that depend on
+   * the clock. Set a number above 1 only if all tests run on another variant of the same store.
    */
   readonly oneIn?: number;
   readonly always?: readonly string[];

@@ -23,7 +23,7 @@ export interface PluggedLedger {
   openTools(): Promise<LedgerTools>;
   /** Absent if the ledger has no tables of accounts. */
   openAccounts?(): AccountDatabase;
-  /** Reduces the ledger to the data that would survive a crash now. Absent if all data would survive. */
+  /** Reduces the ledger to the data that would survive a crash now. Absent if a crash loses no data. */
   crash?(): void;
   /** Absent if the store cannot make COMMITs fail. */
   failCommits?(isFailing: boolean): Promise<void>;

@@ -52,7 +52,7 @@ test('an endpoint with a list of event types receives only events of these types
   assert.deepEqual(receiver.ids, wanted);
 });
 
-test('up to ten webhooks are sent to an endpoint at once, but those of one end user are sent in order and one at a time', async (t) => {
+test('up to ten webhooks are sent to an endpoint at once, but the webhooks of one end user are sent in order and one at a time', async (t) => {
   await using receiver = await Receiver.start();
   const setting = await webhookSetting(t);
   const users = Array.from({ length: 20 }, (_, index) => `u${index}`);
@@ -187,7 +187,7 @@ test('the stored position of an endpoint in the event log never moves past an ev
   assert.equal(await storesTooEarly(t), false);
 });
 
-test('control: a delivery queue that moves the stored position past events whose requests are in flight is detected', async (t) => {
+test('control: the delivery test detects a delivery queue that moves the stored position past events whose requests are in flight', async (t) => {
   const { passed } = DeliveryQueue.prototype;
   t.mock.method(DeliveryQueue.prototype, 'passed', function broken(this: DeliveryQueue) {
     return { ...passed.call(this), position: '3' };

@@ -257,7 +257,7 @@ test('the events of a time range cannot be sent again if there are too many of t
   assert.equal((await setting.endpoints.summary(ACCOUNT, id)).pending, RESENT_MAX);
 });
 
-test('deliveries are listed in pages, latest first', async (t) => {
+test('webhook deliveries are listed in pages, latest first', async (t) => {
   await using receiver = await Receiver.start();
   const setting = await webhookSetting(t);
   setting.events.add('u1', 25);
@@ -284,7 +284,7 @@ test('deliveries are listed in pages, latest first', async (t) => {
   });
 });
 
-test('deliveries are kept for seven days, but only a limited number of them for each endpoint', async (t) => {
+test('webhook deliveries are kept for seven days, but only a limited number of deliveries for each endpoint', async (t) => {
   const now = Date.now();
   const setting = await webhookSetting(t, () => now);
   const { id } = await addEndpoint(setting, 'https://example.com');
@@ -335,7 +335,7 @@ test('an account has a maximum number of thresholds, and adding an existing thre
   assert.equal(await thresholds.add(ACCOUNT, { credits: 1 }), 'added');
 });
 
-test('each account can set how many days before an expiry credits.expiring happens', async (t) => {
+test('each account can set the number of days between a credits.expiring event and the expiry', async (t) => {
   const { database } = await twoAccounts(t);
   const thresholds = new Thresholds(database, () => 5);
   await thresholds.setExpiringDays(ACCOUNT, 30);

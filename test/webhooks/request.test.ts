@@ -51,7 +51,7 @@ test('a webhook has a JSON body, and its User-Agent header contains the version 
 });
 
 for (const status of [400, 404, 410, 429, 500, 503])
-  test(`a webhook fails if the endpoint responds with status ${status}, and the beginning of the response body is kept`, async (t) => {
+  test(`a webhook fails if the endpoint responds with status ${status}, and Scrip stores the beginning of the response body`, async (t) => {
     const { kind, status: seen, error, answer } = await sendTo(t, withStatus(status, 'x'.repeat(2_000)));
     assert.deepEqual([kind, seen, error], ['failed', status, `The endpoint responded with status ${status}.`]);
     assert.equal(answer, 'x'.repeat(1_024));
@@ -71,7 +71,7 @@ test('a webhook fails if the endpoint responds with a redirect, and the redirect
   );
 });
 
-test('a status 304 is not reported as a redirect', async (t) => {
+test('if the endpoint of a webhook responds with status 304, Scrip does not report a redirect', async (t) => {
   const { error } = await sendTo(t, (_request, response) => void response.writeHead(304).end());
   assert.equal(error, 'The endpoint responded with status 304.');
 });
@@ -215,7 +215,7 @@ for (const host of NOT_PUBLIC)
     assert.equal((await post(requests(t), url)).error, 'The IP address of the endpoint is not public.');
   });
 
-test('a setting allows private addresses, but no setting allows link-local addresses', () => {
+test('a setting can allow webhooks to private addresses, but no setting allows link-local addresses', () => {
   const rules = { allowPrivate: true, allowLoopback: false };
   for (const host of ['10.0.0.1', '[fd00::1]', '127.0.0.1', '[::ffff:192.168.0.1]', 'localhost'])
     assert.equal(urlProblem(`https://${host}/`, rules), null, host);
@@ -223,7 +223,7 @@ test('a setting allows private addresses, but no setting allows link-local addre
     assert.notEqual(urlProblem(`https://${host}/`, rules), null, host);
 });
 
-test('loopback addresses are allowed only for development', () => {
+test('webhooks to loopback addresses are allowed only for development', () => {
   const rules = { allowPrivate: false, allowLoopback: false };
   for (const host of [
     '127.0.0.1',
@@ -240,7 +240,7 @@ test('loopback addresses are allowed only for development', () => {
   }
 });
 
-test('a URL with a public address must begin with https://, and no URL may contain a password or a fragment', () => {
+test('a webhook URL with a public address must begin with https://, and no webhook URL may contain a password or a fragment', () => {
   for (const url of ['https://example.com/hook?x=1', 'https://example.com:8443/', 'https://1.1.1.1/'])
     assert.equal(urlProblem(url, RULES), null, url);
   const rules = { allowPrivate: false, allowLoopback: false };
@@ -256,7 +256,7 @@ test('a URL with a public address must begin with https://, and no URL may conta
     assert.equal(urlProblem(url, rules), sentence);
 });
 
-test('if loopback addresses are allowed, the error for an invalid URL says that http:// is allowed for a loopback address', () => {
+test('if webhooks to loopback addresses are allowed, the error for an invalid URL says that http:// is allowed for a loopback address', () => {
   const begin = 'The URL must begin with https:// (or http:// for a loopback address)';
   for (const rules of [RULES, { allowPrivate: true, allowLoopback: false }]) {
     assert.equal(urlProblem('http://localhost/', rules), null);
@@ -265,7 +265,7 @@ test('if loopback addresses are allowed, the error for an invalid URL says that 
   }
 });
 
-test('a host name is refused if it has no address, or if any of its addresses is not public', async (t) => {
+test('a webhook to a host name is refused if the name has no address, or if any of its addresses is not public', async (t) => {
   const answers = [['10.0.0.1'], ['1.1.1.1', '169.254.169.254'], ['::ffff:127.0.0.1', '10.0.0.1'], []];
   for (const addresses of answers) {
     const sender = requests(t, { resolve: () => Promise.resolve(addresses) });

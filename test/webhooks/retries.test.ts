@@ -71,7 +71,7 @@ test('when a delivery to a failing endpoint succeeds, all other retries to this 
   await until(async () => (await pendingIds(setting, id)).length === 0, job);
 });
 
-test('the retries of an event are spread over about three days', () => {
+test('the retries of a webhook are spread over about three days', () => {
   const delays = RETRY_DELAYS_MS.map((_, index) => retryDelayMs(index + 1, 0.5));
   assert.deepEqual(
     delays,

@@ -19,7 +19,7 @@ async function holders({ database }: Setting): Promise<string[]> {
   return rows.flatMap((row) => (row.leased_by === null ? [] : [row.leased_by]));
 }
 
-test('processes that start together share the endpoints, and each event is delivered once', async (t) => {
+test('processes that start together share the endpoints of webhooks, and each event is delivered once', async (t) => {
   await using receiver = await Receiver.start();
   const setting = await webhookSetting(t);
   for (let endpoint = 0; endpoint < 8; endpoint++) await addEndpoint(setting, receiver.url(`/${endpoint}`));
@@ -49,7 +49,7 @@ test('after a process disappears, another process takes over its endpoints when 
   assert.equal(receiver.received.length, 15);
 });
 
-test('a process whose lease was not renewed in time stops sending', async (t) => {
+test('a process whose lease was not renewed in time stops sending webhooks', async (t) => {
   await using receiver = await Receiver.start();
   const setting = await webhookSetting(t);
   await addEndpoint(setting, receiver.url());

@@ -10,7 +10,7 @@ import { signatureHeaders } from '../../src/events/webhooks/signature.ts';
 import { temporaryFolder } from '../store/temporary-ledger.ts';
 import { KEY } from './webhook-fixture.ts';
 
-test('for the Standard Webhooks example, Scrip computes the published signature', () => {
+test('Scrip computes the published signature for the example of Standard Webhooks', () => {
   const content = { id: 'msg_p5jXN8AQM9LWM0D4loKWxJek', timestamp: 1_614_265_330, body: '{"test": 2432232314}' };
   assert.deepEqual(signatureHeaders(content, ['whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw']), {
     'webhook-id': content.id,
@@ -37,13 +37,13 @@ test('a webhook that is signed with two secrets can be verified with either of t
   for (const secret of [first, second]) new Webhook(secret).verify('{}', headers);
 });
 
-test('a new secret has the prefix whsec_ and 24 random bytes in base64', () => {
+test('a new webhook secret has the prefix whsec_ and 24 random bytes in base64', () => {
   const secret = newSecret();
   assert.match(secret, /^whsec_[A-Za-z0-9+/]{32}$/);
   assert.notEqual(newSecret(), secret);
 });
 
-test('an encrypted secret can be decrypted only with the same key, and only if it is unchanged', () => {
+test('an encrypted webhook secret can be decrypted only with the same key, and only if it is unchanged', () => {
   const box = new SecretBox(KEY);
   const sealed = box.seal('whsec_text');
   assert.equal(box.open(sealed), 'whsec_text');

@@ -122,7 +122,7 @@ export async function webhookSetting(t: TestContext, now: () => number = Date.no
   return settingOn(t, openSqliteAccountDatabase(file), now);
 }
 
-/** @param database a new ledger; closed at the end of the test */
+/** @param database a new ledger, which is closed at the end of the test */
 export async function settingOn(
   t: TestContext,
   database: AccountDatabase,

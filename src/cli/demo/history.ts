@@ -1,6 +1,6 @@
-// Generates the requests of the demo: two months in the life of a product that sells credits to 200 end users.
+// Generates the requests of the demo, as a product that sells credits to 200 end users would send them in two months.
 //
-// The generator ignores balances: as in production, the ledger refuses subtractions that exceed the balance.
+// The generator ignores balances. As in production, the ledger refuses subtractions that exceed the balance.
 
 import type { WriteCommand } from '../../ledger/command.ts';
 import { DAY_MS, HOUR_MS, type Instant } from '../../ledger/instant.ts';
@@ -15,7 +15,7 @@ export interface DemoRequest {
   readonly command: WriteCommand;
   /**
    * Returns a request that follows this one, such as the capture of a hold. Called with the ID of the transaction that
-   * this request recorded; not called if it recorded none.
+   * this request recorded; not called if this request recorded no transaction.
    */
   readonly followUp?: (transactionId: TransactionId) => DemoRequest;
 }
@@ -53,7 +53,7 @@ const JOB_SECONDS_MAX = 900;
 /** The share of holds that are captured, and the share that are released. All other holds lapse. */
 const CAPTURED = 0.88;
 const RELEASED = 0.07;
-/** Of the end users that run long jobs, the share that have a job still running at the end of the two months. */
+/** Of the end users that run long jobs, this share still has a job running at the end of the two months. */
 const RUNNING = 0.3;
 const RUNNING_SECONDS = 24 * 3_600;
 

@@ -17,7 +17,10 @@ for (const button of document.querySelectorAll('button[data-copy]')) {
   });
 }
 
-/** Formats for each `data-precision`. They use the language of the pages and are about as wide as the server's text. */
+/**
+ * The format for each `data-precision`. Times in these formats are in the language of the pages, and about as wide as
+ * the times that the server writes.
+ */
 const LOCAL = {
   day: { dateStyle: 'medium' },
   minute: { dateStyle: 'medium', timeStyle: 'short' },
@@ -26,7 +29,7 @@ const LOCAL = {
 };
 const utc = new Intl.DateTimeFormat('en-GB', { ...LOCAL.second, timeZone: 'UTC' });
 
-// The server writes times in UTC. This loop replaces them with local times and puts UTC into the tooltip.
+// The server writes times in UTC. This loop replaces them with local times, and puts the UTC times into tooltips.
 for (const time of document.querySelectorAll('time[data-precision]')) {
   const at = new Date(time.dateTime);
   time.title = `${utc.format(at)} UTC`;
@@ -37,8 +40,8 @@ document.documentElement.classList.add('local-times');
 /** After this time without a response, the user can send the form again. */
 const RESEND_AFTER_MS = 5_000;
 
-// Ignore a second click on the button of a form: browsers would discard the response to the first click, and only that
-// response shows a new secret. The server also detects forms that are sent twice.
+// Ignore a second click on the button of a form. Otherwise, browsers would discard the response to the first click, and
+// only that response shows a new secret. The server also detects forms that are sent twice.
 for (const form of document.querySelectorAll('form[method="post"]')) {
   let isSent = false;
   const allow = () => {

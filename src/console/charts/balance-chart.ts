@@ -47,7 +47,7 @@ export function chartInstants(now: Instant): {
 
 export function balanceChart({ past, future }: BalanceOverTime): string {
   const [first, now, last] = [past[0], future[0], future.at(-1)] as [BalancePoint, BalancePoint, BalancePoint];
-  assert(past.at(-1)?.at === now.at, 'the past ends where the future begins');
+  assert(past.at(-1)?.at === now.at, 'the last point of the past is the first point of the projection');
   const most = Math.max(...past.map(({ balance }) => balance));
   const isLogarithmic = needsLogarithm([...past, ...future].map(({ balance }) => balance));
   return chartFigure({
@@ -57,7 +57,10 @@ export function balanceChart({ past, future }: BalanceOverTime): string {
     legend: legendOf(
       [
         { mark: 'line-past', label: 'Balance' },
-        { mark: 'line-future', label: 'Projected: expiring credits, renewals, plan changes, lapsing holds' },
+        {
+          mark: 'line-future',
+          label: 'Projected, including expiring credits, renewals, plan changes and lapsing holds',
+        },
       ],
       isLogarithmic,
     ),

@@ -1,7 +1,7 @@
-// Shared parts of all charts: sizes, the credit axis, day ticks, the legend, and the figure.
+// Shared parts of all charts: sizes, the credit axis, day ticks, the legend, and the `<figure>` element.
 //
-// Each chart is drawn twice, once for wide containers and once for narrow ones, because the text in an SVG scales with
-// the SVG. The stylesheet hides one of the two drawings.
+// The text in an SVG scales with the SVG. Each chart is therefore drawn twice, once for wide containers and once for
+// narrow ones, and the stylesheet hides one of the two drawings.
 
 import { scaleLinear, scaleSymlog } from 'd3-scale';
 import { html } from 'ghtml';

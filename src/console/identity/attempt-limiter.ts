@@ -1,6 +1,6 @@
-// Limits attempts to sign in, sign up or reset a password, per client and per subject, in windows of 15 minutes. The
-// subject of a sign-in is the pair of email address and client, so that an attacker cannot lock the user out. The
-// subject of every other attempt is the email address.
+// Limits attempts to sign in, sign up or reset a password. In each window of 15 minutes, each client and each subject
+// has a maximum number of attempts. The subject of a sign-in is the pair of email address and client, so that an
+// attacker cannot lock the user out. The subject of every other attempt is the email address.
 //
 // An attempt is counted before it is made, so that parallel attempts cannot exceed the limit. The counts are in a
 // database table, which all processes share. The table stores only hashes of subjects and clients, because people

@@ -1,5 +1,5 @@
-// Rules for email addresses and passwords. No rule requires certain kinds of characters; this follows
-// NIST SP 800-63B, section 3.1.1.2.
+// Rules for email addresses and passwords. No rule requires certain kinds of characters, because NIST SP 800-63B,
+// section 3.1.1.2, forbids such rules.
 
 import { COMMON_PASSWORDS } from './common-passwords.ts';
 

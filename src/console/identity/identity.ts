@@ -1,5 +1,5 @@
-// The users, members, sessions and rate limits of the console. Kysely takes 60 to 90 ms to load, so this module is
-// imported only at the first request that needs it.
+// The users, members, sessions and rate limits of the console. This module is imported only at the first request that
+// needs it, because its query builder, Kysely, takes 60 to 90 ms to load.
 
 import type { SignUpPolicy } from '../../accounts/membership.ts';
 import type { AccountDatabase } from '../../store/account-database.ts';

@@ -156,7 +156,7 @@ export async function redeemInvitation(
 
 /**
  * Call this when the first member joins an account. Until then, each start of Scrip can print a link for the first
- * owner, and the log might keep these links.
+ * owner, so the log might contain links that are still valid.
  */
 export async function withdrawOwnerInvitations(queries: AccountQueries, account: number): Promise<void> {
   await queries

@@ -4,7 +4,7 @@
 //   with a mail server      form ──▶ pending ── mailed link and password ──▶ user, member
 //                                       └── 24 hours ──▶ expired
 //
-// A pending registration reserves neither the address nor the account, so the form can be sent again. Confirmation
+// A pending registration does not reserve the email address or the account, so the form can be sent again. Confirmation
 // requires the link and the password. If the link were enough, an attacker could sign up with a victim's address, and
 // the victim would confirm a password that the attacker knows.
 
@@ -27,7 +27,7 @@ export type SignUpOffer =
   | { readonly kind: 'new-account' }
   /** The ledger's first account has no members. The person who signs up becomes its owner. */
   | { readonly kind: 'first-account'; readonly account: number; readonly name: string }
-  /** The ledger's first account has no members. Its first owner needs an invitation link from the operator. */
+  /** The ledger's first account has no members. The first owner needs an invitation link from the operator. */
   | { readonly kind: 'link-only' }
   | { readonly kind: 'closed' };
 

@@ -156,7 +156,7 @@ export function keyCreatedPage({ name, scope, secret, apiUrl }: KeyCreatedView, 
   return page({ title: 'Your new API key', viewer, current: 'api-keys', body });
 }
 
-/** The account chooses the UUIDs of its end users, so the example commands work with any UUID. */
+/** The example commands work with any UUID, because the account chooses the UUIDs of its end users. */
 const EXAMPLE_END_USER = '5f2b1c9e-3a70-4d2e-9b61-0c8f4e7a1d23';
 
 /** Returns a `curl` command, escaped for HTML. ghtml does not process escape sequences, so `\` stays a backslash. */

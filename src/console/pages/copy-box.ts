@@ -1,4 +1,5 @@
-// A box with a secret or a link that the console shows only once. In browsers that run scripts, it has a copy button.
+// A box with a secret or a link that the console shows only once. In browsers that run scripts, the box has a copy
+// button.
 
 import { html } from 'ghtml';
 

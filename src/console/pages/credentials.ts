@@ -84,7 +84,7 @@ password you'll sign in with. An address can belong to only one account.</p>
   );
 }
 
-/** Shown if a signed-in user opens an invitation: a user can belong to only one account. */
+/** Shown if a signed-in user opens an invitation, because a user can belong to only one account. */
 export function cannotJoinPage(
   { accountName }: Invitation,
   viewer: NonNullable<Page['viewer']>,

@@ -117,7 +117,10 @@ export function formError(state: FormState | null): string {
   return alert(state?.errors[WHOLE_FORM]);
 }
 
-/** For a page that no longer shows the form, for example because a transaction has been refunded completely. */
+/**
+ * Returns the first error of a form, for a page that no longer shows the form. For example, the page of a completely
+ * refunded transaction has no refund form.
+ */
 export function anyError(state: FormState | null): string {
   return alert(Object.values(state?.errors ?? {}).find((error) => error !== null));
 }

@@ -137,7 +137,7 @@ function firstSteps({ apiUrl }: OverviewView): string {
 <p>This account has no credits yet. To add some:</p>
 <ol class="steps">
 <li><a href="/console/api-keys">Create an API key</a> with the <em>write</em> scope and set the shell variable <code>KEY</code> to it.</li>
-<li>Run this command. The end user can be any UUID:
+<li>Run this command. The ID of the end user can be any UUID:
 <pre class="code" tabindex="0"><code>!${addCreditsCommand(apiUrl, '$KEY')}</code></pre></li>
 </ol>
 <p class="muted">The credits appear here and on the end user's page.</p>

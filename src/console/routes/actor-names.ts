@@ -1,5 +1,5 @@
-// Finds the display names of actors, which are stored as `key:7`, `user:…`, `renewal`, `change`, `lapse` or
-// `operator`.
+// Finds the display names of actors. An actor is stored as `key:<id>`, `user:<id>`, `import:<id>`, `renewal`, `change`,
+// `lapse` or `operator`.
 
 import { type Actor, CHANGE_ACTOR, LAPSE_ACTOR, RENEWAL_ACTOR } from '../../ledger/posting.ts';
 import { OPERATOR } from '../../store/key-store.ts';

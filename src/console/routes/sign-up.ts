@@ -25,8 +25,8 @@ import { formField, pathField, redirectTo, sendPage } from '../request-reply.ts'
 import { attemptPassword, CREDENTIALS_CHARACTERS_MAX, sendHttpsRequired, sendInvalidLink, signIn } from './sign-in.ts';
 
 /**
- * The minimum time to respond to a registration if a mail server is configured. The registration itself takes less
- * time, so the response time does not reveal whether the email address belongs to a user.
+ * The minimum response time for a registration if a mail server is configured. The registration itself takes less time,
+ * so the response time does not reveal whether the email address belongs to a user.
  */
 const REGISTRATION_MS_MIN = 300;
 

@@ -128,7 +128,7 @@ export class DeliveryQueue {
   /** Removes an event that was delivered, or that Scrip no longer tries to deliver. */
   finish(event: QueuedEvent): void {
     const events = this.#users.get(event.endUserId) as QueuedEvent[];
-    assert(event === events[0] && event.isSending, 'only heads are sent');
+    assert(event === events[0] && event.isSending, 'only the first queued event of an end user is sent');
     event.isSending = false;
     event.isDone = true;
     if (event.place !== null) this.#stored -= 1;
@@ -140,7 +140,7 @@ export class DeliveryQueue {
 
   /** Puts an undelivered event back into the queue. The event is due again at its `nextAttemptAt`. */
   putBack(event: QueuedEvent): void {
-    assert(event.isSending, 'only an event that is being sent is put back');
+    assert(event.isSending, 'only an event that is being sent can return to the queue');
     event.isSending = false;
     this.#later.add(event.endUserId);
   }

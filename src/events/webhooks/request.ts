@@ -1,5 +1,5 @@
-// Sends webhooks over HTTP. Endpoints belong to customers, so they are not trusted: the address is checked when the
-// connection is made, no redirect is followed, and the duration of an attempt and the size of the response are bounded.
+// Sends webhooks over HTTP. Endpoints belong to customers and are not trusted. Scrip checks the address when it
+// connects, follows no redirects, and limits the duration of an attempt and the size of the response.
 
 import { lookup } from 'node:dns/promises';
 import http from 'node:http';

@@ -253,7 +253,7 @@ export class WebhookJob {
     }
   }
 
-  /** @returns null if the previous secret cannot be decrypted; that may be why a user rotated the secret */
+  /** @returns null if the previous secret cannot be decrypted. A user may have rotated the secret for this reason. */
   #previous({ sealedSecret, expiresAt }: NonNullable<EndpointRow['previous']>): LeasedEndpoint['previousSecret'] {
     try {
       return { secret: this.#options.secrets.open(sealedSecret), expiresAt };

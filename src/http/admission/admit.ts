@@ -1,4 +1,5 @@
-// The first step of every API call: authentication, rate limit, scope, and the limit on requests in flight.
+// Checks every API call before its handler runs: the API key, the rate limit, the scope, and the limit on requests in
+// flight.
 
 import type { FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify';
 import type { Scope } from '../../accounts/api-key.ts';
@@ -18,8 +19,9 @@ declare module 'fastify' {
     /** Set before any API handler runs. */
     caller: Caller;
     /**
-     * Whether the request stops being in flight when its response is sent. False for a refused request, which is never
-     * in flight, and for a streamed list, which is in flight until its stream is closed.
+     * Whether the request stops being in flight when its response is sent. False for a refused request, because it is
+     * never in flight. Also false for the request for a streamed list, because it stays in flight until the stream is
+     * closed.
      */
     isInFlight: boolean;
   }
@@ -89,7 +91,7 @@ function isWithinRate(limit: RateLimit, key: number, reply: FastifyReply): boole
  * - the account's fair share
  * - the number of commands that the store completes in half a second, or a full batch of commands if that is more
  *
- * @param perMs commands that the store completes per millisecond; null if unknown
+ * @param perMs the number of commands that the store completes per millisecond; null if unknown
  */
 export function mayBegin(inFlight: FairShare, account: number, perMs: number | null): boolean {
   const inTime = perMs === null ? Number.POSITIVE_INFINITY : Math.max(BATCH_COMMANDS_MAX, perMs * WAIT_MS_MAX);

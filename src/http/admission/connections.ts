@@ -1,8 +1,9 @@
 // Manages the client connections: limits their number, processes their requests in order, and disconnects clients that
 // do not read their responses.
 //
-// Requests on a connection are processed one at a time. A pipelined read therefore sees the write before it, a write
-// does not overtake the read before it (RFC 9112, section 9.3.2), and one socket cannot start thousands of handlers:
+// Requests on a connection are processed one at a time. One socket therefore cannot start thousands of handlers, a
+// pipelined read sees all earlier writes, and a write does not overtake an earlier read (RFC 9112, section 9.3.2). A
+// request passes through these steps:
 //
 //   arrives ──▶ processed ──▶ answered ──▶ the next request is processed, in the next turn of the event loop
 //      └── the previous request is not answered yet: queued; the socket is not read until the queue is empty
@@ -55,13 +56,13 @@ export class Connections {
     this.#reading.pipeline(connection);
   }
 
-  /** Calls `answer`, which responds to malformed bytes, after all earlier requests are answered. */
+  /** Calls `answer` after all earlier requests are answered. `answer` sends the response to malformed bytes. */
   endMalformed(connection: Connection, answer: () => void): void {
     if (connection.isClosing || connection.answerMalformed !== null) return;
     connection.answerMalformed = answer;
     if (connection.pipelined.length > 0) return;
     const { begun } = connection;
-    // If the malformed bytes are part of a request, the request never completes: do not wait for its response.
+    // If the malformed bytes are part of a request, the request never completes, so do not wait for its response.
     if (begun === null || begun.writableFinished || !begun.req.complete) answer();
     else this.#whenAnswered(connection);
   }

@@ -1,5 +1,5 @@
-// A fair queue for reading the pages of long lists, a few pages at a time. Without the queue, 500 lists that clients
-// request at once would all be read in one turn of the event loop, while every other request waited.
+// A fair queue for reading the pages of long lists, a few pages at a time. Without the queue, if clients requested 500
+// lists at once, Scrip would read them all in one turn of the event loop, and every other request would wait.
 
 import { FairQueue } from '../../batching/fair-queue.ts';
 import { CANCELED, type Requester } from '../../batching/group-commit.ts';

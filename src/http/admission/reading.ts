@@ -1,15 +1,15 @@
 // Decides which connections Scrip reads from. Node.js parses everything that has arrived on a connection, up to 64 KiB
 // or hundreds of pipelined requests, before it continues with the next connection. Scrip therefore stops reading from a
-// connection with pipelined requests until it has started to process all of them. If too many requests are pipelined in
-// one turn of the event loop, Scrip stops reading from all connections.
+// connection with pipelined requests until it has started to process all of them. If too many pipelined requests arrive
+// in one turn of the event loop, Scrip stops reading from all connections.
 
 import type { Socket } from 'node:net';
 import { FairQueue } from '../../batching/fair-queue.ts';
 import { PIPELINED_MAX, PIPELINED_READ_MAX } from '../limits.ts';
 
 /**
- * If this many requests are pipelined in one turn of the event loop, Scrip pauses all connections. Four connections can
- * send this many requests in one turn. Processing the requests takes about 10 ms.
+ * If this many pipelined requests arrive in one turn of the event loop, Scrip pauses all connections. Four connections
+ * can send this many requests in one turn. Processing them takes about 10 ms.
  */
 const TURN_PIPELINED_MAX = 1_024;
 

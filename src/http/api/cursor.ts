@@ -1,4 +1,4 @@
-// The cursor of a page of transactions: opaque to clients, base64url of
+// The cursor of a page of transactions. The cursor is opaque to clients, and is the base64url encoding of these bytes:
 //
 //   version 1 byte · transaction 16 bytes · from 6 bytes · to 6 bytes · checksum 8 bytes
 //

@@ -1,9 +1,9 @@
-// The cursor of a list of events: opaque to clients, base64url of
+// The cursor of a list of events. The cursor is opaque to clients, and is the base64url encoding of these bytes:
 //
 //   version 1 byte · checksum 8 bytes · position as text
 //
 // The checksum covers the version, the position and the account. It detects mistakes, such as a cursor of another
-// account. It need not prevent forgery: the store checks the position, and returns only events of the API key's
+// account. It need not prevent forgery, because the store checks the position, and returns only events of the API key's
 // account.
 
 import { hash } from 'node:crypto';

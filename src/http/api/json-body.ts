@@ -1,6 +1,6 @@
 // Parses a JSON body. Refuses numbers that are not integers, and input that parsing would silently change: integers
-// that lose digits, duplicate members, and bytes that are not UTF-8. Most bodies pass a quick check. Bodies that do not
-// pass this check are checked token by token.
+// that would lose digits, duplicate members, and bytes that are not UTF-8. Most bodies pass a quick check. Bodies that
+// do not pass this check are checked token by token.
 
 import { isUtf8 } from 'node:buffer';
 import { AMOUNT_NEGATIVE, type FieldError, InvalidRequest, invalidFields, PROBLEMS, pointerTo } from '../problems.ts';
@@ -16,7 +16,7 @@ const TOKEN = /"(?:[^"\\]|\\.)*"|[{}[\]:,]|[^\s{}[\]:,"]+/g;
 /**
  * @returns the parsed body; undefined for an empty body
  * @throws InvalidRequest `InvalidJson`, or `InvalidField` for duplicate members, numbers that are not integers, and
- * integers that lose digits
+ * integers that would lose digits
  */
 export function readJson(body: Buffer): unknown {
   if (body.length === 0) return undefined;
@@ -41,8 +41,8 @@ function parse(text: string): unknown {
 }
 
 /**
- * Whether the body passes the quick check: it has no escapes, no unusual numbers, and as many colons as members. A body
- * with nested objects, duplicate members, or strings that contain colons has more colons than members.
+ * Whether the body passes the quick check: it has no escapes and no unusual numbers, and it has as many colons as
+ * top-level members. A body with nested members, duplicate members or colons in strings has more colons than that.
  */
 function isPlain(text: string, value: unknown): boolean {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return true;

@@ -40,7 +40,8 @@ export async function describe(app: FastifyInstance, { version, publicUrl }: Des
           name: 'Events',
           description: 'Events report changes to the credits of end users.',
         },
-        // OpenAPI Generator writes one file for each tag, and would overwrite the file of the tag `Events`.
+        // Webhooks need their own tag. If they had the tag `Events`, OpenAPI Generator would overwrite the file that it
+        // generates for the calls with this tag.
         { name: 'Webhooks', description: 'The requests that Scrip sends to your webhook endpoints.' },
         {
           name: 'Test clock',

@@ -59,7 +59,7 @@ function readQuery(query: Fields, { integers = [], booleans = [] }: Typed): Fiel
 }
 
 /**
- * Merges the query string and the body. A field that is in both must have the same value.
+ * Merges the query string and the body. A field that is in both must have the same value in both.
  *
  * @throws InvalidRequest
  */
@@ -87,7 +87,7 @@ function comparable(name: string, value: unknown): unknown {
   return name === 'end_user_id' && typeof value === 'string' ? value.toLowerCase() : value;
 }
 
-/** Matches a time zone whose plus sign was sent unencoded in a query string, and was decoded as a space. */
+/** Matches a time zone whose plus sign was sent unencoded in a query string, and was therefore decoded as a space. */
 const LOST_PLUS = / \d\d:?\d\d$/;
 
 /** @throws InvalidRequest for text that is not an instant, or not in the range that `rules` requires */

@@ -47,7 +47,7 @@ export function recordedSource(
 
 /**
  * Lapses need not be merged with renewals and changes of plan, because a list that contains lapses contains nothing
- * else: `kinds` is either one requested kind, or `LISTED_KINDS`, which does not contain `lapse`.
+ * else. `kinds` is either one requested kind, or `LISTED_KINDS`, which does not contain `lapse`.
  */
 function* dueEntries(state: EndUserState, now: Instant, kinds: readonly PostingKind[]): Generator<RecordedEntry> {
   const terms = new Map(state.cycles.map(({ id, type, plan }) => [id, { type, plan }]));

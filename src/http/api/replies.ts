@@ -1,7 +1,7 @@
 // Builds and sends responses. Timestamps are in UTC with milliseconds and end in `Z`, except `created_at` of a cycle
-// object, which has no suffix. For speed, the most common objects are built without JSON.stringify; this is safe,
-// because UUIDs and timestamps need no escapes. Large documents are sent in pieces. This limits memory use, and shows
-// whether a slow client is still reading.
+// object, which has no suffix. For speed, the most common objects are built without JSON.stringify. Their values are
+// numbers, UUIDs, timestamps and fixed words, which need no escapes. Large documents are sent in pieces, to limit
+// memory use and to detect whether a slow client is still reading.
 
 import { Readable } from 'node:stream';
 import type { FastifyReply } from 'fastify';
@@ -38,8 +38,8 @@ export function sendPieces(unsent: FairShare, reply: FastifyReply, pieces: reado
 const UNIT_BYTES_MAX = 3;
 
 /**
- * Returns the number of bytes in UTF-8. If the document is certainly smaller than `LARGE_ANSWER_BYTES`, returns the
- * number of UTF-16 code units instead, because the exact number of bytes does not matter.
+ * Returns the length of the document in UTF-8 bytes. If the document is certainly smaller than `LARGE_ANSWER_BYTES`,
+ * returns the number of UTF-16 code units instead, because the exact number of bytes does not matter.
  */
 function bytesOf(pieces: readonly string[]): number {
   const length = pieces.reduce((sum, piece) => sum + piece.length, 0);

@@ -39,7 +39,7 @@ const IDEMPOTENCY_KEY = /^[\x20-\x7e]+$/;
 
 /**
  * Node.js joins two `Idempotency-Key` headers with this separator. Reading `headersDistinct` copies all headers, so
- * Scrip reads it only if the separator occurs.
+ * Scrip reads this property only if the separator occurs.
  */
 const JOINED_BY = ', ';
 

@@ -48,7 +48,8 @@ export function testClockRoutes(app: FastifyInstance, options: TestClockRoutesOp
 }
 
 /**
- * Rounds the instant up to the next millisecond. If it were rounded down, the clock would stop just before the instant.
+ * Rounds the requested instant up to the next millisecond. If Scrip rounded down, the clock would stop just before the
+ * requested instant.
  */
 const readInstant: preValidationHookHandler = (request, _reply, done) => {
   const { body } = request;
@@ -68,8 +69,8 @@ function moveOf({ advance_days: days, to }: calls.MoveTestClockRequest): TestClo
 function refusalOf(move: TestClockMove) {
   const end = timestamp(INSTANT_MAX);
   return 'to' in move
-    ? { path: '/to', message: `must be at or after the time of the test clock, and before ${end}` }
-    : { path: '/advance_days', message: `must not move the test clock to ${end} or later` };
+    ? { path: '/to', message: `must be at or after the current time of the clock, and before ${end}` }
+    : { path: '/advance_days', message: `must not move the clock to ${end} or later` };
 }
 
 function sendNow(reply: FastifyReply, now: Instant): void {

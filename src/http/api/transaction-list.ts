@@ -55,8 +55,8 @@ async function listOf<Entry extends Transaction>(
 }
 
 /**
- * Reads up to two transactions in addition to those of the page: the last transaction of the previous page, to check
- * that the cursor belongs to this list, and the first transaction of the next page, to find out whether there is one.
+ * Reads up to two transactions in addition to those of the page. The last transaction of the previous page shows
+ * whether the cursor belongs to this list. The first transaction of the next page shows whether there is a next page.
  */
 async function pageOf<Entry extends Transaction>(
   source: ListSource<Entry>,

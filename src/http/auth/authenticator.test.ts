@@ -103,7 +103,7 @@ test('requests that arrive while their API key is being looked up share the look
   assert.equal(store.lookUps, 4, 'one lookup for all requests after the result has expired');
 });
 
-test('a request does not wait for a lookup of its API key that has already taken more than half a second', async (t) => {
+test('a request does not wait for a lookup of its API key if the lookup has already taken more than half a second', async (t) => {
   const { store, use, pass } = setUp(t);
   const { promise, resolve } = Promise.withResolvers<void>();
   store.waitFor = promise;

@@ -1,6 +1,6 @@
 // Authenticates requests by the `Authorization: Bearer <API key>` header. The result of a lookup is valid for half a
-// second, so a revoked key stops working within a second in every process. At most once a minute for each key, a
-// background job stores when the key was last used.
+// second, so a revoked key stops working within a second in every process. A background job stores when each key was
+// last used, at most once a minute per key.
 
 import { type ApiKey, hashOf, isWellFormed } from '../../accounts/api-key.ts';
 import { IntervalJob } from '../../batching/interval-job.ts';
@@ -14,7 +14,10 @@ export const REMEMBERED_MAX = 10_000;
 
 const USE_MS = 60_000;
 
-/** Does not match two `Authorization` headers: Node.js joins their values with a comma and a space. */
+/**
+ * Does not match if a request has two `Authorization` headers, because Node.js joins their values with a comma and a
+ * space.
+ */
 const BEARER = /^bearer +(\S+) *$/i;
 
 export interface Caller extends ApiKey {
@@ -42,7 +45,7 @@ interface LookUp {
 export class Authenticator {
   readonly #apiKeys: KeyStore;
   readonly #known = new Map<string, KnownKey>();
-  /** Lookups in progress, by the hash of the key: requests with the same key share a lookup. */
+  /** Lookups in progress, by the hash of the key. Requests with the same key share a lookup. */
   readonly #lookUps = new Map<string, LookUp>();
   /** For each key ID, the approximate time (`performance.now`) at which the key was last added to `#used`. */
   readonly #notedAtMs = new Map<number, number>();
@@ -87,7 +90,7 @@ export class Authenticator {
   }
 
   /**
-   * Requests with the same key share a lookup. If it takes longer than `FRESH_MS`, the next request starts a new
+   * Requests with the same key share a lookup. If a lookup takes longer than `FRESH_MS`, the next request starts a new
    * lookup.
    */
   #lookUp(hash: string, nowMs: number): Promise<Caller | null> {

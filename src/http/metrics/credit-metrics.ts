@@ -1,6 +1,6 @@
-// Counts the credits granted and spent by accepted requests, by account, API key and kind of request. A request is
-// counted when its write is durable; replays, renewals and scheduled plans are not counted. Refunded credits count as
-// granted, because a counter must never decrease. The counters start at 0 in each new process, so they do not show
+// Counts the credits that accepted requests grant and spend, for each account, API key and kind of request. A request
+// is counted when its write is durable; replays, renewals and scheduled plans are not counted. Refunded credits count
+// as granted, because a counter must never decrease. The counters start at 0 in each new process, so they do not show
 // balances.
 
 import { Counter, type Registry } from 'prom-client';

@@ -20,12 +20,12 @@ interface MeasuredWebhooks {
 export function collectEventMetrics(metrics: ReadMetrics, { deriving, webhooks }: MeasuredEvents): void {
   metrics.gauge(
     'scrip_event_lag_seconds',
-    'Seconds since the job that derives events was last caught up',
+    'Seconds since the last check that found no events left to derive',
     () => deriving.lateMs() / 1_000,
   );
   metrics.gauge(
     'scrip_webhook_oldest_event_seconds',
-    'Age of the oldest event that this process has yet to deliver; 0 if there is none',
+    'Age in seconds of the oldest event that this process has not delivered yet; 0 if there is no such event',
     () => (webhooks()?.oldestAgeMs() ?? 0) / 1_000,
   );
   metrics.gauge(

@@ -23,14 +23,18 @@ export function collectMetrics(registry: Registry, measured: Measured): void {
   const { version, ledger, commit, renewalJob, inFlight } = measured;
   collectDefaultMetrics({ register: registry });
   const registers = [registry];
-  const build = { name: 'scrip_build_info', help: 'Always 1; the label is the version', labelNames: ['version'] };
+  const build = {
+    name: 'scrip_build_info',
+    help: 'Always 1; the label is the version of Scrip',
+    labelNames: ['version'],
+  };
   new Gauge({ ...build, registers }).set({ version }, 1);
   const metrics = new ReadMetrics(registry);
   collectEventMetrics(metrics, measured);
   const credits = new CreditMetrics(registry);
   commit.onAccepted = (command, accepted) => credits.count(command, accepted);
   const { counts } = commit;
-  metrics.counter('scrip_commands_total', 'Commands decided, whether accepted or refused', () => counts.commands);
+  metrics.counter('scrip_commands_total', 'Commands that were accepted or refused', () => counts.commands);
   metrics.counter('scrip_refusals_total', 'Commands refused by a rule of the ledger', () => counts.refusals);
   metrics.counter(
     'scrip_overloads_total',
@@ -43,7 +47,11 @@ export function collectMetrics(registry: Registry, measured: Measured): void {
     () => renewalJob.settled,
   );
   metrics.gauge('scrip_queue_commands', 'Commands in the write queue', () => commit.queued);
-  metrics.gauge('scrip_requests_in_flight', 'Requests in flight, including lists being streamed', () => inFlight.total);
+  metrics.gauge(
+    'scrip_requests_in_flight',
+    'Requests in flight, including lists that are being streamed',
+    () => inFlight.total,
+  );
   metrics.gauge(
     'scrip_renewals_due',
     'End users with due renewals or hold lapses at the last check; the count stops at 1024',
@@ -51,7 +59,7 @@ export function collectMetrics(registry: Registry, measured: Measured): void {
   );
   metrics.gauge(
     'scrip_renewal_lag_seconds',
-    'Seconds since Scrip last found that no renewals were due and no holds had expired',
+    'Seconds since the last check that found no due renewals or hold lapses',
     () => renewalJob.lateMs() / 1_000,
   );
   metrics.gauge('scrip_store_ready', '1 if the store accepts writes, else 0', () =>

@@ -15,8 +15,8 @@ import { BatchWriter } from './writer/batch-writer.ts';
 const READERS = 8;
 
 /**
- * A lane has at most two batches in flight, which normally share a connection. If the first batch fails, the second one
- * fails with it. Each of them is then retried on its own connection.
+ * A lane has at most two batches in flight. Normally, both share a connection. If the first batch fails, the second one
+ * fails too. Each batch is then retried on its own connection.
  */
 const CONNECTIONS_PER_LANE = 2;
 

@@ -1,4 +1,4 @@
-// A copy of a ledger has no events, and the first server that opens the copy must not derive the events of the source
+// A copy of a ledger contains no events. The first server that opens the copy must not derive the events of the source
 // again. The copy therefore marks the events of each end user as already derived, up to the latest instant of the
 // source's clock.
 

@@ -1,6 +1,6 @@
 // Computes a digest of the data that `scrip copy` copies, without the column `last_used_at` of the API keys. If two
-// ledgers have the same digest, this data is identical. Balances are not included, because they are computed from the
-// postings.
+// ledgers have the same digest, their copied data is identical. Balances are not included, because they are computed
+// from the postings.
 
 import { createHash, hash } from 'node:crypto';
 import { type ChainHash, emptyHashChain, extendHashChain } from '../../ledger/hash-chain.ts';

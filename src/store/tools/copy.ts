@@ -1,6 +1,6 @@
 // Copies a whole ledger from one store to another. End users are copied one after another, sorted by account and UUID.
 // Then the copied data of both ledgers is compared. Until the copy is finished, a mark in the destination prevents
-// servers and all other commands from opening it.
+// servers and all other commands from opening the destination.
 //
 //   empty ──begin──▶ marked ──commit──▶ mark updated ──rows equal, both verified──▶ finished, mark removed
 //                      └──── killed or failed: the same command resumes after the last complete end user
@@ -30,8 +30,8 @@ export interface CopyReport extends CopyDigest {
 }
 
 /**
- * @param open opens the destination; called when the state of the source is known, so that the destination is marked
- * as soon as it exists
+ * @param open opens the destination; called only when the state of the source is known, so that the destination can be
+ * marked as soon as it exists
  * @param derive computes the progress of event derivation for the copy
  * @param report called after every batch of rows
  * @throws CopyStopped, CannotOpen
@@ -51,8 +51,8 @@ export async function copyLedger(
 }
 
 /**
- * Whether an error has an external cause, such as a full disk. If a connection to the database is lost, the error is a
- * plain `Error` without a code. A failed assertion is a bug, so its stack trace must be printed.
+ * Whether an error has an external cause, such as a full disk. If the connection to the database is lost, the error is
+ * an `Error` without a code. A failed assertion is a bug, so its stack trace must be printed.
  */
 function isFromOutside(error: unknown): error is Error {
   if (!(error instanceof Error) || error instanceof AssertionError || error instanceof StoreFault) return false;
@@ -122,9 +122,10 @@ async function copyEndUsers(
 }
 
 /**
- * Returns a string that changes whenever credits, accounts or API keys change. It contains the numbers of end users and
- * postings, which never decrease, and a digest of accounts and API keys. Idempotency records, imports, thresholds,
- * webhook endpoints and console users do not change the string, because each run copies and compares all of them.
+ * Returns a string that changes whenever credits, accounts or API keys change. The string contains the numbers of end
+ * users and postings, which never decrease, and a digest of accounts and API keys. Idempotency records, imports,
+ * thresholds, webhook endpoints and console users do not change the string, because each run copies and compares all of
+ * them.
  */
 async function stateOf(source: CopySource): Promise<string> {
   const { endUsers, postings } = await source.counts();
@@ -132,8 +133,8 @@ async function stateOf(source: CopySource): Promise<string> {
 }
 
 /**
- * Returns the position to which the copy's clock must move: the position of the source's clock, or that of the latest
- * copied transaction if it is later. New transaction IDs then sort after all copied IDs.
+ * Returns the position to which the copy's clock must move: the position of the source's clock, or the position of the
+ * latest copied transaction if that transaction is later. New transaction IDs then sort after all copied IDs.
  */
 function clockOf(kept: IdPosition, { latest }: CopyDigest): IdPosition {
   if (latest === null) return kept;

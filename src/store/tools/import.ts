@@ -95,7 +95,7 @@ function commandOf(row: ImportRow, { id, account }: LedgerImport, now: Instant):
   return { kind: 'add', account, endUser, actor: `import:${id}`, amount, validityDays, note };
 }
 
-/** Rounds up to whole days, so that credits never expire before the `expires_at` in the file. */
+/** Rounds up to whole days, so that credits never expire before the `expires_at` in the imported file. */
 function daysLeft({ validity }: ImportRow, now: Instant): number {
   return 'days' in validity ? validity.days : Math.ceil((validity.expiresAt - now) / DAY_MS);
 }

@@ -1,4 +1,4 @@
-// The interfaces for copying a whole ledger: the source reads the rows in a fixed order, and the destination loads
+// The interfaces for copying a whole ledger. The source reads the rows in a fixed order, and the destination stores
 // them. During the copy, no server is allowed to use either ledger. Balances and the event log are not copied. The
 // destination computes the balances from the postings.
 
@@ -18,7 +18,7 @@ export type LedgerRow =
   | { readonly kind: 'posting'; readonly user: EndUserKey; readonly posting: Posting }
   | { readonly kind: 'end-user'; readonly user: EndUserKey };
 
-/** A row that the destination loads. The row of the kind `end-user` also contains the progress of event derivation. */
+/** A row that the destination stores. The row of the kind `end-user` also contains the progress of event derivation. */
 export type CopiedRow =
   | Extract<LedgerRow, { kind: 'posting' }>
   | (Extract<LedgerRow, { kind: 'end-user' }> & {
@@ -33,8 +33,8 @@ export interface RowCounts {
 /**
  * The tables that are copied in addition to the data of end users, and their columns. The columns of the primary key
  * come first. Each table comes after the tables that it refers to. Sessions, emailed links and the counts of sign-in
- * attempts are not copied: console users must sign in again on the copy. The state of webhook deliveries is not copied,
- * because it refers to events, which are not copied either.
+ * attempts are not copied: console users must sign in again on the copy. The state of webhook deliveries is not copied
+ * either, because it refers to events, and events are not copied.
  */
 export const COPIED_TABLES = {
   accounts: ['account', 'name', 'created_at', 'expiring_days'],

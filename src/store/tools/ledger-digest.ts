@@ -115,7 +115,10 @@ class EndUserFold {
     this.#transaction = [];
   }
 
-  /** Adds the end user to each remaining digest that ends before transaction `id`, or to all of them if it is null. */
+  /**
+   * Adds the end user to each remaining digest that ends before transaction `id`, or to all remaining digests if `id`
+   * is null.
+   */
   #passBefore(id: TransactionId | null): void {
     for (let cut = this.#cuts[this.#passed]; cut && (id === null || id > cut.through); cut = this.#cuts[this.#passed]) {
       cut.add(this.user, this.#chain, this.#count, this.#state);
@@ -141,7 +144,7 @@ export function instantText(through: string): string {
 }
 
 /**
- * Empty lines are ignored.
+ * Parses digests, one on each line. Empty lines are ignored.
  *
  * @returns the digest on each line; null if a line is not a digest, if there are no lines, or if there are more than
  * `DIGESTS_MAX`

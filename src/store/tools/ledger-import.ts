@@ -115,7 +115,7 @@ export function importedByAnother(): CannotOpen {
   );
 }
 
-/** For each of `commands`, returns a command that stores the due events of the same end user. */
+/** For each of `commands`, returns a `settle` command, which stores the due events of the same end user. */
 export function settling(commands: readonly Command[]): readonly Command[] {
   return commands.map(({ account, endUser }) => ({ kind: 'settle', account, endUser }));
 }

@@ -77,7 +77,7 @@ export async function auditSummary(
 }
 
 /**
- * The message if some stored rows do not belong to an end user with postings.
+ * Returns the message for stored rows that do not belong to any end user with postings.
  *
  * @param rows describes the stored rows, such as `stored cycles`
  * @param owned describes the rows that the audit has read for the end users, such as `cycles of end users with

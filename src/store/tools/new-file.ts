@@ -1,6 +1,6 @@
 // Creates a file completely or not at all: the file is written and synced under a temporary name before it gets its
-// final name. An existing file is not replaced, with one exception: on a file system without hard links, a file that
-// another program creates at the last moment is replaced.
+// final name. An existing file is never replaced, with one exception: on a file system without hard links, a file that
+// another program creates just before the rename is replaced.
 
 import { closeSync, existsSync, fsyncSync, linkSync, openSync, renameSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
@@ -55,7 +55,7 @@ export class NewFile implements Disposable {
     syncToDisk(dirname(this.file));
   }
 
-  /** Can be called twice. */
+  /** Can be called more than once. */
   [Symbol.dispose](): void {
     removeDatabase(this.partial);
     this.#letSignalsEnd();

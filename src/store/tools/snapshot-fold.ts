@@ -8,7 +8,7 @@ import type { TransactionId } from '../../ledger/transaction-id.ts';
 import { stateText } from '../state-text.ts';
 
 export class SnapshotFold {
-  /** The snapshots that are not checked yet. As soon as there are none left, further postings are ignored. */
+  /** The snapshots that are not checked yet. When all snapshots have been checked, further postings are ignored. */
   readonly #unchecked: Map<TransactionId, string>;
   readonly #wrong: TransactionId[] = [];
   #state = EMPTY_STATE;

@@ -26,9 +26,9 @@ export interface Visit {
 }
 
 /**
- * The Chromium package sets these flags for serverless functions. We remove them for two reasons. With
- * `--single-process`, closing a page would close the browser. With the GPU flags, Chromium emulates a GPU. GPU
- * emulation took 6.5 s of the 16.3 s of CPU time for checking 38 pages with axe.
+ * The Chromium package sets these flags for serverless functions. We remove the flags for two reasons. With
+ * `--single-process`, closing a page would close the browser. With the GPU flags, Chromium emulates a GPU. Checking 38
+ * pages with axe took 16.3 s of CPU time, of which the GPU emulation took 6.5 s.
  */
 const SERVERLESS_FLAGS =
   /^--(?:single-process|in-process-gpu|ignore-gpu-blocklist|use-gl|use-angle|enable-unsafe-swiftshader)\b/;
@@ -72,7 +72,7 @@ export async function visit(browser: Browser, options: BrowserContextOptions = {
   page.on('pageerror', (error) => errors.push(`thrown: ${error.message}`));
   page.on('requestfailed', (request) => {
     const reason = request.failure()?.errorText;
-    // The browser aborts a navigation if a test leaves the page while it is loading.
+    // The browser aborts a navigation if a test leaves a page that is still loading.
     if (!(request.isNavigationRequest() && reason === 'net::ERR_ABORTED'))
       errors.push(`failed: ${request.url()} ${reason}`);
   });
@@ -96,7 +96,7 @@ const RULES: Readonly<Record<Rules, object>> = {
 };
 
 export async function axeViolations(page: Page, rules: Rules = 'all'): Promise<string[]> {
-  // Load axe with `evaluate`, because the Content-Security-Policy would block a script element.
+  // This function loads axe with `evaluate`, because the Content-Security-Policy would block a script element.
   if (!(await page.evaluate("'axe' in globalThis"))) await page.evaluate(AXE);
   return page.evaluate(
     async (options) => {

@@ -1,4 +1,4 @@
-// Tests the console in a real browser: everyday tasks, the appearance of pages, the keyboard, and the console without
+// Tests the console in a real browser: everyday tasks, the appearance of pages, use with the keyboard, and use without
 // JavaScript.
 
 import assert from 'node:assert/strict';
@@ -68,7 +68,7 @@ for (const store of effort([SQLITE], [SQLITE, POSTGRES])) {
 
       await visitor.follow('Overview');
       await eventually(async () => {
-        // The overview lags by about a second.
+        // The overview shows a write after about a second.
         await visitor.page.waitForTimeout(300);
         await visitor.page.reload();
         const text = await visitor.text();

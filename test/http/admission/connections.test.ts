@@ -1,5 +1,5 @@
-// Tests the limits on connections: how many may be open, how many headers a request may have, and how long requests,
-// unread responses and the shutdown may take.
+// Tests the limits on connections: the number of open connections, the number of headers in a request, and the timeouts
+// for requests, unread responses and the shutdown.
 
 import assert from 'node:assert/strict';
 import { subscribe } from 'node:diagnostics_channel';
@@ -51,7 +51,7 @@ test('the first request on a connection beyond MAX_CONNECTIONS gets Overloaded, 
   assert.equal((await scrip.balance(user)).active_balance, 0);
 });
 
-test('a connection beyond MAX_CONNECTIONS still gets a response from /healthz, /readyz or /metrics, and is then closed', async (t) => {
+test('on a connection beyond MAX_CONNECTIONS, a request for /healthz, /readyz or /metrics still gets a response, and the connection is then closed', async (t) => {
   const scrip = await start(t, { connectionsMax: 1 });
   await served(scrip);
   for (const path of ['/healthz', '/readyz', '/metrics']) {
@@ -167,7 +167,7 @@ test('a client that reads none of its responses is disconnected after a timeout'
   await scrip.call('GET', '/healthz');
   const connection = await askAndNotRead(scrip);
   const started = performance.now();
-  // A client that reads nothing does not notice a closed connection, so look at the server's socket.
+  // A client that reads nothing does not notice a closed connection, so the test looks at the server's socket.
   await eventually(() => otherEndOf(connection)?.destroyed === true, 'the server closes the connection');
   const tookMs = performance.now() - started;
   assert(tookMs >= 0.9 * unreadAnswerMs, `${tookMs} ms`);
@@ -200,7 +200,7 @@ test('a client that waits for its response is not disconnected, even if the stor
   assert.equal((await connection.answer())?.status, 200);
 });
 
-test('if invalid bytes arrive in many pieces after a request, the request gets its response, the bytes get one 400, and no event listeners accumulate', async (t) => {
+test('if many pieces of invalid bytes follow a request, the request gets its response, the invalid bytes get a single 400, and the server leaks no event listeners', async (t) => {
   const scrip = await start(t);
   const warnings: Error[] = [];
   const onWarning = (warning: Error) => warnings.push(warning);
@@ -224,7 +224,7 @@ test('if invalid bytes arrive in many pieces after a request, the request gets i
   assert.deepEqual(warnings, [], 'no warning about too many listeners');
 });
 
-test('a stopping service waits for an incomplete request until the shutdown deadline, but not beyond it', async (t) => {
+test('a stopping service waits for an incomplete request until the shutdown deadline, but no longer', async (t) => {
   const scrip = await start(t, { drainMs: 500 });
   const connection = await RawConnection.open(scrip);
   connection.send(postText(scrip, '/add', { end_user_id: someone(), amount: 5 }).slice(0, -1));

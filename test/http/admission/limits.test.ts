@@ -25,7 +25,7 @@ function chunked(path: string, body: string): string {
   return `POST ${path} HTTP/1.1\r\nHost: scrip\r\nAuthorization: Bearer ${scrip.writeKey}\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n${chunks.join('')}0\r\n\r\n`;
 }
 
-test('a body of 64 KiB is accepted, and a body that is one byte longer gets PayloadTooLarge', async () => {
+test('a request body of 64 KiB is accepted, and a body that is one byte longer gets PayloadTooLarge', async () => {
   const user = someone();
   assert.equal((await scrip.call('POST', '/add', { body: paddedTo(BODY_BYTES_MAX, user) })).status, 200);
   const tooLarge = await scrip.call('POST', '/add', { body: paddedTo(BODY_BYTES_MAX + 1, user) });
@@ -38,7 +38,7 @@ test('the response to an invalid body of 64 KiB names the invalid field', async 
   assertFieldRefused(await scrip.call('POST', '/add', { body }), '/note');
 });
 
-test('a chunked body of 64 KiB without a Content-Length is accepted', async () => {
+test('a chunked request body of 64 KiB without a Content-Length is accepted', async () => {
   const user = someone();
   const fits = await sendRaw(scrip, chunked('/add', paddedTo(BODY_BYTES_MAX, user)));
   assert.equal(fits.status, 200, fits.text);
@@ -53,7 +53,7 @@ test('a request whose Content-Length exceeds the limit is refused before its bod
   assert.deepEqual([reply.status, reply.body.error], [413, 'PayloadTooLarge']);
 });
 
-test('a GET with a body of 64 KiB is accepted', async () => {
+test('a GET request with a body of 64 KiB is accepted', async () => {
   const body = `{"end_user_id":"${someone()}"}`;
   assert.equal((await scrip.call('GET', '/get-active-balance', { body: body.padEnd(BODY_BYTES_MAX) })).status, 200);
   const tooLarge = await scrip.call('GET', '/get-active-balance', { body: body.padEnd(BODY_BYTES_MAX + 1) });
@@ -94,7 +94,10 @@ for (const store of ['a running store', 'a store that stalls for a while']) {
   });
 }
 
-/** Measured: under 60 MiB, including the client, which runs in the same process as the server. */
+/**
+ * Measured: memory use grows by less than 60 MiB. This includes the client, which runs in the same process as the
+ * server.
+ */
 const MEMORY_GROWTH_MIB_MAX = 160;
 
 function watchMemory(): () => number {

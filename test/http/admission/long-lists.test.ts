@@ -1,5 +1,5 @@
-// Tests how long other requests wait while many clients read long lists. The tests count the list pages that the
-// server reads during each wait; they do not measure the time.
+// Tests how long other requests wait while many clients read long lists. The tests do not measure the time. Instead,
+// they count the list pages that the server reads during each wait.
 
 import assert from 'node:assert/strict';
 import { after, before, type TestContext, test } from 'node:test';
@@ -45,7 +45,10 @@ const asked = (path: string, endUser: string, header = '') =>
   `GET ${path}?end_user_id=${endUser} HTTP/1.1\r\nHost: scrip\r\nAuthorization: Bearer ${scrip.writeKey}\r\n${header}\r\n`;
 const list = (header = '') => asked('/get-all-user-transactions', user, header);
 
-/** Node accepts only one connection per turn of the event loop, so wait until all are accepted. */
+/**
+ * Node accepts only one connection per turn of the event loop, so this function waits until all connections are
+ * accepted.
+ */
 async function connections(count: number): Promise<RawConnection[]> {
   const opened = await Promise.all(Array.from({ length: count }, () => RawConnection.open(scrip)));
   for (const connection of opened) {
@@ -92,7 +95,7 @@ test('while many clients read long lists, a balance request waits for only a few
   assert(during.length >= READERS / 4, `only ${during.length} balances were read between the pages`);
 });
 
-test('if a client pipelines several list requests, each list is read only after the previous list has been sent', async (t) => {
+test('if a client pipelines several list requests, Scrip reads each list only after it has sent the previous list', async (t) => {
   const pages = watchPages(t);
   const connection = await RawConnection.open(scrip);
   connection.send(list().repeat(4) + list('Connection: close\r\n'));
@@ -103,7 +106,7 @@ test('if a client pipelines several list requests, each list is read only after 
   assert.deepEqual(pages, [once, once, once, once, once].flat());
 });
 
-test('Scrip reads no more pages for clients that have disconnected, and logs no error', async (t) => {
+test('after clients that requested long lists disconnect, Scrip reads no further pages of their lists and logs no error', async (t) => {
   const pages = watchPages(t);
   const readers = await connections(READERS);
   for (const reader of readers) reader.send(list());

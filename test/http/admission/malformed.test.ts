@@ -1,4 +1,5 @@
-// Tests bytes that are not a valid HTTP request: they get a problem document, and other connections are not affected.
+// Tests that a client that sends bytes that are not a valid HTTP request gets a problem document, and that other
+// connections are not affected.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -79,7 +80,7 @@ test('a client that sends Expect: 100-continue gets 100 Continue', async () => {
 });
 
 for (const path of ['/%zz', '/add/%zz', '/get-active-balance/%e0%a4%a', '/%']) {
-  test(`a request for ${path}, which cannot be decoded, gets BadRequest`, async () => {
+  test(`a request for the undecodable path ${path} gets BadRequest`, async () => {
     assertProblem(await scrip.call('GET', path), 'BadRequest', 400);
     assertProblem(await scrip.call('POST', path, { body: {} }), 'BadRequest', 400);
   });
@@ -120,7 +121,7 @@ test('an HTTP/1.0 request needs no Host header', async () => {
   assert.equal((await sendRaw(scrip, 'GET /healthz HTTP/1.0\r\n\r\n')).status, 200);
 });
 
-test('a request whose body ends early moves no credits', async () => {
+test('a request whose body is shorter than its Content-Length moves no credits', async () => {
   const user = someone();
   const connection = await RawConnection.open(scrip);
   connection.send(postText(scrip, '/add', { end_user_id: user, amount: 5 }).slice(0, -1));
@@ -154,7 +155,7 @@ const CLOSING: readonly (readonly [name: string, change: (request: string) => st
 ];
 
 for (const [name, change, status] of CLOSING) {
-  test(`after a request with ${name}, the server closes the connection and processes no further pipelined request`, async () => {
+  test(`after a request with ${name}, the server closes the connection and processes none of the pipelined requests that follow`, async () => {
     const user = someone();
     const connection = await RawConnection.open(scrip);
     const addition = postText(scrip, '/add', { end_user_id: user, amount: 5 });

@@ -65,7 +65,7 @@ test('a balance at a past instant shows the amounts and statuses that the cycles
   );
 });
 
-test('a balance at a future instant includes renewals, and excludes cycles that will have ended and holds that will have lapsed', async () => {
+test('a balance at a future instant includes the renewals until then, and excludes cycles that have ended and holds that have lapsed by then', async () => {
   const user = someone();
   const start = clock.now;
   await scrip.post('/start-cycle', { end_user_id: user, amount: 1_000, validity_days: 31 });
@@ -120,7 +120,7 @@ test('a balance at a past instant equals the balance that Scrip returned at that
   }
 });
 
-test('the `at` of a balance request may have any UTC offset, and is rounded down to a millisecond', async () => {
+test('the `at` of a balance request may have any UTC offset, and is rounded down to the millisecond', async () => {
   const user = someone();
   clock.set('2026-12-24T08:00:00.500Z');
   await scrip.post('/add', { end_user_id: user, amount: 7 });

@@ -151,7 +151,7 @@ test('after a stop, a new cycle can start immediately, and the remaining credits
   assert.deepEqual(await cyclesOf(user), ['0 recurring canceled', '60 recurring active']);
 });
 
-test('/start-cycle with on_active: replace cancels the active cycle and starts a new cycle in one request', async () => {
+test('/start-cycle with on_active=replace cancels the active cycle and starts a new cycle in one request', async () => {
   const user = someone();
   const old = await start(user, 50, { validity_days: 10 });
   await scrip.post('/subtract', { end_user_id: user, amount: 20 });
@@ -176,7 +176,7 @@ test('/start-cycle with on_active: replace cancels the active cycle and starts a
   assert.deepEqual(await cyclesOf(user), ['70 recurring active'], 'the old cycle has ended and is not renewed');
 });
 
-test('/start-cycle with on_active: replace also starts a cycle if no cycle is active', async () => {
+test('/start-cycle with on_active=replace also starts a cycle if no cycle is active', async () => {
   const user = someone();
   assert.equal((await start(user, 50, { on_active: 'replace' })).status, 200);
   assert.deepEqual(await cyclesOf(user), ['50 recurring active']);

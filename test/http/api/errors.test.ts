@@ -1,4 +1,5 @@
-// Tests the names, statuses and members of errors. The tests contain them as literals, because clients depend on them.
+// Tests the names, statuses and members of errors. The expected values are literals in the tests, because clients
+// depend on these values.
 
 import assert from 'node:assert/strict';
 import { after, before, mock, test } from 'node:test';
@@ -68,11 +69,11 @@ test('for each read, the response to HEAD has the same status and content type a
   }
 });
 
-test('/stop-cycle without an active cycle gets 404 CycleNotFound', async () => {
+test('a request to /stop-cycle without an active cycle gets 404 CycleNotFound', async () => {
   assertProblem(await scrip.post('/stop-cycle', { end_user_id: someone() }), 'CycleNotFound', 404);
 });
 
-test('/start-cycle while a cycle is active gets 409 CycleAlreadyActive with the active cycle', async () => {
+test('a request to /start-cycle while a cycle is active gets 409 CycleAlreadyActive with the active cycle', async () => {
   const user = someone();
   const { body } = await scrip.post('/start-cycle', { end_user_id: user, amount: 5 });
   const reply = await scrip.post('/start-cycle', { end_user_id: user, amount: 5 });
@@ -81,7 +82,7 @@ test('/start-cycle while a cycle is active gets 409 CycleAlreadyActive with the 
 });
 
 for (const path of ['/v1', '/v2/add', '/nothing', '/add/more', '/problems/Nothing', '/problems/constructor']) {
-  test(`a request for ${path}, which does not exist, gets 404 NotFound`, async () => {
+  test(`a request for the unknown path ${path} gets 404 NotFound`, async () => {
     assertProblem(await scrip.call('GET', path), 'NotFound', 404);
     assertProblem(await scrip.call('POST', path, { body: {} }), 'NotFound', 404);
   });
@@ -114,13 +115,13 @@ test('a DELETE request to a route for operators gets 405 MethodNotAllowed', asyn
 
 for (const path of WRITES) {
   const fields = Object.keys(fieldsOf(path, ''));
-  test(`${path} without its required fields gets 422 InvalidField, which names each missing field`, async () => {
+  test(`a request to ${path} without the required fields gets 422 InvalidField, and the error names each missing field`, async () => {
     const reply = await scrip.post(path, {});
     for (const field of fields) assertFieldRefused(reply, `/${field}`);
     assert.equal(reply.body.errors.length, fields.length);
   });
 
-  test(`${path} with an unknown field gets 422 InvalidField, which names the field`, async () => {
+  test(`a request to ${path} with an unknown field gets 422 InvalidField, and the error names the field`, async () => {
     const user = someone();
     const known = fieldsOf(path, user);
     for (const unknown of ['validity_day', 'Amount', 'account', '', 'constructor', 'toString', 'hasOwnProperty']) {
@@ -131,7 +132,7 @@ for (const path of WRITES) {
     assert.equal((await scrip.transactions(user)).length, 0, 'nothing changed');
   });
 
-  test(`${path} with fields in the query string gets 422 InvalidField`, async () => {
+  test(`a request to ${path} with fields in the query string gets 422 InvalidField`, async () => {
     const known = fieldsOf(path, someone());
     assertFieldRefused(await scrip.post(`${path}?trace=1`, known), '/trace');
     assertFieldRefused(await scrip.post(`${path}?amount=5`, known), '/amount');
@@ -139,7 +140,7 @@ for (const path of WRITES) {
   });
 }
 
-test('InvalidField names every invalid field, not only the first', async () => {
+test('the error InvalidField names every invalid field, not only the first', async () => {
   const reply = await scrip.post('/start-cycle', { end_user_id: 'x', amount: 0, validity_days: 0, on_active: 'stop' });
   for (const field of ['end_user_id', 'amount', 'validity_days', 'on_active']) assertFieldRefused(reply, `/${field}`);
 });
@@ -166,7 +167,7 @@ const OTHER_TYPES = [
 ];
 
 for (const path of WRITES) {
-  test(`${path} without a content type, with two, or with one that is not application/json gets 415 UnsupportedMediaType`, async () => {
+  test(`a request to ${path} with no content type, two content types, or a type other than application/json gets 415 UnsupportedMediaType`, async () => {
     const user = someone();
     const body = JSON.stringify(fieldsOf(path, user));
     for (const type of OTHER_TYPES) {
@@ -276,7 +277,7 @@ const FAULTS: readonly (readonly [code: FaultCode, status: number])[] = [
 ];
 
 for (const [code, status] of FAULTS) {
-  test(`if the store fails with ${code}, every write returns ${status}, the reason is logged once but not returned, and the request ID is logged only for Internal`, async () => {
+  test(`if the store fails with ${code}, every write returns ${status} without the reason; Scrip logs the reason once, and logs the request ID only for Internal`, async () => {
     const reason = `disk 7 of ${someone()} is on fire`;
     const write = mock.method(scrip.service.stores.ledger, 'write', () => Promise.reject(new StoreFault(code, reason)));
     try {

@@ -127,7 +127,7 @@ test('an unknown event type is refused with a list of all types, and an invalid 
   assertFieldRefused(await scrip.get(PATH, { end_user_id: someone() }), '/end_user_id');
 });
 
-test('the list of events refuses a cursor that was modified, belongs to another account or to a list of transactions, or is after the last event, and the response says how to continue', async () => {
+test('the list of events refuses a modified cursor, a cursor of another account, a cursor of a list of transactions and a cursor after the last event, and the response says how to continue', async () => {
   const { key, user } = await newAccount('cursors');
   const { next_cursor: cursor } = listOf(await scrip.get(PATH, {}, { key }));
   const list = await scrip.get('/get-all-user-transactions', { end_user_id: user, limit: '1' }, { key });

@@ -97,7 +97,7 @@ for (const path of ['/get-active-balance', '/get-all-user-transactions', '/get-h
       assertFieldRefused(await read('', twice), '/end_user_id');
     });
 
-    test('a read with a body whose content type is missing or not application/json is refused', async () => {
+    test('a read with a body is refused if the content type is missing or is not application/json', async () => {
       const call = { body: JSON.stringify({ end_user_id: user }), headers: { 'content-type': 'text/plain' } };
       assertProblem(await scrip.call('GET', path, call), 'UnsupportedMediaType', 415);
       const reply = await sendRaw(scrip, head('Content-Length: 2\r\n\r\n{}'));

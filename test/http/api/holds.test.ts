@@ -127,7 +127,7 @@ for (const [seconds, ms] of [
   [1, 1_000],
   [2_592_000, 30 * DAY_MS],
 ] as const) {
-  test(`a hold with expires_in_seconds ${seconds} lapses exactly ${ms} ms later, and its credits return to the balance`, async () => {
+  test(`a hold with expires_in_seconds ${seconds} lapses exactly ${ms} ms after its creation, and its credits return to the balance`, async () => {
     const user = await userWith(100, 60);
     const { body } = await hold(user, 30, seconds === undefined ? {} : { expires_in_seconds: seconds });
     assert.equal(Date.parse(body.expires_at) - Date.parse(body.created_at), ms);

@@ -169,7 +169,7 @@ test('fields such as __proto__ are refused as unknown and do not change Object.p
   assert.equal((await scrip.transactions(user)).length, 0);
 });
 
-test('a field such as toString in the body of a GET is refused as unknown, and not compared with the query string', async () => {
+test('a field such as toString in the body of a GET request is refused as unknown, and is not compared with the query string', async () => {
   const refusalOf = async (field: string) =>
     (await scrip.call('GET', '/get-active-balance', { body: { end_user_id: user, [field]: 1 } })).body.errors;
   const [unknown] = await refusalOf('limits');

@@ -79,7 +79,7 @@ test('a response has no transaction ID if nothing was recorded: after a refusal,
   }
 });
 
-test('the response to a start that replaces a cycle contains the transaction ID of the start, not of the stop', async () => {
+test('if /start-cycle replaces a cycle, the response contains the transaction ID of the start, not of the stop', async () => {
   const user = someone();
   await scrip.post('/start-cycle', { end_user_id: user, amount: 1 });
   const fields = { end_user_id: user, amount: 2, on_active: 'replace', note: 'upgrade' };

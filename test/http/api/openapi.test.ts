@@ -111,7 +111,7 @@ function* refsIn(value: unknown): Generator<string> {
   }
 }
 
-test('the OpenAPI document is version 3.1, and describes one method for each path, but two for the test clock', () => {
+test('the OpenAPI document is version 3.1, and describes one method for each path, except two methods for the test clock', () => {
   assert.match(document.openapi, /^3\.1\.\d+$/);
   assert.equal(document.info.title, 'Scrip');
   assert.match(document.info.version, /^\d+\.\d+\.\d+/);
@@ -276,7 +276,7 @@ test('problem documents match their schemas in the OpenAPI document', async () =
   }
 });
 
-test('responses match their schemas in the OpenAPI document when the store fails', async () => {
+test('if the store fails, responses still match their schemas in the OpenAPI document', async () => {
   for (const code of ['StoreUnavailable', 'OutcomeUnknown', 'Internal'] satisfies FaultCode[]) {
     mock.method(scrip.service.stores.ledger, 'write', () => Promise.reject(new StoreFault(code, 'for the test')));
     for (const path of WRITES) {
@@ -348,7 +348,7 @@ test('the service accepts exactly the requests that match the OpenAPI document',
   assert.equal(seen.size, 2, 'some requests are accepted and some are refused');
 });
 
-test('the OpenAPI document describes the fields of the reads as query parameters', () => {
+test('the OpenAPI document describes the fields of each read as query parameters', () => {
   const fields = {
     '/get-active-balance': ['end_user_id', 'at'],
     '/get-holds': ['end_user_id'],
@@ -365,7 +365,7 @@ test('the OpenAPI document describes the fields of the reads as query parameters
   }
 });
 
-test('for the list of transactions, the OpenAPI document has examples of a page, a whole list and a list with details, and the examples and responses match the schema', async () => {
+test('for the list of transactions, the OpenAPI document has examples of a page, a whole list and a list with details, and the examples and the responses match the schema', async () => {
   const { examples } = operation('/get-all-user-transactions').responses[200]?.content['application/json'] ?? {};
   assert.deepEqual(Object.keys(examples ?? {}), ['page', 'all', 'details']);
   const validate = ajv.compile({ $ref: 'openapi#/components/schemas/TransactionList' });

@@ -59,9 +59,9 @@ async function walk(fields: Readonly<Record<string, string>>): Promise<Transacti
   }
 }
 
-describe('limit', () => {
+describe('the limit of a page of transactions', () => {
   for (const limit of [1, 3, 5, 9, 10, 11, 1_000]) {
-    test(`with a limit of ${limit}, the pages of transactions together contain the whole list`, async () => {
+    test(`with a limit of ${limit}, the pages of a list of transactions together contain the whole list`, async () => {
       assert.deepEqual(await walk({ limit: String(limit) }), all);
     });
   }
@@ -80,7 +80,7 @@ describe('limit', () => {
     assert.deepEqual(body, { end_user_id, transactions: [], next_cursor: null });
   });
 
-  test('a limit in the query string must be a whole number from 1 to 1,000, written only with digits', async () => {
+  test('a limit in the query string must be a whole number from 1 to 1,000 and contain only digits', async () => {
     const wrong = ['0', '1001', '-1', '1.5', '1e2', '', ' 5', '+5', '0x5', '٥', 'five', 'null', 'NaN', '9'.repeat(400)];
     for (const limit of wrong) assertFieldRefused(await ask({ limit }), '/limit');
     for (const limit of ['0', '-1']) assert.match((await ask({ limit })).body.detail, /must be >= 1/);
@@ -110,8 +110,8 @@ describe('limit', () => {
   });
 });
 
-describe('cursor', () => {
-  test('with a cursor and no limit, a page has up to 100 transactions', async () => {
+describe('the cursor of a list of transactions', () => {
+  test('a page that is requested with a cursor and no limit has up to 100 transactions', async () => {
     const [many, amount] = [someone(), 1];
     await Promise.all(Array.from({ length: 150 }, () => scrip.post('/add', { end_user_id: many, amount })));
     const list = await scrip.transactions(many);
@@ -123,7 +123,7 @@ describe('cursor', () => {
     assert.equal((rest.body as Page).next_cursor, null);
   });
 
-  test('a cursor can be used more than once, in a body, with the UUID in upper case, under /v1, and with every API key of the account', async () => {
+  test('a cursor can be used more than once, and works in a body, with the UUID in upper case, under /v1, and with every API key of the account', async () => {
     const cursor = await cursorAfter(4);
     const replies = [
       await ask({ cursor }),
@@ -212,7 +212,7 @@ describe('cursor', () => {
   });
 });
 
-describe('from and to', () => {
+describe('the time range of a list of transactions', () => {
   const at = (index: number) => all[index]?.created_at as string;
   const moved = (timestamp: string, ms: number) => new Date(Date.parse(timestamp) + ms).toISOString();
 

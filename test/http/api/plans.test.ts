@@ -84,7 +84,7 @@ test('invalid values of validity_months, rollover_max and on_active are refused,
   assertProblem(added, 'InvalidField', 422);
 });
 
-test('at a renewal, at most rollover_max unused credits roll over, and starting_amount, the renewal transaction and the amount of the stopped cycle include them', async () => {
+test('at a renewal, at most rollover_max unused credits roll over, and starting_amount, the renewal transaction and the amount of the stopped cycle include these credits', async () => {
   const user = someone();
   await start(user, { amount: 100, validity_days: 1, rollover_max: 30 });
   await post('/subtract', user, { amount: 80 });

@@ -1,5 +1,5 @@
-// Tests what published clients rely on: error codes, numbers as JSON Schema defines them, and where reads may name the
-// end user.
+// Tests what published clients rely on: the error codes, the notations of whole numbers that JSON Schema allows, and
+// the places where a read may name the end user.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';

@@ -177,7 +177,7 @@ test('an end user with fifty years of overdue daily renewals does not delay othe
   await first.post('/add', { end_user_id: neighbor, amount: 10, validity_days: 100_000 });
   await first.stop();
 
-  // Uses the system clock: with any other clock, the writer would not run in its own thread.
+  // This service uses the system clock, because with any other clock the writer would not run in its own thread.
   const second = await startScrip({ file });
   t.after(() => second.stop());
   const order: string[] = [];

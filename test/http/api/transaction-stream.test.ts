@@ -1,4 +1,4 @@
-// Tests a list of 100,000 transactions: the response is complete, memory use stays bounded, and if the client stops
+// Tests a list of 100,000 transactions: the response is complete, and memory use stays bounded. If the client stops
 // reading the response, the server stops reading transactions.
 
 import assert from 'node:assert/strict';
@@ -23,14 +23,17 @@ const LIMITS = { inFlightMax: 4 * SLOW_READERS, unsentBytesMax: 2 * SLOW_READERS
 
 /**
  * The server would read 1,000,000 transactions if it read the lists of all slow readers completely. Up to 270,000 fit
- * into the socket buffers of the kernel, so a correct server can read that many.
+ * into the socket buffers of the kernel, so even a correct server can read that many.
  */
 const READ_AHEAD_MAX = 650_000;
 
 let scrip: Scrip;
 const user = someone();
 
-/** Measured: 0 MiB, or 148 MiB if the server builds each list completely before it sends the first byte. */
+/**
+ * Measured: memory use grows by 0 MiB, or by 148 MiB if the server builds each list completely before it sends the
+ * first byte.
+ */
 const MEMORY_GROWTH_MIB_MAX = 48;
 
 setFlagsFromString('--expose-gc');
@@ -115,7 +118,7 @@ test('if clients stop reading, the server does not read their whole lists from t
   for (const { socket } of readers) socket.destroy();
 });
 
-test('a request for a list counts as in flight until the client has read the list or disconnects', async (t) => {
+test('a request for a list counts as in flight until the client has read the list or has disconnected', async (t) => {
   const { resume, waiting } = stallWrites(t, scrip);
   const readers = await Promise.all(Array.from({ length: SLOW_READERS }, slowReader));
   const writers = await Promise.all(Array.from({ length: SLOW_READERS }, () => RawConnection.open(scrip)));
@@ -128,7 +131,7 @@ test('a request for a list counts as in flight until the client has read the lis
   for (const writer of writers) assert.equal((await writer.answer())?.status, 402);
 });
 
-test('the unsent bytes of long lists are limited: beyond the limit, a request for another list gets Overloaded, but a short response is still sent', async () => {
+test('the unsent bytes of long lists are limited: beyond the limit, a request for another list gets Overloaded, but a request with a short response is still answered', async () => {
   const readers = await Promise.all(Array.from({ length: SLOW_READERS }, slowReader));
   assertProblem(await scrip.get('/get-all-user-transactions', { end_user_id: user }), 'Overloaded', 503);
   assert.equal((await look()).status, 200);

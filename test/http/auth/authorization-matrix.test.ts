@@ -211,7 +211,7 @@ function withoutTimes({ text }: Reply): string {
   return text.replaceAll(/"(at|starts_at|cycle_start|cycle_end)":"[^"]+"/g, '"$1":"…"');
 }
 
-test('an API key gives access to the end users of its own account, but not to those of another account', async () => {
+test('an API key gives access to the end users of its own account, but not to the end users of another account', async () => {
   assert.deepEqual(await leaks(), []);
 });
 
@@ -271,7 +271,7 @@ test('a separate metrics port requires no API key and serves only the metrics', 
   }
 });
 
-test('every response forbids MIME sniffing, and none names the server software', async () => {
+test('every response forbids MIME sniffing, and no response names the server software', async () => {
   const replies = new Map<string, Reply>();
   for (const name of scrip.service.routes) replies.set(name, await askRoute(name, {}));
   replies.set('nowhere', await scrip.call('GET', '/nowhere'));
@@ -290,12 +290,12 @@ test('every response forbids MIME sniffing, and none names the server software',
 });
 
 const PAIRS = 150;
-/** Far below the difference that the control test measures, and above the noise of a busy machine. */
+/** This limit is far below the difference that the control test measures, and above the noise of a busy machine. */
 const DIFFERENCE_MS_MAX = 0.4;
 
 /**
- * @returns the time to refuse a key whose last byte is wrong, minus the time to refuse a key whose first byte is wrong:
- * the median over all pairs of requests
+ * @returns the median, over all pairs of requests, of the time to refuse a key whose last byte is wrong minus the time
+ * to refuse a key whose first byte is wrong
  */
 async function timeDifferenceMs(): Promise<number> {
   const near = apiKeySecret('write', secretBytes.with(SECRET_BYTES - 1, (secretBytes.at(-1) as number) ^ 1));

@@ -24,7 +24,7 @@ after(() => scrip.stop());
 
 const BEFORE_ANY_OPERATION: readonly ProblemCode[] = ['NotFound', 'MethodNotAllowed', 'ExpectationFailed'];
 
-/** One event each for add, subtract, refund, start-cycle, stop-cycle and capture. */
+/** Each of these six example requests causes one event: add, subtract, refund, start-cycle, stop-cycle and capture. */
 const EVENTS_OF_STORY = 6;
 
 function assertFits(schema: unknown, example: unknown, what: string): void {
@@ -65,7 +65,7 @@ test('in the OpenAPI document, the webhook has an example of each type of event,
   ]);
 });
 
-test('in the OpenAPI document, each operation has an example for each of its errors, and the example matches the schema and the status', () => {
+test('in the OpenAPI document, each operation has an example of each of its errors, and the examples match the schema and the status', () => {
   for (const { path, operation } of operationsOf(document)) {
     for (const [status, { content }] of Object.entries(operation.responses)) {
       if (status === '200') continue;

@@ -72,7 +72,7 @@ export class Story {
   }
 }
 
-/** Masks cursors and event IDs, because they depend on the IDs that the service assigned. */
+/** Masks cursors and event IDs, because these depend on the IDs that the service assigned. */
 export function masked(text: string): string {
   return text.replaceAll(/"next_cursor":"[^"]+"/g, '"next_cursor":"…"').replaceAll(/"evt_[0-9a-f]{32}"/g, '"evt_…"');
 }

@@ -119,7 +119,7 @@ export function apiKeyContract({ it }: Contract): void {
     assert.deepEqual([names.get(id), names.get(nameless.id)], [name, '']);
   });
 
-  it('an API key can be created for the number of an existing account, but not for an unknown account number', async ({
+  it('an API key can be created for an existing account number, but not for an unknown one', async ({
     keys,
     account,
   }) => {
@@ -166,7 +166,7 @@ export function apiKeyContract({ it }: Contract): void {
     assert.equal(await keys.find(hashOf(secret)), null);
   });
 
-  it('the list of API keys shows who created each key, and who was the first to revoke it', async (ledger) => {
+  it('the list of API keys shows who created each key, and who revoked it first', async (ledger) => {
     const { account, keys } = ledger;
     const made = async (by?: string) =>
       (await keys.createFor(account, { scope: 'read', secret: secretOf('read'), ...(by ? { by } : {}) }))?.id ?? 0;

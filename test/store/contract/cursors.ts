@@ -45,7 +45,7 @@ const turns = fc.tuple(fc.tuple(short, step), fc.array(fc.tuple(limits, step), {
 
 export function cursorContract({ itInTime }: Contract): void {
   itInTime(
-    'the pages of a list contain exactly the transactions that existed when the first page was read, each once',
+    'the pages of a list contain exactly the transactions that existed when the first page was read, and each of them only once',
     async (ledger) => {
       let users = 0;
       let pagesSeen = 0;
@@ -79,7 +79,7 @@ export function cursorContract({ itInTime }: Contract): void {
             seen.push(...page.transactions);
             cursor = page.next_cursor ?? null;
             pagesSeen += 1;
-            // From the 31st page on, the test writes only after long pages, to save time.
+            // To save time, from the 31st page on, the test writes only after pages of more than 50 transactions.
             if (cursor !== null && (turn < 30 || limit > 50)) await take(ledger, ada, meanwhile);
           }
           assert.deepEqual(seen, expected);

@@ -1,4 +1,4 @@
-// Contract tests for digests: a digest covers all earlier postings, and later postings do not change it.
+// Contract tests for digests: a digest covers all postings up to its instant, and later postings do not change it.
 
 import assert from 'node:assert/strict';
 import type { WriteCommand } from '../../../src/ledger/command.ts';
@@ -25,7 +25,7 @@ function stability({ it, itInTime, itOnRealClock }: Contract): void {
     assert.deepEqual([digest.endUsers, digest.postings, digest.sha256], [0, 0, EMPTY]);
   });
 
-  it('a digest covers all earlier postings and no later ones', async (ledger) => {
+  it('a digest covers all postings up to its instant, and no later postings', async (ledger) => {
     const [ada, bob, eve] = [1, 2, 3].map((index) => new EndUser(ledger.account, index)) as [EndUser, EndUser, EndUser];
     await ledger.write([ada.add(10), ada.add(20), ada.startCycle(5), bob.add(1)]);
     await ledger.write([ada.subtract(32), noted(ada.add(2), 'goodwill')]);

@@ -250,7 +250,7 @@ function lag({ it, itInTime }: Contract): void {
 
 function time({ itInTime }: Contract): void {
   itInTime(
-    'the audit accepts a summary that is derived up to a lapse, even if the lapse was stored after the cycle of the hold had ended',
+    'the audit accepts a summary that is derived only up to the instant of a lapse, even if the lapse was stored after the cycle of the hold had ended',
     async (ledger) => {
       const ada = new EndUser(ledger.account, 1);
       await ledger.write([ada.add(18, 6), ada.hold(10, 86_400)]);

@@ -54,7 +54,7 @@ function time({ itInTime }: Contract): void {
 
   for (const isDerivedBefore of [true, false])
     itInTime(
-      `if credits expire at the instant of a write and events are derived ${isDerivedBefore ? 'before' : 'after'} the write, the event for the expiry comes before the event for the write`,
+      `the event for an expiry comes before the event for a write at the same instant, if events are derived ${isDerivedBefore ? 'before' : 'after'} the write`,
       async (ledger) => {
         const ada = new EndUser(ledger.account, 1);
         await ledger.write([ada.add(10, 1), ada.add(5, 2)]);

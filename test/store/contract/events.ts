@@ -52,7 +52,7 @@ export async function textsOf(ledger: ContractLedger, request: { account?: numbe
 }
 
 function kinds({ it, itInTime }: Contract): void {
-  it('each request that moves credits or changes a cycle causes an event, but a hold causes none', async (ledger) => {
+  it('each request that moves credits or changes a cycle causes an event, but a hold causes no event', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.add(100), ada.startCycle(20)]);
     const [spent, held, released] = idsOf(await ledger.write([ada.subtract(30), ada.hold(5), ada.hold(1)]));

@@ -237,7 +237,7 @@ function endedCycles({ itInTime }: Contract): void {
   });
 
   itInTime(
-    'after a capture of more credits than were held, the balance is correct once the cycles that the capture drew from have ended',
+    'after a capture of more credits than were held, the balance is correct even after the cycles that the capture drew from have ended',
     async (ledger) => {
       const ada = new EndUser(ledger.account, 1);
       await ledger.write([ada.add(10, 1), ada.add(5, 3)]);

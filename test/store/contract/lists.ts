@@ -88,7 +88,7 @@ export function listContract({ itInTime }: Contract): void {
     },
   );
 
-  itInTime('a list for a time range contains all transactions in that range, whether stored or due', async (ledger) => {
+  itInTime('a list for a time range contains all stored and all due transactions in that range', async (ledger) => {
     const walk = fc.asyncProperty(
       fc.array(step, { minLength: 1, maxLength: 10 }),
       fc.array(fc.tuple(fc.nat(), fc.nat(), fc.integer({ min: -1, max: 1 })), { minLength: 1, maxLength: 5 }),
@@ -121,7 +121,7 @@ export function listContract({ itInTime }: Contract): void {
       assert.equal(dueCount(state, now), 3 * 365);
       const all = await listed(ledger, ada, 100);
       assert.equal(all.length, 2 + 3 * 365);
-      // There may be too many due renewals for one batch, which then stores only the oldest.
+      // If more renewals are due than one batch can store, the batch stores only the oldest ones.
       await ledger.write([ada.settle()]);
       assert.deepEqual(await listed(ledger, ada, 300), all);
       ledger.wall += 5 * DAY_MS;

@@ -1,4 +1,5 @@
-// A contract test for end users with many open cycles. On SQLite, many-cycles.test.ts repeats it with 10,000 cycles.
+// A contract test for end users with many open cycles. On SQLite, many-cycles.test.ts repeats this test with 10,000
+// cycles.
 
 import assert from 'node:assert/strict';
 import { effort } from '../../effort.ts';

@@ -127,7 +127,7 @@ export function pageContract({ it, itInTime }: Contract): void {
     },
   );
 
-  it('the transactions in a range of IDs are listed whole, even if the range begins or ends between the IDs of two transactions', async (ledger) => {
+  it('the list for a range of IDs is correct even if the range begins or ends between the IDs of two transactions', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.add(1), ada.add(2), ada.subtract(3), ada.add(4)]);
     const [fourth, third, second] = await transactionsOf(ledger, ada);

@@ -49,7 +49,7 @@ function reads({ itInTime }: Contract): void {
   );
 
   itInTime(
-    'a history includes the state from which a due change of plan is derived, and lists the change once it is stored',
+    'a history includes the state from which a due change of plan is derived, and lists the change after it has been stored',
     async (ledger) => {
       const ada = new EndUser(ledger.account, 1);
       await ledger.write([ada.startPlan(daysPlan(10, 1)), ada.startPlan(daysPlan(20, 1, 9), 'at_period_end')]);

@@ -115,7 +115,7 @@ function rollover({ itInTime }: Contract): void {
   });
 
   for (const [when, happens] of INTERRUPTIONS)
-    itInTime(`unused credits roll over through several missed renewals, ${when}`, async (ledger) => {
+    itInTime(`${when}, unused credits roll over through several missed renewals`, async (ledger) => {
       const ada = new EndUser(ledger.account, 1);
       await ledger.write([ada.startPlan(daysPlan(10, 1, 25)), ada.subtract(8)]);
       await happens(ledger);
@@ -278,7 +278,7 @@ function schedules({ it, itInTime }: Contract): void {
 
 function changes({ itInTime }: Contract): void {
   for (const [when, happens] of INTERRUPTIONS)
-    itInTime(`a scheduled plan begins as a new cycle when the period ends, ${when}`, async (ledger) => {
+    itInTime(`${when}, a scheduled plan begins as a new cycle when the period ends`, async (ledger) => {
       const ada = new EndUser(ledger.account, 1);
       const start = ledger.wall;
       const [first] = await ledger.write([ada.startPlan(daysPlan(10, 2, 50)), ada.subtract(3)]);
@@ -310,7 +310,7 @@ function changes({ itInTime }: Contract): void {
 
   for (const [when, happens] of INTERRUPTIONS)
     itInTime(
-      `a missed change of plan and the missed renewals after it are stored in order, ${when}`,
+      `${when}, a missed change of plan and the missed renewals after it are stored in order`,
       async (ledger) => {
         const ada = new EndUser(ledger.account, 1);
         await ledger.write([ada.startPlan(daysPlan(10, 2)), ada.startPlan(daysPlan(40, 3, 30), 'at_period_end')]);

@@ -204,8 +204,8 @@ function random({ itInTime }: Contract): void {
         }
         own.holds.splice(0, own.holds.length - 6);
         own.spent.splice(0, own.spent.length - 6);
-        // No write may share its millisecond with a read: a write after the read would change the balance at that
-        // instant.
+        // Reads and writes must be in different milliseconds: a write after a read, but in the same millisecond, would
+        // change the balance at the instant of the read.
         ledger.wall += 1 + random.pick([0, 0, 1, 999, 59_999, random.below(HOUR_MS), random.below(DAY_MS), DAY_MS - 1]);
         for (const [place, each] of users.entries()) {
           const point = await pointNow(ledger, each);

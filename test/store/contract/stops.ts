@@ -91,7 +91,7 @@ export function stopContract({ it, itInTime }: Contract): void {
   );
 
   itInTime(
-    'after the most recently stopped cycle has ended, a stop is refused, even if an earlier stopped cycle has not ended yet',
+    'after the most recently stopped cycle has ended, a stop is refused, even if a cycle that was stopped earlier has not ended yet',
     async (ledger) => {
       const ada = new EndUser(ledger.account, 1);
       await ledger.write([ada.startCycle(30, 7), ada.stopCycle(), ada.startCycle(5, 1), ada.stopCycle()]);

@@ -27,8 +27,8 @@ const MINUTE_MS = 60_000;
 const DAY_SECONDS = DAY_MS / 1_000;
 
 /**
- * Lets two minutes pass, with a write in each, so that a store that defers balances flushes them. The flushed rows also
- * contain the instant at which each end user is next due.
+ * Lets two minutes pass and writes once a minute, so that a store that defers balances flushes them. The flushed rows
+ * also contain the instant at which each end user is next due.
  */
 export async function twoMinutes(ledger: ContractLedger): Promise<void> {
   const beside = new EndUser(ledger.other, 999);

@@ -1,4 +1,4 @@
-// Tests the audit of a PostgreSQL database: it reports rows that were changed by hand, and no other rows, even if the
+// Tests that the audit of a PostgreSQL database reports rows that were changed by hand, and no other rows, even if the
 // clock of the database was set back between writes.
 
 import assert from 'node:assert/strict';

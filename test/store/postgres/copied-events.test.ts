@@ -1,5 +1,5 @@
 // Tests the events of a ledger that was copied to PostgreSQL: the source's events are not derived again, and later
-// events follow from the copied state.
+// events are derived from the copied state.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';

@@ -1,5 +1,5 @@
 // Credits in PostgreSQL are 64-bit integers, but JavaScript represents only integers up to 2^53−1 exactly. The CHECK
-// constraints reject larger numbers; if one is stored anyway, the ledger stops instead of rounding it.
+// constraints reject larger numbers. If a larger number is stored anyway, the ledger stops instead of rounding it.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -16,7 +16,7 @@ before(async () => {
 });
 after(() => server.remove());
 
-/** 2^53 + 1. */
+/** 2^53 + 1, the smallest positive integer that a JavaScript number cannot represent. */
 const INEXACT = '9007199254740993';
 
 const ada = new EndUser(1, 1);

@@ -113,7 +113,7 @@ describe('transaction IDs and instants of an end user on PostgreSQL', { concurre
 });
 
 test(
-  "when PostgreSQL's clock jumps ahead, the next batch first stores the lapse of each hold that is due",
+  'when the clock of PostgreSQL jumps ahead, the next batch first stores all lapses that are due',
   LIMIT,
   async (t) => {
     let wall = NOON;
@@ -174,7 +174,7 @@ test('snapshots in PostgreSQL contain all open holds, although subtractions do n
 });
 
 test(
-  'a list of transactions on PostgreSQL continues after hundreds of transactions that moved no credits',
+  'a list of transactions on PostgreSQL is complete even if its pages must skip hundreds of holds and releases',
   LIMIT,
   async (t) => {
     const ledger = await openFor(t, await server.createDatabase());

@@ -128,8 +128,8 @@ class MovedClock {
   #shown: Promise<unknown> = Promise.resolve();
 
   constructor(url: string, wall: () => Instant) {
-    // Several processes set the clock at the same time, and some tests change the default isolation level of the
-    // server.
+    // Several processes update the clock table at the same time. Some tests make REPEATABLE READ the default of the
+    // server, and with this isolation level, concurrent updates could fail.
     const options = '-c default_transaction_isolation=read\\ committed';
     this.#client = new pg.Client({ connectionString: url, options });
     this.#wall = wall;

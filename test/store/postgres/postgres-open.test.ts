@@ -174,7 +174,7 @@ test('if PostgreSQL requests a password and none is set, a `scrip` command print
   writeFileSync(rules, `host all guarded all scram-sha-256\n${readFileSync(rules, 'utf8')}`);
   await server.query('SELECT pg_reload_conf()');
   const url = (await server.createDatabase()).replace('postgres@', 'guarded@');
-  // If the connection stayed open, the command would exit only when the server closes it after 60 s.
+  // If the command left its connection open, it would exit only after 60 s, when the server closes the connection.
   const listing = new Running(['key', 'list'], { DATABASE_URL: url });
   t.after(() => listing.kill('SIGKILL'));
   const { code, stderr } = await listing.ended;

@@ -1,4 +1,5 @@
-// Tests the audit of data that is derived from postings, such as totals, and of the structures that store postings.
+// Tests the audit of data that is derived from postings, such as totals and snapshots, and of the indexes, positions
+// and pages of a ledger file.
 
 import assert from 'node:assert/strict';
 import { copyFileSync } from 'node:fs';
@@ -92,14 +93,14 @@ for (const [what, sql] of TAMPERED_SUMMARIES)
     assert.match(await problemsAfter(sql), /summaries/);
   });
 
-test('the audit finds totals with a day that no date can represent', async () => {
+test('the audit finds totals for a day that a JavaScript date cannot represent', async () => {
   assert.match(
     await problemsAfter('UPDATE daily_totals SET day = day + 9000000000000'),
     /^the totals of account 1 \(kind subtract, actor key:1, day starting at 7776\d{17} ms since 1970\)/m,
   );
 });
 
-test('the audit finds a changed amount in an earlier period only if the totals were not rebuilt', async () => {
+test('the audit finds a changed amount in an earlier period only until the totals are rebuilt', async () => {
   const past = `UPDATE postings SET amount = amount + 1 WHERE amount = -30`;
   assert.match(
     await problemsAfter(past),
@@ -136,12 +137,12 @@ const MARKS: readonly (readonly [what: string, sql: string, says: RegExp])[] = [
   ],
   ['a missing position of the latest flushed posting', 'DELETE FROM flushed', /position of the latest flushed posting/],
   [
-    'a position of a feed consumer that is ahead of the journal',
+    'a feed consumer whose position is ahead of the journal',
     'UPDATE feed_positions SET posting = posting + 100',
     /consumer .* ahead of the journal/,
   ],
   [
-    'a position of a feed consumer before a posting that the totals already count',
+    'a feed consumer whose position was set back by one posting',
     `UPDATE feed_positions SET posting = posting - 1 WHERE consumer = 'totals'`,
     /^the totals of account/m,
   ],
@@ -179,19 +180,25 @@ async function makeSnapshots(t: TestContext): Promise<string> {
 
 const LATER = '(SELECT max(posting) FROM snapshots WHERE account = 1)';
 const SNAPSHOTS: readonly (readonly [what: string, sql: string])[] = [
-  ['a snapshot with another state', `UPDATE snapshots SET state = '[]' WHERE posting = ${LATER}`],
+  ['a snapshot with a changed state', `UPDATE snapshots SET state = '[]' WHERE posting = ${LATER}`],
   [
     'a snapshot with one credit too many',
     `UPDATE snapshots SET state = replace(state, '"active",1000000,', '"active",1000001,') WHERE posting = ${LATER}`,
   ],
-  ['a snapshot of another posting', `UPDATE snapshots SET posting = posting - 1 WHERE posting = ${LATER}`],
-  ['a snapshot of a posting that does not exist', `UPDATE snapshots SET posting = 99999999 WHERE posting = ${LATER}`],
   [
-    'a snapshot of another transaction',
+    'a snapshot that was moved to another posting',
+    `UPDATE snapshots SET posting = posting - 1 WHERE posting = ${LATER}`,
+  ],
+  [
+    'a snapshot that was moved to a posting that does not exist',
+    `UPDATE snapshots SET posting = 99999999 WHERE posting = ${LATER}`,
+  ],
+  [
+    'a snapshot with the ID of another transaction',
     `UPDATE snapshots SET transaction_id = (SELECT min(transaction_id) FROM postings WHERE account = 2) WHERE posting = ${LATER}`,
   ],
-  ['a snapshot of another end user', `UPDATE snapshots SET account = 2 WHERE posting = ${LATER}`],
-  ['a snapshot of an unknown end user', `UPDATE snapshots SET account = 9 WHERE posting = ${LATER}`],
+  ['a snapshot that was moved to another end user', `UPDATE snapshots SET account = 2 WHERE posting = ${LATER}`],
+  ['a snapshot that was moved to an unknown end user', `UPDATE snapshots SET account = 9 WHERE posting = ${LATER}`],
   ['a snapshot that is not JSON', `UPDATE snapshots SET state = '[' WHERE posting = ${LATER}`],
 ];
 

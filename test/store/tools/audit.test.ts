@@ -22,7 +22,7 @@ test('the audit of a correct ledger finds nothing wrong, and counts its end user
   assert.deepEqual([audited.endUsers, audited.postings], [endUsers, rows.postings.length]);
 });
 
-/** The text before the plan in each of these columns. In a row without a plan, the test adds this text and a plan. */
+/** The text before the plan in each of these columns. If a row has no plan, the test adds this text and a plan. */
 const PLANS = { plan: '', next: transactionId({ at: NOW, sequence: 9, tail: '0'.repeat(12) }), terms: 'recurring' };
 
 const COLUMNS: Record<Table, readonly string[]> = {
@@ -33,7 +33,7 @@ const COLUMNS: Record<Table, readonly string[]> = {
 
 function isSkipped(row: Row, column: string, changed: number): boolean {
   if (changed > Number.MAX_SAFE_INTEGER) return true;
-  // The audit does not compare `held` in an ended cycle, because stores do not update it there.
+  // The audit does not compare the `held` of ended cycles, because stores do not update this column in ended cycles.
   if (column === 'held' && isEnded(row)) return true;
   // Once a hold has been captured or released, only a digest reveals a change of its `hold_expires_at`.
   if (column === 'hold_expires_at') return !isLapsedOrOpen(row);
@@ -265,7 +265,7 @@ const FORGERIES: readonly (readonly [what: string, row: Row, sql: string, says: 
   ],
   ['a forged subtraction', used, moved(used, 'subtract', -5), null],
   ['a subtraction that adds credits', used, moved(used, 'subtract', 5), /a subtraction only spends credits/],
-  ['a stop that moves credits', active, moved(active, 'stop-cycle', -5), /a stop moves no credits/],
+  ['a stop that moves credits', active, moved(active, 'stop-cycle', -5), /stopping a cycle moves no credits/],
   ['a stop of a stopped cycle', superseded, moved(superseded, 'stop-cycle', 0), /only an active recurring cycle/],
   ['a second addition to the same cycle', used, moved(used, 'add', 5), /a cycle is opened only once/],
   [
@@ -296,7 +296,7 @@ const FORGERIES: readonly (readonly [what: string, row: Row, sql: string, says: 
     `UPDATE postings SET previous = (SELECT previous FROM postings WHERE ${firstOpening} AND kind = 'start-cycle')
         WHERE previous = (SELECT posting FROM postings WHERE ${firstOpening} AND kind = 'start-cycle');
       DELETE FROM postings WHERE ${firstOpening} AND kind = 'start-cycle'`,
-    /a posting touches a cycle that was opened before/,
+    /a posting touches only a cycle that an earlier posting opened/,
   ],
 ];
 

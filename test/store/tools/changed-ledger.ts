@@ -37,7 +37,7 @@ export class ChangedLedger {
     return ledger;
   }
 
-  /** Returns the first, a middle and the last row of each kind, or all rows in the long form of the tests. */
+  /** Returns the first, a middle and the last row of each kind. In the long form of the tests, returns all rows. */
   sample(table: Table): readonly Row[] {
     const byKind = Map.groupBy(this.rows[table], ({ type, status, kind }) => `${type} ${status} ${kind}`);
     const sampled = [...byKind.values()].flatMap((alike) => [alike[0], alike[alike.length >> 1], alike.at(-1)]);

@@ -44,7 +44,7 @@ export async function newServedFile(): Promise<Ledger> {
   });
 }
 
-/** Grants queued batches, as a server does, until the returned function is called, which also closes the ledger. */
+/** Grants queued batches, as a server does. The returned function stops this work and closes the ledger. */
 export function grantQueued({ ledger, imports }: Stores): () => Promise<void> {
   let isStopping = false;
   const granting = (async () => {

@@ -1,5 +1,5 @@
-// Tests interrupted copies: a server refuses to open one, and a copy cannot continue if the copy or its source has
-// changed.
+// Tests interrupted copies: a server refuses to open an interrupted copy, and a copy cannot continue if the copy or its
+// source has changed.
 
 import assert from 'node:assert/strict';
 import { copyFileSync } from 'node:fs';
@@ -84,7 +84,7 @@ describe('interrupted copies', options, () => {
   });
 
   for (const [what, makeDestination, change] of DESTINATIONS)
-    describe(what, () => {
+    describe(`interrupted copies ${what}`, () => {
       let url: string;
       before(async () => {
         url = await makeDestination();

@@ -43,40 +43,44 @@ const TAMPERINGS: readonly Tampering[] = [
   },
   { what: 'a removed note', sql: 'UPDATE postings SET note = NULL WHERE note IS NOT NULL', foundBy: 'digest' },
   {
-    what: 'a transaction ID with another random tail',
+    what: 'a transaction ID whose random part was changed',
     sql: `UPDATE postings SET transaction_id = ${flipTail('transaction_id')} WHERE ${LAST}`,
     foundBy: 'digest',
   },
   {
-    what: 'a released hold with more credits',
+    what: 'a released hold whose credits were changed',
     sql: 'UPDATE postings SET held = 9 WHERE held = 8; UPDATE postings SET held = -9 WHERE held = -8',
     foundBy: 'digest',
   },
   {
-    what: 'a released hold with another expiry',
+    what: 'a released hold whose expiry was changed',
     sql: 'UPDATE postings SET hold_expires_at = hold_expires_at + 1 WHERE held = 8',
     foundBy: 'digest',
   },
   {
-    what: 'a refund of another transaction',
+    what: 'a refund whose reference was changed to another transaction',
     sql: `UPDATE postings SET reference = (SELECT transaction_id FROM postings WHERE kind = 'capture' AND amount = -6)
       WHERE kind = 'refund' AND amount = 2`,
     foundBy: 'digest',
   },
   {
-    what: 'an earlier plan with another rollover limit',
+    what: 'an earlier plan whose rollover limit was changed',
     sql: `UPDATE postings SET terms = 'recurring/200/3d/151' WHERE terms = 'recurring/200/3d/150';
       UPDATE balances SET plan = '200/3d/151' WHERE plan = '200/3d/150'`,
     foundBy: 'digest',
   },
-  { what: 'another API key as the actor', sql: `UPDATE postings SET actor = 'key:9' WHERE ${LAST}`, foundBy: 'totals' },
+  {
+    what: 'a posting whose actor was changed to another API key',
+    sql: `UPDATE postings SET actor = 'key:9' WHERE ${LAST}`,
+    foundBy: 'totals',
+  },
   {
     what: 'a changed subtraction in an earlier period',
     sql: 'UPDATE postings SET amount = amount + 1 WHERE amount = -30',
     foundBy: 'totals',
   },
   {
-    what: 'a removed subtraction whose credits were returned',
+    what: 'the removal of a subtraction and the return of its credits',
     sql: `CREATE TEMP TABLE gone AS SELECT * FROM postings WHERE ${LAST};
       UPDATE balances SET latest_posting = (SELECT previous FROM gone) WHERE ${ADA} AND type = 'end-user';
       UPDATE balances SET remaining = remaining - (SELECT amount FROM gone)
@@ -97,28 +101,32 @@ const TAMPERINGS: readonly Tampering[] = [
     foundBy: 'audit',
   },
   {
-    what: 'a subtraction from another cycle',
+    what: 'a subtraction that was moved to another cycle',
     sql: `UPDATE postings SET cycle_id = ${flipTail('cycle_id')} WHERE ${LAST}`,
     foundBy: 'audit',
   },
   {
-    what: 'a posting with another period',
+    what: 'a posting whose period was changed',
     sql: `UPDATE postings SET period = period + 1 WHERE ${LAST}`,
     foundBy: 'audit',
   },
-  { what: 'a posting of another kind', sql: `UPDATE postings SET kind = 'stop-cycle' WHERE ${LAST}`, foundBy: 'audit' },
   {
-    what: 'a posting with a different amount',
+    what: 'a posting whose kind was changed',
+    sql: `UPDATE postings SET kind = 'stop-cycle' WHERE ${LAST}`,
+    foundBy: 'audit',
+  },
+  {
+    what: 'a posting whose amount was changed',
     sql: `UPDATE postings SET amount = amount + 1 WHERE ${LAST}`,
     foundBy: 'audit',
   },
   {
-    what: 'a posting with another instant',
+    what: 'a posting whose instant was changed',
     sql: `UPDATE postings SET created_at = created_at + 1 WHERE ${LAST}`,
     foundBy: 'audit',
   },
   {
-    what: 'a posting with another expiry',
+    what: 'a posting whose expiry was changed',
     sql: `UPDATE postings SET expires_at = expires_at + 1 WHERE ${LAST}`,
     foundBy: 'audit',
   },

@@ -28,13 +28,13 @@ type FormField = 'amount' | 'validity' | 'interval' | 'rollover_max' | 'on_activ
 const FORMS: Readonly<Record<Adjustment | 'change-plan', AdjustForm>> = {
   add: {
     summary: 'Add credits',
-    explanation: "Adds credits once. They expire when their validity ends, and don't renew.",
+    explanation: "Adds credits once. The credits expire when their validity ends, and don't renew.",
     fields: ['amount', 'validity', 'note'],
     button: 'Add',
   },
   subtract: {
     summary: 'Subtract credits',
-    explanation: 'Takes the oldest credits first. If the balance is too low, nothing is subtracted.',
+    explanation: 'Subtracts the oldest credits first. If the balance is too low, nothing is subtracted.',
     fields: ['amount', 'note'],
     button: 'Subtract',
   },

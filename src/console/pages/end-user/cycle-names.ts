@@ -6,7 +6,7 @@ import type { CycleTerms } from '../../../ledger/posting.ts';
 import { instantOf, type TransactionId } from '../../../ledger/transaction-id.ts';
 import { creditsText, day, momentUtcText, numberText, rolloverLimitText } from '../../figures.ts';
 
-/** Both 30 and 31 days are called `Monthly`: some products sell 30-day months, others 31-day months. */
+/** Both 30 and 31 days are called `Monthly`: some products sell 30-day months, and others sell 31-day months. */
 const RHYTHMS: Readonly<Record<number, string>> = {
   1: 'Daily',
   7: 'Weekly',

@@ -1,4 +1,4 @@
-// The page for an end user, which answers "why is my balance 12?".
+// The page for an end user. It answers questions such as "why is my balance 12?".
 
 import { html } from 'ghtml';
 import type { Amount } from '../../../ledger/amount.ts';

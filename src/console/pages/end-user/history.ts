@@ -107,8 +107,8 @@ function expiry({ kind, expiresAt }: HistoryEntry): string {
 }
 
 /**
- * Returns the amount of a transaction, or the credits that it held or released. For a refund, also returns the credits
- * that expired.
+ * Returns the amount of a transaction, or the credits that it held or released. For a capture, also returns the credits
+ * of the hold. For a refund, also returns how many of the refunded credits have expired.
  */
 export function movedCredits(entry: Pick<HistoryEntry, 'id' | 'kind' | 'amount' | 'postings'>): string {
   const { id, kind, amount, postings } = entry;

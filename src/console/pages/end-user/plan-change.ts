@@ -12,7 +12,7 @@ import { type FormState, idempotencyKeyInput } from '../form-field.ts';
 import { creditsEveryText, planSummaryText } from './cycle-names.ts';
 import { endUserPath } from './end-user-paths.ts';
 
-/** The field that contains when the confirmed plan starts: an instant, or `STARTS_NOW`. */
+/** The field with the start of the confirmed plan: an instant, or `STARTS_NOW`. */
 export const CONFIRMED = 'confirmed';
 export const STARTS_NOW = 'now';
 
@@ -25,7 +25,7 @@ export interface PlanChangeView {
   readonly preview: Preview;
   /** The value of the field `CONFIRMED`. */
   readonly start: string;
-  /** Whether the user has confirmed a preview that is no longer true. */
+  /** Whether the user has confirmed a preview that is no longer correct. */
   readonly isChanged: boolean;
   /** The entered values, which the browser sends again with the confirmation. */
   readonly values: FormState['values'];

@@ -87,7 +87,7 @@ const NOTE = { id: 'note', name: 'note', label: 'Note', isOptional: true, charac
 function releaseForm({ endUser, transaction, state, idempotencyKey }: TransactionView): string {
   return html`<section class="card narrow">
 <h2>Release this hold</h2>
-<p class="muted small">The credits return to their cycles. Credits of a cycle or period that has ended expire instead. After the release, your backend can no longer capture the hold.</p>
+<p class="muted small">The credits return to their cycles. If a cycle or period has ended, its credits expire instead. After the release, your backend can no longer capture the hold.</p>
 <form class="form" method="post" action="${transactionPath(endUser, transaction.id)}/release" novalidate>
 !${formError(state)}
 !${field(NOTE, state)}
@@ -116,7 +116,7 @@ function refundForm(view: TransactionView): string {
 </section>`;
 }
 
-/** Credits of ended cycles and periods are restored only if the user enters how long they should be valid. */
+/** Credits of ended cycles and periods are restored only if the user enters a validity for the restored credits. */
 function validityField({ refundableExpired: expired, state }: TransactionView): string {
   const credits = expired === 1 ? '1 credit comes' : `${numberText(expired)} credits come`;
   const hint = `${credits} from a cycle or period that has ended. To restore expired credits in a new cycle, enter how long they should be valid.`;

@@ -16,11 +16,16 @@ import { normalizedUuid } from '../end-users.ts';
 import type { EndUserRequest } from './end-user-request.ts';
 
 /**
- * Returns the preview of a plan change if the user has not confirmed it yet. Also returns a new preview if the plan
- * would no longer start when the confirmed preview said, for example because the cycle was stopped in the meantime.
+ * Returns the preview of a change of plan if the user has not confirmed the change yet. Also returns a new preview if
+ * the plan would no longer start at the time that the user confirmed, for example because the cycle was stopped in the
+ * meantime.
  *
- * @returns the page with the preview, or why the change is refused; null if the change can be submitted. If no cycle
- * was active when the form was loaded, `onActive` is `refuse`, and no confirmation is needed
+ * @returns the page with the preview, or why the change is refused; null if the change can be submitted:
+ *
+ * - The user has confirmed the preview, and the plan still starts at the confirmed time.
+ * - The user has confirmed a preview, and the change would now be refused. Submitting it returns the refusal or, if an
+ *   earlier attempt had the same idempotency key, the outcome of that attempt.
+ * - No cycle was active when the form was loaded. In this case, `onActive` is `refuse`, and no confirmation is needed.
  */
 export async function unconfirmed(
   { options }: ConsoleContext,

@@ -117,7 +117,10 @@ async function sendEndpoint(
   return sendPage(reply, endpointPage(view, { viewer, notice }));
 }
 
-/** Says how many events the resend form has queued. The form's redirect carries this number in the query string. */
+/**
+ * Says how many events the resend form has queued. The redirect after the form contains this number in its query
+ * string.
+ */
 function resentNotice(request: FastifyRequest): string | null {
   const count = queryField(request, 'resent');
   if (!/^\d{1,6}$/.test(count)) return null;

@@ -40,7 +40,7 @@ export const BalanceHistoryQuery = Type.Object(
     ),
     to: Type.Optional(
       instantField(
-        'The end of the history, not before 1970: the last point is at or before this instant. The default is now.',
+        'The end of the history, not before 1970. The last point is at or before this instant. The default is now.',
         story.HISTORY.to,
       ),
     ),

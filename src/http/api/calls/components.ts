@@ -1,4 +1,4 @@
-// The schemas that are components of the OpenAPI document: those with an `$id`.
+// The schemas that have an `$id`. Each of them is a component of the OpenAPI document.
 
 import Type, { type TSchema } from 'typebox';
 import { Balance, BalanceHistory, BalancePoint, CycleEntry } from './balances.ts';
@@ -15,7 +15,7 @@ const Problem = Type.Object(
   {
     type: Type.String({
       format: 'uri-reference',
-      description: 'The path of a JSON document on this server that describes the error and what to do about it.',
+      description: 'The path on this server of a JSON document that describes the error and what to do about it.',
     }),
     title: Type.String({
       description: 'A short description of the error. All occurrences of an error have the same title.',
@@ -55,7 +55,7 @@ const Problem = Type.Object(
     ),
     requested: Type.Optional(
       amountOf(
-        'The requested credits. Present for `InsufficientFunds`, for `BalanceTooLarge`, and for `RefundTooLarge` if the request had an `amount`. If a refund is refused with `BalanceTooLarge`, `requested` counts only the credits that the refund would have returned. If a hold is refused with `BalanceTooLarge`, `requested` counts only the credits that the hold would keep past the next renewal: those whose cycle or period ends at or before that renewal.',
+        'The requested credits. Present for `InsufficientFunds`, for `BalanceTooLarge`, and for `RefundTooLarge` if the request had an `amount`. If a refund is refused with `BalanceTooLarge`, `requested` counts only the credits that the refund would have returned. If a hold is refused with `BalanceTooLarge`, `requested` counts only the credits whose cycle or period ends at or before the next renewal, because the hold would keep these credits past the renewal.',
       ),
     ),
     available: Type.Optional(

@@ -23,7 +23,7 @@ export const RefundRequest = Type.Object(
   {
     end_user_id: EndUserId,
     transaction_id: transactionIdOf(
-      'The ID of the subtraction or capture to refund. Take it from the `Transaction-Id` header of the response to that call, or from `transaction_id` in the list of transactions.',
+      'The ID of the subtraction or capture to refund. Take the ID from the `Transaction-Id` header of the response to `/subtract` or `/capture`, or from `transaction_id` in the list of transactions.',
     ),
     amount: Type.Optional(
       amountOf('The number of credits to refund; if absent, all credits that have not been refunded yet.'),
@@ -33,7 +33,7 @@ export const RefundRequest = Type.Object(
         type: ['integer', 'null'],
         minimum: 1,
         description:
-          'Applies to refunded credits whose cycle or period has ended. These credits return in a new one-time cycle that is valid for this number of 24-hour days. If this field is null or absent, they do not return, and the response counts them as `expired`.',
+          'Applies to refunded credits whose cycle or period has ended. These credits return in a new one-time cycle that is valid for this number of 24-hour days. If this field is null or absent, these credits do not return, and the response counts them as `expired`.',
       }),
     ),
     note: Note,

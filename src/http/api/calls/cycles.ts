@@ -33,7 +33,7 @@ const plan = {
       type: 'string',
       enum: ['replace', 'at_period_end'],
       description:
-        'What to do if a recurring cycle is already active. Without an active recurring cycle, `on_active` has no effect. `replace`: stop the active cycle and start the new cycle in one step. The credits of the stopped cycle stay usable until the end of its period. `at_period_end`: at the end of the current period, start the new cycle instead of renewing the active cycle. If `on_active` is absent and a recurring cycle is active, the request is refused with `CycleAlreadyActive`. `at_period_end` is also refused with `CycleAlreadyActive` if the active cycle can never renew, because its period ends at the latest timestamp that Scrip supports.',
+        'What to do if a recurring cycle is already active. Without an active recurring cycle, `on_active` has no effect. `replace`: stop the active cycle and start the new cycle in one step. The credits of the stopped cycle stay usable until the end of its period. `at_period_end`: at the end of the current period, start the new cycle instead of renewing the active cycle. If `on_active` is absent and a recurring cycle is active, the request is refused with `CycleAlreadyActive`. `at_period_end` is also refused with `CycleAlreadyActive` if the current period ends at the latest timestamp that Scrip supports, because the active cycle then never renews.',
     }),
   ),
 };
@@ -86,7 +86,7 @@ export const Cycle = Type.Object(
     amount: Type.Integer({
       ...Amount,
       description:
-        'The credits that the current period began with: the `amount` of the plan, and the credits that rolled over, at most `rollover_max`.',
+        'The credits that the current period began with: the `amount` of the plan, plus the credits that rolled over (at most `rollover_max`).',
     }),
     created_at: Type.String({
       description:

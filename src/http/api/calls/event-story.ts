@@ -1,5 +1,6 @@
 // The examples of events. The example list contains the first events of the story in `story.ts`. For webhooks, there is
-// one example of each type. Some examples are from the story; the others only use its end user and its IDs.
+// one example of each event type. Some of the webhook examples are events of the story; the others only use the end
+// user and the IDs of the story.
 
 import { hash } from 'node:crypto';
 import { DAY_MS, type Instant } from '../../../ledger/instant.ts';
@@ -82,5 +83,5 @@ const EVENTS = [
   example('webhook.test', at(20), { endpoint_id: 1 }),
 ];
 
-/** One example of a webhook body for each event type, by type. */
+/** An example of a webhook body for each event type. The event types are the keys. */
 export const EVENT_EXAMPLES = Object.fromEntries(EVENTS.map((value) => [value.type, value]));

@@ -119,11 +119,11 @@ const DESCRIBED: Readonly<Record<EventType, Described>> = {
   'balance.exhausted': { happened: 'The balance fell to 0.', fields: crossing },
   'balance.recovered': {
     happened:
-      'The balance is no longer 0, or no longer below a threshold. The first grant to an end user does not cause this event.',
+      'The balance rose from 0, or reached or exceeded a threshold. The first grant to an end user does not cause this event.',
     fields: {
       ...crossing,
       thresholds: Type.Array(Type.String(), {
-        description: `The thresholds that the balance has reached or exceeded again. ${THRESHOLD}`,
+        description: `The thresholds that the balance was below before the event, and has now reached or exceeded. ${THRESHOLD}`,
       }),
     },
   },

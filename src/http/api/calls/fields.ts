@@ -45,7 +45,7 @@ export const ValidityDays = Type.Unsafe<number | null>({
   minimum: 1,
   default: VALIDITY_DAYS_DEFAULT,
   description:
-    'How long the credits are valid, in 24-hour days. If you send neither `validity_days` nor `validity_months`, the validity is 31 days. The number of days has no upper limit, but no credits expire later than 9999-12-31T23:59:59.999Z.',
+    'How long the credits are valid, in 24-hour days. If you send neither `validity_days` nor `validity_months`, the validity is 31 days. The number of days has no upper limit, but all credits expire by 9999-12-31T23:59:59.999Z.',
   examples: [31],
 });
 
@@ -55,7 +55,7 @@ export const ValidityMonths = Type.Optional(
     minimum: 1,
     maximum: VALIDITY_MONTHS_MAX,
     description:
-      'How long the credits are valid, in calendar months (UTC). Do not send both `validity_months` and `validity_days`. Each period ends on the day of the month on which the first period started, or on the last day of a shorter month.',
+      'How long the credits are valid, in calendar months (UTC). Do not send both `validity_months` and `validity_days`. Each period ends on the day of the month on which the first period started or, in a shorter month, on the last day of the month.',
   }),
 );
 

@@ -40,7 +40,7 @@ export const CaptureRequest = Type.Object(
     hold_id: HoldId,
     amount: Type.Optional(
       amountOf(
-        'The cost of the work. If absent, the whole hold is spent. If the cost is lower than the held amount, the remaining held credits return to the cycles that they came from. If the cost is higher, the difference is taken from the balance; if the balance does not cover the difference, nothing is captured.',
+        'The cost of the work. If absent, the whole hold is spent. If the cost is lower than the held amount, the remaining held credits return to the cycles that they came from. If the cost is higher, the difference is taken from the balance. If the balance does not cover the difference, nothing is captured.',
       ),
     ),
     note: Note,

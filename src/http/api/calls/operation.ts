@@ -112,7 +112,7 @@ export function testClockAnswers(
   return responses({ component: 'TestClock', description, shown }, ['NotFound', ...problems]);
 }
 
-/** The common parts of an operation that has a body but writes nothing. */
+/** The common parts of an operation that has a request body but writes nothing. */
 export function preview(component: string, description: string, example: unknown, ...refusals: readonly ProblemCode[]) {
   return { querystring: NoQuery, response: responses({ component, description, shown: { example } }, refusals) };
 }
@@ -154,7 +154,9 @@ function writtenHeaders(written: readonly Written[]) {
   };
 }
 
-/** The schema does not validate the idempotency key. `submit.ts` does, and names the header in the error. */
+/**
+ * The schema does not validate the idempotency key. `submit.ts` validates the key, and names the header in the error.
+ */
 function requestHeaders(written: Written | WrittenOften) {
   const named = () => Object.entries(written as WrittenOften);
   const examples = isOne(written)

@@ -23,8 +23,8 @@ const INVALID_FIELDS = [
 const SPENDING: Readonly<Record<string, WriteCommand['kind']>> = { Hold: 'hold', Capture: 'capture' };
 
 /**
- * For each problem whose `detail` or members depend on the request, a function that returns them. `component` is the
- * name of the schema of the operation's success response.
+ * The problems whose `detail` or members depend on the request. Each problem has a function that returns the `detail`
+ * and the members for an example. `component` is the name of the schema of the operation's success response.
  */
 const PARTICULARS: Readonly<
   Record<Exclude<ProblemCode, PlainProblem> | 'CycleAlreadyActive', (component: string) => Particulars>

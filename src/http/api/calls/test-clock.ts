@@ -12,7 +12,7 @@ export const MoveTestClockRequest = Type.Object(
     ),
     to: Type.Optional(
       instantField(
-        'Moves the clock to this instant, which must not be earlier than the current time of the clock, and must be before 9999-12-31T23:59:59.999Z.',
+        'Moves the clock to this instant. The instant must be at or after the current time of the clock, and before 9999-12-31T23:59:59.999Z.',
       ),
     ),
   },

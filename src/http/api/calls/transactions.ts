@@ -41,8 +41,10 @@ export const TransactionListQuery = Type.Object(
           'The `next_cursor` of the previous page. The cursor includes `from` and `to`: omit these fields, or send the same values again. The cursor does not include the filters: if you filter by `kind` or `note`, send the same filters for each page.',
       }),
     ),
-    from: Type.Optional(instantField('Only transactions that were created at or after this instant.', story.PAGE.from)),
-    to: Type.Optional(instantField('Only transactions that were created before this instant.', story.PAGE.to)),
+    from: Type.Optional(
+      instantField('Lists only transactions that were created at or after this instant.', story.PAGE.from),
+    ),
+    to: Type.Optional(instantField('Lists only transactions that were created before this instant.', story.PAGE.to)),
     details: Type.Optional(
       Type.Boolean({
         default: false,
@@ -54,14 +56,14 @@ export const TransactionListQuery = Type.Object(
         type: 'string',
         enum: POSTING_KINDS,
         description:
-          'Only transactions of this kind. If `kind` is absent, the list contains only transactions that added or spent credits. To list transactions of the kinds `schedule-plan`, `stop-cycle`, `hold`, `release` and `lapse`, filter by one of these kinds.',
+          'Lists only transactions of this kind. If `kind` is absent, the list contains only transactions that added or spent credits. To list transactions of the kinds `schedule-plan`, `stop-cycle`, `hold`, `release` and `lapse`, filter by one of these kinds.',
       }),
     ),
     note: Type.Optional(
       Type.String({
         minLength: 1,
         maxLength: NOTE_LENGTH_MAX,
-        description: 'Only transactions whose note begins with this text. The comparison is case-sensitive.',
+        description: 'Lists only transactions whose note begins with this text. The comparison is case-sensitive.',
       }),
     ),
   },
@@ -119,7 +121,7 @@ export const Transaction = Type.Object(
     created_at: CycleStart,
     expire_at: timestamp(
       '2026-12-21T08:00:03.123Z',
-      'For a transaction that added or spent credits: the end of the cycle or period whose credits changed. If the credits of several cycles or periods changed: the latest of their ends. For all other transactions: the end of the first affected cycle or period. From `expire_at` on, the transaction no longer affects the balance, except through credits that rolled over.',
+      'For a transaction that added or spent credits: the end of the cycle or period whose credits changed. If the credits of several cycles or periods changed: the end of the cycle or period that ends last. For all other transactions: the end of the first affected cycle or period. From `expire_at` on, the transaction no longer affects the balance, except through credits that rolled over.',
     ),
     kind: Type.Optional(Kind),
     note: Type.Optional(
@@ -151,7 +153,7 @@ export const Transaction = Type.Object(
     cycles: Type.Optional(
       Type.Array(Type.Ref('TouchedCycle#'), {
         description:
-          'Only with `details`. The cycles that the transaction affected, in the order in which it affected them. Only the first ten cycles of each transaction have `cycle_type`, `starting_amount`, `cycle_start` and `cycle_end`; fewer if the transactions on the page affected hundreds of cycles in total.',
+          'Only with `details`. The cycles that the transaction affected, in the order in which it affected them. Only the first ten cycles of each transaction have `cycle_type`, `starting_amount`, `cycle_start` and `cycle_end`. If the transactions on the page affected hundreds of cycles in total, fewer cycles have these fields.',
       }),
     ),
   },

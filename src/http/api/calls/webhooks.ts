@@ -41,7 +41,7 @@ export const WEBHOOKS = {
       tags: ['Webhooks'],
       summary: 'Receive an event',
       description:
-        'Scrip sends each event to all webhook endpoints of the account that receive events of this type. The requests follow [Standard Webhooks](https://www.standardwebhooks.com). Verify the signature before you parse the body, because the signature covers the exact bytes of the body. The events of an end user arrive in the order in which they happened. An event can arrive more than once.',
+        'Scrip sends each event to all webhook endpoints that the account has set up for events of this type. The requests follow [Standard Webhooks](https://www.standardwebhooks.com). Verify the signature before you parse the body, because the signature covers the exact bytes of the body. The events of an end user arrive in the order in which they happened. An event can arrive more than once.',
       parameters: HEADERS,
       requestBody: {
         required: true,

@@ -1,4 +1,4 @@
-// Tests which buckets form a part on Citus, which lane writes to each part, and how few rows are inserted.
+// Tests which buckets form a part on Citus, which lane writes to each part, and how a small number of rows is inserted.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -34,7 +34,7 @@ test('on Citus, all end users of a shard are in one part and write through one l
   }
 });
 
-test('the parameters of an INSERT of few rows are the values of one row after the other', () => {
+test('the parameters of an INSERT of a few rows are the values of the first row, then of the second row, and so on', () => {
   const types = ['smallint', 'integer', 'uuid', 'text', 'smallint'];
   assert.equal(
     insertFewSql('notes', 'note, line', types, 'k.note, coalesce(k.line, 0)', 2),
@@ -45,7 +45,7 @@ test('the parameters of an INSERT of few rows are the values of one row after th
   );
 });
 
-test('on Citus, up to 16 rows are inserted with VALUES, and more rows with a SELECT; in a single database, all rows with a SELECT', () => {
+test('on Citus, up to 16 rows are inserted with VALUES, and more rows with a SELECT; in a single database, any number of rows is inserted with a SELECT', () => {
   const queryOf = (part: Part, count: number) => {
     const { openHolds } = batchStatementsOf(part);
     const rows = openHolds.rows();

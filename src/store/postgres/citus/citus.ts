@@ -1,5 +1,5 @@
-// Distributes rows over machines with Citus. A part is a shard: the buckets that Citus stores together. Citus allows a
-// statement to lock or change rows in a single shard only, so every such statement contains the buckets of its part as
+// Distributes rows over machines with Citus. A part is a shard: the buckets that Citus stores together. On Citus, a
+// statement can lock or change rows of only one shard, so every such statement contains the buckets of its part as
 // constants. Citus also refuses some statements that PostgreSQL accepts, such as a write in a WITH clause.
 
 import assert from 'node:assert/strict';

@@ -15,7 +15,7 @@ export interface Part {
   readonly name: string;
   /** All buckets of the part, in ascending order. */
   readonly buckets: readonly number[];
-  /** The bucket of rows that belong to the part as a whole and not to an end user, such as the rows of the feed. */
+  /** The bucket of all rows of the part that belong to no end user, such as the rows of the feed. */
   readonly bucket: number;
   /**
    * Whether the part is a Citus shard. Statements for a shard cannot write in a WITH clause, so this process counts the
@@ -29,13 +29,13 @@ export interface Part {
    * SQL that inserts rows of end users. The parameters are arrays, one for each column: first the columns of the key,
    * then `columns`.
    *
-   * @param values SQL for the values of `columns`, in which `k` is one row of array elements; if absent, the elements
-   * are inserted as they are
+   * @param values SQL for the values of `columns`, in which `k` is a row of array elements; if absent, the elements are
+   * inserted unchanged
    */
   insert(table: string, columns: string, types: readonly string[], values?: string): string;
   /**
-   * Returns SQL that inserts a given number of rows, and whose parameters are the values of the rows. Null if `insert`
-   * serves few rows as well.
+   * Returns a function that makes SQL for inserting a given number of rows, with one parameter for each value. Returns
+   * null if the SQL of `insert` is also used for a few rows.
    */
   insertFew(
     table: string,
@@ -78,7 +78,7 @@ export interface Placement {
  * The parts that contain the buckets of `rows`. The list begins with a random part, so that several processes rarely
  * work on the same part at the same time.
  *
- * @param rows the first column of each row is a bucket
+ * @param rows rows whose first column is a bucket
  */
 export function partsIn(rows: readonly TextRow[], { partOfBucket }: Placement): Part[] {
   return fromRandomStart([...new Set(rows.map(([bucket]) => partOfBucket(Number(bucket))))]);

@@ -39,7 +39,7 @@ function clusterOf(t: TestContext, placement = PLACEMENT) {
 }
 
 for (const code of ['08006', '57014', 'XX000'])
-  test(`a search that fails with ${code} because a worker cannot be reached is repeated without the shards of that worker`, async (t) => {
+  test(`if a search fails with ${code} because a worker cannot be reached, it is repeated without the shards of that worker`, async (t) => {
     const cluster = clusterOf(t);
     assert.deepEqual(await cluster.lookUp(), ['shard even', 'shard odd']);
     cluster.code = code;
@@ -49,7 +49,7 @@ for (const code of ['08006', '57014', 'XX000'])
     assert.deepEqual(await cluster.lookUp(), ['shard even']);
   });
 
-test('a search that fails for a reason other than an unreachable worker is not repeated, and no shard counts as unreachable', async (t) => {
+test('if a search fails for a reason other than an unreachable worker, it is not repeated, and no shard counts as unreachable', async (t) => {
   const cluster = clusterOf(t);
   const failing = cluster.reach.lookUp(() => Promise.reject(fromServer('42P01')));
   await assert.rejects(failing, /remote node/);
@@ -82,7 +82,7 @@ test('an unreachable shard is probed once a second, and is used again after a pr
   assert.equal(cluster.reach.faultOf(ODD), null);
 });
 
-test('a search in some buckets has a single list of buckets, without those of unreachable shards', async (t) => {
+test('the SQL of a search in some buckets has a single list of buckets, which leaves out the buckets of unreachable shards', async (t) => {
   const cluster = clusterOf(t);
   const listOf = () => cluster.reach.lookUp(async (reachable) => reachable('c', [1, 2, 3, 4]));
   assert.equal(await listOf(), ' AND c.bucket IN (1, 2, 3, 4)');

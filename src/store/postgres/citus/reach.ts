@@ -1,6 +1,6 @@
 // Tracks the shards whose worker cannot be reached. Batches for such a shard and reads of its end users fail
-// immediately, and searches for background work leave it out, so that all other shards work as usual. A single database
-// is always considered reachable.
+// immediately, and searches for background work leave it out. All other shards therefore work as usual. A single
+// database is always considered reachable.
 //
 //   reachable ── a batch, a search or a probe cannot reach the worker ──▶ unreachable ── a probe succeeds ──▶ reachable
 
@@ -14,7 +14,7 @@ import { EVERYTHING, type Part, type Placement } from './placement.ts';
 /**
  * Returns SQL to append to a condition, so that a statement on all shards leaves out the unreachable shards. If
  * `buckets` is present, the SQL limits the statement to these buckets. The statement must not contain a second list of
- * buckets: Citus would send it to all shards.
+ * buckets: with two lists, Citus would send the statement to all shards.
  */
 export type Reachable = (table: string, buckets?: readonly number[]) => string;
 
@@ -31,7 +31,9 @@ export class Reach {
   #probing: Promise<void> | null = null;
   #probedAtMs = Number.NEGATIVE_INFINITY;
 
-  /** @param pool only for probes: if a worker does not answer, the connections of all other pools can be in use */
+  /**
+   * @param pool a pool only for probes: if a worker does not answer, all connections of the other pools can be in use
+   */
   constructor(pool: Pick<ConnectionPool, 'send' | 'end'>, { parts }: Pick<Placement, 'parts'>) {
     this.#pool = pool;
     this.#parts = parts.filter(({ isShard }) => isShard);
@@ -42,8 +44,9 @@ export class Reach {
   }
 
   /**
-   * The fault with which every batch or read of an unreachable part fails; null if the part is reachable. Starts a
-   * probe if the part is unreachable, because an idle process rarely looks for work.
+   * The fault with which every batch or read of an unreachable part fails; null if the part is reachable. If the part
+   * is unreachable, this method also starts a probe. Searches for work start probes too, but an idle process rarely
+   * searches for work.
    */
   faultOf(part: Part): StoreFault | null {
     const reason = this.#unavailable.get(part);
@@ -66,13 +69,13 @@ export class Reach {
 
   /** Finds out which shards are unreachable. */
   suspect(): Promise<void> {
-    // If the coordinator itself fails, the heartbeat reports it.
+    // Ignore a failure of the coordinator itself, because the heartbeat reports it.
     return this.#probe(() => this.#probeAll()).catch(() => {});
   }
 
   /**
-   * Runs a read of an end user. Until its timeout, a read from a worker that does not answer occupies a connection that
-   * reads from other shards need.
+   * Runs a read of an end user. Fails immediately if the part is unreachable: until its timeout, a read from a worker
+   * that does not answer would occupy a connection that reads from other shards need.
    */
   async read<Result>(part: Part, read: () => Promise<Result>): Promise<Result> {
     const fault = this.faultOf(part);

@@ -21,7 +21,9 @@ import { POSTING_COLUMNS, postingOf } from '../rows/ledger-rows.ts';
 const RANGES_PER_STEP = 4;
 const POSTINGS_PER_STEP = 500;
 
-/** For each ID in `$4`, in this order, selects the latest snapshot at or before the ID; null if there is none. */
+/**
+ * For each ID in `$4`, in the order of `$4`, selects the latest snapshot at or before this ID; null if there is none.
+ */
 const SNAPSHOTS = prepared(
   'snapshots_before',
   `SELECT s.transaction_id FROM unnest($4::uuid[]) WITH ORDINALITY AS k (until, place) LEFT JOIN LATERAL (
@@ -54,7 +56,7 @@ interface PostingRange {
 }
 
 /**
- * Returns, for each instant, the state after the last transaction at or before that instant.
+ * For each instant, returns the state after the last transaction at or before that instant.
  *
  * @param instants in ascending order; all of the end user's writes up to the last instant must be committed
  */

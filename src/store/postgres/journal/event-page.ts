@@ -1,5 +1,5 @@
 // Reads pages of events from PostgreSQL. Events are numbered within each part, so a position has a number for each
-// part: `41` in a single database, `41.7.…` on Citus.
+// part: for example `41` in a single database, and `41.7.…` on Citus.
 
 import type { Instant } from '../../../ledger/instant.ts';
 import type { EventPage, EventPageRequest, EventPosition, EventType, LoggedEvent } from '../../event-log.ts';
@@ -7,7 +7,7 @@ import { InvalidCursor } from '../../store-fault.ts';
 import type { Part } from '../citus/placement.ts';
 import { exactInteger, type Query, sql, type TextRow } from '../pool/connection.ts';
 
-/** For a page with only some event types, the query reads at most this many events, which takes about 10 ms. */
+/** For a page with only some event types, the query reads at most this many events. Reading them takes about 10 ms. */
 const LOOKED_AT_MAX = 5_000;
 
 /** For each part, the number of its last event before a position. The parts are in the order of `Placement.parts`. */
@@ -37,7 +37,7 @@ export const LATEST_EVENTS = sql(
   `SELECT bucket, latest_event FROM scrip.feed_consumers WHERE consumer = 'events' AND latest_event > 0`,
 );
 
-/** @param rows each contains the bucket of a part and a number; the number of a part without a row is 0 */
+/** @param rows rows with the bucket of a part and a number; the number of a part without a row is 0 */
 export function numbersIn(rows: readonly TextRow[], parts: readonly Part[]): PartNumbers {
   const numbers = new Map(rows.map(([bucket, number]) => [Number(bucket), exactInteger(number)]));
   return parts.map(({ bucket }) => numbers.get(bucket) ?? 0);
@@ -104,13 +104,13 @@ export function pageOf(
 }
 
 /**
- * For each part, selects the number of the last event that was recorded before the given instant. If no stored event is
- * that old, selects the number before the oldest stored event. If all events have been deleted, selects the number of
- * the latest one; if the part never had an event, selects 0.
+ * For each part, selects the number of the last event that was recorded before the given instant. If all stored events
+ * were recorded at this instant or later, selects the number before the oldest stored event. If all events have been
+ * deleted, selects the number of the latest deleted event. If the part never had an event, selects 0.
  */
 export function lastBefore(instant: Instant, parts: readonly Part[]): Query {
-  // The events of a part are recorded in the order of their numbers, and the instant is usually recent, so a scan from
-  // the latest event is short.
+  // The events of a part are recorded in the order of their numbers, and the instant is usually recent. A scan that
+  // starts at the latest event is therefore short.
   const inPart = ({ bucket }: Part) => `
     SELECT bucket, coalesce(
       (SELECT event FROM scrip.events WHERE bucket = ${bucket} AND recorded_at < $1 ORDER BY event DESC LIMIT 1),

@@ -7,8 +7,8 @@
 // instant can still commit. To find such an instant, a short transaction locks the rows of the end users whose
 // time-driven events are due, reads the clock, and ends. Every batch locks the rows of its end users before it reads
 // the clock, and keeps the locks until it commits. A batch that gets the locks after the short transaction therefore
-// has no earlier instant. The short transaction skips rows that a running batch has locked, so it never waits for a
-// batch.
+// has the same or a later instant. The short transaction skips rows that a running batch has locked, so it never waits
+// for a batch.
 
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type EndUserKey, endUserText } from '../../../ledger/command.ts';
@@ -38,8 +38,8 @@ import { type StoredSummary, SUMMARY_COLUMNS, SUMMARY_TYPES, storedSummaryOf, su
 import { upsert } from './totals-rows.ts';
 
 /**
- * A step takes 10 to 20 ms, and the main thread works for 5 ms of this time. With steps of 500 postings, Scrip would
- * derive the events of 14,000 instead of 10,000 end users per second on two cores, but each step would occupy the main
+ * A step takes 10 to 20 ms. The main thread works for 5 ms of this time. With a limit of 500 postings, Scrip would
+ * derive the events of 14,000 end users per second on two cores instead of 10,000, but each step would occupy the main
  * thread for longer.
  */
 const LIMITS: TakeLimits = { batchesMax: 64, postingsMax: 200 };
@@ -101,7 +101,7 @@ export async function deriveSome(
   }
   const taken = await connection.rows(take('events', part, LIMITS));
   const isMore = isFull(taken);
-  // Of the postings left in the feed, only those of renewals, plan changes and lapses can be earlier than `latest`.
+  // Of the postings left in the feed, only those of renewals, changes of plan and lapses can be earlier than `latest`.
   const latest = isMore ? Math.max(...taken.map(([, , at]) => exactInteger(at))) : passed.until;
   const postings = await postingsNamed(connection, taken, part);
   const inputs = inputsOf(postings, passed.users, Math.min(latest, passed.until));
@@ -119,16 +119,17 @@ export async function deriveSome(
     await connection.send([ROLLBACK]).catch(() => {});
     throw error;
   });
-  // Wait for a standby, if there is one. Otherwise, after a failover, the numbers of events that a client has already
-  // read could be reused for other events.
+  // If there is a standby, wait until it confirms the COMMIT. Without this wait, the numbers of events that a client
+  // has already read could be reused for other events after a failover.
   await connection.commit([...writes, ...COMMIT_BATCH]);
   // Further time-driven events of the end users in `inputs` might already be due.
   return isMore || passed.users.length === DUE_MAX || nextDueAt <= passed.until;
 }
 
 /**
- * Briefly locks the rows of end users with due time-driven events. Returns these end users, and an instant before which
- * later batches add no postings to them, except postings of renewals, plan changes and lapses.
+ * Briefly locks the rows of end users with due time-driven events. Returns these end users and an instant. Later
+ * batches add no postings before this instant to these end users, except postings of renewals, changes of plan and
+ * lapses.
  */
 async function passTime(
   connection: Connection,
@@ -159,7 +160,7 @@ function isFull(taken: readonly TextRow[]): boolean {
   return taken.length >= LIMITS.batchesMax || postings >= LIMITS.postingsMax;
 }
 
-/** Groups postings by end user, and adds the end users of `due`, who need not have postings. */
+/** Groups postings by end user, and adds the end users of `due`, even those without postings. */
 function inputsOf(postings: readonly FeedPosting[], due: readonly EndUserKey[], until: Instant): EndUserInput[] {
   const inputs = new Map<string, EndUserInput>();
   const inputOf = (user: EndUserKey) => {
@@ -267,7 +268,7 @@ class EventRows {
 }
 
 interface LoadedForEvents {
-  /** One summary for each end user, in the order of the inputs; undefined if none is stored. */
+  /** For each end user, in the order of the inputs: the stored summary, or undefined if no summary is stored. */
   readonly summaries: readonly (StoredSummary | undefined)[];
   readonly settings: ReadonlyMap<number, EventSettings>;
   readonly recordedAt: Instant;
@@ -309,7 +310,7 @@ async function loadedFor(
 
 const DEFAULT_SETTINGS: EventSettings = { expiringDays: EXPIRING_DAYS_DEFAULT, thresholds: [] };
 
-/** @param rows each has an account, its `expiring_days`, and one of its thresholds or null */
+/** @param rows rows with an account, the account's `expiring_days`, and one of the account's thresholds or null */
 function settingsOf(rows: readonly TextRow[]): ReadonlyMap<number, EventSettings> {
   const settings = new Map<number, EventSettings>();
   for (const [account, expiringDays, below] of rows) {

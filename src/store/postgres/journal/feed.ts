@@ -1,7 +1,7 @@
-// The feed on PostgreSQL. For each consumer, each batch inserts a row that lists the batch's transactions. A
-// consumer takes its earliest rows and reads the postings of the listed transactions. A single database transaction
-// deletes the rows and stores the consumer's results. Batches of the same end user commit in the order of their
-// instants, because each batch locks the end user's row. Batches of different end users can commit in another order.
+// The feed on PostgreSQL. For each consumer, each batch inserts a row that lists the batch's transactions. A consumer
+// takes its earliest rows and reads the postings of the listed transactions. A single database transaction deletes the
+// rows and stores the consumer's results. Batches of the same end user commit in the order of their instants, because
+// each batch locks the end user's row. Batches of different end users can commit in any order.
 
 import { INSTANT_MAX } from '../../../ledger/instant.ts';
 import type { FeedPosting } from '../../feed.ts';
@@ -96,12 +96,12 @@ export interface TakeLimits {
 }
 
 /**
- * Reads the postings of transactions, within the caller's database transaction. The account and the ID are enough to
- * find a transaction, without the end user: two transactions of an account can have the same ID only if they have the
- * same instant, and then with a probability of 2^-48.
+ * Reads the postings of transactions, within the caller's database transaction. Finds a transaction by its account and
+ * its ID, without the end user. Two transactions of an account can have the same ID only if they have the same instant.
+ * Even then, the probability is only 2^-48.
  *
  * @param batches rows of `TRANSACTIONS`
- * @returns the postings; those of each end user are in the order in which they happened
+ * @returns the postings; those of each end user are sorted oldest first
  */
 export async function postingsNamed(
   connection: Connection,
@@ -112,7 +112,7 @@ export async function postingsNamed(
   if (batches.length === 0) return [];
   const accounts = new Set(batches.flatMap(([literal]) => elementsOf(literal).split(',')));
   const ids = batches.map(([, literal]) => elementsOf(literal)).join(',');
-  // This query scans the index once, and takes half as long as a join, which would look up each transaction separately.
+  // This query scans the index only once, and takes half as long as a join, which looks up each transaction separately.
   const rows = await connection.rows(
     sql(
       `SELECT ${USER_POSTING_COLUMNS} FROM scrip.postings p

@@ -20,7 +20,7 @@ import { POSTING_COLUMNS, postingOf } from '../rows/ledger-rows.ts';
 
 /**
  * Selects up to `$5` transactions among the latest `$10` postings, in a single scan of the primary key. `$8` filters by
- * kind, and `$9` by the beginning of the note; a filter that is null matches all postings.
+ * kind, and `$9` by the beginning of the note; if a filter is null, it matches all postings.
  */
 const HISTORY = prepared(
   'history',
@@ -110,8 +110,8 @@ function before({ from }: HistoryRequest): TransactionId {
 }
 
 /**
- * If the prefix is not a valid note, PostgreSQL might reject the query. No note begins with such a prefix, so the query
- * gets an empty list of kinds instead, which matches nothing.
+ * If the prefix is not a valid note, PostgreSQL might reject the query. No note begins with such a prefix. The query
+ * therefore gets an empty list of kinds instead, and matches nothing.
  */
 function filterValues({ kinds, notePrefix }: HistoryFilter): [kinds: string | null, notePrefix: string | null] {
   if (notePrefix !== undefined && notePrefix !== '' && !isNote(notePrefix)) return ['{}', null];

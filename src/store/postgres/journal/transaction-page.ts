@@ -17,8 +17,8 @@ const FURTHER_POSTINGS = 64;
 const PAGE_POSTINGS_MAX = 5_000;
 
 /**
- * Selects the latest `$7` postings, and the remaining postings of the oldest selected transaction. Scrip adds up the
- * postings itself, which takes a third less time on the server than adding them up in SQL.
+ * Selects the latest `$7` postings, and the remaining postings of the oldest selected transaction. Scrip itself adds up
+ * the postings, because a query that adds them up takes 50% more time on the server.
  */
 const POSTINGS = prepared(
   'page',

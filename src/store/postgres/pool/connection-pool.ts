@@ -93,8 +93,8 @@ export class ConnectionPool {
 }
 
 /**
- * Closes the socket if connecting fails. Without this class, the socket would stay open if the driver itself gives up,
- * for example because the server requests a password and none is set: Scrip would exit only after the server's timeout.
+ * Closes the socket if connecting fails. If the driver itself gives up, for example because the server requests a
+ * password and none is set, it leaves the socket open. Scrip would then exit only after the server's timeout.
  */
 class ClosingClient extends pg.Client {
   override connect(): Promise<pg.Client>;
@@ -115,7 +115,7 @@ export function openPool(config: pg.PoolConfig): pg.Pool {
     keepAlive: true,
     ...config,
   });
-  // Ignore connection errors here: the next statement on the connection fails anyway.
+  // Ignore connection errors here, because the next statement on the connection fails anyway.
   pool.on('error', () => {});
   pool.on('connect', (client) => client.on('error', () => {}));
   return pool;

@@ -1,8 +1,8 @@
 // A connection to PostgreSQL that sends steps: statements that are sent together and answered together. Without steps,
-// the driver would send a Sync after each statement. The server flushes its output at each Sync, so it would answer
-// five statements in five packets. A step has a single Sync, and no Describe, because the callers know the columns.
-// After an error, the connection is closed, because this process cannot know which statements the server has prepared.
-// See https://www.postgresql.org/docs/current/protocol-flow.html#PROTOCOL-FLOW-EXT-QUERY
+// the driver would send a Sync after each statement. The server flushes its output at each Sync, so the server would
+// answer five statements in five packets. A step has a single Sync, and no Describe, because the callers know the
+// columns. After an error, the connection is closed, because this process cannot know which statements the server has
+// prepared. See https://www.postgresql.org/docs/current/protocol-flow.html#PROTOCOL-FLOW-EXT-QUERY
 
 import assert from 'node:assert/strict';
 import type { PoolClient, Submittable, Connection as Wire } from 'pg';
@@ -158,7 +158,7 @@ export class Connection {
     this.#client.release(!isSound);
   }
 
-  /** Fails the step, and closes the socket, which fails every other step on this connection. */
+  /** Fails the step. Also closes the socket, so that every other step on this connection fails. */
   #giveUp(step: Step, timeoutMs: number): void {
     step.handleError(new Error(`No answer within ${timeoutMs} ms`));
     this.#wire?.stream.destroy();

@@ -1,5 +1,5 @@
-// Once a second, checks that the server responds, and stores the latest instant that this process has issued, so that
-// no process issues an earlier instant.
+// Once a second, checks that the server responds, and stores the latest instant that this process has issued. Other
+// processes read it, so that they do not issue an earlier one.
 //
 // While a synchronous standby is unreachable, each COMMIT stays in progress on the server and occupies a connection,
 // even after the client has given up. If a COMMIT gets no answer, this process writes no further batch while the server
@@ -62,7 +62,9 @@ export class Heartbeat {
     await this.#beat();
   }
 
-  /** Call this after a connection is lost, because its COMMIT might still be waiting for a standby on the server. */
+  /**
+   * Call this after a connection is lost: on the server, the connection's COMMIT might still be waiting for a standby.
+   */
   suspectStandby(): void {
     this.#isStandbySuspected = true;
     void this.#beat();

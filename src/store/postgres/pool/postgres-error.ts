@@ -11,8 +11,9 @@ export const LOCK_NOT_AVAILABLE = '55P03';
 const CONNECTION_ENDS = ['57P01', '57P02', '57P03', '57P05', '25P03', '25P04', '25006'];
 
 /**
- * Whether the transaction had no effect and can be retried. PostgreSQL rolled it back after a serialization failure or
- * a deadlock, or did not begin it because the previous transaction on the connection had failed (25P02).
+ * Whether the transaction had no effect and can be retried. In that case, PostgreSQL rolled it back after a
+ * serialization failure or a deadlock, or did not begin it because the previous transaction on the connection had
+ * failed (25P02).
  */
 export function isWorthRetrying(error: unknown): boolean {
   return ['40001', '40P01', '25P02'].includes(codeOf(error));
@@ -34,7 +35,7 @@ const DRIVER_MESSAGE =
 /**
  * Whether the error means that the connection is lost or will soon be lost. Such errors include network errors, errors
  * of class 08, and errors from a server that ends the connection or is no longer the primary. An unknown error that is
- * not from the server counts as a bug in Scrip, because a retry would not help.
+ * not from the server counts as a bug in Scrip, which a retry would not fix.
  */
 export function isConnectionLost(error: unknown): boolean {
   if (!(error instanceof Error) || error instanceof StoreFault) return false;

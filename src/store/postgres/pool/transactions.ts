@@ -3,8 +3,9 @@
 import { prepared, type Query, sql } from './connection.ts';
 
 /**
- * Begins a transaction in which each statement sees all commits before it, whatever `default_transaction_isolation` is.
- * A batch locks the rows of its end users first. With a snapshot from before the lock, it would decide on old states.
+ * Begins a transaction in which each statement sees all transactions that committed before the statement began,
+ * whatever `default_transaction_isolation` is. A batch first locks the rows of its end users, and then reads their
+ * states. With a snapshot from before the lock, the batch would read outdated states.
  */
 export const READ_COMMITTED = 'BEGIN ISOLATION LEVEL READ COMMITTED';
 export const BEGIN = sql(READ_COMMITTED);
@@ -31,8 +32,8 @@ export const UNLIMITED = setLocal({ statement_timeout: 0, idle_in_transaction_se
 
 /**
  * The timeouts for statements and locks are shorter than `ANSWER_TIMEOUT_MS`, so that the server gives up first and
- * rolls back. Without timeouts, a process that has vanished would keep its locks for hours, until its TCP connection
- * times out.
+ * rolls back. Without timeouts, a process that has become unreachable would keep its locks for hours, until its TCP
+ * connection times out.
  */
 export const BATCH_TIMEOUTS = {
   statement_timeout: '4s',
@@ -43,8 +44,8 @@ export const BATCH_TIMEOUTS = {
 /**
  * Makes PostgreSQL look up every row of a batch by its key. By default, PostgreSQL assumes for up to a minute that the
  * tables of a new database are almost empty, and uses sequential scans: in a ledger with 20,000 end users, a batch of
- * one command took 6.4 ms instead of 0.9 ms. By default, PostgreSQL also makes a new query plan for each small batch,
- * which almost doubles the server time: a batch of four commands took 1,110 µs instead of 576 µs.
+ * one command took 6.4 ms instead of 0.9 ms. By default, PostgreSQL also makes a new query plan for each small batch.
+ * This almost doubles the time on the server: a batch of four commands took 1,110 µs instead of 576 µs.
  */
 export const BY_KEY = {
   plan_cache_mode: 'force_generic_plan',

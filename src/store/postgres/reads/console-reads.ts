@@ -21,9 +21,8 @@ import { COMMIT } from '../pool/transactions.ts';
 import type { PostgresLedgerStore } from './ledger-store.ts';
 
 /**
- * Selects the instant of the earliest batch that a consumer has not processed yet. Read this instant first, and then
- * the totals or summaries, so that they include every posting with an earlier instant. They can also include later
- * postings.
+ * Selects the instant of the earliest batch that a consumer has not processed yet. Read this instant before the totals
+ * or summaries. They then include every posting with an earlier instant, and possibly some later postings.
  */
 function earliestWaiting(consumer: Consumer): Query {
   return sql('SELECT min(at) FROM scrip.feed WHERE consumer = $1', [consumer]);

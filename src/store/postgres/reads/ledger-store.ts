@@ -45,7 +45,7 @@ import type { BatchWriter } from '../writer/batch-writer.ts';
 const CYCLES = `SELECT ids_through, ${CYCLE_COLUMNS} FROM scrip.cycles WHERE ${OF_END_USER}`;
 
 /**
- * Selects all cycles that end after `$4`, the active recurring cycle even if it has ended, and all holds. `$4` is an
+ * Selects all cycles that end after `$4`, the active recurring cycle (even if it has ended), and all holds. `$4` is an
  * instant in the past.
  */
 const LIVE = prepared(
@@ -58,7 +58,7 @@ const RENEWING = prepared('renewing_cycle', `${CYCLES} AND ${RENEWS}`);
 
 /**
  * Waits for a running batch of the end user: each batch locks the rows of its end users before it reads the clock, and
- * keeps the locks until it is durable.
+ * keeps the locks until the batch is durable.
  */
 const LOCK = prepared('lock_shared', `SELECT 1 FROM scrip.end_users WHERE ${OF_END_USER} FOR SHARE`);
 
@@ -78,7 +78,7 @@ const REFERENCED = prepared(
 
 /**
  * `#anyDue` considers the `SHARES * limit` renewals that have been due the longest and the same number of lapses, and
- * returns at most `limit` of them. If `limit` is below `BUCKETS`, it considers only `limit` renewals and `limit`
+ * returns at most `limit` of them. If `limit` is below `BUCKETS`, `#anyDue` considers only `limit` renewals and `limit`
  * lapses.
  */
 const SHARES = 16;
@@ -167,7 +167,10 @@ export class PostgresLedgerStore implements LedgerStore {
     });
   }
 
-  /** Waits for a running batch of the end user, because the batch can be earlier than some of `instants`. */
+  /**
+   * Waits for a running batch of the end user, because the batch can write postings that are earlier than some of
+   * `instants`.
+   */
   statesAt(user: EndUserKey, instants: readonly Instant[]): Promise<StatesAt> {
     return this.#readFor(user, async () => {
       const { pool } = this.database;
@@ -197,7 +200,7 @@ export class PostgresLedgerStore implements LedgerStore {
       const rows = await (this.#hasManyDue ? this.#manyDue(now, limit) : this.#anyDue(now, limit));
       const oldestFirst = rows.toSorted(([, , a], [, , b]) => Number(a) - Number(b));
       const users = oldestFirst.map(([account, endUser]) => ({ account: Number(account), endUser: endUser as string }));
-      // An end user can have a due renewal and several due lapses.
+      // Remove duplicates, because an end user can have a due renewal and several due lapses.
       return [...new Map(users.map((user) => [endUserText(user), user])).values()];
     });
   }
@@ -210,8 +213,8 @@ export class PostgresLedgerStore implements LedgerStore {
 
   /**
    * Searches one bucket at a time (on Citus, one shard at a time), beginning with a random one, until it has found at
-   * least `limit / 2` rows. During a storm of renewals (300,000 due end users, two cores), PostgreSQL took 3 to 7 ms to
-   * find 1,024 end users in one bucket, and 50 to 150 ms to find as many in all buckets.
+   * least `limit / 2` rows. With 300,000 due end users on two cores, PostgreSQL took 3 to 7 ms to find 1,024 end users
+   * in one bucket, and 50 to 150 ms to find as many in all buckets.
    */
   async #manyDue(now: Instant, limit: number): Promise<readonly TextRow[]> {
     const { parts } = this.database.placement;
@@ -225,7 +228,7 @@ export class PostgresLedgerStore implements LedgerStore {
     return found;
   }
 
-  /** @param among consider only this many renewals and this many lapses, those that have been due the longest */
+  /** @param among consider this many renewals and this many lapses: those that have been due the longest */
   #dueIn(buckets: readonly number[], now: Instant, limit: number, among = limit): Promise<readonly TextRow[]> {
     const { pool, reach } = this.database;
     const values = [now, among, randomInt(BUCKETS), limit];
@@ -277,8 +280,8 @@ export class PostgresLedgerStore implements LedgerStore {
   }
 
   /**
-   * Reads a page of rows and the end user's state in one snapshot: with two snapshots, a renewal that is stored
-   * between them would be shown twice. If an event is due, loads all live cycles and all holds: a renewal depends on
+   * Reads a page of rows and the end user's state in one snapshot: with two snapshots, a renewal that is stored between
+   * the two reads would be shown twice. If an event is due, loads all live cycles and all holds. A renewal depends on
    * the holds, because held credits do not roll over.
    *
    * @param page a query whose rows begin with a transaction ID, sorted from the latest to the earliest transaction
@@ -315,7 +318,7 @@ export class PostgresLedgerStore implements LedgerStore {
     return this.#readOf(again.slice(locking.length));
   }
 
-  /** The returned `now` is never earlier than anything that was read, even if the database's clock was set back. */
+  /** The returned `now` is never earlier than any change that was read, even if the database's clock was set back. */
   #readOf([found, clocked, page]: readonly QueryResult[]): PageRead {
     const rows = page?.rows ?? [];
     const latestId = rows[0]?.[0];

@@ -4,7 +4,7 @@
 import { crc32 } from 'node:zlib';
 import type { EndUserKey } from '../../../ledger/command.ts';
 
-/** Number of buckets, and therefore the maximum number of machines over which Citus can distribute the tables. */
+/** The number of buckets. Citus can distribute the tables over at most this many machines. */
 export const BUCKETS = 64;
 
 export type Key = readonly [bucket: number, account: number, endUser: string];

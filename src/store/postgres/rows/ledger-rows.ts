@@ -29,8 +29,8 @@ export const USER_POSTING_COLUMNS = `${POSTING_COLUMNS}, account, end_user`;
 const POSTING_TYPES = [...PLAIN_TYPES, ...'text text bigint uuid bigint'.split(' ')];
 
 /**
- * The columns that an INSERT of postings sets. The parameter for `line` is null in the first posting of a transaction;
- * `INSERTED_VALUES` converts it to 0.
+ * The columns that an INSERT of postings sets. For the first posting of a transaction, the parameter for `line` is
+ * null, and `INSERTED_VALUES` converts this null to 0.
  */
 export const INSERTED_COLUMNS = `${POSTING_COLUMNS}, line`;
 export const INSERTED_TYPES = [...POSTING_TYPES, 'smallint'];
@@ -38,7 +38,7 @@ export const INSERTED_TYPES = [...POSTING_TYPES, 'smallint'];
 export const INSERTED_VALUES = `${columnsOf('k', POSTING_COLUMNS)}, coalesce(k.line, 0)`;
 
 /**
- * Reads a 64-bit integer. Tools that must also read a damaged ledger, such as the audit, pass `Number`: it rounds
+ * Reads a 64-bit integer. Tools that must also read a damaged ledger, such as the audit, pass `Number`, which rounds
  * integers above 2^53−1 instead of failing.
  */
 export type ReadInteger = (column: Value | undefined) => number;

@@ -8,13 +8,13 @@ import { type PreparedStatement, prepared, type Query, type Value } from '../poo
 const SPECIAL = /["\\]/g;
 
 /**
- * The maximum number of rows that are inserted with a list of VALUES on Citus. Citus plans an INSERT with a SELECT again
- * for each execution. For 6 rows, it needs 0.5 ms of CPU with VALUES and 1.4 ms with a SELECT; for many rows, a SELECT
- * needs less.
+ * The maximum number of rows that are inserted with a list of VALUES on Citus. Citus makes a new plan for each
+ * execution of an INSERT with a SELECT. For 6 rows, Citus needs 0.5 ms of CPU time with VALUES, and 1.4 ms with a
+ * SELECT. For many rows, a SELECT needs less CPU time.
  */
 const ROWS_FEW_MAX = 16;
 
-/** The statements for few rows, by their text. They are the same for all shards. */
+/** The statements for a few rows, by their text. All shards use the same statements. */
 const SHARED = new Map<string, PreparedStatement>();
 
 export class RowArrays {
@@ -65,8 +65,8 @@ export class RowArrays {
   }
 
   /**
-   * Returns one literal for each column. A column that is null in all rows is an empty array, which `unnest` pads with
-   * nulls.
+   * Returns one literal for each column. A column that is null in all rows becomes an empty array, which `unnest` pads
+   * with nulls.
    */
   literals(): string[] {
     return this.#columns.map((elements) => `{${elements}}`);
@@ -83,10 +83,13 @@ export class RowsStatement {
   readonly #statement: PreparedStatement;
   readonly #label: string;
   readonly #few: ((rows: number) => string) | null;
-  /** The statements for few rows, by the number of rows. */
+  /** The statements for a few rows, by the number of rows. */
   readonly #ofRows: PreparedStatement[] = [];
 
-  /** @param few SQL for a given number of rows, if few rows have their own statement, whose parameters are the values */
+  /**
+   * @param few returns SQL for a given number of rows, with one parameter for each value; null if `text` is also used
+   * for a few rows
+   */
   constructor(label: string, types: readonly string[], text: string, few: ((rows: number) => string) | null = null) {
     this.#types = types;
     this.#statement = prepared(label, text);

@@ -35,7 +35,7 @@ CREATE TABLE end_users (
 
 -- Each row describes the latest period of a cycle. The primary key sorts by end user and then by ends_at, so the cycles
 -- of an end user that have not ended form one short range. The fill factor leaves room on each page for the next
--- version of a row, which then needs no new entry in any index.
+-- version of a row. A new version on the same page needs no new entry in any index.
 CREATE TABLE cycles (
   ${USER},
   ends_at bigint NOT NULL CHECK (ends_at <= 253402300799999),
@@ -45,10 +45,11 @@ CREATE TABLE cycles (
   status text NOT NULL CHECK (status IN ('active', 'canceled', 'superseded')),
   amount bigint NOT NULL CHECK (amount BETWEEN 1 AND 9007199254740991),
   remaining bigint NOT NULL CHECK (remaining BETWEEN 0 AND amount),
-  -- The credits that holds have set aside. Has no meaning after the cycle has ended.
+  -- The credits that holds have set aside. This number has no meaning after the cycle has ended.
   held bigint NOT NULL CHECK (held BETWEEN 0 AND remaining),
   starts_at bigint NOT NULL CHECK (starts_at BETWEEN 0 AND ends_at - 1),
-  -- The plan, such as '100/31d', and the plan that begins at the end of the period; see src/ledger/plan.ts.
+  -- The column plan is the current plan, such as '100/31d'. The column next is the plan that begins at the end of the
+  -- period. See src/ledger/plan.ts.
   plan text NOT NULL,
   next text CHECK (next IS NULL OR (status = 'active' AND type = 'recurring')),
   -- An id that sorts after all ids assigned by the batch that last changed this row, and before all later ids of the
@@ -67,8 +68,8 @@ CREATE TABLE holds (
   ${USER},
   expires_at bigint NOT NULL CHECK (expires_at BETWEEN 1 AND 253402300799999),
   hold_id uuid NOT NULL,
-  -- The credits held from each cycle. The type is json, which preserves the text as written, because the text is copied
-  -- to snapshots.
+  -- The credits held from each cycle. The text is copied to snapshots, so the column has the type json, which preserves
+  -- the text as written.
   parts json NOT NULL,
   PRIMARY KEY (bucket, account, end_user, expires_at, hold_id)
 );
@@ -79,8 +80,8 @@ CREATE TABLE postings (
   transaction_id uuid NOT NULL,
   cycle_id uuid NOT NULL,
   period integer NOT NULL CHECK (period >= 0),
-  -- The position of the posting within its transaction, from 0. In this place, the column fits into space that
-  -- PostgreSQL would otherwise use for alignment.
+  -- The position of the posting within its transaction, from 0. At this place in the row, the column uses bytes that
+  -- would otherwise be padding.
   line smallint NOT NULL DEFAULT 0,
   kind text NOT NULL,
   amount bigint NOT NULL,
@@ -127,19 +128,19 @@ CREATE TABLE snapshots (
   PRIMARY KEY (bucket, account, end_user, transaction_id)
 );
 
--- The latest instant that any process has issued. Processes update it once a second, so that ended cycles stay ended
--- even if the clock is set back while nothing is written. Batches do not update it. On Citus, only the coordinator has
--- this table, so that an update needs no worker.
+-- The latest instant that any process has issued. Processes update this instant once a second, so that ended cycles
+-- stay ended even if the database's clock is set back while nothing is written. Batches do not update it. On Citus,
+-- only the coordinator has this table, so that an update needs no worker.
 CREATE TABLE clock (
   only_row boolean PRIMARY KEY CHECK (only_row),
   at bigint NOT NULL CHECK (at BETWEEN 0 AND 253402300799998)
 );
 INSERT INTO clock VALUES (true, 0);
 
--- Has a row only if the ledger was created with a test clock. Its time is in the clock table.
+-- Has a row only if the ledger has a test clock. The time of the test clock is in the table clock.
 CREATE TABLE test_clock (only_row boolean PRIMARY KEY CHECK (only_row));
 
--- Idempotency records, looked up by key and deleted by age. Records of grants are kept longer.
+-- Idempotency records, which are looked up by key and deleted by age. Records of grants are kept longer.
 CREATE TABLE idempotency_records (
   ${USER},
   key text NOT NULL CHECK (length(key) BETWEEN 1 AND 255),
@@ -155,9 +156,9 @@ CREATE TABLE idempotency_records (
 );
 CREATE INDEX idempotency_records_by_age ON idempotency_records (is_grant, recorded_at);
 
--- Batches that a consumer has not processed yet: one row per consumer and batch, which lists the transactions of the
--- batch. Batches commit in no particular order, but the batches of one end user commit in the order of their instants.
--- The arrays of a large batch stay in the row, uncompressed: random ids do not compress well, and the row is soon
+-- Batches that a consumer has not processed yet. Each row lists the transactions of one batch for one consumer. Batches
+-- commit in no particular order, but the batches of one end user commit in the order of their instants. The arrays of a
+-- large batch are stored uncompressed within the row, because random ids do not compress well and the row is soon
 -- deleted.
 CREATE TABLE feed (
   bucket smallint NOT NULL,
@@ -180,7 +181,7 @@ CREATE TABLE feed_consumers (
 INSERT INTO feed_consumers (bucket, consumer)
   SELECT bucket, consumer FROM generate_series(0, ${BUCKETS - 1}) AS bucket, unnest('{totals,events}'::text[]) AS consumer;
 
--- The totals of all postings. The credits of many end users together can exceed 64 bits.
+-- The totals of all postings. The credits of many end users together can exceed 64 bits, so their type is numeric.
 CREATE TABLE daily_totals (
   bucket smallint NOT NULL,
   account integer NOT NULL,
@@ -199,8 +200,8 @@ CREATE TABLE expiry_totals (
   PRIMARY KEY (account, hour, bucket)
 );
 
--- The data that the console's lists show about each end user, and the progress of event derivation; see EventState. The
--- row includes all expiries up to derived_to.
+-- One row per end user, with the data that the console's lists show and the progress of event derivation; see
+-- EventState. Each row includes all expiries up to derived_to.
 CREATE TABLE end_user_summaries (
   ${USER},
   balance bigint NOT NULL CHECK (balance BETWEEN 0 AND 9007199254740991),
@@ -239,7 +240,8 @@ CREATE TABLE events (
   at bigint NOT NULL,
   -- JSON.
   data text NOT NULL,
-  -- The database's time when the event was derived. The age of the event is counted from this time.
+  -- The time of the database's clock when the event was stored, even if the ledger has a test clock. Within a bucket,
+  -- it never decreases from one event to the next. The age of the event is counted from this time.
   recorded_at bigint NOT NULL,
   PRIMARY KEY (bucket, event)
 );

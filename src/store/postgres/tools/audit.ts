@@ -190,7 +190,7 @@ function findIn(postings: readonly Posting[]): (id: TransactionId) => readonly P
   };
 }
 
-/** @param latest the instant of the latest posting, and the state after it */
+/** @param latest the instant of the latest posting, and the state after that posting */
 function isRowRight(
   row: TextRow | undefined,
   latest: { readonly at: Instant; readonly state: EndUserState },

@@ -31,7 +31,10 @@ import { CopyWriter } from './copy-writer.ts';
 import { ledgerRowsOf } from './ledger-scan.ts';
 import { rebuildTotals } from './totals.ts';
 
-/** One connection to lock a source or write to a destination, two to read rows or rebuild totals, and a spare one. */
+/**
+ * One connection to lock a source or write to a destination, two connections to read rows or rebuild totals, and a
+ * spare one.
+ */
 const CONNECTIONS = 4;
 
 /** How many times a copy checks for connections of running servers, and the pause between two checks. */
@@ -81,8 +84,8 @@ function opened(
 }
 
 /**
- * A running server always has a connection, because it checks the database once a second. PostgreSQL still lists a
- * connection for a moment after it has been closed. With only one check, a copy that starts right after a server has
+ * A running server always has a connection, because it checks the database once a second. For a moment, PostgreSQL
+ * still lists a connection that has been closed. With only one check, a copy that starts right after a server has
  * stopped would be refused.
  */
 async function refuseAtWork(connection: Connection, name: string): Promise<void> {

@@ -35,8 +35,8 @@ const BEGIN_LOCKED = [BEGIN, sql('LOCK TABLE scrip.imports IN EXCLUSIVE MODE')];
 const MOVE = `WITH moved AS (${moveImport('scrip')} RETURNING 1) SELECT 1 / count(*)::integer FROM moved`;
 
 /**
- * @throws CannotOpen if there is no ledger, if the ledger is an unfinished copy, or if Citus distributes the tables,
- * because a batch could then need several transactions
+ * @throws CannotOpen if there is no ledger, if the ledger is an unfinished copy, or if Citus distributes the tables: on
+ * Citus, a batch could need several transactions
  */
 export function openPostgresImport(options: PostgresOptions): Promise<ImportTarget> {
   return openLedger(servingPool(options, CONNECTIONS), { ...options, create: false }, async (database) => {

@@ -1,5 +1,5 @@
 // Reads all postings of a database, sorted by account and end user. The primary key sorts by bucket first (see
-// `rows/key.ts`), so the scan reads all buckets at the same time and merges them, which needs no sort. On Citus, each
+// `rows/key.ts`), so the scan reads all buckets at the same time, and merges them without a sort. On Citus, each
 // statement reads one shard.
 
 import assert from 'node:assert/strict';

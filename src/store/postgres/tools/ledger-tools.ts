@@ -54,7 +54,8 @@ async function digests(
 /**
  * Finds an instant up to which all transactions are committed, and returns the greatest possible transaction ID at that
  * instant. Reads the clock while batches are paused, and stores the time as the ledger's latest instant. Keeps batches
- * paused until the clock is past this instant. A test clock stands still, so it is moved forward by a millisecond.
+ * paused until the clock is past this instant. A test clock stands still, so this function moves it forward by a
+ * millisecond.
  *
  * @throws CannotOpen if the ledger is too busy to pause batches
  */

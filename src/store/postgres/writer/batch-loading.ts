@@ -49,8 +49,8 @@ export async function lockAndLoad(
   const users = statements.lock.rows();
   for (const key of keys) users.add(...key);
   const whole = usersWithAllHolds(batch);
-  // The query for due holds is sent before the instant of the batch is known, so it uses an instant that is usually
-  // later.
+  // The query for due holds is sent before the instant of the batch is known. The query therefore uses `clock.soon`,
+  // which is usually later than the instant of the batch.
   const dueUntil = clock.soon;
   const asked = {
     locked: statements.lock.query(users),

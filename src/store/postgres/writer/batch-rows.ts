@@ -30,7 +30,10 @@ export class BatchRows {
   readonly #statements: BatchStatements;
   /** The new `ids_through` of all changed cycles; see the schema. */
   readonly #idsThrough: TransactionId;
-  /** The rows for postings. If one statement writes both postings and cycles, they include the cycles' new values. */
+  /**
+   * The rows for postings. If one statement writes both postings and cycles, these rows also contain the cycles' new
+   * values.
+   */
   readonly #posted: RowArrays;
   /** The rows of all other statements. Without Citus, a batch that only subtracts often has none. */
   readonly #others = new Map<RowsStatement, RowArrays>();
@@ -89,7 +92,7 @@ export class BatchRows {
         this.#posted.add(...key, remaining, ...values, held, status);
       }
     }
-    assert(byPosting.size === 0, 'a cycle changes only through a posting to it');
+    assert(byPosting.size === 0, 'a cycle changes only through its postings');
   }
 
   /** An open hold never changes; it can only be closed. */

@@ -43,8 +43,8 @@ function loadingStatements(part: Part) {
     JOIN scrip.postings p ON ${sameKey('p')}`;
   return {
     /**
-     * Locks the rows of end users. For each row, returns the end user's position in the arrays, and `ids_through`.
-     * Every batch takes its locks in the same order, so that batches do not deadlock.
+     * Locks the rows of end users. For each row, returns the end user's position in the arrays, and `ids_through`. All
+     * batches take locks in the same order, so that they do not deadlock.
      */
     lock: new RowsStatement(
       'lock',

@@ -41,14 +41,14 @@ const TRIES_MS = 6_000;
 /** How long to search for a batch whose COMMIT was not confirmed. */
 const SEARCH_MS = 8_000;
 /**
- * How long to search if a Citus worker cannot be reached. This time is shorter than `SEARCH_MS`: if this process writes
- * only one batch at a time, all other batches wait for the search.
+ * How long to search if a Citus worker cannot be reached. This time is shorter than `SEARCH_MS`, because all other
+ * batches wait for the search if this process writes only one batch at a time.
  */
 const SEARCH_AWAY_MS = 2_000;
 const SEARCH_PAUSE_MS = 200;
 /**
- * The timeout of each step of a lookup in the search for a batch. The timeouts in `BEGIN_LOOK` are shorter, so that the
- * server gives up first.
+ * The timeout of each step of a lookup, which the search for a batch repeats. The timeouts in `BEGIN_LOOK` are shorter,
+ * so that the server gives up first.
  */
 const LOOK_MS = 2_000;
 const BEGIN_LOOK = [BEGIN, ...setLocal({ statement_timeout: '1500ms', lock_timeout: '1s' })];
@@ -103,8 +103,8 @@ export class BatchWriter {
   }
 
   /**
-   * Marks the part as unreachable if its worker cannot be reached. The first failure does not count: the worker might
-   * have restarted, and for the second try, the coordinator opens a new connection to the worker. If the worker might
+   * Marks the part as unreachable if its worker cannot be reached. The first failure does not count, because the worker
+   * might have restarted: for the second try, the coordinator opens a new connection to the worker. If the worker might
    * not answer at all, this method waits for a probe, because the next batch of the part would also time out.
    *
    * @throws StoreFault if the worker of the part cannot be reached
@@ -120,7 +120,8 @@ export class BatchWriter {
   }
 
   /**
-   * @returns the batch's outcomes if it is stored although its COMMIT was not confirmed; null if it must be retried
+   * @returns the outcomes if the batch is stored although its COMMIT was not confirmed; null if the batch must be
+   * retried
    * @throws StoreFault
    */
   async #settle(error: unknown, part: Part, isLast: boolean): Promise<Outcomes | null> {
@@ -137,7 +138,7 @@ export class BatchWriter {
 
   /**
    * Returns whether a batch was stored even though its COMMIT was not confirmed. First locks the row of an end user of
-   * the batch, which is impossible while the transaction of the batch is still running.
+   * the batch. This is possible only after the transaction of the batch has ended.
    *
    * @throws StoreFault `OutcomeUnknown` if this cannot be determined in time
    */
@@ -170,7 +171,7 @@ export class BatchWriter {
   async #look({ user, transactionId }: Witness, { lock, find }: BatchStatements): Promise<boolean> {
     const connection = await this.#sessions.connect();
     try {
-      // While the standby is unreachable, this lookup's COMMIT would wait for it.
+      // While the standby is unreachable, the COMMIT of this lookup would wait for the standby.
       if (await this.#heartbeat.isStandbyAway(connection)) throw new Error(STANDBY_AWAY);
       const users = lock.rows();
       users.add(...keyOf(user));
@@ -220,8 +221,8 @@ export class BatchWriter {
 }
 
 /**
- * Inserts a row for each new end user, so that batches can lock the row. Uses a separate transaction, and inserts the
- * rows in the order in which batches take locks.
+ * Inserts a row for each new end user, so that batches can lock the row. Uses a separate transaction. Inserts the rows
+ * in the order in which batches take locks.
  */
 async function addEndUsers(
   connection: Connection,
@@ -247,7 +248,8 @@ async function commit(connection: Connection, decided: Decided, part: Part): Pro
 }
 
 /**
- * COMMIT got no answer, or a warning. PostgreSQL sends a warning if the wait for a standby was cut short.
+ * Thrown if COMMIT got no answer, or if it got a warning. PostgreSQL sends a warning if the wait for a standby was cut
+ * short.
  */
 class CommitLost extends Error {
   readonly decided: Decided;

@@ -30,7 +30,7 @@ function runBatch(sessions: LaneSessions, lane: number | null) {
 }
 
 describe('the connection of a PostgreSQL lane', () => {
-  test('the next batch of a lane takes over the connection if it begins in the turn of the event loop in which the previous batch ends', async () => {
+  test('if the next batch of a lane begins in the turn of the event loop in which the previous batch ends, it takes over the connection', async () => {
     const { sessions, returned } = fakePool();
     const first = runBatch(sessions, LANE);
     const { connection } = await first.begun;
@@ -78,7 +78,7 @@ describe('the connection of a PostgreSQL lane', () => {
     await third.run;
   });
 
-  test('a batch without a lane returns its connection to the pool as soon as it ends', async () => {
+  test('a batch without a lane returns its connection to the pool as soon as the batch ends', async () => {
     const { sessions, returned } = fakePool();
     const batch = runBatch(sessions, null);
     const { open } = await batch.begun;

@@ -25,9 +25,9 @@ export class LaneSessions {
 
   /**
    * Runs a batch on the open connection of its lane, or on a connection from the pool. If a batch fails after the next
-   * one has started on the same connection, the next one usually fails too. No further batch can use the connection. It
-   * is closed when its batches have ended, which rolls back an open transaction. A `StoreFault` does not close the
-   * connection, because it is thrown before any statement of the batch is sent.
+   * one has started on the same connection, the next one usually fails too. After a failure, no further batch can use
+   * the connection. It is closed when its batches have ended, which rolls back an open transaction. A `StoreFault` does
+   * not close the connection, because it is thrown before any statement of the batch is sent.
    *
    * @param work runs the batch, and calls `open` when the COMMIT of the batch has been sent
    */
@@ -66,9 +66,9 @@ export class LaneSessions {
   }
 
   /**
-   * A batch has just ended. Until the end of this turn of the event loop, the next batch of the lane can take over its
-   * connection. If no batch does, the connection then returns to the pool. A batch that waits for a connection from the
-   * pool therefore begins only after the requests of the ended batch have been answered.
+   * Called when a batch has ended. Until the end of this turn of the event loop, the next batch of the lane can take
+   * over the connection. If none does, the connection then returns to the pool. A batch that waits for a connection
+   * from the pool therefore begins only after the requests of the ended batch have been answered.
    */
   #leave(session: Session): void {
     this.#offer(session);

@@ -46,7 +46,7 @@ export class BalanceWriter {
       `INSERT INTO balances (latest_posting, holds, due_at, account, end_user, ends_at, cycle_id, type)
        VALUES (?, ?, ?, ?, ?, ${END_OF_TIME}, x'', 'end-user')`,
     );
-    // Most writes change neither the holds nor the next due instant, so there is a statement without these columns.
+    // Most writes change neither the holds nor the next due instant, so `#setLatestPosting` leaves out these columns.
     const own = `WHERE account = ? AND end_user = ? AND ends_at = ${END_OF_TIME}`;
     this.#setLatestPosting = prepare(db, `UPDATE balances SET latest_posting = ? ${own}`);
     this.#setHolds = prepare(db, `UPDATE balances SET latest_posting = ?, holds = ?, due_at = ? ${own}`);

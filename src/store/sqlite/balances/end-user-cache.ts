@@ -38,7 +38,9 @@ export const CACHE_LIMITS: CacheLimits = {
   perUserMax: 64,
 };
 
-/** A pending balance is flushed, at the latest, when this many generations have become full: its own and the next. */
+/**
+ * A pending balance is flushed by the time this many generations have become full: its own generation and the next one.
+ */
 const GENERATIONS = 2;
 
 /**
@@ -51,8 +53,8 @@ const CACHED_GENERATIONS = 1.5;
 const UNUSED_MS = 2 * 60_000;
 
 /**
- * To find end users to drop, each batch examines `batch` of the cached end users, and another `newEndUser` for each end
- * user that the batch has added to the cache.
+ * To find end users to drop, each batch examines `batch` cached end users, and `newEndUser` more for each end user that
+ * the batch has added to the cache.
  */
 const EXAMINED = { batch: 64, newEndUser: 8 };
 
@@ -65,11 +67,11 @@ export interface CachedEndUser {
   /** The latest posting that `stored` includes; null if there is none. */
   storedPosting: number | null;
   /**
-   * The instant of the next event according to `stored`, or `NEVER`. Kept in a field, because `stored` is usually not
-   * in a CPU cache.
+   * The instant of the next event according to `stored`, or `NEVER`. This field avoids reading `stored`, which is
+   * usually not in a CPU cache.
    */
   storedDueAt: Instant;
-  /** The current state, which still has all cycles of `stored`, even if they have ended. */
+  /** The current state. It still contains all cycles of `stored`, even those that have ended. */
   state: EndUserState;
   latestPosting: number | null;
   pendingPostings: number;
@@ -96,9 +98,9 @@ export class EndUserCache {
   readonly #circle: CachedEndUser[] = [];
   #hand = 0;
   #cachedCycles = 0;
-  /** The number of end users that batches have added since the last search for end users to drop. */
+  /** The number of end users that batches have added to the cache since the last search for end users to drop. */
   #added = 0;
-  /** The end users of the young generation. `#places` contains the keys that sort them into file order. */
+  /** The end users of the young generation. `#places` contains their sort keys; see `placeOf`. */
   #queued: CachedEndUser[] = [];
   #places: number[] = [];
   #queuedCycles = 0;
@@ -345,8 +347,8 @@ export class EndUserCache {
 }
 
 /**
- * Approximates the order of end users in the file, so that neighbors are flushed together: 3 bits of the account and 28
- * bits of the UUID.
+ * Returns a sort key that approximates the order of end users in the file, so that neighbors are flushed together. The
+ * key consists of 3 bits of the account and 28 bits of the UUID.
  */
 function placeOf({ account, endUser }: EndUserKey): number {
   return (account % 8) * 2 ** 28 + Number.parseInt(endUser.slice(0, 7), 16);

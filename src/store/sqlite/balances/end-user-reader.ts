@@ -1,6 +1,6 @@
 // Reads the current state of an end user: the stored balances, with the pending postings applied. A batch appends its
 // postings to the journal immediately, which dirties few pages. The balances are written later, together with those of
-// neighbors in the file.
+// neighboring end users in the file.
 //
 //   appended, durable, acknowledged ──▶ pending ──▶ flushed: the stored balances include the posting
 
@@ -179,7 +179,7 @@ class BalanceReader {
   readonly #endUser = new UuidParameter();
 
   constructor(db: DatabaseSync) {
-    // Read IDs as hexadecimal digits, because each blob would create an array outside the heap.
+    // Read IDs as hexadecimal digits, because each blob would create an array outside of V8's heap.
     const columns = `hex(cycle_id), ${OTHER_COLUMNS}, latest_posting, holds, due_at`;
     const current = `SELECT ${columns} FROM balances WHERE account = ?1 AND end_user = ?2 AND ends_at > ?3`;
     this.#current = prepare(db, `${current} ORDER BY ends_at`);
@@ -232,8 +232,8 @@ function balancesOf(rows: readonly Row[]): Balances {
 }
 
 /**
- * Yields each end user that has postings after the one in the `flushed` table, and the number of its latest posting.
- * The end users are sorted by this number.
+ * Yields each end user that has postings after the position in the `flushed` table, with the number of the end user's
+ * latest posting. The end users are sorted by this number.
  */
 export function* unflushedEndUsers(db: DatabaseSync): Generator<readonly [user: EndUserKey, posting: number]> {
   const rows = prepare(

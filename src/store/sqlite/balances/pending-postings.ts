@@ -5,8 +5,8 @@ import type { EndUserKey } from '../../../ledger/command.ts';
 import { unflushedEndUsers } from './end-user-reader.ts';
 
 /**
- * Contains the latest posting of each end user whose stored balances might not include all postings yet. Readers follow
- * the links in the journal backward from this posting. Like the writer's cache, this class has two generations. When
+ * The latest posting of each end user whose stored balances might not include all postings yet. Readers follow the
+ * links in the journal backward from the latest posting. Like the writer's cache, this class has two generations. When
  * the writer has flushed its old generation, `rotate` drops the old generation of this class too, and makes the young
  * generation the old one.
  */

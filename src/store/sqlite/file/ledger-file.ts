@@ -37,7 +37,10 @@ export const BUSY_TIMEOUT_MS = 5_000;
  */
 const START_CHECK_BYTES_MAX = 32 * 2 ** 20;
 
-/** How long to wait for another process that creates or migrates the ledger. Usually, that takes milliseconds. */
+/**
+ * How long to wait for another process that creates or migrates the ledger. Usually, the other process needs only
+ * milliseconds.
+ */
 const LOCK_WAIT_MS = 1_000;
 const SCHEMA_RETRY_MS = 10;
 
@@ -54,8 +57,8 @@ export function lockLedgerFile(file: string, waitMs = LOCK_WAIT_MS): DatabaseSyn
   refuseWithoutFolder(file);
   let lock: DatabaseSync | null = null;
   try {
-    // Check the file first, so that no lock file appears beside the file of another program. A connection that only
-    // reads leaves the log as it is.
+    // Check the file first, so that no lock file appears beside the file of another program. The check only reads, so
+    // that the process that gets the lock finds the log unchanged.
     if (existsSync(file)) connectToLedger(file, connectToRead).close();
     // Create the file first, because the lock is named after the resolved path. If the path is a symbolic link to a
     // missing file, it resolves to another path as soon as the file exists.
@@ -167,10 +170,10 @@ function connectToRead(file: string): DatabaseSync {
 /** Opens another connection to a file that `openLedgerFile` has checked. */
 export function connect(file: string): DatabaseSync {
   const db = new DatabaseSync(file, { timeout: BUSY_TIMEOUT_MS });
-  // With `synchronous = FULL`, COMMIT returns only after the commit is on stable storage; macOS also needs
-  // `fullfsync`. With 40 subtractions per commit, writes take 9% less time with 2 KiB pages than with 4 KiB pages. A
-  // checkpoint after every 4 MiB of log keeps each one short. Because a batch dirties few pages, these checkpoints take
-  // no more time in total than checkpoints after every 32 MiB would.
+  // With `synchronous = FULL`, COMMIT returns only after the commit is on stable storage; macOS also needs `fullfsync`.
+  // With 40 subtractions per commit, writes take 9% less time with 2 KiB pages than with 4 KiB pages. With a checkpoint
+  // after every 4 MiB of log, each checkpoint is short. Because a batch dirties few pages, these checkpoints take no
+  // more time in total than checkpoints after every 32 MiB would.
   db.exec(`
     PRAGMA page_size = 2048;
     PRAGMA cache_size = -16384;
@@ -233,7 +236,7 @@ export function hasTestClock(db: DatabaseSync): boolean {
 }
 
 /**
- * Adds a test clock, if `testClock` is true, to a ledger without postings: `scrip key create` might have created this
+ * If `testClock` is true, adds a test clock to a ledger without postings: `scrip key create` might have created the
  * ledger before the first `serve --test-clock`.
  */
 function settleClock(db: DatabaseSync, file: string, testClock: boolean | null): void {
@@ -261,7 +264,7 @@ function migrate(db: DatabaseSync): void {
 }
 
 function refuseForeign(db: DatabaseSync, file: string): void {
-  // One snapshot for all reads, because another process might be creating the ledger.
+  // Use one snapshot for all reads, because another process might be creating the ledger.
   db.exec('BEGIN');
   const applicationId = numberOf(db, 'PRAGMA application_id');
   const schema = schemaOf(db);

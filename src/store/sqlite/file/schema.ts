@@ -22,7 +22,8 @@ CREATE TABLE balances (
   remaining INTEGER CHECK (remaining BETWEEN 0 AND amount),
   held INTEGER CHECK (held BETWEEN 0 AND remaining),
   starts_at INTEGER CHECK (starts_at BETWEEN 0 AND ends_at - 1),
-  -- The plan, such as '100/31d', and the plan that begins at the end of the period; see src/ledger/plan.ts.
+  -- The column plan is the current plan, such as '100/31d'. The column next is the plan that begins at the end of the
+  -- period. See src/ledger/plan.ts.
   plan TEXT,
   next TEXT CHECK (next IS NULL OR (status = 'active' AND type = 'recurring')),
   latest_posting INTEGER,
@@ -44,8 +45,8 @@ CREATE TABLE balances (
 CREATE UNIQUE INDEX one_active_cycle ON balances (account, end_user) WHERE type = 'recurring' AND status = 'active';
 CREATE INDEX due ON balances (due_at) WHERE due_at IS NOT NULL;
 
--- The journal, in write order. Each posting refers to the previous one of the same end user, so that the history of an
--- end user can be read backwards from its latest posting.
+-- The journal, in write order. Each posting refers to the previous posting of the same end user, so that the history of
+-- an end user can be read backwards from its latest posting.
 CREATE TABLE postings (
   posting INTEGER PRIMARY KEY,
   previous INTEGER CHECK (previous < posting),
@@ -67,7 +68,7 @@ CREATE TABLE postings (
   -- The hold that the posting closes, the transaction that it refunds, or the transaction that scheduled the plan.
   reference BLOB CHECK (length(reference) = 16),
   hold_expires_at INTEGER CHECK (hold_expires_at > created_at),
-  -- One CASE, with the most frequent kind first, because this check spends most of its time comparing strings.
+  -- The check is a single CASE with the most frequent kind first, because comparing strings takes most of its time.
   CHECK (
     CASE kind
       WHEN 'subtract' THEN amount < 0 AND held = 0
@@ -94,8 +95,8 @@ CREATE TABLE postings (
 
 CREATE INDEX refunds ON postings (account, end_user, reference) WHERE kind = 'refund';
 
--- The number of a posting: \`balances\` includes this posting and all earlier ones. The rows of some end users also
--- include later postings; see \`balances.latest_posting\`.
+-- The number of a posting: \`balances\` includes this posting and all earlier postings. For some end users,
+-- \`balances\` also includes later postings; see \`balances.latest_posting\`.
 CREATE TABLE flushed (
   only INTEGER PRIMARY KEY CHECK (only = 1),
   posting INTEGER NOT NULL CHECK (posting >= 0)
@@ -123,12 +124,11 @@ CREATE TABLE clock (
   checksum INTEGER NOT NULL
 ) STRICT;
 
--- Has a row if the ledger was created with a test clock, and is empty otherwise. A test clock's time is in the table
--- \`clock\`.
+-- Has a row only if the ledger has a test clock. The time of the test clock is in the table \`clock\`.
 CREATE TABLE test_clock (only INTEGER PRIMARY KEY CHECK (only = 1)) STRICT;
 
--- Idempotency records, in the order in which they were added. Records of grants have odd numbers, so that they can be
--- kept longer.
+-- Idempotency records, in the order in which they were added. Records of grants, which are kept longer, have odd
+-- numbers, and all others have even numbers.
 CREATE TABLE idempotency_records (
   record INTEGER PRIMARY KEY,
   hash INTEGER NOT NULL,
@@ -144,8 +144,8 @@ CREATE TABLE idempotency_records (
   recorded_at INTEGER NOT NULL
 ) STRICT;
 
--- The index of the records by a hash of the key. Records after \`idempotency_indexed.record\` can be missing from the
--- index; they are indexed in memory.
+-- The index of the records by a hash of the key. Records after \`idempotency_indexed.record\` can be missing from this
+-- table, and are then indexed only in memory.
 CREATE TABLE idempotency_index (
   hash INTEGER NOT NULL,
   record INTEGER NOT NULL,
@@ -154,13 +154,14 @@ CREATE TABLE idempotency_index (
 CREATE TABLE idempotency_indexed (
   only INTEGER PRIMARY KEY CHECK (only = 1),
   record INTEGER NOT NULL,
-  -- Hashed together with each key. Without the seed, a client could choose keys with equal hashes.
+  -- A random seed that is hashed together with each key. Without the seed, a client could choose keys with equal
+  -- hashes.
   seed BLOB NOT NULL CHECK (length(seed) = 16)
 ) STRICT;
 INSERT INTO idempotency_indexed (only, record, seed) VALUES (1, 0, randomblob(16));
 
 -- Batches that \`scrip import\` has queued for a running server, at most one for each import. The commands and the
--- outcomes are JSON. The server stores the outcomes together with the grants, and \`scrip import\` reads them.
+-- outcomes are JSON. The server stores the outcomes together with the grants, and \`scrip import\` reads the outcomes.
 CREATE TABLE import_batches (
   import_id INTEGER PRIMARY KEY,
   from_row INTEGER NOT NULL,
@@ -176,7 +177,8 @@ CREATE TABLE feed_positions (
   posting INTEGER NOT NULL
 ) STRICT;
 
--- Totals of postings. The credits of many end users together can exceed 64 bits, so they are stored as decimal text.
+-- Totals of postings. The credits of many end users together can exceed 64 bits, so the sums are stored as decimal
+-- text.
 CREATE TABLE daily_totals (
   account INTEGER NOT NULL,
   day INTEGER NOT NULL,
@@ -231,7 +233,8 @@ CREATE TABLE events (
   at INTEGER NOT NULL,
   -- JSON.
   data TEXT NOT NULL,
-  -- The machine's time when the event was stored. The age of the event is counted from this time.
+  -- The time of the machine's clock when the event was stored, even if the ledger has a test clock. It never decreases
+  -- from one event to the next. The age of the event is counted from this time.
   recorded_at INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX events_of_account ON events (account, event);

@@ -34,7 +34,8 @@ function fill(bytes: Uint8Array, uuid: string): Uint8Array {
   return bytes;
 }
 
-// `join` returns a flat string. A template would return a rope, a tree of strings, which takes six times the memory.
+// `join` returns a flat string. A template would return a rope (a tree of strings), which takes six times as much
+// memory.
 
 /** @param hex 32 digits from SQLite's `hex()`; reading a blob instead would create an array outside of V8's heap */
 export function uuidOfHex(hex: string): string {

@@ -32,8 +32,8 @@ const BUSY = `
   db.close();`;
 
 /**
- * A test fails if its writes wait for this many transactions of the busy writer. They usually wait for 5 to 20
- * transactions. With SQLite's own busy handler, they would time out after 250 transactions.
+ * A test fails if its writes wait for this many transactions of the busy writer. The writes usually wait for 5 to 20
+ * transactions. With SQLite's own busy handler, they would time out after 250.
  */
 const TRANSACTIONS_MAX = 120;
 

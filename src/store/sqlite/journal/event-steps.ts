@@ -23,7 +23,7 @@ import { type Attempt, FeedPosition, FeedRows } from './feed.ts';
 
 /**
  * The maximum number of postings in a step, unless a single transaction has more. A step takes about 1 ms in this
- * thread and 1 ms in the writer thread. With 256 postings, requests had to wait longer for the writer.
+ * thread and 1 ms in the writer thread. With a limit of 256 postings, requests had to wait longer for the writer.
  */
 const POSTINGS_MAX = 64;
 
@@ -32,7 +32,7 @@ const DUE_MAX = 64;
 
 /**
  * When a step has loaded this many cycles and holds, it accepts no further end users. Loading and storing this many
- * takes 3 ms.
+ * cycles and holds takes 3 ms.
  */
 const LOADED_MAX = 2_048;
 
@@ -63,8 +63,8 @@ export class EventSteps {
   readonly #endUser = new UuidParameter();
 
   /**
-   * @param attempt runs the reads of the ledger and handles their errors. The derivation of events runs outside of it,
-   * because an error in the derivation does not mean that the ledger is faulty
+   * @param attempt runs the reads of the ledger and handles their errors. The derivation of events runs outside of
+   * `attempt`, because an error in the derivation does not mean that the ledger is faulty
    */
   constructor(db: DatabaseSync, attempt: Attempt) {
     this.#attempt = attempt;

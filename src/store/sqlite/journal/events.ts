@@ -1,5 +1,5 @@
 // Stores events in a ledger file. Each step of event derivation produces a part: events, the summaries of their end
-// users, and a position in the journal, which are all stored in one transaction. The stored events and summaries
+// users, and a position in the journal. The writer stores a part in one transaction. The stored events and summaries
 // therefore always include all postings up to the stored position.
 
 import type { DatabaseSync } from 'node:sqlite';
@@ -40,7 +40,7 @@ export interface NewSummary extends EndUserKey, Summary {
 }
 
 /**
- * @param from the end user's progress before this step, as `next` is the progress after it; null for a new end user
+ * @param from the end user's progress before this step (`next` is the progress after it); null for a new end user
  * @param latest the latest posting whose events have been derived
  */
 export function newSummary(
@@ -129,8 +129,8 @@ export class EventWriter {
 
   /**
    * @param now the machine's time
-   * @returns false if the position or a stored summary has changed since the part was derived, which means that the
-   * part has already been stored; the caller then rolls back
+   * @returns false if the position or a stored summary has changed since the part was derived. In that case, the part
+   * has already been stored, and the caller must roll back
    */
   save({ after, through, summaries, events }: EventPart, now: Instant): boolean {
     if (this.#position.read() !== after) return false;

@@ -8,8 +8,8 @@ import { uuidOfHex } from '../file/uuid.ts';
 import { POSTING_COLUMN_COUNT, postingColumns, postingOf } from './posting-rows.ts';
 
 /**
- * The number of postings that are read at a time. If more postings were read at a time, they would stay in memory
- * longer and slow down garbage collection.
+ * The number of postings that are read at a time. With a larger number, postings would stay in memory longer and slow
+ * down garbage collection.
  */
 const PIECE_MAX = 64;
 
@@ -87,7 +87,7 @@ export class FeedRows {
 
 interface FeedRow extends FeedPosting {
   readonly number: number;
-  /** The same in all rows of a transaction. */
+  /** This value is the same in all rows of a transaction. */
   readonly transaction: unknown;
 }
 

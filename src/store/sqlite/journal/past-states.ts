@@ -38,8 +38,8 @@ export class PastStates {
   }
 
   /**
-   * For each instant, returns the state after the last transaction at or before it. Instants without a transaction
-   * between them share one state object.
+   * For each instant, returns the state after the last transaction at or before that instant. Instants without a
+   * transaction between them share one state object.
    *
    * @param latest the latest posting that the caller can see
    * @param instants in ascending order
@@ -52,7 +52,7 @@ export class PastStates {
       const id = lastIdAt(instants[index] as Instant);
       if (place !== null && place > current.posting) {
         const snapshot = this.#snapshots.between(user, current.id, id);
-        // A snapshot that includes postings after `place` is of no use: the caller cannot see those postings.
+        // Ignore a snapshot that includes postings after `place`, because the caller cannot see those postings.
         const isNearer = snapshot !== null && snapshot.posting > current.posting && snapshot.posting <= place;
         const { posting, state } = isNearer ? snapshot : current;
         current = { posting: place, state: yield* this.#folded(user, { posting, state }, place), id };
@@ -90,10 +90,7 @@ export class PastStates {
       postings.push(posting);
       if (postings.length % STEP_POSTINGS === 0) yield READING * STEP_POSTINGS;
     }
-    assert(
-      after === 0 || last <= after,
-      'the links to previous postings lead to the posting of every snapshot of the end user',
-    );
+    assert(after === 0 || last <= after, 'the links to previous postings reach the posting of the snapshot');
     yield READING * (postings.length % STEP_POSTINGS);
     postings.reverse();
     let current = state;

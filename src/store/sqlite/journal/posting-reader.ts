@@ -13,7 +13,7 @@ export interface NumberedPosting {
   readonly posting: Posting;
 }
 
-/** This many postings are read one by one, which is enough for most callers. After that, postings are read in pieces. */
+/** This many postings are read one by one, which is enough for most callers. Further postings are read in pieces. */
 const ONE_BY_ONE = 4;
 /**
  * A piece is a group of postings that one statement reads. The first piece has `PIECE_MIN` postings; `backwards` then

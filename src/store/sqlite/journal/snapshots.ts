@@ -14,7 +14,7 @@ export interface Snapshot {
   readonly state: EndUserState;
 }
 
-/** Sorts before all IDs. */
+/** An empty blob sorts before all IDs. */
 const NO_BYTES = new Uint8Array();
 
 /**

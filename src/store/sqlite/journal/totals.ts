@@ -10,8 +10,8 @@ import { FeedPosition } from './feed.ts';
 export const TOTALS = 'totals';
 
 /**
- * The maximum number of postings in a step, which takes about 1 ms. With more postings, a sum of amounts might exceed
- * 64 bits.
+ * The maximum number of postings in a step. Such a step takes about 1 ms. With more postings, a sum of amounts might
+ * exceed 64 bits.
  */
 const POSTINGS_MAX = 1_024;
 

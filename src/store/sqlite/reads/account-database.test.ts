@@ -23,7 +23,7 @@ async function synchronous(queries: AccountQueries): Promise<number | undefined>
   return rows[0]?.synchronous;
 }
 
-test('a transaction of the account database waits until the disk has stored it, unless it runs in `relaxed`', async () => {
+test('a transaction of the account database waits until it is on disk, unless it runs in `relaxed`', async () => {
   await using database = openSqliteAccountDatabase(ledgerFile());
   assert.equal(await database.alone(synchronous), FULL);
   assert.equal(await database.relaxed(synchronous), NORMAL);

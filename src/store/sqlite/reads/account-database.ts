@@ -8,7 +8,7 @@ import { connect } from '../file/ledger-file.ts';
 import { beginToWrite, tryToWrite, withWriteLock } from '../file/write-lock.ts';
 
 /**
- * A transaction first tries this many times, once a millisecond, to take the write lock without blocking the thread.
+ * A transaction first tries to take the write lock this many times, once a millisecond, without blocking the thread.
  * Between these attempts, the thread can answer requests while the writer holds the lock and waits for the disk. If all
  * attempts fail, the transaction blocks the thread until the lock is free.
  */
@@ -63,8 +63,8 @@ class LedgerDriver extends SqliteDriver {
   }
 
   /**
-   * Takes the write lock at BEGIN. Otherwise, if a transaction began with a read and another connection then wrote, the
-   * transaction could no longer write.
+   * Takes the write lock at BEGIN. Otherwise, a transaction that begins with a read could no longer write if another
+   * connection wrote after the read.
    */
   override async beginTransaction(): Promise<void> {
     for (let left = TRIES; left > 0; left--) {

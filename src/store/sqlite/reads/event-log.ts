@@ -18,10 +18,7 @@ import { prepare, type Row, type Statement } from '../file/statements.ts';
 import { EventSteps } from '../journal/event-steps.ts';
 import type { SqliteLedgerStore } from './ledger-store.ts';
 
-/**
- * The maximum number of events to examine for one page, if the page contains only some event types. Examining this many
- * takes about 1 ms.
- */
+/** For a page with only some event types, at most this many events are examined. Examining them takes about 1 ms. */
 const LOOKED_AT_MAX = 5_000;
 
 export class SqliteEventLog implements EventLog {
@@ -79,7 +76,7 @@ export class SqliteEventLog implements EventLog {
   }
 
   async page(account: number, { after, types, limit }: EventPageRequest): Promise<EventPage> {
-    assert(limit >= 1 && limit <= EVENTS_PER_PAGE_MAX, 'the API limits pages');
+    assert(limit >= 1 && limit <= EVENTS_PER_PAGE_MAX, 'the API limits the size of a page');
     return this.#ledger.attempt(() => {
       const start = after === null ? 0 : this.#numberOf(after);
       const lookedAt = types === undefined ? limit : LOOKED_AT_MAX;

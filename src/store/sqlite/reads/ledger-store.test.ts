@@ -161,7 +161,7 @@ test('while the outcome of a write is unknown, a read of the same end user fails
   await read(ADA, due);
 });
 
-test('if the outcome of a write becomes unknown, a read of past balances fails, and so does a call that waits for all writes', async () => {
+test('if the outcome of a write becomes unknown, a read of past balances fails, and a call that waits for all writes fails too', async () => {
   const { store, write, due } = besideReadsOfOneCycle();
   const batch = write(ADA);
   const waiting = [store.statesAt(ADA, [due]), store.passedInstant()];

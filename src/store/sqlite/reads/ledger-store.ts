@@ -43,8 +43,8 @@ import { HistoryPages } from './history-pages.ts';
 import { transactionPage } from './transaction-page.ts';
 
 /**
- * A turn of the event loop starts no further reads after it has read this many cycles and holds, which takes about
- * 5 ms. Most end users have only a few cycles.
+ * A turn of the event loop starts no further reads after it has read this many cycles and holds. Reading them takes
+ * about 5 ms. Most end users have only a few cycles.
  */
 export const CYCLES_PER_TURN_MAX = 4_096;
 
@@ -225,8 +225,9 @@ export class SqliteLedgerStore implements LedgerStore, ImportGranter {
   }
 
   /**
-   * Called with a fault when the writer fails, and with null when the writer works again. The journal can then contain
-   * postings that the writer never reported, so this method reads the pending postings from the journal again.
+   * Called with a fault when the writer fails, and with null when the writer works again. After a failure, the journal
+   * can contain postings that the writer never reported. This method therefore reads the pending postings from the
+   * journal again.
    */
   onTrouble(trouble: StoreFault | null): void {
     this.#trouble = trouble;
@@ -242,9 +243,9 @@ export class SqliteLedgerStore implements LedgerStore, ImportGranter {
 
   /**
    * Queues a read of one end user. Reads in the same turn of the event loop run together and share a snapshot. Their
-   * responses are sent together, which halves the kernel's cost of waking clients. If a read would show a due event,
-   * such as a renewal, that is not stored yet, the read first waits for the end user's writes in flight: they can be
-   * earlier than the event.
+   * responses are sent together, which halves the kernel's cost of waking clients. If a read would show a due event
+   * that is not stored yet, such as a renewal, the read first waits for the end user's writes in flight, because those
+   * writes can be earlier than the event.
    *
    * @throws any error of `read`; StoreFault if the result would show a due event, and the outcome of a write of the end
    * user is unknown
@@ -270,8 +271,8 @@ export class SqliteLedgerStore implements LedgerStore, ImportGranter {
 
   /**
    * Reads the clock again after the rows, because the rows can contain a renewal that was stored after the clock was
-   * first read. At the instant of the first reading, the previous period might not have ended yet, so the balance would
-   * include the credits of both the previous and the new period.
+   * first read. At the earlier instant, the previous period might not have ended yet, so the balance would include the
+   * credits of both the previous and the new period.
    */
   read(user: EndUserKey): LoadedEndUser & { latestPosting: number | null } {
     const { state, latestPosting } = this.#endUsers.read(user, this.#pending.get(user), this.clock.now());
@@ -279,8 +280,8 @@ export class SqliteLedgerStore implements LedgerStore, ImportGranter {
   }
 
   /**
-   * Waits for all batches in flight, then returns the instant at which the wait began. The journal now contains all
-   * postings before this instant, except those of due events, which are not stored yet.
+   * Waits for all batches in flight, and returns the instant at which the wait began. The journal then contains all
+   * postings before this instant, except those of due events that are not stored yet.
    *
    * @throws StoreFault if the outcome of a write is unknown
    */

@@ -7,7 +7,7 @@ import type { NumberedPosting } from '../journal/posting-reader.ts';
 
 type Page = Pick<TransactionPage, 'transactions' | 'next'>;
 
-/** One step reads this many postings, which takes about 2 ms. Most pages need only one step. */
+/** One step reads this many postings and takes about 2 ms. Most pages need only one step. */
 const STEP_POSTINGS = 1_024;
 
 /**

@@ -237,7 +237,7 @@ function* markFaults(db: DatabaseSync): Generator<string> {
   const flushed = numberOf(db, 'SELECT posting FROM flushed');
   const consumed = numberOf(db, 'SELECT coalesce(max(posting), 0) FROM feed_positions');
   if (!(flushed <= latest)) yield 'the position of the latest flushed posting is missing, or ahead of the journal';
-  if (consumed > latest) yield 'a consumer of the feed is ahead of the journal';
+  if (consumed > latest) yield 'the position of a consumer of the feed is ahead of the journal';
 }
 
 /** Checks that each idempotency record can be read, has the hash of its key, and can be found by this hash. */

@@ -1,5 +1,5 @@
-// A ledger file as the source or the destination of a copy. Opening it takes the lock of the file, and closing it
-// releases the lock, so that no server can open the file during the copy.
+// A ledger file as the source or the destination of a copy. Opening a source or destination takes the lock of the file,
+// and closing it releases the lock. No server can therefore open the file during the copy.
 
 import assert from 'node:assert/strict';
 import { accessSync, constants, existsSync } from 'node:fs';
@@ -220,12 +220,15 @@ class SqliteCopying implements CopyDestination {
 
   async finish(): Promise<void> {
     assert(!this.#db.isTransaction, 'all loaded rows are committed');
-    // If the disk is full, this fails while the mark is still there, so that the copy can be resumed.
+    // If the disk is full, this checkpoint fails while the mark is still there, so that the copy can be resumed.
     this.#db.exec('PRAGMA wal_checkpoint(PASSIVE)');
     withWriteLock(this.#db, () => this.#db.exec('DROP TABLE copying'));
   }
 
-  /** Closing the connection rolls back all uncommitted rows. The last connection moves the log into the file. */
+  /**
+   * Closing the connection rolls back all uncommitted rows. Closing the last connection to the file also moves the log
+   * into the file.
+   */
   async close(): Promise<void> {
     this.#opened.dispose();
   }

@@ -52,8 +52,8 @@ export function* endUsersOf(db: DatabaseSync, after: EndUserKey | null): Generat
 const STRETCH = 1_000;
 
 /**
- * Reads the postings of an end user oldest first, although each posting links only to the previous one. A first pass
- * follows the links, and remembers the latest posting of each group of `STRETCH` postings. A second pass reads the
+ * Reads the postings of an end user oldest first, although each posting links only to the previous posting. A first
+ * pass follows the links, and remembers the latest posting of each group of `STRETCH` postings. A second pass reads the
  * groups, oldest first, and reverses each group.
  */
 export class OldestFirst {

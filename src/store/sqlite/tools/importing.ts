@@ -1,5 +1,5 @@
 // Imports grants into a ledger file. If no server has the file open, the import locks the file and writes to it. If a
-// server has it open, the import queues one batch at a time, and the server writes the batch.
+// server has the file open, the import queues one batch at a time, and the server writes the batch.
 
 import type { DatabaseSync } from 'node:sqlite';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -87,7 +87,7 @@ class SqliteImport implements ImportTarget {
 
   /**
    * Returns the machine's time, even if the ledger has a test clock. Servers compare this time with their own, and
-   * ignore a batch that has been in the queue for so long that its import must have been killed.
+   * ignore a batch that has been in the queue for too long, because its import must have been killed.
    */
   async #machineTime(): Promise<Instant> {
     return this.#clock.machineTime(await this.now());

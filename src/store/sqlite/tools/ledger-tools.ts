@@ -38,7 +38,8 @@ export function openSqliteTools(file: string, { create, testClock = null }: Tool
 }
 
 /**
- * Refuses an empty file too: otherwise, a ledger file that was cut off would pass as a new ledger.
+ * Refuses a missing or empty file. If an empty file were accepted, a ledger file that was truncated by accident would
+ * be treated as a new ledger.
  *
  * @param setting the setting or option that contains the path, for the error message
  * @throws CannotOpen
@@ -61,7 +62,7 @@ function sizeOf(file: string): number | undefined {
 
 /**
  * If `through` is null, computes one digest up to the saved instant and sequence of the clock. This digest covers all
- * postings, because every batch saves both.
+ * postings, because every batch saves its instant and sequence.
  */
 function digests(db: DatabaseSync, through: readonly TransactionId[] | null): readonly PostingsDigest[] {
   db.exec('BEGIN');

@@ -13,7 +13,7 @@ import { named, prepare, type Row, type Statement } from '../file/statements.ts'
 
 /**
  * How long an import waits for a server to process its batch, for example while the server restarts. If a batch has
- * been in the queue for longer, its import must have been killed, and servers ignore the batch.
+ * been in the queue for longer, its import must have been killed. Servers ignore such a batch.
  */
 export const QUEUED_MS_MAX = 10_000;
 

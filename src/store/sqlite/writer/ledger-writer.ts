@@ -21,9 +21,9 @@ import { type Written, writtenOf } from './written.ts';
 const WRITER_THREAD = new URL(`./writer-thread${extname(import.meta.filename)}`, import.meta.url);
 
 /**
- * By default, V8's young generation grows to 48 MiB, but the writer is no faster than with 24 MiB. By default, the old
- * generation grows to four times the memory in use; with a limit of 1 GiB, it grows to only 1.6 times the memory in
- * use. The writer's bounded caches need only about 100 MiB.
+ * By default, V8's young generation grows to 48 MiB, but the writer is just as fast with 24 MiB. By default, the old
+ * generation grows to four times the memory in use. With a limit of 1 GiB, the old generation grows to only 1.6 times
+ * the memory in use. The writer's bounded caches need only about 100 MiB.
  */
 const RESOURCE_LIMITS = { maxYoungGenerationSizeMb: 24, maxOldGenerationSizeMb: 1_024 };
 

@@ -50,7 +50,7 @@ export type ThreadReply =
   | 'open';
 
 /**
- * The interval between ticks. A tick saves the latest instant unless a write has saved it, flushes pending balances if
+ * The interval between ticks. A tick saves the latest instant if no write has saved it yet, flushes pending balances if
  * the writer is idle, and reopens the file after a failure.
  */
 const TICK_MS = 1_000;

@@ -82,7 +82,7 @@ export class Writer {
   readonly #options: Partial<WriterOptions>;
   #open: OpenLedger | null = null;
   #halted: StoreFault | null = null;
-  /** Never moved back, not even when the file is reopened, so that no transaction ID is issued twice. */
+  /** The position never moves back, even when the file is reopened, so that no transaction ID is issued twice. */
   #ids = new TransactionIds({ at: 0, sequence: 0 });
   /** The latest instant that is saved in the file. */
   #savedAt = 0;
@@ -100,7 +100,7 @@ export class Writer {
     }
   }
 
-  /** @param part the rows of an import that `commands` grant, or null; the commit also records them as imported */
+  /** @param part the rows of an import that `commands` grant, and that the commit records as imported; null if none */
   write(commands: readonly Command[], part: ImportPart | null = null): Written {
     this.#isIdle = false;
     return this.#transact(({ db, endUsers, journal, records, transactions }) => {
@@ -195,8 +195,8 @@ export class Writer {
   }
 
   /**
-   * Called every second. Does not advance the clock; otherwise, Scrip would have to save the clock every second even if
-   * the ledger is idle.
+   * Called every second. Does not advance the clock: otherwise, Scrip would have to save the clock every second, even
+   * if the ledger is idle.
    */
   deleteExpiredRecords({ grantsMs, othersMs }: IdempotencyRetention): boolean {
     return this.#transact(({ records }) => {

@@ -16,7 +16,7 @@ function shardOf(bucket: number): number {
   return 102_008 + Math.floor(((bucket * 37) % 64) / 4);
 }
 
-/** A bucket that is given as a parameter (`$1`) counts as a shard of its own. */
+/** Each parameter for a bucket, such as `$1`, counts as a separate shard, because its value is not known here. */
 function namesOneShard(statement: string): boolean {
   const named = [...statement.matchAll(NAMED_BUCKETS)].map(([, bucket, buckets]) => bucket ?? (buckets as string));
   const shards = named.map((text) =>
@@ -55,7 +55,7 @@ export function refusalOf(statement: string): string | null {
   return null;
 }
 
-/** Whether a statement may use several shards. A statement of a batch must use only one. */
+/** Whether a statement may use several shards. A statement of a batch must use only one shard. */
 export function leavesItsShard(statement: string): boolean {
   return /\bscrip\.\w+/.test(statement) && !namesOneShard(statement) && !/\bVALUES \((\d+|\$1)\b/.test(statement);
 }

@@ -121,7 +121,7 @@ test('with the SQL for Citus, writes to a shard whose worker cannot be reached f
   await server.emptyLedger(url);
 });
 
-test('with the SQL for Citus, if a worker does not answer, a timed-out batch fails only after a probe, so that the next batch and reads of its shard fail immediately', async () => {
+test('with the SQL for Citus, if a batch times out because a worker does not answer, Scrip probes the shard before the batch fails, so that the next batch and reads of the shard fail immediately', async () => {
   const url = await server.createDatabase();
   const { database, ledger } = await openStandIn(url);
   const ada = new EndUser(1, 1);
@@ -169,7 +169,7 @@ test('with the SQL for Citus, a batch whose COMMIT fails with XX000 is looked up
   await server.emptyLedger(url);
 });
 
-test('with the SQL for Citus, a process leases webhook endpoints', async () => {
+test('with the SQL for Citus, a process can lease webhook endpoints', async () => {
   const url = await server.createLedger();
   const { ledger } = await openStandIn(url);
   const accounts = openPostgresAccountDatabase(url);
@@ -235,7 +235,7 @@ const REFUSED = [
   'SELECT 1 FROM scrip.end_users e CROSS JOIN LATERAL (SELECT 1 FROM scrip.postings p WHERE p.bucket = e.bucket LIMIT 1) AS latest',
 ];
 
-test('control: the test recognizes statements that Citus would reject', () => {
+test('control: the check of logged statements recognizes statements that Citus would reject', () => {
   for (const statement of REFUSED) assert.notEqual(refusalOf(statement), null, statement);
   assert(leavesItsShard('SELECT 1 FROM scrip.cycles c WHERE c.bucket IN (0, 1)'));
   assert(leavesItsShard('INSERT INTO scrip.postings (bucket) SELECT * FROM unnest($1::smallint[])'));

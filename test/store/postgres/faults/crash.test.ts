@@ -61,7 +61,7 @@ test('a crash of PostgreSQL loses no acknowledged write', async (t) => {
   await ledger.close();
 });
 
-test('control: the test detects lost writes if PostgreSQL confirms commits before its log is on stable storage', async (t) => {
+test('control: the crash test detects lost writes if PostgreSQL confirms commits before its log is on stable storage', async (t) => {
   const late = {
     synchronous_commit: 'off',
     wal_writer_delay: '10s',

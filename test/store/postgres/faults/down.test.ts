@@ -1,4 +1,4 @@
-// PostgreSQL stops for a while under a running service: requests fail quickly, the fault is logged once, and the
+// PostgreSQL stops for a while, but the service keeps running: requests fail quickly, the fault is logged once, and the
 // service recovers by itself.
 
 import assert from 'node:assert/strict';

@@ -29,7 +29,7 @@ test('when a synchronous standby of PostgreSQL takes over, it has every acknowle
   t.diagnostic(history.summary);
 });
 
-test('control: the test detects lost writes if a lagging standby of PostgreSQL takes over', {
+test('control: the failover test detects lost writes if a lagging standby of PostgreSQL takes over', {
   timeout: 60_000,
 }, async (t) => {
   const { ledger, url, replication, failOver } = await startPair(closing);

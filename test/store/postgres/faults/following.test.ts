@@ -75,7 +75,7 @@ describe('consecutive batches on one connection to PostgreSQL', { concurrency: t
       ));
   }
 
-  test('if a batch is retried, it and the next batch on the same connection each take effect once', () =>
+  test('if a batch on PostgreSQL is retried, both this batch and the next batch on the same connection take effect once', () =>
     withTrigger(
       `IF new.amount = -30 AND nextval('public.tries') = 1 THEN RAISE 'not now' USING ERRCODE = '40001'; END IF;`,
       async ({ ledger, ada, bob }) => {

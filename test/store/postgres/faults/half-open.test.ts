@@ -13,11 +13,12 @@ import { databaseAt } from '../scrip-on-postgres.ts';
 import { TcpProxy } from '../tcp-proxy.ts';
 
 const LANES = 4;
-/** Twice the timeout of a statement, because a retry may use another half-open connection. One second is slack. */
+/** Twice the timeout of a statement, because a retry may use another half-open connection. The last second is slack. */
 const IDLE_MS_MAX = 2 * 5_000 + 1_000;
 /**
- * A COMMIT may take 5 s, the search for its outcome 8 s, and the last lookup in this search 2 s. A batch that was
- * queued meanwhile may then need 2 s for a new connection and 5 s for its statements. One second is slack.
+ * A COMMIT may take 5 s, the search for its outcome 8 s, and the last lookup in this search 2 s. A batch that was in
+ * the queue during this time may then need 2 s for a new connection and 5 s for its statements. The last second is
+ * slack.
  */
 const UNDER_WAY_MS_MAX = 5_000 + 8_000 + 2_000 + 2_000 + 5_000 + 1_000;
 /** Each half-open connection causes a timeout, and some of these timeouts begin only after others have ended. */

@@ -1,4 +1,5 @@
-// Connections between the service and its database are cut, or the network drops data: during a COMMIT, or at random.
+// Cuts the connections between the service and its database, or drops data on the network. The faults occur during a
+// COMMIT or at random times.
 
 import assert from 'node:assert/strict';
 import { randomInt } from 'node:crypto';
@@ -101,7 +102,7 @@ describe('network faults between Scrip and PostgreSQL', { concurrency: true }, (
   }
 
   for (const [sentence, verdict] of LOST_COMMITS) {
-    test(`on PostgreSQL, ${sentence}, as does the next batch in flight`, LIMIT, (t: TestContext) =>
+    test(`on PostgreSQL, ${sentence}, and the next batch in flight also takes effect once`, LIMIT, (t: TestContext) =>
       withNetwork(t, async ({ ledger, proxy, ada }) => {
         const struck = proxy.onNextCommit(verdict);
         const followed = Promise.withResolvers<{ result: unknown; tookMs: number }>();

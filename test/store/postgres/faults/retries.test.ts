@@ -1,5 +1,5 @@
-// Errors that PostgreSQL reports: the store retries a batch after a temporary error, and a batch that fails with any
-// other error has no effect.
+// Tests errors that PostgreSQL reports: the store retries a batch after a temporary error, and a batch that fails with
+// any other error has no effect.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -43,8 +43,8 @@ describe('PostgreSQL errors', { concurrency: true, timeout: 60_000 }, () => {
       // The store locks the end users in the order of this query. The other client locks them in the opposite order.
       const { rows } = await outsider.query('SELECT end_user FROM scrip.end_users ORDER BY bucket, account, end_user');
       const [first, second] = rows[0].end_user === ada.key.endUser ? [ada, bob] : [bob, ada];
-      // PostgreSQL rolls back the transaction that checks for deadlocks first. The other client waits a minute before
-      // it checks, so PostgreSQL rolls back the batch.
+      // PostgreSQL rolls back whichever transaction is the first to check for a deadlock. The other client waits a
+      // minute before it checks, so PostgreSQL rolls back the batch.
       await outsider.query(`SET deadlock_timeout = '1min'; BEGIN; ${lock(second)}`);
       const write = ledger.results([ada.subtract(30), bob.subtract(20)]);
       await untilWaiting(outsider);

@@ -16,7 +16,10 @@ const POOLED_MAX = 8 + 2 * LANES;
  */
 const CONNECTIONS_MAX = POOLED_MAX + LANES;
 
-/** The timeouts of a COMMIT (5 s), of the search for its outcome (8 s) and of the last lookup in this search (2 s). */
+/**
+ * The total of three timeouts: those of a COMMIT (5 s), of the search for its outcome (8 s), and of the last lookup in
+ * this search (2 s).
+ */
 const FIRST_MS = 5_000 + 8_000 + 2_000;
 /** Twice the timeout of a COMMIT: long enough to detect whether a later batch waits for the standby again. */
 const LATER_MS = 2 * 5_000;

@@ -1,4 +1,4 @@
-// A pooler in transaction mode, like PgBouncer: each transaction uses any free connection to the server. The pooler
+// A pooler in transaction mode, like PgBouncer: each transaction may use any free connection to the server. The pooler
 // implements only the part of the PostgreSQL protocol that the tests need. The protocol is described at
 // https://www.postgresql.org/docs/current/protocol-flow.html.
 

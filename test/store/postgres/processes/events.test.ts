@@ -147,7 +147,7 @@ test('if deriving events fails on PostgreSQL, no event is stored, writes continu
   assertFilled(await new Reader(ledger).readToEnd(), users, 2);
 });
 
-test('while a batch for an end user is in flight, no expiry events are derived for this end user, but those for other end users are not delayed', async (t) => {
+test('while a batch for an end user is in flight, no expiry events are derived for this end user, but the expiry events of other end users are not delayed', async (t) => {
   const url = await server.createDatabase();
   let wall = NOON;
   const ledger = await openOnMovedClock(t, url, () => wall);
@@ -224,17 +224,27 @@ test(
         await server.query(`ALTER SYSTEM SET synchronous_standby_names = '${name}'`);
         await server.query('SELECT pg_reload_conf()');
       };
+      const areWaiting = async (condition: string) => {
+        const waiting = `SELECT FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND ${condition}`;
+        return (await server.query(waiting)).rows.length > 0;
+      };
       await setStandby('missing');
+      // A COMMIT waits for the standby only some time after the setting has changed.
+      const probes: Promise<unknown>[] = [];
+      while (!(await areWaiting(`application_name <> 'scrip'`))) {
+        probes.push(server.query(`SELECT pg_logical_emit_message(true, 'probe', '')`));
+        await sleep(20);
+      }
       try {
         const commit = assert.rejects(deriving.events.deriveNext(deriveEvents), StoreFault);
-        const waiting = `SELECT FROM pg_stat_activity WHERE wait_event = 'SyncRep'`;
-        while ((await server.query(waiting)).rows.length === 0) await sleep(5);
+        while (!(await areWaiting(`application_name = 'scrip'`))) await sleep(5);
         assert.equal(await other.events.deriveNext(deriveEvents), false);
         await commit;
         assert.equal(await other.events.deriveNext(deriveEvents), false, 'the COMMIT is still in progress');
         assert.deepEqual(await new Reader(other).readToEnd(), []);
       } finally {
         await setStandby('');
+        await Promise.all(probes);
       }
       while ((await new Reader(other).readToEnd()).length === 0) await sleep(5);
       await other.deriveEvents();

@@ -163,14 +163,14 @@ test('if `serve --processes` cannot listen, it prints the reason once and exits 
   }
 });
 
-test('a SIGTERM while `serve --processes` starts its processes stops them, and the command exits with code 0', async (t) => {
+test('if `serve --processes` gets a SIGTERM while its processes are starting, it stops them and exits with code 0', async (t) => {
   const url = await server.createDatabase();
   const { tools } = await openTools(databaseAt(url));
   await tools.close();
   const locking = new pg.Client({ connectionString: url });
   await locking.connect();
   t.after(() => locking.end());
-  // Each process reads the clock before it listens.
+  // Each process reads the clock before it listens, so this lock delays the start of all processes.
   await locking.query('BEGIN; LOCK TABLE scrip.clock');
   const starting = new Running(['serve', '--processes', '2'], { DATABASE_URL: url, PORT: '0' });
   t.after(() => starting.kill('SIGKILL'));

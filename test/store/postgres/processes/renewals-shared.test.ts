@@ -65,7 +65,7 @@ test('a single process on PostgreSQL renews each end user once, and begins with 
 }, async (t) => {
   const [process] = await withDueRenewals(t);
   const renewed = new Set<number>();
-  /** For each bucket, the batch that created the most recently renewed end user. */
+  /** Maps each bucket to the batch that created the most recently renewed end user of the bucket. */
   const latest = new Map<number, number>();
   for (let due = await process.due(LIMIT); due.length > 0; due = await process.due(LIMIT)) {
     for (const user of due) {
@@ -87,7 +87,7 @@ test('the search for due renewals on PostgreSQL reads only due cycles', { timeou
   const url = await server.createDatabase();
   const run = (sql: string) => server.query(sql, new URL(url).pathname.slice(1));
   // The search must not compare a column with a volatile function, because PostgreSQL cannot use an index for that.
-  // The clock of the database is volatile, but a clock that the test sets is not, so this test uses the former.
+  // A clock that the test sets is not volatile, so this test uses the clock of the database, which is volatile.
   const ledger = await openFor(t, url);
   await run(
     `INSERT INTO scrip.cycles

@@ -46,7 +46,7 @@ test('a failed COMMIT has an unknown outcome, and writes succeed again as soon a
   }
 });
 
-test('consuming the feed and deleting expired records fail if their COMMIT fails, and succeed when they are repeated', async (t) => {
+test('consuming the feed and deleting expired idempotency records fail if their COMMIT fails, and succeed when they are repeated', async (t) => {
   const ledger = await openInPlace(t, temporaryFile());
   const key = await ledger.keys.create({ accountName: 'Lovelace Ltd', scope: 'read', secret: 'a secret' });
   await ledger.write([keyed(ada.add(10), 'k', '1')]);

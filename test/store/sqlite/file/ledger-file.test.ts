@@ -167,7 +167,7 @@ const REFUSED: readonly (readonly [
   ['a ledger of a newer version of Scrip', sql(`PRAGMA user_version = ${SCHEMA_LATEST + 1}`), NEWER, 'all'],
   ['a ledger of a much newer version of Scrip', sql('PRAGMA user_version = 99'), NEWER, 'all'],
   ...[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11].map(
-    (schema) => [`a ledger of schema ${schema}`, sql(`PRAGMA user_version = ${schema}`), OLD, 'all'] as const,
+    (schema) => [`a ledger with schema version ${schema}`, sql(`PRAGMA user_version = ${schema}`), OLD, 'all'] as const,
   ),
   ['a database of another program', sql('PRAGMA application_id = 7'), FOREIGN, 'all'],
   ['a database without an application ID', sql('PRAGMA application_id = 0; PRAGMA user_version = 0'), FOREIGN, 'all'],
@@ -189,7 +189,7 @@ const REFUSED: readonly (readonly [
   ['a ledger without a clock', sql('DELETE FROM clock'), /clock/, 'serving'],
   ['a copy that has just begun', copying(`INSERT INTO copying VALUES (1, 'elsewhere', NULL, NULL)`), UNFINISHED, 'all'],
   ['a copy that was interrupted', copying(`INSERT INTO copying VALUES (1, 'a', 1, zeroblob(16))`), UNFINISHED, 'all'],
-  ['a copy with an empty mark', copying(''), UNFINISHED, 'all'],
+  ['a copy whose table `copying` is empty', copying(''), UNFINISHED, 'all'],
 ];
 
 for (const [what, change, says, by] of REFUSED) {

@@ -33,7 +33,7 @@ const PLANS: readonly (readonly [list: EndUserList, after: string, plan: string]
 ];
 
 for (const [list, after, plan] of PLANS) {
-  test(`the list of end users by ${list.by}: each page is read with an index search that begins after the previous page`, async (t) => {
+  test(`each page of the list of end users by ${list.by} is read with an index search that begins after the previous page`, async (t) => {
     const file = temporaryFile();
     await openInPlace(t, file);
     const db = new DatabaseSync(file, { readOnly: true });
