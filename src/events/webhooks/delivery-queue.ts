@@ -18,9 +18,10 @@ export interface QueuedEvent {
   readonly type: string;
   readonly endUserId: string;
   /**
-   * When the event happened. For events from webhook_pending: the time of the first attempt, or null if there was none.
+   * When the sender read the event from the event log. For events from webhook_pending: the time of the first attempt,
+   * or null if there was none.
    */
-  readonly at: Instant | null;
+  readonly queuedAt: Instant | null;
   /** Null if the event is stored in webhook_pending. The sender then reads the body from webhook_pending. */
   body: string | null;
   /** The `place` column of the event's row in webhook_pending; null if the event is not stored there. */
@@ -186,11 +187,11 @@ export class DeliveryQueue {
     return finished;
   }
 
-  /** The earliest `at` among the first events of all end users; null if there is none. */
+  /** The earliest `queuedAt` among the first events of all end users; null if there is none. */
   oldestAt(): Instant | null {
     let oldest: Instant | null = null;
     for (const [head] of this.#users.values())
-      if (head !== undefined && head.at !== null && (oldest === null || head.at < oldest)) oldest = head.at;
+      if (head?.queuedAt != null && (oldest === null || head.queuedAt < oldest)) oldest = head.queuedAt;
     return oldest;
   }
 

@@ -81,7 +81,7 @@ export class DeliveryStore {
           id: row.event_id,
           type: row.type,
           endUserId: row.end_user_id,
-          at: row.first_attempt_at,
+          queuedAt: row.first_attempt_at,
           body: null,
           place: row.place,
           attempts: row.attempts,

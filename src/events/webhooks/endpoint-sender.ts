@@ -217,10 +217,12 @@ export class EndpointSender {
     const request = { after: this.#readTo, types: types.length > 0 ? types : undefined, limit: this.#room };
     const page = await this.#options.events.page(account, request);
     if (page.hasMore) this.#mayHaveMore = true;
+    const queuedAt = this.#options.now();
     for (const { id, type, at, data, position } of page.events) {
       const { end_user_id: endUserId } = JSON.parse(data) as { end_user_id: string };
       const body = eventBody({ id, type, at, data });
       const state = {
+        queuedAt,
         place: null,
         attempts: 0,
         firstAttemptAt: null,
@@ -228,7 +230,7 @@ export class EndpointSender {
         isSending: false,
         isDone: false,
       };
-      this.#queue.addLogged({ id, type, endUserId, at, body, ...state }, position);
+      this.#queue.addLogged({ id, type, endUserId, body, ...state }, position);
     }
     this.#queue.addPageEnd(page.position);
     this.#readTo = page.position;

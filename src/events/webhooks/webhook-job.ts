@@ -112,9 +112,8 @@ export class WebhookJob {
   }
 
   /**
-   * The age of the oldest event that the senders of this process have read but not delivered; 0 if there is none. The
-   * age of an event from `webhook_pending` is the time since its first attempt; if there was no attempt, the event is
-   * not counted.
+   * How long ago the senders of this process read their oldest undelivered event from the event log; 0 if there is none.
+   * Events from `webhook_pending` count from their first attempt. If there was no attempt, they do not count.
    */
   oldestAgeMs(): number {
     const instants = [...this.#senders.values()].map((sender) => sender.oldestAt()).filter((at) => at !== null);

@@ -25,7 +25,7 @@ export function collectEventMetrics(metrics: ReadMetrics, { deriving, webhooks }
   );
   metrics.gauge(
     'scrip_webhook_oldest_event_seconds',
-    'Age in seconds of the oldest event that this process has not delivered yet; 0 if there is no such event',
+    'Seconds since this process read its oldest undelivered event from the event log; 0 if there is no such event',
     () => (webhooks()?.oldestAgeMs() ?? 0) / 1_000,
   );
   metrics.gauge(
