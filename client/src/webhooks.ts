@@ -16,7 +16,10 @@ export interface VerifyOptions {
   readonly now?: Date;
 }
 
-/** The request is not from Scrip, was changed in transit, or is too old. Respond with 400, and ignore the body. */
+/**
+ * The request is not from Scrip, was changed in transit, or was signed more than five minutes ago. Respond with 400, and
+ * ignore the body.
+ */
 export class WebhookVerificationError extends Error {
   override readonly name = 'WebhookVerificationError';
 }

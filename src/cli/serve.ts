@@ -24,7 +24,7 @@ export function addServeCommand(program: Command): void {
       '--test-clock',
       'give a new ledger a test clock, which stands still until you move it; required each time you serve that ledger',
     )
-    .option('--first-key', 'if the ledger has no API keys, create one and print it')
+    .option('--first-key', 'if the ledger has no API keys, create one and print it; also print how to open the console')
     .option(
       '--processes <count>',
       'number of server processes that share the port; more than 1 requires PostgreSQL',

@@ -56,7 +56,7 @@ export function signUpPage(claimed: string | null, state: FormState | null): str
 /** @param isWaiting whether the ledger's first account has no members yet */
 export function signUpClosedPage(isWaiting: boolean): string {
   const text = isWaiting
-    ? 'No one has signed up on this server yet. To be the first, open the link that <code>npm start</code> printed, or run <code>scrip invite --account NAME</code> to print a new link.'
+    ? 'No one has signed up on this server yet. To be the first, open the link that Scrip printed when it started, or run <code>scrip invite --account NAME</code> to print a new link.'
     : "New accounts can't be created on this server. Ask an account owner to invite you.";
   return signedOutPage(
     'Sign-up is closed',
