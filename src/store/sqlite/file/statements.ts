@@ -1,4 +1,4 @@
-// Prepares statements that return rows as arrays, which takes less time than returning objects.
+// Prepares statements that return rows as arrays, which takes less time than returning objects. Runs reads together.
 
 import type { DatabaseSync, SQLOutputValue } from 'node:sqlite';
 
@@ -24,4 +24,18 @@ export function prepare(db: DatabaseSync, sql: string): Statement {
   const statement = db.prepare(sql);
   statement.setReturnArrays(true);
   return statement as unknown as Statement;
+}
+
+/** Runs several reads in one database transaction, which takes less time than a transaction for each read. */
+export function readTogether<Result>(db: DatabaseSync, reads: () => Result): Result {
+  try {
+    db.exec('BEGIN');
+  } catch {
+    // If BEGIN fails, the reads below fail, each with its own error.
+  }
+  try {
+    return reads();
+  } finally {
+    if (db.isOpen && db.isTransaction) db.exec('COMMIT');
+  }
 }

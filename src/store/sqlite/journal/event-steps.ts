@@ -18,7 +18,15 @@ import {
 import { stateOfText } from '../../state-text.ts';
 import { prepare, type Statement } from '../file/statements.ts';
 import { UuidParameter, uuidOfHex } from '../file/uuid.ts';
-import { EVENTS, type EventPart, type LatestPosting, type NewEvent, type NewSummary, newSummary } from './events.ts';
+import {
+  EVENTS,
+  type EventPart,
+  type LatestPosting,
+  type NewEvent,
+  type NewSummary,
+  newSummary,
+  type StoredSummary,
+} from './events.ts';
 import { type Attempt, FeedPosition, FeedRows } from './feed.ts';
 
 /**
@@ -43,9 +51,21 @@ const LOADED_MAX = 2_048;
  */
 const PASSED_MAX = 32_768;
 
+type StoredColumns = [
+  derivedTo: Instant,
+  latestGrant: number,
+  state: string,
+  latestPosting: number,
+  latestActivity: Instant,
+  balance: number,
+  expiresAt: Instant | null,
+  dueAt: Instant | null,
+];
+
 interface StepEndUser {
   readonly user: EndUserKey;
   readonly from: EventState | null;
+  readonly stored: StoredSummary | null;
   readonly settings: EventSettings;
   readonly postings: Posting[];
   /** Null if the end user is new and none of its postings has been added to the step yet. */
@@ -76,8 +96,8 @@ export class EventSteps {
     );
     this.#stored = prepare(
       db,
-      `SELECT derived_to, latest_grant, state, latest_posting, latest_activity FROM end_user_summaries
-       WHERE account = ? AND end_user = ?`,
+      `SELECT derived_to, latest_grant, state, latest_posting, latest_activity, balance, expires_at, due_at
+       FROM end_user_summaries WHERE account = ? AND end_user = ?`,
     );
     this.#expiringDays = prepare(db, 'SELECT expiring_days FROM accounts WHERE account = ?');
     this.#thresholds = prepare(db, 'SELECT below FROM thresholds WHERE account = ? ORDER BY length(below), below');
@@ -125,11 +145,15 @@ export class EventSteps {
     );
   }
 
-  #progressOf({ account, endUser }: EndUserKey): Pick<StepEndUser, 'from' | 'latest'> {
+  #progressOf({ account, endUser }: EndUserKey): Pick<StepEndUser, 'from' | 'stored' | 'latest'> {
     const row = this.#stored.get(account, this.#endUser.of(endUser));
-    if (row === undefined) return { from: null, latest: null };
-    const [at, latestGrant, text, number, createdAt] = row as [number, number, string, number, number];
-    return { from: { at, latestGrant, state: stateOfText(text) }, latest: { number, createdAt } };
+    if (row === undefined) return { from: null, stored: null, latest: null };
+    const [at, latestGrant, text, number, createdAt, balance, expiresAt, dueAt] = row as StoredColumns;
+    return {
+      from: { at, latestGrant, state: stateOfText(text) },
+      stored: { derivedTo: at, balance, expiresAt, dueAt },
+      latest: { number, createdAt },
+    };
   }
 
   #settingsOf(account: number): EventSettings {
@@ -203,9 +227,9 @@ export class EventStep {
   derive(derive: DeriveEvents, until: Instant | null): EventPart {
     const summaries: NewSummary[] = [];
     const events: NewEvent[] = [];
-    for (const { user, from, settings, postings, latest } of this.#users.values()) {
+    for (const { user, from, stored, settings, postings, latest } of this.#users.values()) {
       const derived = derive({ user, from, postings, until, settings });
-      summaries.push(newSummary(user, from, derived, latest as LatestPosting));
+      summaries.push(newSummary(user, stored, derived, latest as LatestPosting));
       for (const { id, type, at, data } of derived.events)
         events.push({ account: user.account, id, type, at, data: JSON.stringify(data) });
     }

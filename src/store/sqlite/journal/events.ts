@@ -6,7 +6,7 @@ import type { DatabaseSync } from 'node:sqlite';
 import type { EndUserKey } from '../../../ledger/command.ts';
 import type { Instant } from '../../../ledger/instant.ts';
 import { CountChanges, type Summary, summaryOf } from '../../end-user-summaries.ts';
-import type { Derivation, EventState } from '../../event-log.ts';
+import type { Derivation } from '../../event-log.ts';
 import { stateText } from '../../state-text.ts';
 import { ManyRows } from '../file/many-rows.ts';
 import { prepare, type Statement } from '../file/statements.ts';
@@ -25,10 +25,16 @@ export interface LatestPosting {
   readonly createdAt: Instant;
 }
 
+/** Columns of a stored summary. */
+export interface StoredSummary extends Summary {
+  readonly derivedTo: Instant;
+  readonly dueAt: Instant | null;
+}
+
 /** The summary of an end user, with the progress of event derivation. */
 export interface NewSummary extends EndUserKey, Summary {
-  /** The stored `derivedTo` that this row replaces; null for a new end user. */
-  readonly derivedFrom: Instant | null;
+  /** The summary that this row replaces, as the step read it; null for a new end user. */
+  readonly stored: StoredSummary | null;
   readonly derivedTo: Instant;
   readonly latestGrant: number;
   /** The end user's state at `derivedTo`, in the text format of snapshots. */
@@ -40,12 +46,12 @@ export interface NewSummary extends EndUserKey, Summary {
 }
 
 /**
- * @param from the end user's progress before this step (`next` is the progress after it); null for a new end user
+ * @param stored the summary that the step read; null for a new end user
  * @param latest the latest posting whose events have been derived
  */
 export function newSummary(
   { account, endUser }: EndUserKey,
-  from: EventState | null,
+  stored: StoredSummary | null,
   { next, dueAt }: Pick<Derivation, 'next' | 'dueAt'>,
   latest: LatestPosting,
 ): NewSummary {
@@ -54,7 +60,7 @@ export function newSummary(
     account,
     endUser,
     ...summaryOf(state, at),
-    derivedFrom: from?.at ?? null,
+    stored,
     derivedTo: at,
     latestGrant,
     state: stateText(state, at),
@@ -86,7 +92,6 @@ export interface EventPart {
 /** Runs in the writer's transactions. */
 export class EventWriter {
   readonly #position: FeedPosition;
-  readonly #stored: Statement;
   readonly #save: Statement;
   readonly #change: Statement;
   readonly #count: Statement;
@@ -97,17 +102,20 @@ export class EventWriter {
 
   constructor(db: DatabaseSync) {
     this.#position = new FeedPosition(db, EVENTS);
-    const own = 'WHERE account = ? AND end_user = ?';
-    this.#stored = prepare(db, `SELECT derived_to, due_at, expires_at, balance FROM end_user_summaries ${own}`);
     const columns = [...CHANGING, ...STEADY];
     this.#save = prepare(
       db,
       `INSERT INTO end_user_summaries (${columns}, account, end_user) VALUES (${columns.map(() => '?')}, ?, ?)
-       ON CONFLICT (account, end_user) DO UPDATE SET ${columns.map((column) => `${column} = excluded.${column}`)}`,
+       ON CONFLICT (account, end_user) DO UPDATE SET ${columns.map((column) => `${column} = excluded.${column}`)}
+       WHERE derived_to = ?`,
     );
     // An UPDATE rewrites the index of each column that it sets, even if the value stays the same. This UPDATE therefore
     // leaves out columns that rarely change.
-    this.#change = prepare(db, `UPDATE end_user_summaries SET ${CHANGING.map((column) => `${column} = ?`)} ${own}`);
+    this.#change = prepare(
+      db,
+      `UPDATE end_user_summaries SET ${CHANGING.map((column) => `${column} = ?`)}
+       WHERE account = ? AND end_user = ? AND derived_to = ?`,
+    );
     this.#count = prepare(
       db,
       `INSERT INTO end_user_counts (account, end_users, with_credits) VALUES (?, ?, ?) ON CONFLICT (account)
@@ -135,7 +143,7 @@ export class EventWriter {
   save({ after, through, summaries, events }: EventPart, now: Instant): boolean {
     if (this.#position.read() !== after) return false;
     const counts = new CountChanges();
-    for (const summary of summaries) if (!this.#changeFrom(summary, counts)) return false;
+    for (const summary of summaries) if (!this.#replace(summary, counts)) return false;
     for (const { account, endUsers, withCredits } of counts.all()) this.#count.run(account, endUsers, withCredits);
     // The machine's time can go backwards, but `recorded_at` must never decrease: the deletion of old events and the
     // search for the first position of a webhook endpoint rely on this order.
@@ -151,10 +159,17 @@ export class EventWriter {
     this.#position.save(posting);
   }
 
-  /** Stores a summary, but does not change the counts of its account. */
-  saveSummary(summary: NewSummary): void {
-    const { account, endUser, dueAt, expiresAt } = summary;
-    this.#save.run(...changingValues(summary), dueAt, expiresAt, account, this.#endUser.of(endUser));
+  /**
+   * Stores a summary, but does not change the counts of its account.
+   *
+   * @returns false if the stored summary has changed since the step read it
+   */
+  saveSummary(summary: NewSummary): boolean {
+    const { account, stored, dueAt, expiresAt } = summary;
+    const endUser = this.#endUser.of(summary.endUser);
+    const derivedFrom = stored?.derivedTo ?? null;
+    const { changes } = this.#save.run(...changingValues(summary), dueAt, expiresAt, account, endUser, derivedFrom);
+    return changes === 1;
   }
 
   /** Deletes up to `DELETED_MAX` events that were recorded before `instant`, oldest first. */
@@ -164,24 +179,17 @@ export class EventWriter {
   }
 
   /**
-   * Stores an end user's summary, unless the stored row has changed since the step read it. Checking the position in
+   * Stores an end user's summary, unless the stored summary has changed since the step read it. Checking the position in
    * the journal is not enough: a part without postings does not change the position.
    */
-  #changeFrom(summary: NewSummary, counts: CountChanges): boolean {
-    const { account, derivedFrom, dueAt, expiresAt, balance } = summary;
+  #replace(summary: NewSummary, counts: CountChanges): boolean {
+    const { account, stored, dueAt, expiresAt, balance } = summary;
+    counts.add(account, stored?.balance ?? null, balance);
+    if (stored === null || stored.dueAt !== dueAt || stored.expiresAt !== expiresAt) return this.saveSummary(summary);
     const endUser = this.#endUser.of(summary.endUser);
-    const stored = this.#stored.get(account, endUser) as StoredColumns | undefined;
-    const [storedTo = null, storedDue = null, storedExpiry = null, storedBalance = null] = stored ?? [];
-    if (storedTo !== derivedFrom) return false;
-    counts.add(account, storedBalance, balance);
-    if (storedTo !== null && storedDue === dueAt && storedExpiry === expiresAt)
-      this.#change.run(...changingValues(summary), account, endUser);
-    else this.saveSummary(summary);
-    return true;
+    return this.#change.run(...changingValues(summary), account, endUser, stored.derivedTo).changes === 1;
   }
 }
-
-type StoredColumns = [derivedTo: Instant, dueAt: Instant | null, expiresAt: Instant | null, balance: number];
 
 const CHANGING = ['derived_to', 'latest_grant', 'state', 'balance', 'latest_activity', 'latest_posting'] as const;
 const STEADY = ['due_at', 'expires_at'] as const;

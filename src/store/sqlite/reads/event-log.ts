@@ -14,7 +14,7 @@ import {
   type LoggedEvent,
 } from '../../event-log.ts';
 import { InvalidCursor } from '../../store-fault.ts';
-import { prepare, type Row, type Statement } from '../file/statements.ts';
+import { prepare, type Row, readTogether, type Statement } from '../file/statements.ts';
 import { EventSteps } from '../journal/event-steps.ts';
 import type { SqliteLedgerStore } from './ledger-store.ts';
 
@@ -57,17 +57,18 @@ export class SqliteEventLog implements EventLog {
 
   async deriveNext(derive: DeriveEvents): Promise<boolean> {
     const { clock } = this.#ledger;
-    let step = this.#steps.next();
+    let step = readTogether(this.#ledger.db, () => this.#steps.next());
     let until: Instant | null = null;
     if (!step.isMore && this.#steps.hasDue(clock.peek())) {
       // Wait for the batches in flight, because they can write postings that are earlier than `passed`. Then read the
       // journal again.
       const passed = await this.#ledger.passedInstant();
-      step = this.#steps.next();
-      if (!step.isMore) {
-        this.#steps.addDue(step, passed);
-        until = passed;
-      }
+      step = readTogether(this.#ledger.db, () => {
+        const next = this.#steps.next();
+        if (!next.isMore) this.#steps.addDue(next, passed);
+        return next;
+      });
+      if (!step.isMore) until = passed;
     }
     if (step.isEmpty) return false;
     const isSaved = await this.#ledger.saveEvents(step.derive(derive, until));

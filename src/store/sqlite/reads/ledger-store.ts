@@ -27,7 +27,7 @@ import type { HistoryPage, HistoryRequest } from '../../transaction-history.ts';
 import { EndUserReader } from '../balances/end-user-reader.ts';
 import { type PendingPostings, pendingPostingsOf } from '../balances/pending-postings.ts';
 import { faultOf } from '../file/sqlite-error.ts';
-import { prepare, type Statement } from '../file/statements.ts';
+import { prepare, readTogether, type Statement } from '../file/statements.ts';
 import { uuidOf } from '../file/uuid.ts';
 import type { EventPart } from '../journal/events.ts';
 import { PastStates } from '../journal/past-states.ts';
@@ -364,16 +364,12 @@ export class SqliteLedgerStore implements LedgerStore, ImportGranter {
   }
 
   #readSome(): void {
-    try {
-      this.db.exec('BEGIN');
-    } catch {
-      // If BEGIN fails, the reads below fail, each with its own error.
-    }
     let cycles = 0;
     let done = 0;
-    while (done < this.#queue.length && cycles < CYCLES_PER_TURN_MAX) cycles += (this.#queue[done++] as QueuedRead)();
+    readTogether(this.db, () => {
+      while (done < this.#queue.length && cycles < CYCLES_PER_TURN_MAX) cycles += (this.#queue[done++] as QueuedRead)();
+    });
     this.#queue.splice(0, done);
-    if (this.db.isOpen && this.db.isTransaction) this.db.exec('COMMIT');
     this.#schedule();
   }
 

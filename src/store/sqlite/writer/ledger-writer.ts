@@ -159,7 +159,7 @@ export class ThreadedWriter implements LedgerWriter {
   }
 
   async saveEvents(part: EventPart): Promise<boolean> {
-    return (await this.#ask({ events: part })) as boolean;
+    return (await this.#ask({ events: JSON.stringify(part) })) as boolean;
   }
 
   async deleteExpiredEvents(retentionMs: number): Promise<boolean> {

@@ -23,7 +23,8 @@ export type WriterRequest =
   /** The commands as JSON. */
   | { readonly commands: string; readonly part: ImportPart | null }
   | { readonly updateTotals: true }
-  | { readonly events: EventPart }
+  /** An `EventPart` as JSON, which is copied to the writer thread faster than an object. */
+  | { readonly events: string }
   /** How long events are kept, in milliseconds. */
   | { readonly deleteEvents: number }
   | { readonly deleteExpired: IdempotencyRetention }
@@ -102,7 +103,7 @@ function handle(writer: Writer, request: WriterRequest): Reply {
   if ('commands' in request) return writtenText(writer.write(JSON.parse(request.commands) as Command[], request.part));
   if ('deleteExpired' in request) return writer.deleteExpiredRecords(request.deleteExpired);
   if ('updateTotals' in request) return writer.updateTotals();
-  if ('events' in request) return writer.saveEvents(request.events);
+  if ('events' in request) return writer.saveEvents(JSON.parse(request.events) as EventPart);
   if ('deleteEvents' in request) return writer.deleteExpiredEvents(request.deleteEvents);
   if ('moveClock' in request) return writer.moveClock(request.moveClock);
   writer.recordKeyUses(request.usedKeys);
