@@ -73,7 +73,7 @@ async function measure(part: Part, options: Options): Promise<PartResult> {
   const measured = await part.run(subjects, options).finally(() => subjects.endAll());
   const tookSeconds = Math.round((performance.now() - started) / 1_000);
   const { othersCores, stolenCores } = otherLoad();
-  print(`took ${tookSeconds} s; other processes used ${othersCores} cores, and the hypervisor stole ${stolenCores}`);
+  print(`took ${tookSeconds} s; other processes used ${othersCores} cores, and steal time was ${stolenCores} cores`);
   const measuredAt = new Date().toISOString();
   const result = { measuredAt, commit: thisCommit(), tookSeconds, othersCores, stolenCores, ...measured };
   if (!isQuiet(result)) print('!!!!!!!!  The machine was busy with other work: measure this part again.');

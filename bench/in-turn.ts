@@ -1,7 +1,7 @@
-// Measures several subjects, which are Scrip and the systems that it is compared with. The subjects are put under load
-// in alternating short blocks, so that other load on the machine affects all subjects alike. A round is one block of
-// each subject. The results are the medians of the rounds that were not dropped. Only one subject at a time gets
-// requests. The other subjects keep running, except in `fromStart`.
+// Measures several subjects: Scrip and the systems that it is compared with. The subjects are put under load in
+// alternating short blocks, so that other load on the machine affects all subjects alike. A round is one block of each
+// subject. The results are the medians of the rounds that were not dropped. Only one subject at a time gets requests.
+// The other subjects keep running, except in `fromStart`.
 //
 //   warm-up of each subject ──▶ blocks in turn ──▶ rounds with an unusually slow or fast echo are dropped ──▶ medians
 
@@ -52,7 +52,7 @@ const FALLING_BY = 0.02;
 const BLOCKS_NOT_FALLING = 3;
 
 const IDLE_WITHIN_S = 120;
-/** A subject is idle if it uses less than this CPU time per second. */
+/** A subject is idle if it uses less CPU time per second than this. */
 const IDLE_MICROS = 50_000;
 
 const run = promisify(execFile);
@@ -87,8 +87,8 @@ async function untilIdle({ pids }: Subject): Promise<void> {
 }
 
 /**
- * Warms up with several blocks. When a block ends, connections close while requests are in flight. The first time, this
- * makes V8 discard optimized code.
+ * Warms up with several blocks, not just one: at the end of the first block, connections close while requests are in
+ * flight, which makes V8 discard optimized code.
  */
 async function settle(contest: Contest, blocks: Blocks, { requestsMin, secondsMax }: WarmUp): Promise<void> {
   let requests = 0;

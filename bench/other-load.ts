@@ -20,7 +20,7 @@ const TICKS_PER_SECOND = 100;
 
 /**
  * Call the returned function after all child processes have ended. The CPU time of a child process that is still
- * running would count as that of other processes.
+ * running would be attributed to other processes.
  */
 export function watchOthers(): () => OtherLoad {
   const before = ticks();

@@ -37,7 +37,7 @@ function textFor(mark: string, results: Results): string {
   const others =
     othersCores === undefined
       ? ''
-      : `; other processes used ${othersCores} cores, and the hypervisor stole ${stolenCores}`;
+      : `; other processes used ${othersCores} cores, and steal time was ${stolenCores} cores`;
   return [...tables, `_\`npm run bench -- --only ${name}\`, ${when}, commit ${part.commit}${others}._`].join('\n\n');
 }
 

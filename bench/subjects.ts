@@ -36,8 +36,8 @@ export interface Subject {
 const NO_SECRET = 'none';
 const ENDED_WITHIN_MS = 10_000;
 /**
- * PostgreSQL's default for `shared_buffers` is 128 MB. With 256 MB, its cache is at least as large as the cache of
- * Scrip on SQLite.
+ * PostgreSQL's default for `shared_buffers` is 128 MB. With 256 MB, PostgreSQL's cache is at least as large as the
+ * cache of Scrip on SQLite.
  */
 const POSTGRES = { fsync: 'on', synchronous_commit: 'on', shared_buffers: '256MB' };
 const PIPELINED = 1_000;

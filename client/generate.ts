@@ -1,4 +1,4 @@
-// Generates the client's types, `src/generated.ts`, from the OpenAPI document of Scrip. The generator supports only the
+// Generates the client's types, `src/generated.ts`, from Scrip's OpenAPI document. The generator supports only the
 // parts of JSON Schema that Scrip uses, and throws an error for any other part. `node client/generate.ts` starts Scrip
 // to get the document; `node client/generate.ts URL` gets the document from a running Scrip.
 

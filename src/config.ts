@@ -22,7 +22,7 @@ export interface PostgresDatabase {
   readonly citus: boolean | null;
   /** The number of shards of a new ledger, if Citus distributes the tables. */
   readonly shards: number;
-  /** Whether to start even if the settings of the database server allow a crash to lose committed writes. */
+  /** Whether to start even if, with the database server's settings, a crash could lose committed writes. */
   readonly acceptUnsafe: boolean;
 }
 
@@ -32,7 +32,7 @@ export interface Config {
   readonly host: string;
   readonly port: number;
   readonly database: Database;
-  /** Whether the ledger must have a test clock; false if absent. Set by the option `--test-clock` of `scrip serve`. */
+  /** Whether the ledger must have a test clock; false if absent. Set by the `--test-clock` option of `scrip serve`. */
   readonly testClock?: boolean;
   readonly logLevel: string;
   readonly idempotency: IdempotencyRetention;

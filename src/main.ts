@@ -1,9 +1,9 @@
 #!/usr/bin/env node
-// Entry point of the package. A version of Node.js that is too old would fail with a misleading stack trace, so this
-// file checks the version before it imports the rest of Scrip.
+// Entry point of the package. On a version of Node.js that is too old, Scrip would fail with a misleading stack trace,
+// so this file checks the version before it imports the rest of Scrip.
 //
-// Compiled code is cached in the folder of the package, not in a shared temporary folder, where other users could plant
-// code that Scrip would run. Without the cache, Scrip takes 50% longer to start.
+// Compiled code is cached in the package's folder, not in a shared temporary folder, where other users could plant code
+// that Scrip would run. Without the cache, Scrip takes 50% longer to start.
 
 import module from 'node:module';
 import { join } from 'node:path';

@@ -4,7 +4,10 @@
 
 export const IS_LONG = process.env.TESTS === 'long';
 
-/** Returns `short` in the short form of the tests and `long` in the long form, such as a number of repetitions. */
+/**
+ * Returns `short` in the short form of the tests and `long` in the long form. The arguments are, for example, numbers
+ * of repetitions or lists of stores.
+ */
 export function effort<Value>(short: Value, long: Value): Value {
   return IS_LONG ? long : short;
 }

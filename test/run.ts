@@ -14,8 +14,8 @@ const ROOT = join(import.meta.dirname, '..');
 const TESTS = ['test/**/*.test.ts', 'src/**/*.test.ts'];
 const SECONDS_FILE = join(ROOT, 'node_modules/.cache/scrip/test-seconds.json');
 /**
- * The number of test files that run at once is one more than the two cores of a small machine, because a test file
- * sometimes waits without using a core.
+ * The number of test files that run at once: one for each of the two cores of a small machine, and one more, because a
+ * test file sometimes waits without using a core.
  */
 const FILES_AT_ONCE = 3;
 /** The timeout of tests and suites that do not set their own. The slowest of these takes 74 s. */

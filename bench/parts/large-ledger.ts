@@ -1,5 +1,5 @@
-// Measures the start-up time and the memory of a ledger with a million end users. A second part measures the disk space
-// that a subtraction and an addition use.
+// Measures the start-up time and the memory of a server with a ledger of a million end users. A second part measures
+// the disk space that one subtraction or one addition uses.
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';

@@ -15,14 +15,14 @@ const CREDITS_MAX = TOKENS_MAX * CREDITS_PER_TOKEN;
 /** Longer than an answer and a restart take together, so that the next process can still capture the hold. */
 const HOLD_SECONDS = 3600;
 
-/** Your own database stores the holds of unfinished answers, and the number of delivered tokens of each answer. */
+/** Your own database stores the holds of unfinished answers, and how many tokens of each answer were delivered. */
 const db = new DatabaseSync(JOBS);
 db.exec('CREATE TABLE IF NOT EXISTS jobs (hold_id TEXT PRIMARY KEY, user TEXT, tokens INTEGER)');
 const begin = db.prepare('INSERT INTO jobs VALUES (?, ?, 0)');
 const count = db.prepare('UPDATE jobs SET tokens = tokens + 1 WHERE hold_id = ?');
 const end = db.prepare('DELETE FROM jobs WHERE hold_id = ?');
 
-/** A stand-in for the API of a model. The model streams an answer of unknown length. */
+/** A stand-in for a model's API. The model streams an answer of unknown length. */
 async function* askModel(question: string): AsyncGenerator<string> {
   const words = `You ask: ${question} Air scatters blue light more than red, so that it reaches you from everywhere.`;
   for (const word of words.split(' ')) {

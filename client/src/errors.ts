@@ -95,7 +95,7 @@ export class BalanceTooLarge extends ScripError {
   }
 }
 
-/** Only `refundable` credits of the transaction can still be refunded. Nothing was refunded. */
+/** At most `refundable` credits of the transaction can still be refunded. Nothing was refunded. */
 export class RefundTooLarge extends ScripError {
   /** Undefined if the request had no `amount`. */
   readonly requested: number | undefined;

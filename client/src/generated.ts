@@ -8,7 +8,7 @@ export interface AddRequest {
   readonly amount: number;
   /** How long the credits are valid, in 24-hour days. If you send neither `validity_days` nor `validity_months`, the validity is 31 days. The number of days has no upper limit, but all credits expire by 9999-12-31T23:59:59.999Z. */
   readonly validity_days?: number | null;
-  /** How long the credits are valid, in calendar months (UTC). Do not send both `validity_months` and `validity_days`. Each period ends on the day of the month on which the first period started or, in a shorter month, on the last day of the month. */
+  /** How long the credits are valid, in calendar months (UTC). Do not send both `validity_months` and `validity_days`. Each period ends on the day of the month on which the first period started. If a month has no such day, the period ends on the last day of the month. */
   readonly validity_months?: number | null;
   /** Text that explains the request, such as the ID of an order or a job. Scrip stores the note with the transaction. The list of transactions includes notes if you request `details`. */
   readonly note?: string | null;
@@ -43,11 +43,11 @@ export interface StartCycleRequest {
   readonly amount: number;
   /** How long the credits are valid, in 24-hour days. If you send neither `validity_days` nor `validity_months`, the validity is 31 days. The number of days has no upper limit, but all credits expire by 9999-12-31T23:59:59.999Z. */
   readonly validity_days?: number | null;
-  /** How long the credits are valid, in calendar months (UTC). Do not send both `validity_months` and `validity_days`. Each period ends on the day of the month on which the first period started or, in a shorter month, on the last day of the month. */
+  /** How long the credits are valid, in calendar months (UTC). Do not send both `validity_months` and `validity_days`. Each period ends on the day of the month on which the first period started. If a month has no such day, the period ends on the last day of the month. */
   readonly validity_months?: number | null;
   /** The maximum number of unused credits that roll over to the next period at each renewal. If 0 or absent, no credits roll over. */
   readonly rollover_max?: number;
-  /** What to do if a recurring cycle is already active. Without an active recurring cycle, `on_active` has no effect. `replace`: stop the active cycle and start the new cycle in one step. The credits of the stopped cycle stay usable until the end of its period. `at_period_end`: at the end of the current period, start the new cycle instead of renewing the active cycle. If `on_active` is absent and a recurring cycle is active, the request is refused with `CycleAlreadyActive`. `at_period_end` is also refused with `CycleAlreadyActive` if the current period ends at the latest timestamp that Scrip supports, because the active cycle then never renews. */
+  /** What to do if a recurring cycle is already active. Without an active recurring cycle, `on_active` has no effect. `replace`: stop the active cycle and start the new cycle in one step. The credits of the stopped cycle stay usable until the end of its period. `at_period_end`: at the end of the current period, start the new cycle instead of renewing the active cycle. If `on_active` is absent and a recurring cycle is active, the request is refused with `CycleAlreadyActive`. A request with `at_period_end` is also refused with `CycleAlreadyActive` if the current period ends at the latest timestamp that Scrip supports, because the active cycle then never renews. */
   readonly on_active?: 'replace' | 'at_period_end';
   /** Text that explains the request, such as the ID of an order or a job. Scrip stores the note with the transaction. The list of transactions includes notes if you request `details`. */
   readonly note?: string | null;
@@ -98,11 +98,11 @@ export interface PreviewChangeRequest {
   readonly amount: number;
   /** How long the credits are valid, in 24-hour days. If you send neither `validity_days` nor `validity_months`, the validity is 31 days. The number of days has no upper limit, but all credits expire by 9999-12-31T23:59:59.999Z. */
   readonly validity_days?: number | null;
-  /** How long the credits are valid, in calendar months (UTC). Do not send both `validity_months` and `validity_days`. Each period ends on the day of the month on which the first period started or, in a shorter month, on the last day of the month. */
+  /** How long the credits are valid, in calendar months (UTC). Do not send both `validity_months` and `validity_days`. Each period ends on the day of the month on which the first period started. If a month has no such day, the period ends on the last day of the month. */
   readonly validity_months?: number | null;
   /** The maximum number of unused credits that roll over to the next period at each renewal. If 0 or absent, no credits roll over. */
   readonly rollover_max?: number;
-  /** What to do if a recurring cycle is already active. Without an active recurring cycle, `on_active` has no effect. `replace`: stop the active cycle and start the new cycle in one step. The credits of the stopped cycle stay usable until the end of its period. `at_period_end`: at the end of the current period, start the new cycle instead of renewing the active cycle. If `on_active` is absent and a recurring cycle is active, the request is refused with `CycleAlreadyActive`. `at_period_end` is also refused with `CycleAlreadyActive` if the current period ends at the latest timestamp that Scrip supports, because the active cycle then never renews. */
+  /** What to do if a recurring cycle is already active. Without an active recurring cycle, `on_active` has no effect. `replace`: stop the active cycle and start the new cycle in one step. The credits of the stopped cycle stay usable until the end of its period. `at_period_end`: at the end of the current period, start the new cycle instead of renewing the active cycle. If `on_active` is absent and a recurring cycle is active, the request is refused with `CycleAlreadyActive`. A request with `at_period_end` is also refused with `CycleAlreadyActive` if the current period ends at the latest timestamp that Scrip supports, because the active cycle then never renews. */
   readonly on_active?: 'replace' | 'at_period_end';
   /** Text that explains the request, such as the ID of an order or a job. Scrip stores the note with the transaction. The list of transactions includes notes if you request `details`. */
   readonly note?: string | null;
@@ -574,7 +574,7 @@ export interface BalanceExhaustedEvent {
   };
 }
 
-/** The balance rose from 0, or reached or exceeded a threshold. The first grant to an end user does not cause this event. */
+/** The balance is no longer 0, or no longer below a threshold. The first grant to an end user does not cause this event. */
 export interface BalanceRecoveredEvent {
   /** The ID of the event. Scrip can deliver an event more than once: ignore events that you have already processed. */
   readonly id: string;
@@ -588,7 +588,7 @@ export interface BalanceRecoveredEvent {
     readonly previous_balance: number;
     /** The ID of the transaction that caused the event. Absent if an expiry of credits caused the event: an expiry is not a transaction. */
     readonly transaction_id?: string;
-    /** The thresholds that the balance was below before the event, and has now reached or exceeded. A threshold is a number of credits, such as `20`, or a percentage of the latest grant, such as `20%`. */
+    /** The thresholds that the balance was below before the event, but is no longer below. A threshold is a number of credits, such as `20`, or a percentage of the latest grant, such as `20%`. */
     readonly thresholds: readonly string[];
     /** The balance after the event: the credits that the end user can spend. */
     readonly balance: number;
@@ -637,7 +637,7 @@ export interface TestClock {
 }
 
 export interface Problem {
-  /** The path on this server of a JSON document that describes the error and what to do about it. */
+  /** The path, on this server, of a JSON document that describes the error and what to do about it. */
   readonly type: string;
   /** A short description of the error. All occurrences of an error have the same title. */
   readonly title: string;

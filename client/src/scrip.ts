@@ -73,8 +73,8 @@ export interface ScripOptions {
   /** The URL of Scrip, such as `https://credits.example`. The URL can include a path. */
   readonly baseUrl: string;
   /**
-   * The timeout of each attempt in milliseconds, including the time to read the response body: 1 to 2,147,483,647.
-   * Default: 10,000.
+   * The timeout of each attempt in milliseconds: 1 to 2,147,483,647. Default: 10,000. The timeout includes the time to
+   * read the response body.
    */
   readonly timeoutMs?: number;
   /** Maximum number of retries per call: 0 to 10. Default: 3. */
@@ -288,7 +288,7 @@ export class Scrip {
     return this.#read('/get-balance-history', request, options);
   }
 
-  /** Returns all transactions or one page, newest first. For long histories, use `transactions`. */
+  /** Returns all transactions, or one page of them, newest first. For long histories, use `transactions`. */
   getAllUserTransactions<Query extends TransactionPageQuery>(
     request: Query,
     options: ReadOptions = {},

@@ -12,13 +12,13 @@ export type WebhookHeaders =
   | Readonly<Record<string, string | readonly string[] | undefined>>;
 
 export interface VerifyOptions {
-  /** Replaces the current time; for tests. */
+  /** Used instead of the current time, in tests. */
   readonly now?: Date;
 }
 
 /**
- * The request is not from Scrip, was changed in transit, or was signed more than five minutes ago. Respond with 400, and
- * ignore the body.
+ * The request is not from Scrip, was changed in transit, or was signed more than five minutes ago. Respond with 400,
+ * and ignore the body.
  */
 export class WebhookVerificationError extends Error {
   override readonly name = 'WebhookVerificationError';
@@ -74,7 +74,7 @@ async function isSigned(
 /** @throws {WebhookVerificationError} if the header is missing, or occurs more than once */
 function headerOf(headers: WebhookHeaders, name: string): string {
   const value = isHeaders(headers) ? headers.get(name) : valueIn(headers, name);
-  if (value === null || value === '') throw new WebhookVerificationError(`The header ${name} is missing.`);
+  if (value === null || value === '') throw new WebhookVerificationError(`The ${name} header is missing.`);
   return value;
 }
 
@@ -86,13 +86,13 @@ function valueIn(headers: Readonly<Record<string, string | readonly string[] | u
   const values = Object.entries(headers).flatMap(([key, value]) =>
     key.toLowerCase() === name && value !== undefined ? value : [],
   );
-  if (values.length > 1) throw new WebhookVerificationError(`The header ${name} occurs more than once.`);
+  if (values.length > 1) throw new WebhookVerificationError(`The ${name} header occurs more than once.`);
   return values[0] ?? null;
 }
 
 function assertRecent(timestamp: string, now: Date): void {
   if (!/^\d{1,12}$/.test(timestamp))
-    throw new WebhookVerificationError('The header webhook-timestamp is not a Unix time in seconds.');
+    throw new WebhookVerificationError('The webhook-timestamp header is not a Unix time in seconds.');
   const age = Math.floor(now.getTime() / 1_000) - Number(timestamp);
   if (age > TOLERANCE_SECONDS)
     throw new WebhookVerificationError(

@@ -3,7 +3,7 @@
 //   scrip_<scope>_<192 random bits>_<checksum>
 //
 // The random part has 33 base-62 digits. The checksum has 6 digits: the CRC-32 of everything before the last
-// underscore. With the checksum, Scrip rejects mistyped keys without a database query, and secret scanners recognize
+// underscore. The checksum lets Scrip reject mistyped keys without a database query, and lets secret scanners recognize
 // leaked keys. Only the SHA-256 of a key is stored: with 192 random bits, a slow hash would add no security.
 
 import { hash } from 'node:crypto';

@@ -26,7 +26,7 @@ test('the rate limit allows the next request after 1/rate seconds, not before', 
   assert.equal(allowed(limit, 9, 750), 2);
 });
 
-test('rejected requests do not lower the rate at which the requests of a key are allowed', () => {
+test('rejected requests do not lower the average rate that a key is allowed', () => {
   for (const perSecond of [1, 3, 7, 100, 333]) {
     const limit = new RateLimit({ perSecond, burst: perSecond });
     let count = 0;

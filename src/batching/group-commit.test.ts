@@ -156,7 +156,7 @@ test('due end users are settled after all queued requests', async () => {
   assert.deepEqual(amountsOf(store.batch(1)), [...upTo(600).slice(512), 'settle', 'settle']);
 });
 
-test('without requests, due end users are settled in growing batches; a batch with requests settles only a few of them', async () => {
+test('without requests, due end users are settled in growing batches; a batch with requests settles only a few end users', async () => {
   const { store, submit, settle } = begin();
   for (let user = 0; user < 4_000; user++) settle(`user ${user}`);
   const sizes: number[] = [];

@@ -50,7 +50,7 @@ export const BATCH_COMMANDS_MAX = 512;
  */
 const ESTIMATED_QUEUE_MIN = BATCH_COMMANDS_MAX;
 
-/** Maximum number of `settle` commands in a batch with requests. They take less than a millisecond. */
+/** Maximum number of `settle` commands in a batch with requests. Together, they take less than a millisecond. */
 const SETTLED_BESIDE_REQUESTS_MAX = 24;
 /**
  * While there are no requests, the maximum number of `settle` commands in a batch grows by this factor from batch to

@@ -12,7 +12,7 @@ const BUSY = 0.65;
  */
 const LARGE_BATCH = 16;
 const BUSY_WITH_LARGE_BATCHES = 0.3;
-/** The weight of the latest batch in the average size. */
+/** The weight of the latest batch in the average batch size. */
 const LATEST = 1 / 8;
 const SAMPLE_MS = 200;
 /** With this factor per sample, the measured load falls from 1 to `BUSY` in about a second. */

@@ -35,8 +35,8 @@ const LOOK_EVERY_MS = 500;
 export class PacedJob extends IntervalJob {
   readonly #load: Pick<typeof LOAD, 'isBusy'>;
   /**
-   * When the latest step that left no work began, according to `performance.now`. Before the first such step, when the
-   * job was created.
+   * The time (`performance.now`) at which the latest step that left no work began. Until there is such a step, the time
+   * at which the job was created.
    */
   #caughtUpAtMs = performance.now();
 

@@ -141,7 +141,7 @@ test('accounts with many queued commands get equal shares of the batches, and th
   assert(commit.queued > 0, 'all three accounts always had queued commands');
 });
 
-test('if each of a thousand accounts submits one command, two batches include all of them, even if another account floods the queue', async () => {
+test('if each of a thousand accounts submits one command, the next two batches include all of these commands, even if another account floods the queue', async () => {
   const { store, submitOf } = begin({ commandsMax: 40_000, bytesMax: Infinity });
   submitOf(1, 1);
   await nextTurn();
@@ -256,7 +256,7 @@ test('commands that are sent to the store again still count toward the byte limi
   assert.equal(room(tried, subtraction(1)), 1, 'the one answered command left room');
 });
 
-test('the renewal job can fill the whole queue, but cannot exceed the limits of the queue on commands and bytes', () => {
+test('the renewal job can fill the whole queue, but cannot exceed the command limit or the byte limit of the queue', () => {
   const settleBytes = 256 + 2 * 'a'.length;
   for (const limits of [
     { commandsMax: 2, bytesMax: Infinity },

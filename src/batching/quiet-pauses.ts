@@ -1,7 +1,7 @@
 // Lets background jobs look for work less often while this process writes nothing. Used for stores in which looking for
 // work is expensive. After a batch, the jobs of this process look for work at their usual interval for a while, so they
-// soon find work that the batch caused. They find other work, such as renewals and work that a killed process left
-// behind, at the end of a pause.
+// soon find work that the batch caused. Other work, such as renewals and work that a killed process left behind, is
+// found at the end of a pause.
 
 /**
  * For this long after a batch, jobs look for work at their usual interval, because one job can create work for another.
@@ -12,11 +12,11 @@ export class QuietPauses {
   readonly #pauseMs: number;
   readonly #batches: () => number;
   #seen = 0;
-  /** When the number of batches last changed, from `performance.now`. */
+  /** The `performance.now()` time at which the number of batches last changed. */
   #activeAtMs = Number.NEGATIVE_INFINITY;
 
   /**
-   * @param pauseMs how long a job waits before it looks for work again while this process writes nothing
+   * @param pauseMs how often a job looks for work while this process writes nothing
    * @param batches how many batches this process has written so far
    */
   constructor(pauseMs: number, batches: () => number) {
@@ -24,7 +24,11 @@ export class QuietPauses {
     this.#batches = batches;
   }
 
-  /** Whether a job should look for work now. @param latestMs when the job last looked, from `performance.now` */
+  /**
+   * Whether a job should look for work now.
+   *
+   * @param latestMs the `performance.now()` time at which the job last looked
+   */
   isDue(latestMs: number): boolean {
     const now = performance.now();
     const batches = this.#batches();

@@ -159,7 +159,7 @@ for (const code of ['StoreUnavailable', 'OutcomeUnknown', 'Internal'] as const) 
   });
 }
 
-test('if the queue is full, the run of the renewal job ends, the error is reported only once, and the next run tries again', async () => {
+test("if the queue is full, the renewal job's run ends, the error is reported only once, and the next run tries again", async () => {
   const { job, commit, troubles } = begin(new DueStore(3), { commandsMax: 0, bytesMax: 0 });
   await job.tick();
   assert.deepEqual(
@@ -192,7 +192,7 @@ test('stopping the renewal job waits for the batches that are being written and 
   assert.equal(store.limits.length, length, 'the job no longer ticks');
 });
 
-test('the delay of renewals is measured from the latest search that found nothing due', async (t) => {
+test('the renewal lag is measured from the latest search that found nothing due', async (t) => {
   let nowMs = 1_000;
   t.mock.method(performance, 'now', () => nowMs);
   const store = new DueStore(3);

@@ -24,7 +24,7 @@ export class ThroughputEstimate {
     this.#commands += commands;
   }
 
-  /** Call this when the queue is too short for measuring the throughput of the store. */
+  /** Call this when the queue is too short for measuring the store's throughput. */
   forget(): void {
     this.#sinceMs = null;
     this.#commands = 0;

@@ -1,5 +1,5 @@
 // `scrip invite` and `scrip password reset`: an operator invites people to the console and resets their passwords. Most
-// modules of the console load slowly, so each command imports them only when it runs.
+// console modules load slowly, so each command imports them only when it runs.
 
 import { randomBytes } from 'node:crypto';
 import { type Command, Option } from 'commander';

@@ -46,7 +46,7 @@ export function addCopyCommands(program: Command): void {
     .command('export')
     .description('export all postings of an account; servers can keep running')
     .requiredOption('--account <name>', 'account to export', accountName)
-    .addOption(new Option('--format <format>', 'format of the output').choices(EXPORT_FORMATS).makeOptionMandatory())
+    .addOption(new Option('--format <format>', 'output format').choices(EXPORT_FORMATS).makeOptionMandatory())
     .option('--output <file>', 'file to write; must not exist (default: standard output)')
     .action(exportPostings);
 }
@@ -123,7 +123,7 @@ async function writeText(text: AsyncIterable<string>, output: string | undefined
   file.publish();
 }
 
-/** If standard output fails, stops without an error, because `runCommandLine` handles the error. */
+/** If standard output fails, stops without throwing, because `runCommandLine` handles the error. */
 async function printText(text: AsyncIterable<string>): Promise<void> {
   let hasFailed = false;
   process.stdout.once('error', () => {

@@ -72,7 +72,7 @@ export class CsvReader {
         return;
       case 'unquoted':
         if (character === '"')
-          throw new InvalidCsv(this.#line, 'a field with a quotation mark inside must be enclosed in quotation marks');
+          throw new InvalidCsv(this.#line, 'a field containing a quotation mark must be enclosed in quotation marks');
         if (character === ',') this.#endField();
         else this.#add(character, 'unquoted');
         return;

@@ -166,8 +166,8 @@ function headerOf({ line, fields }: CsvRecord, errors: FileErrors): Header | nul
   const missing = ['end_user_id', 'amount'].find((name) => !names.includes(name));
   if (unknown !== undefined)
     errors.add(line, null, `${shown(unknown)} is not a known column; the columns are ${COLUMNS.join(',')}`);
-  else if (twice !== undefined) errors.add(line, null, `the column ${twice} appears twice`);
-  else if (missing !== undefined) errors.add(line, null, `the header has no column ${missing}`);
+  else if (twice !== undefined) errors.add(line, null, `the ${twice} column appears twice`);
+  else if (missing !== undefined) errors.add(line, null, `the header has no ${missing} column`);
   else if (!names.includes('expires_at') && !names.includes('validity_days'))
     errors.add(line, null, 'the header has neither expires_at nor validity_days');
   return errors.count === before ? { line, columns: names as Column[] } : null;

@@ -18,7 +18,7 @@ const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
 
 const REASONS: Record<NotGranted, string> = {
   expired: 'the credits have already expired',
-  BalanceTooLarge: 'the balance of the end user would be too large',
+  BalanceTooLarge: "the end user's balance would be too large",
 };
 
 export function addImportCommand(program: Command): void {
@@ -27,7 +27,7 @@ export function addImportCommand(program: Command): void {
     .description('add credits to end users from a CSV file; safe to repeat; servers can keep running')
     .argument(
       '<file>',
-      'CSV file with the columns end_user_id, amount, and expires_at or validity_days; the column note is optional',
+      'CSV file with the columns end_user_id, amount, and expires_at or validity_days; the note column is optional',
     )
     .requiredOption('--account <name>', 'account to import into; must exist', accountName)
     .option('--another', 'import even if a different file was already imported into this account')

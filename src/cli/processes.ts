@@ -12,8 +12,8 @@ const RESTART_PAUSE_MS = 1_000;
 
 export interface Processes {
   /**
-   * Resolves when all workers are listening; null if `stop` is called first. Rejects if a worker cannot start: that
-   * worker has printed the reason, and all other workers have been stopped.
+   * Resolves to the URL when all workers are listening, or to null if `stop` is called first. Rejects if a worker
+   * cannot start: that worker has printed the reason, and all other workers have been stopped.
    */
   readonly url: Promise<string | null>;
   /** Sends SIGTERM to all workers and waits until they have exited. */
@@ -21,8 +21,8 @@ export interface Processes {
 }
 
 /**
- * Starts `count` workers with the command line of this process. The first worker starts alone, so that, if the
- * workers cannot listen, the reason is printed only once.
+ * Starts `count` workers with the command line of this process. The first worker starts alone, so that the reason is
+ * printed only once if the workers cannot listen.
  *
  * @param onUnexpectedExit called with the process ID of each worker that exits before `stop` is called
  */

@@ -1,5 +1,5 @@
 // `scrip serve`: runs the service until SIGTERM or SIGINT, in this process or in several worker processes. With
-// --first-key, the command also prints a link to the console and, if the ledger has no API key, creates and prints one.
+// --first-key, the command creates and prints an API key if the ledger has none, and prints a link to the console.
 
 import cluster from 'node:cluster';
 import { existsSync, statSync } from 'node:fs';
@@ -61,7 +61,7 @@ async function serve({ firstKey = false, testClock = false, processes, create }:
   await printSteps(config, { keys: service.stores.keys, url: service.url, firstKey });
 }
 
-/** The path of the ledger file that `serve` will create; null if there is a ledger or the store is PostgreSQL. */
+/** The path of the ledger file that `serve` will create; null if a ledger already exists, or on PostgreSQL. */
 function missingFile(database: Database): string | null {
   if (database.kind !== 'file') return null;
   return existsSync(database.path) && statSync(database.path).size > 0 ? null : database.path;
@@ -120,7 +120,7 @@ async function printSteps(config: Config, { keys, url, firstKey }: Started): Pro
 
 async function printConsole({ database, console: { publicUrl } }: Config, url: string): Promise<void> {
   const origin = publicUrl ?? url;
-  // Ignore errors: the service runs even if the tables of the console are unusable.
+  // Ignore errors: the service runs even if the console's tables are unusable.
   const invitation = invitationPath(database, { accountName: FIRST_ACCOUNT, role: 'owner', onlyFirst: true });
   const path = await invitation.catch(() => null);
   process.stdout.write(`Console: ${origin}/console\n`);

@@ -1,4 +1,4 @@
-// `scrip threshold` and `scrip expiring-notice`: configure the events balance.low and credits.expiring of an account.
+// `scrip threshold` and `scrip expiring-notice`: configure an account's `balance.low` and `credits.expiring` events.
 
 import { type Command, InvalidArgumentError } from 'commander';
 import { Thresholds } from '../events/thresholds.ts';

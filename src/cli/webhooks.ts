@@ -96,7 +96,7 @@ async function addEndpoint({ account, url, types }: NewEndpointArguments): Promi
     if (problem !== null) throw new CannotOpen(`--url: ${problem}`);
     const owner = { account: await accountNamed(account), createdBy: OPERATOR };
     const added = await endpoints.add({ ...owner, url, types });
-    assert(added, 'without a form, an endpoint is always added');
+    assert(added, '`add` returns null only if a console form is submitted twice');
     process.stdout.write(
       `Webhook endpoint ${added.endpoint.id} added to ${account}. Secret (shown only once):\n${added.secret}\n`,
     );

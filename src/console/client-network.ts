@@ -1,11 +1,10 @@
-// Identifies clients for the rate limits of the console.
+// Identifies clients for the console's rate limits.
 
 import ipaddr from 'ipaddr.js';
 
 /**
  * Returns the IPv4 address of a client, or its IPv6 /64 network, which usually belongs to one client. If `address` is
- * not a valid IP address, returns `address` unchanged, except that recognized brackets and a recognized port are
- * removed.
+ * not a valid IP address, returns it unchanged, or without its brackets and port if the pattern below matches.
  *
  * @param address from a socket or from `X-Forwarded-For`; some proxies add a port to the address
  */

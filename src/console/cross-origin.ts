@@ -6,7 +6,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 
 const SAFE_METHODS = new Set(['GET', 'HEAD', 'OPTIONS']);
 
-/** @param publicUrl the public origin of Scrip; null if unknown. Behind a proxy, it can differ from `Host`. */
+/** @param publicUrl Scrip's public origin; null if unknown. Behind a proxy, it can differ from `Host`. */
 export function isCrossOrigin(method: string, headers: IncomingHttpHeaders, publicUrl: string | null): boolean {
   if (SAFE_METHODS.has(method)) return false;
   const site = headers['sec-fetch-site'];

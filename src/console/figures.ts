@@ -1,6 +1,5 @@
-// Formats numbers and times for all pages, with times in UTC. Functions whose names end in `Text` return plain text;
-// all other functions return trusted HTML. The script of the console replaces the text of `<time>` elements with local
-// time.
+// Formats numbers and UTC times for all pages. Functions whose names end in `Text` return plain text; all other
+// functions return trusted HTML. The console's script replaces the text of `<time>` elements with local times.
 
 import { html } from 'ghtml';
 import { DAY_MS, HOUR_MS, INSTANT_MAX, type Instant } from '../ledger/instant.ts';

@@ -141,7 +141,8 @@ export function routesOf(app: FastifyInstance, prefix: string, context: ConsoleC
 
 function redirectToSignIn(context: ConsoleContext, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const cookie = context.cookieFor(request);
-  // If this request has a token, the token is forged, or its session has ended. In both cases, delete the cookie.
+  // If this request has a token, then either the token is forged or its session has ended. Delete the cookie in both
+  // cases.
   if (cookie !== null && context.sessionTokenOf(request) !== null) reply.header('set-cookie', clearCookie(cookie));
   return redirectTo(reply, `/console/sign-in${request.method === 'POST' ? '?notice=session-ended' : ''}`);
 }

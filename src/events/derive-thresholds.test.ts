@@ -1,4 +1,4 @@
-// Tests the events `balance.low`, `balance.exhausted` and `balance.recovered`.
+// Tests the `balance.low`, `balance.exhausted` and `balance.recovered` events.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -169,7 +169,7 @@ const CROSSINGS: readonly Case[] = [
     '1: balance.recovered 20 (19 to 20)',
   ],
   [
-    'without thresholds, the events `balance.exhausted` and `balance.recovered` still happen',
+    'without thresholds, the `balance.exhausted` and `balance.recovered` events still happen',
     [],
     [
       [0, add(10)],
@@ -305,7 +305,7 @@ const BY_TIME: readonly Case[] = [
     '3: balance.low 50% (20 to 9)',
   ],
   [
-    'a threshold in percent counts the credits that roll over as granted',
+    'for a threshold in percent, the credits that roll over count as granted',
     ['50%'],
     [
       [0, startCycle(100, { validityDays: 2, rolloverMax: 40 })],

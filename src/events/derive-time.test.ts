@@ -58,7 +58,7 @@ const CASES: readonly (readonly [title: string, history: EventHistory, untilDay:
     '1: credits.expiring 10',
   ],
   [
-    'the `credits.expiring` event happens for each cycle, with the credits of the cycle that can be spent then',
+    'the `credits.expiring` event happens for each cycle, with the spendable credits of the cycle at that time',
     [
       [0, add(10, { validityDays: 31 })],
       [0, add(10, { validityDays: 31 })],

@@ -1,4 +1,4 @@
-// Tests the data and the IDs of events, and the events that holds and refunds cause.
+// Tests the data and the IDs of events, and the events caused by holds and refunds.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -152,7 +152,7 @@ const CASES: readonly (readonly [title: string, history: EventHistory, ...expect
     ],
   ],
   [
-    'a capture of more than the hold causes a single event `credits.subtracted`',
+    'a capture of more than the hold causes a single `credits.subtracted` event',
     [
       [0, add(10)],
       [1, hold(4)],

@@ -204,7 +204,7 @@ class EndUserEvents {
     this.#compare(before, (type, name, more) => this.#add(type, at, name + cause, { ...fields, ...more }));
   }
 
-  /** Adds the events `balance.low`, `balance.exhausted` and `balance.recovered` that the new balance causes. */
+  /** Adds the `balance.low`, `balance.exhausted` and `balance.recovered` events that the new balance causes. */
   #compare(
     before: { readonly balance: Amount; readonly limits: readonly Amount[]; readonly hadGrant: boolean },
     add: (type: EventType, name: string, fields: Fields) => void,

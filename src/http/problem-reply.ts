@@ -8,7 +8,7 @@ import { arrivalOf } from './request-id.ts';
 
 export const PROBLEM_TYPE = 'application/problem+json';
 
-/** The value of the `Retry-After` header in responses with the status 503. */
+/** The value of the `Retry-After` header in responses with status 503. */
 export const RETRY_AFTER_SECONDS = 1;
 
 /**

@@ -166,7 +166,7 @@ export const PROBLEMS = {
       refundable === 0 || requested === null
         ? 'All credits of this transaction have already been refunded. Nothing was changed.'
         : `Only ${credits(refundable)} of this transaction can still be refunded, less than the ${grouped(requested)} requested. Nothing was refunded.`,
-    remedy: 'Refund at most `refundable` credits, or omit `amount` to refund all `refundable` credits.',
+    remedy: 'Refund at most `refundable` credits, or omit `amount` to refund all of them.',
   },
   PayloadTooLarge: {
     status: 413,

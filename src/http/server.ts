@@ -227,7 +227,7 @@ function bareServer({ logger, console }: HttpServerOptions, limits: ServerLimits
     return503OnClosing: false,
     ajv: {
       customOptions: { coerceTypes: false, removeAdditional: false, useDefaults: false, allErrors: true },
-      // The `uuid` format of Ajv also accepts the prefix `urn:uuid:`. `x-examples` is only for the OpenAPI document.
+      // Ajv's `uuid` format also accepts the prefix `urn:uuid:`. `x-examples` is only for the OpenAPI document.
       onCreate: (ajv) => void ajv.addFormat('uuid', UUID).addVocabulary(['x-examples']),
     },
     frameworkErrors: answerError,
@@ -236,7 +236,7 @@ function bareServer({ logger, console }: HttpServerOptions, limits: ServerLimits
 
 function nodeServer(limits: ServerLimits): Server {
   const server = createServer({
-    // By default, Node.js would send an empty response to a request without a Host header, instead of a problem.
+    // By default, Node.js would answer a request without a Host header itself, with an empty response.
     requireHostHeader: false,
     // Without this option, Node.js would keep only the first of two `Authorization` or `Host` headers.
     joinDuplicateHeaders: true,

@@ -86,7 +86,7 @@ test('a change of plan comes before a lapse at the same instant, and after a lap
   assert.deepEqual([END - 1, END, END + 1].map(kindAt), ['lapse', 'change-plan', 'change-plan']);
 });
 
-test('the plan of an addition has no rollover, and is valid for a number of days or of months', () => {
+test('the plan of an addition has no rollover, and is valid for a number of days or months', () => {
   const plan = { amount: 5, validityDays: 31, validityMonths: null, rolloverMax: 0 };
   assert.deepEqual(planOf(add(5)), plan);
   const inMonths = { validityDays: null, validityMonths: 2 };

@@ -201,7 +201,7 @@ function changes<Row extends object>(
 }
 
 for (const [field, other] of Object.entries(CYCLE_FIELDS)) {
-  test(`in a random history, the audit finds any change to the field ${field} of a stored cycle`, () => {
+  test(`in a random history, the audit finds any change to the ${field} field of a stored cycle`, () => {
     const any = changes(({ cycles }) => cycles, field as keyof Cycle, other as Other<Cycle, keyof Cycle>);
     fc.assert(
       fc.property(any, ({ all, place, changed }) => {
@@ -214,7 +214,7 @@ for (const [field, other] of Object.entries(CYCLE_FIELDS)) {
 }
 
 for (const [field, other] of Object.entries(HOLD_FIELDS)) {
-  test(`in a random history, the audit finds any change to the field ${field} of a stored hold`, () => {
+  test(`in a random history, the audit finds any change to the ${field} field of a stored hold`, () => {
     const any = changes(({ holds }) => holds, field as keyof Hold, other as Other<Hold, keyof Hold>, withHolds);
     fc.assert(
       fc.property(any, ({ all, place, changed }) => {
@@ -226,7 +226,7 @@ for (const [field, other] of Object.entries(HOLD_FIELDS)) {
 }
 
 for (const [field, other] of Object.entries(POSTING_FIELDS)) {
-  test(`in a random history, the audit finds any change to the field ${field} of a posting if the change makes the history invalid`, () => {
+  test(`in a random history, the audit finds any change to the ${field} field of a posting if the change makes the history invalid`, () => {
     const any = changes(({ postings }) => postings, field as PostingField, other as Other<Posting, PostingField>);
     fc.assert(
       fc.property(any, ({ all, place, changed }) => {

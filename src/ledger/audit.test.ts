@@ -1,5 +1,5 @@
 // Tests that the audit accepts a ledger that Scrip wrote, and reports a finding if a single value of that ledger is
-// changed. Most tests change one cycle, hold or posting at a time, each in a fresh copy of the ledger, and run the
+// changed. Most tests change each cycle, hold or posting in turn, always in a fresh copy of the ledger, and run the
 // audit on the copy.
 
 import assert from 'node:assert/strict';

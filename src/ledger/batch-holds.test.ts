@@ -116,7 +116,7 @@ test('several refunds of one transaction in a batch never return more than was s
   assert.deepEqual(decided.changes[0]?.after, stateOf(BOUGHT));
 });
 
-test('refunds in earlier batches and in the same batch together never exceed the spent amount', () => {
+test('refunds of one transaction in a batch and in earlier batches never exceed the spent amount in total', () => {
   const spent = SPENT.transactionId;
   const earlier = refunding(SPENT, 20);
   const given = { referenced: referencedFor(0, { postings: [SPENT], refunds: [earlier] }) };

@@ -88,7 +88,7 @@ test('later commands of a batch see the effects of earlier ones', () => {
   assert.deepEqual(decided.outcomes[3], { refused: 'InsufficientFunds', requested: 3, available: 2 });
 });
 
-test('commands in one batch that start and stop the cycles of an end user are decided in order', () => {
+test('within a batch, commands that start and stop the cycles of an end user are decided in order', () => {
   const stop = stopCycle();
   const decided = decideAll([start(ADA), start(ADA), start(ADA, 'replace'), stop, stop, start(ADA)], [NONE]);
   assert.deepEqual(outcomes(decided), [
@@ -190,7 +190,7 @@ test('if one more renewal is due than a batch can apply, the oldest renewals are
   assert.deepEqual(decided.changes[0]?.after.cycles, [periodAfter(daily(5), 4)]);
 });
 
-test('if a postponed command is retried, each batch applies more due renewals, until the command can be decided', () => {
+test('each retry of a postponed command applies more due renewals, until the command can be decided', () => {
   let state = stateOf(daily(10));
   const renewals: number[] = [];
   let decided = decideAll([subtract(ADA, 1)], [state], 4);

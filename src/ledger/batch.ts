@@ -38,7 +38,7 @@ export interface Batch {
   readonly userOf: readonly number[];
   /** For each command, the name of its idempotency record; null for a command without a key. */
   readonly recordNames: readonly (string | null)[];
-  /** The transactions that commands of the batch refund; usually empty. */
+  /** The transactions that the refunds in the batch refer to; usually empty. */
   readonly references: readonly Reference[];
 }
 
@@ -151,7 +151,7 @@ interface Progress {
   isSettled: boolean;
 }
 
-/** @returns how many postings the applied due events produced */
+/** @returns the number of postings of the due events that were applied */
 function catchUp(user: Progress, { now }: Moment, eventsMax: number): number {
   if (user.isSettled) return 0;
   const { state, postings, isComplete } = settle(user.state, now, eventsMax);

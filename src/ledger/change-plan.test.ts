@@ -282,7 +282,7 @@ const SCHEDULES = TIMES.flatMap((first) =>
 
 for (const [first, one] of COMMANDS) {
   for (const [second, two] of COMMANDS) {
-    test(`if a request to ${first} is followed by a request to ${second} and then by any third request, each has its documented effect just before, at and just after the end of a period`, () => {
+    test(`if a request to ${first} is followed by a request to ${second} and then by any third request, each request has its documented effect, whether it arrives just before, at or just after the end of a period`, () => {
       for (const [third, three] of COMMANDS) for (const times of SCHEDULES) check([one, two, three], times, third);
     });
   }

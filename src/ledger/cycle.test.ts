@@ -145,7 +145,7 @@ test('the formula for missed periods gives the same number as counting the perio
   );
 });
 
-test('the creation time of a cycle is the start of its first period, whatever its current period', () => {
+test('the creation time of a cycle is the start of its first period, regardless of its current period', () => {
   assert.equal(createdAt(MONTHLY), NOW);
   assert.equal(createdAt(periodAfter(MONTHLY, 7)), NOW);
 });

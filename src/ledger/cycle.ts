@@ -137,7 +137,7 @@ export function periodAt(cycle: Cycle, now: Instant): Cycle {
 
 /**
  * The order in which credits are spent: first by the start of the current period, then by cycle ID, which is the order
- * of creation. The order is total, so every store spends in the same order.
+ * of creation. The order is total, so every store spends credits in the same order.
  */
 export function burnOrder(a: Cycle, b: Cycle): number {
   return a.start - b.start || (a.id < b.id ? -1 : a.id > b.id ? 1 : 0);

@@ -207,7 +207,7 @@ test('a stop cancels the active cycle, not an older cycle that is superseded', (
   assert.deepEqual(cyclesAfter([old, active], decision), [old, { ...active, status: 'canceled' }]);
 });
 
-test('a repeated stop returns the cycle that was stopped last; once that cycle has ended, the stop is refused, even if an older cycle has not ended yet', () => {
+test('a repeated stop returns the cycle that was stopped last, and is refused once that cycle has ended, even if an older cycle has not ended yet', () => {
   let state: EndUserState = stateOf(cycle(3, { validityDays: 90 }));
   const run = (command: ReturnType<typeof startCycle | typeof stopCycle>, now: number, sequence: number) => {
     const { outcome, postings } = decide(state, command, momentAt(now, sequence));
@@ -224,7 +224,7 @@ test('a repeated stop returns the cycle that was stopped last; once that cycle h
   for (const now of [newer.end, older.end - 1]) assert.deepEqual(run(stopCycle(), now, 5), NOT_FOUND);
 });
 
-test('a repeated stop never returns a replaced cycle, even after the replacement was stopped and has ended', () => {
+test('a repeated stop never returns a replaced cycle, even after the replacement has been stopped and has ended', () => {
   const old = cycle(1, { validityDays: 90 });
   const replaced = cyclesAfter([old], start([old], { onActive: 'replace' }));
   const stopped = applyAll(stateOf(...replaced), stop(replaced, NOW + 1).postings).cycles;

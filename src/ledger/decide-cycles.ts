@@ -45,7 +45,7 @@ export function stopCycle(state: EndUserState, command: StopCycle, moment: Momen
     const posting = stopping(active, command, moment);
     return accepted(posting.transactionId, [posting], { cycle: canceled(active) });
   }
-  // A second stop returns the cycle that was stopped last, until that cycle ends.
+  // A repeated stop returns the cycle that was stopped last, until that cycle ends.
   const last = state.cycles.find((cycle) => cycle.status === 'canceled' && !hasEnded(cycle, moment.now));
   return last ? accepted(null, [], { cycle: last }) : refused({ refused: 'CycleNotFound' });
 }

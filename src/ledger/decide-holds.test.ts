@@ -88,7 +88,7 @@ test('a capture without an amount spends all held credits', () => {
   assert.deepEqual(balanceOf(ledger), [5, 0]);
 });
 
-test('a capture of more than was held spends the difference from the balance, with one posting for each cycle', () => {
+test('a capture of more than was held draws the difference from the balance, with one posting for each cycle', () => {
   const ledger = ledgerOfTwoCycles();
   const id = held(ledger, 5);
   const transactionId = ledger.transact(capture(id, 12));
@@ -237,7 +237,7 @@ test('stopping a cycle does not change its holds', () => {
   assert.deepEqual(balanceOf(ledger), [100, 0]);
 });
 
-test('holds lapse in the order in which they expire, whatever the order in which they were created', () => {
+test('holds lapse in the order in which they expire, regardless of the order in which they were created', () => {
   const ledger = ledgerOfTwoCycles();
   const ids = [held(ledger, 1, 300), held(ledger, 2, 100), held(ledger, 3, 200), held(ledger, 4, 100)];
   assert.deepEqual(
@@ -330,7 +330,7 @@ test('if a capture spends no credits from one cycle of its hold, the posting for
   ]);
 });
 
-test('held credits that a capture does not spend return to their cycles, or are lost if those cycles have ended', () => {
+test('held credits that are not spent by a capture return to their cycles, or are lost if those cycles have ended', () => {
   const ledger = ledgerOfTwoCycles();
   const id = held(ledger, 15, 2 * 86_400);
   ledger.now += DAY_MS;

@@ -226,7 +226,7 @@ test('a refused command uses no transaction ID, and an accepted command uses one
   assert.equal(decide(state, addition(1), moment).postings[0]?.transactionId, idAt(NOW, 3));
 });
 
-test('a subtraction takes the oldest credits that have not expired, in full or not at all', () => {
+test('a subtraction takes its full amount from the oldest credits that have not expired, or is refused and takes nothing', () => {
   const many = fc
     .array(fc.tuple(fc.nat({ max: 40 }), fc.integer({ min: 1, max: 50 }), fc.nat({ max: 50 })), { maxLength: 6 })
     .map((rows) =>

@@ -160,7 +160,7 @@ function sumOf(postings: readonly Posting[], at: Instant): [balance: number, hel
 
 const shifts = fc.oneof(fc.constantFrom(-1, 0, 0, 1), fc.integer({ min: -DAY_MS, max: DAY_MS }));
 
-test('in random histories, the balance at any instant is the sum of all postings up to then whose credits have not expired', () => {
+test('in random histories, the balance at any instant is the sum of all postings up to that instant, not counting expired credits', () => {
   fc.assert(
     fc.property(histories, fc.array(shifts, { minLength: 1, maxLength: 4 }), ({ postings, now }, offsets) => {
       const boundaries = postings.flatMap(({ createdAt, expiresAt, holdExpiresAt }) => [
@@ -209,7 +209,7 @@ function pointTexts(from: string, to: string, interval: Interval): string[] | un
   return points?.map((at) => new Date(at).toISOString());
 }
 
-test('the points of a history are an hour, a day or a month apart, starting at the first instant', () => {
+test('a history has a point at its start, and then one every hour, day or month', () => {
   assert.deepEqual(pointTexts('2026-01-15T09:30:00.123Z', '2026-01-15T12:00Z', 'hour'), [
     '2026-01-15T09:30:00.123Z',
     '2026-01-15T10:30:00.123Z',

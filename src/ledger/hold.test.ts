@@ -47,7 +47,7 @@ test('held credits above 2^53−1 fail an assertion instead of being rounded', (
   assert.throws(() => heldAt([most, holdUntil(LAPSE)], NOW), { name: 'AssertionError' });
 });
 
-test('the ID of a lapse depends only on the ID and the expiry of the hold, and sorts after the IDs of renewals and before those of requests', () => {
+test('the ID of a lapse depends only on the ID and the expiry of the hold, and sorts after the IDs of renewals and before those of requests at the same instant', () => {
   const hold = holdUntil(LAPSE);
   const id = lapseId(hold);
   assert.equal(id, `${LAPSE_ID_PREFIX}-4000-8001-${hold.id.slice(24)}`);

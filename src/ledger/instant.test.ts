@@ -98,7 +98,7 @@ const MONTH_ENDS = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31] as const;
 for (const year of [2026, 2028, 2000, 2100]) {
   const isLeap = year === 2028 || year === 2000;
   for (const day of [28, 29, 30, 31]) {
-    test(`adding 1 to 12 months to ${day} December ${year - 1} gives day ${day} of a month, or the last day of a shorter month`, () => {
+    test(`each date one to twelve months after ${day} December ${year - 1} is day ${day} of a month, or the last day of a shorter month`, () => {
       const from = Date.UTC(year - 1, 11, day, 9, 30, 0, 123);
       for (const [month, end] of MONTH_ENDS.entries()) {
         const last = month === 1 && isLeap ? 29 : end;

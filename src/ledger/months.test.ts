@@ -71,13 +71,13 @@ function periodAt(cycle: Cycle, count: number): Cycle {
   return count === 0 ? cycle : periodAfter(cycle, count);
 }
 
-test('a 12-month cycle from a leap day renews on 28 February, or on 29 February in leap years', () => {
+test('a 12-month cycle that starts on a leap day renews on 28 February, or on 29 February in leap years', () => {
   const yearly = monthly(Date.UTC(2028, 1, 29), 12);
   const ends = [0, 1, 2, 3].map((count) => new Date(periodAt(yearly, count).end).toISOString().slice(0, 10));
   assert.deepEqual(ends, ['2029-02-28', '2030-02-28', '2031-02-28', '2032-02-29']);
 });
 
-test('a monthly cycle from 31 May renews on 30 June and on 31 July, not on 1 July or 30 July', () => {
+test('a monthly cycle that starts on 31 May renews on 30 June and on 31 July, not on 1 July or 30 July', () => {
   const cycle = monthly(Date.UTC(2026, 4, 31));
   const { postings } = settle(stateOf(cycle), Date.UTC(2026, 9, 1), EVENTS_MAX);
   const days = postings.map(({ createdAt }) => new Date(createdAt).toISOString().slice(0, 10));

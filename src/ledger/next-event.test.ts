@@ -37,10 +37,10 @@ const RENEWAL = {
 for (const [when, late] of [
   ['at the end', 0],
   ['a millisecond after the end', 1],
-  ['a period after the end', 31 * DAY_MS],
+  ['31 days after the end', 31 * DAY_MS],
   ['ten years after the end', 3_650 * DAY_MS],
 ] as const) {
-  test(`${when} of a period, the next event is the renewal at the end of this period, with full credits`, () => {
+  test(`${when} of a period, the next event is the renewal as of the end of that period, with full credits`, () => {
     assert.deepEqual(nextEvent(stateOf(oneTime(), MONTHLY), END + late), [RENEWAL]);
   });
 }
@@ -101,7 +101,7 @@ for (const [when, late] of [
   ['a millisecond after the expiry', 1],
   ['a year after the expiry', 365 * DAY_MS],
 ] as const) {
-  test(`${when} of a hold, the next event is the lapse at the expiry, with one posting for each part of the hold`, () => {
+  test(`${when} of a hold, the next event is its lapse as of the expiry, with one posting for each part of the hold`, () => {
     const [first, second] = [MONTHLY, BOUGHT].map((cycle) => holding(cycle, 10, { until: LAPSE })) as [
       Posting,
       Posting,

@@ -96,7 +96,7 @@ test('a preview for an end user without credits shows a new cycle that starts im
   );
 });
 
-test('the preview of a refused request is the refusal', () => {
+test('the preview of a request that would be refused is the refusal', () => {
   const ledger = withDaily();
   const [cycle] = ledger.cycles;
   assert.deepEqual(previewOf(ledger.state, startCycle(7), NOW), { refused: 'CycleAlreadyActive', cycle });

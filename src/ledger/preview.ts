@@ -23,7 +23,7 @@ export interface Preview {
   readonly expiring: Amount;
 }
 
-/** @param state the stored state; need not be settled at `now` */
+/** @param state the stored state, which need not be settled at `now` */
 export function previewOf(state: EndUserState, command: StartCycle, now: Instant): Preview | Refusal {
   const settled = { cycles: cyclesAt(state, now), holds: state.holds.filter(({ expiresAt }) => expiresAt > now) };
   // A preview uses at most two transaction IDs, which sort after all other IDs of this instant.

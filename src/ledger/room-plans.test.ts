@@ -1,4 +1,4 @@
-// Tests the limit of 2^53−1 credits with rollover and scheduled plans.
+// Tests the limit of 2^53−1 credits for plans with a rollover and for scheduled plans.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -107,7 +107,7 @@ test('a replacement need not leave room for the rollover of the cycle that it re
   assertWithin(ledger);
 });
 
-test('a replacement must leave room for the sum of its rollover and the credits of the replaced cycle only if those credits outlast the first period of the new cycle', () => {
+test('the rollover of a replacement counts toward the maximum balance in addition to the credits of the replaced cycle only if those credits outlast the first period of the new cycle', () => {
   const ledger = new MemoryLedger();
   ledger.accept(startCycle(100, { validityDays: 3 }));
   assertRoom(ledger, (amount) => rolling(amount, 50, { onActive: 'replace' }), AMOUNT_MAX - 150);
@@ -128,7 +128,7 @@ test('a scheduled plan must leave room for credits that outlast the current peri
   assertWithin(ledger);
 });
 
-test('if the rollover of a scheduled plan alone would make the balance too large, the plan is refused with 0 available credits', () => {
+test('if the rollover of a scheduled plan alone would make the balance too large, the plan is refused, and the refusal shows 0 available credits', () => {
   const ledger = new MemoryLedger();
   ledger.accept(rolling(100, 0));
   ledger.accept(add(7, { validityDays: 2 }));

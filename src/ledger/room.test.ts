@@ -59,7 +59,7 @@ for (const [what, until, now, taken] of ROOMS) {
   });
 }
 
-test('added credits that outlast the current period must leave room for the next period and for credits that stay held after the end of the current period', () => {
+test('credits that expire after the current period can be added only if they fit into the maximum balance together with the credits of the next period and the credits that are then still held', () => {
   const [short, long] = [END, END + 1].map((until) => applyAll(stateOf(DAILY), [holding(DAILY, 10, { until })]));
   assert(short && long);
   assert.equal(roomOf(short, END + 1), AMOUNT_MAX - 100, 'the hold lapses when the period ends');

@@ -33,7 +33,7 @@ const sequence = fc.oneof(
 );
 const tail = fc.stringMatching(/^[0-9a-f]{12}$/);
 
-test('a transaction ID contains its instant, its sequence and its tail', () => {
+test('a transaction ID contains its instant, its sequence number and its tail', () => {
   assert.equal(transactionId({ at: NOW, sequence: 0, tail: TAIL }), '019bc0fd-8a3b-4000-8000-0123456789ab');
   assert.equal(transactionId({ at: NOW, sequence: 1, tail: TAIL }), '019bc0fd-8a3b-4000-8001-0123456789ab');
   assert.equal(transactionId({ at: NOW, sequence: 2 ** 14, tail: TAIL }), '019bc0fd-8a3b-4001-8000-0123456789ab');
@@ -53,7 +53,7 @@ test('the instant of a transaction can be read from its ID', () => {
   );
 });
 
-test('transaction IDs sort by instant, then by sequence, regardless of their tails', () => {
+test('transaction IDs sort by instant, then by sequence number, regardless of their tails', () => {
   const parts = fc.record({ at, sequence, tail });
   fc.assert(
     fc.property(parts, parts, fc.boolean(), (a, b, isSameInstant) => {
@@ -69,8 +69,8 @@ const REFUSED: readonly (readonly [what: string, parts: { at: number; sequence: 
   ['an instant before 1970', { at: -1, sequence: 0, tail: TAIL }],
   ['an instant with half a millisecond', { at: NOW + 0.5, sequence: 0, tail: TAIL }],
   ['an instant after the last instant', { at: INSTANT_MAX + 1, sequence: 0, tail: TAIL }],
-  ['a sequence below 0', { at: NOW, sequence: -1, tail: TAIL }],
-  ['a sequence that is too large', { at: NOW, sequence: SEQUENCE_COUNT, tail: TAIL }],
+  ['a sequence number below 0', { at: NOW, sequence: -1, tail: TAIL }],
+  ['a sequence number that is too large', { at: NOW, sequence: SEQUENCE_COUNT, tail: TAIL }],
   ['a tail that is too short', { at: NOW, sequence: 0, tail: TAIL.slice(1) }],
   ['a tail that is too long', { at: NOW, sequence: 0, tail: `${TAIL}c` }],
 ];
@@ -103,7 +103,7 @@ test('at the same instant, the IDs of renewals sort first, then those of lapses,
   assert(id(LAPSE_SEQUENCE, high) < id(FIRST_SEQUENCE, low));
 });
 
-test('the sequence of a transaction within its instant can be read from its ID', () => {
+test('the sequence number of a transaction can be read from its ID', () => {
   for (const sequence of [0, 1, 2 ** 14 - 1, 2 ** 14, 2 ** 14 + 1, 2 ** 25 + 5, SEQUENCE_COUNT - 1])
     assert.equal(sequenceOf(transactionId({ at: 0x0123456789ab, sequence, tail: 'ffffffffffff' })), sequence);
 });

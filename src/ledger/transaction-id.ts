@@ -2,11 +2,12 @@
 // transaction IDs of an end user sort by creation time.
 //
 //   tttttttt-tttt-4sss-vsss-rrrrrrrrrrrr
-//   t: 48 bits, the instant · 4, v: version and variant of RFC 9562 · s: 26 bits, the sequence · r: 48 bits, the tail
+//   t: 48 bits, the instant · 4, v: version and variant of RFC 9562 · s: 26 bits, the sequence number
+//   r: 48 bits, the tail
 //
-// The sequence orders the transactions within a millisecond. Renewals and changes of plan have sequence 0, and lapses
-// of holds have sequence 1, so these events sort before all requests of the same instant. Their tails are derived from
-// the cycle, the plan or the hold, so every process computes the same IDs.
+// The sequence number orders the transactions within a millisecond. It is 0 for renewals and changes of plan, and 1 for
+// lapses of holds, so these events sort before all requests of the same instant. The tails of their IDs are derived
+// from the cycle, the plan or the hold, so every process computes the same IDs.
 
 import assert from 'node:assert/strict';
 import { INSTANT_MAX, type Instant } from './instant.ts';
@@ -17,11 +18,11 @@ export type TransactionId = string;
 /** The number of possible sequence numbers within one millisecond. */
 export const SEQUENCE_COUNT = 2 ** 26;
 
-/** The sequence of every renewal and change of plan, and of no other transaction. */
+/** The sequence number of every renewal and change of plan, and of no other transaction. */
 export const RENEWAL_SEQUENCE = 0;
-/** The sequence of every lapse of a hold, and of no other transaction. */
+/** The sequence number of every lapse of a hold, and of no other transaction. */
 export const LAPSE_SEQUENCE = 1;
-/** The lowest sequence of a transaction that a request causes. */
+/** The lowest sequence number of a transaction that a request causes. */
 export const FIRST_SEQUENCE = 2;
 
 const SEQUENCE_LOW_BITS = 14;

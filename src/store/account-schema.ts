@@ -47,7 +47,7 @@ CREATE TABLE api_keys (
   hint TEXT NOT NULL,
   name TEXT NOT NULL DEFAULT '' CHECK (length(name) <= ${KEY_NAME_CHARACTERS_MAX}),
   created_at ${instant} NOT NULL,
-  -- created_by and revoked_by are actors: a user of the console, or the operator.
+  -- created_by and revoked_by are actors: a console user or the operator.
   created_by TEXT NOT NULL CHECK (created_by <> ''),
   revoked_at ${instant},
   revoked_by TEXT CHECK ((revoked_by IS NULL) = (revoked_at IS NULL)),

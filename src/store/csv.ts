@@ -1,4 +1,4 @@
-// Formats lines of CSV as specified in RFC 4180.
+// Formats CSV lines as specified in RFC 4180.
 
 export function csvLine(fields: readonly (string | number | null)[]): string {
   return `${fields.map(csvField).join(',')}\r\n`;

@@ -1,6 +1,6 @@
-// Filters, sorts and paginates the lists of end users. Every list is a range of one index of the summaries. A page
-// begins after the last row of the previous page, so reading page 10,000 is as fast as reading page 1. Cursors come
-// from browsers, so they are checked before they reach a database.
+// Filters, sorts and paginates the lists of end users. Each list is a range of an index on the summaries. A page begins
+// after the last row of the previous page, so reading page 10,000 is as fast as reading page 1. Cursors come from
+// browsers, so they are checked before they reach a database.
 
 import assert from 'node:assert/strict';
 import type { Amount } from '../ledger/amount.ts';
@@ -89,7 +89,8 @@ export function listQuery({ list, after, limit }: ListRequest): ListQuery | null
   const range = rangeOf(list);
   if (range === null) return null;
   // The page starts at the cursor or at the start of the list, whichever comes later. Of these two bounds, the query
-  // must contain only the later one: given both, a database would use only the first, and would scan all earlier pages.
+  // must contain only the later one: given both, a database could use only the earlier one, and would then scan all
+  // previous pages.
   const { from, to } = range;
   const isBefore = behind === null || (from !== null && (behind[0] as Value) < (from.values[0] as Value));
   const follows = `(${columns.join(', ')}) ${isDescending ? '<' : '>'} (${columns.map(() => '?').join(', ')})`;

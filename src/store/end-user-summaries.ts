@@ -44,8 +44,8 @@ export interface AuditedSummary extends Summary {
  * Whether a stored summary matches the current state of an end user. Call this function only for a summary that
  * includes all postings of the end user.
  *
- * Compares the two states at `now`, not at `derivedTo`. At an instant before the end of a cycle, the balance of
- * `current` can be too low: if a hold lapses, but the lapse is stored only after the cycle has ended, the cycle in
+ * Compares the two states at `now`, not at `derivedTo`, because the balance of `current` can be too low at an instant
+ * before a cycle ended: if a hold lapsed before that end, but the lapse was stored only afterwards, the cycle in
  * `current` still shows the credits as held.
  *
  * @param current the end user's state after the latest posting

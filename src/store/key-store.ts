@@ -18,7 +18,10 @@ export interface ListedKey extends ApiKey {
   readonly revokedAt: Instant | null;
   /** Null unless the key is revoked. */
   readonly revokedBy: Actor | null;
-  /** When the key was last used, to the minute, and stored up to two seconds late; null if it was never used. */
+  /**
+   * When the key was last used, accurate to the minute; null if it was never used. A use is stored up to two seconds
+   * later.
+   */
   readonly lastUsedAt: Instant | null;
 }
 

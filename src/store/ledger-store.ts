@@ -76,8 +76,8 @@ export interface LedgerStore {
   write(commands: readonly Command[], onDecided: () => void): Promise<readonly (Outcome | null)[]>;
   /**
    * Loads an end user. If an event is due but not stored, the caller shows it as if it were stored. From then on, no
-   * write may be ordered before the event. `load`, like all other reads that return a state, therefore first waits for
-   * the writes in flight that could be ordered before the event.
+   * write may be ordered before the event. `load` and all other reads that return a state therefore first wait for the
+   * writes in flight that could be ordered before the event.
    *
    * @throws StoreFault, like the reads below
    */
@@ -92,7 +92,7 @@ export interface LedgerStore {
   history(user: EndUserKey, request: HistoryRequest): Promise<HistoryPage>;
   /** @param instants ascending, at most `POINTS_MAX` */
   statesAt(user: EndUserKey, instants: readonly Instant[]): Promise<StatesAt>;
-  /** A transaction of the end user, of any kind; null if there is none with this ID. */
+  /** The end user's transaction with this ID, of any kind; null if there is none. */
   find(user: EndUserKey, id: TransactionId): Promise<Referenced | null>;
   /**
    * Returns up to `limit` end users with due events, longest overdue first. If more than `limit` end users have due

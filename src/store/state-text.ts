@@ -30,9 +30,9 @@ export function isWaypointDue(postings: readonly Posting[]): boolean {
 
 /**
  * Returns true if a full snapshot is due after these postings. The result depends on random digits in the transaction
- * IDs, so that Scrip does not have to count transactions. Always false after a renewal, a change of plan or a lapse.
- * Such an event can be stored late. In that case, the state lacks cycles that ended in the meantime, and the snapshot
- * would be incomplete.
+ * IDs, so that Scrip does not have to count transactions. The result is always false after a renewal, a change of plan
+ * or a lapse. Such an event can be stored late. In that case, the state lacks cycles that ended in the meantime, and
+ * the snapshot would be incomplete.
  */
 export function isSnapshotDue(postings: readonly Posting[], { cycles, holds }: EndUserState): boolean {
   return isOneOf(TRANSACTIONS * Math.ceil((cycles.length + holds.length + 1) / CYCLES_AT_FULL_RATE), postings);
@@ -40,7 +40,7 @@ export function isSnapshotDue(postings: readonly Posting[], { cycles, holds }: E
 
 /**
  * Returns true for one in `transactions` transactions on average, depending on random digits in the transaction ID.
- * Always false for a renewal, a change of plan or a lapse.
+ * The result is always false for a renewal, a change of plan or a lapse.
  */
 function isOneOf(transactions: number, postings: readonly Posting[]): boolean {
   const latest = postings.at(-1);

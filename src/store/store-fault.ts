@@ -10,7 +10,7 @@ export type FaultCode = 'StoreUnavailable' | 'OutcomeUnknown' | 'Internal';
 export class StoreFault extends Error {
   override readonly name = 'StoreFault';
   readonly code: FaultCode;
-  /** Whether the fault affects only some end users, and the store still serves the rest. */
+  /** Whether the fault affects only some end users, while the store still serves the others. */
   readonly isPartial: boolean;
 
   constructor(code: FaultCode, reason: string, { isPartial = false } = {}) {

@@ -8,8 +8,9 @@ export type TestClockMove = { readonly days: number } | { readonly to: Instant }
 export interface TestClock {
   now(): Promise<Instant>;
   /**
-   * Moves the clock. Resolves with the new instant once it is on stable storage. Every later read or write uses it. If
-   * it is before the current one or after `LAST_INSTANT`, resolves with null and does not move the clock.
+   * Moves the clock. Resolves with the new instant once it is on stable storage. Every later read or write uses the new
+   * instant. If the new instant is before the current instant or after `LAST_INSTANT`, resolves with null and does not
+   * move the clock.
    *
    * @throws StoreFault
    */

@@ -26,7 +26,7 @@ export interface HistoryTransaction extends Transaction {
   readonly reference: TransactionId | null;
   /** How many credits of a subtraction or a capture can still be refunded; null for all other kinds. */
   readonly refundable: Amount | null;
-  /** The plan that a transaction of the kind `schedule-plan` scheduled; null for all other kinds. */
+  /** The plan that a `schedule-plan` transaction scheduled; null for all other transactions. */
   readonly scheduled: Plan | null;
 }
 

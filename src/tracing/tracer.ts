@@ -16,7 +16,7 @@ export interface TracingSettings extends ExporterSettings {
 
 export interface RequestTrace extends TraceContext {
   readonly parentSpanId: string | null;
-  /** The time from `performance.now` at which the request arrived. */
+  /** When the request arrived, as a time from `performance.now`. */
   readonly startedMs: number;
 }
 

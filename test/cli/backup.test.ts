@@ -1,4 +1,5 @@
-// Tests `scrip backup` while a server is running and after kills and interrupts, and tests `scrip restore`.
+// Tests `scrip restore`, and tests `scrip backup` while a server is running and when the command is killed or
+// interrupted.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';

@@ -35,7 +35,7 @@ before(async () => {
   postings = await postingsOf(madeWith(1));
 });
 
-test('the demo account has 200 end users with trials, bundles, and active and canceled subscriptions, and these end users spend most credits on weekdays', async () => {
+test('the demo account has 200 end users with trials, bundles, and active and canceled subscriptions, and these end users spend credits mostly on weekdays', async () => {
   assert.equal(new Set(postings.map(({ endUser }) => endUser)).size, END_USERS);
   const created = postings.map(({ posting }) => posting.createdAt);
   assert(

@@ -90,9 +90,9 @@ const ERRORS: readonly (readonly [what: string, text: string, error: RegExp])[] 
     /^line 1: "5f2b.*" is not a known column; the columns are end_user_id,amount,/,
   ],
   ['semicolons as separators', 'end_user_id;amount\n', /^line 1: "end_user_id;amount" is not a known column/],
-  ['a duplicate column', 'end_user_id,amount,amount,note\n', /^line 1: the column amount appears twice$/],
-  ['a header without end_user_id', 'amount,expires_at\n', /^line 1: the header has no column end_user_id$/],
-  ['a header without amount', 'end_user_id,expires_at\n', /^line 1: the header has no column amount$/],
+  ['a duplicate column', 'end_user_id,amount,amount,note\n', /^line 1: the amount column appears twice$/],
+  ['a header without end_user_id', 'amount,expires_at\n', /^line 1: the header has no end_user_id column$/],
+  ['a header without amount', 'end_user_id,expires_at\n', /^line 1: the header has no amount column$/],
   [
     'a header without expires_at and validity_days',
     'end_user_id,amount\n',
@@ -153,7 +153,7 @@ const ERRORS: readonly (readonly [what: string, text: string, error: RegExp])[] 
   [
     'a quote within an unquoted field',
     `${HEADER}\n${ADA},5,,31,a"b\n`,
-    /^line 2: a field with a quotation mark inside must be enclosed in quotation marks$/,
+    /^line 2: a field containing a quotation mark must be enclosed in quotation marks$/,
   ],
   [
     'text after a closing quote',
@@ -169,7 +169,7 @@ for (const [what, text, error] of ERRORS)
     assert.match(errors.first[0]?.text ?? '', error);
   });
 
-test('scrip import counts all errors in its file and lists the first twenty', async () => {
+test('scrip import counts all errors in the file and lists the first twenty', async () => {
   const { errors } = await checked(`${HEADER}\n${`${ADA},x,,y,\n`.repeat(30)}`);
   assert.deepEqual([errors.count, errors.first.length, errors.first.at(-1)?.line], [60, 20, 11]);
 });
@@ -228,7 +228,7 @@ test('if the expires_at of a row has passed, scrip import counts the row as expi
   );
 });
 
-test('an import stops if its file changes while its rows are being granted', async () => {
+test('an import stops if its file changes while its rows are being imported', async () => {
   const path = join(temporaryFolder(), 'balances.csv');
   writeFileSync(path, `end_user_id,amount,validity_days\n${`${ADA},5,31\n`.repeat(20_000)}`);
   const file = new ImportFile(path);

@@ -52,7 +52,7 @@ async function balanceOf(url: string, secret: string, index: number): Promise<nu
 
 describe('scrip import', { ...options, concurrency: COMMANDS_AT_ONCE }, () => {
   // This test comes first, so that the other tests run while its import waits for 10 seconds.
-  test('if the server stops during an import, the import fails with a message, and a second run grants the remaining rows', async (t) => {
+  test('if the server stops during an import, the import fails with a message, and a second run imports the remaining rows', async (t) => {
     const file = temporaryFile();
     const secret = await createKeyHere(ledgerAt(file));
     const served = await serveHere(t, ledgerAt(file));
@@ -124,7 +124,7 @@ describe('scrip import', { ...options, concurrency: COMMANDS_AT_ONCE }, () => {
       assert.equal((await auditAt(`file:${file}`)).postings, 0);
     });
 
-  test('for a file with the column expires_at, scrip import prints that credits can stay valid for up to 24 hours after expires_at', async () => {
+  test('for a file with an expires_at column, scrip import prints that credits can stay valid for up to 24 hours after expires_at', async () => {
     const file = temporaryFile();
     await createKeyHere(ledgerAt(file));
     const path = join(temporaryFolder(), 'balances.csv');
@@ -188,7 +188,7 @@ async function assertImported(database: string, served: Pick<Server, 'url'>, sec
 }
 
 describe('interrupted imports', options, () => {
-  test('an import into a ledger file grants each row once, even if it is killed or interrupted several times', async (t) => {
+  test('an import into a ledger file grants the credits of each row once, even if it is killed or interrupted several times', async (t) => {
     const file = temporaryFile();
     const secret = await createKeyHere(ledgerAt(file));
     const signals = effort<NodeJS.Signals[]>(
@@ -212,13 +212,13 @@ describe('interrupted imports', options, () => {
     ['a ledger file', async () => `file:${temporaryFile()}`, SERVED_ROWS],
     ['PostgreSQL', () => server.createDatabase(), POSTGRES_ROWS],
   ] as const)
-    test(`while a server is running, an import into ${store} grants each row once, even if the import is killed several times`, async (t) => {
+    test(`while a server is running, an import into ${store} grants the credits of each row once, even if the import is killed several times`, async (t) => {
       const url = await place();
       const environment = { DATABASE_URL: url, DATABASE_ACCEPT_UNSAFE: 'yes' };
       const secret = await createKeyHere(environment);
       const served = await serveHere(t, environment);
-      // After a SIGKILL, the server may still grant the last batch of the killed run, so the next run may fail. The run
-      // after the last signal must succeed, so the last signal is SIGINT.
+      // After a SIGKILL, the server may still import the last batch of the killed run, so the next run may fail. The
+      // run after the last signal must succeed, so the last signal is SIGINT.
       const signals = effort<NodeJS.Signals[]>(['SIGKILL', 'SIGINT'], ['SIGKILL', 'SIGKILL', 'SIGINT']);
       const { ended, code, stdout } = await interruptedImport(balances(rows), environment, signals);
       t.diagnostic(`${ended.join('; ')}; ${stdout}`);
@@ -227,14 +227,14 @@ describe('interrupted imports', options, () => {
       await assertImported(url, served, secret, rows);
     });
 
-  test('two concurrent runs of the same import into the ledger file of a running server grant each row once', async (t) => {
+  test('two concurrent runs of the same import into the ledger file of a running server grant the credits of each row once', async (t) => {
     const file = temporaryFile();
     const secret = await createKeyHere(ledgerAt(file));
     const served = await serveHere(t, ledgerAt(file));
     const path = balances(SERVED_ROWS);
     const both = await Promise.all([1, 2].map(() => scrip([...IMPORT, path], ledgerAt(file))));
-    // A run that stops removes its batch from the queue. If the other run has just queued the same rows, the other run
-    // waits for the removed batch in vain, and stops too.
+    // A run that stops removes its rows from the queue, even if the other run has queued the same rows in the meantime.
+    // The other run then waits in vain for a server to import them, and stops too.
     const stopped =
       /\n(Another process has continued this import; wait until that process has ended, then run the same command again\.|The import stopped after \d+ of \d+ rows \(no server imported the next rows within 10 seconds\); run the same command again to resume\.)\n$/;
     for (const { code, stderr } of both.filter(({ code }) => code !== 0)) {
@@ -245,7 +245,7 @@ describe('interrupted imports', options, () => {
     await assertImported(`file:${file}`, served, secret, SERVED_ROWS);
   });
 
-  test('if the server is killed and restarted during an import, the import continues and grants each row once', async (t) => {
+  test('if the server is killed and restarted during an import, the import continues and grants the credits of each row once', async (t) => {
     const file = temporaryFile();
     const secret = await createKeyHere(ledgerAt(file));
     const server = await serve(t, file);

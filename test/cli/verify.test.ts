@@ -147,7 +147,7 @@ test('`scrip digest` fails if postings violate the rules of the ledger', async (
 });
 
 describe('scrip verify with long output', () => {
-  /** Each end user has a problem, so the output is much longer than a pipe's buffer. */
+  /** The command finds a problem for each end user, so the output is much longer than a pipe's buffer. */
   const END_USERS = effort(1_000, 3_000);
   let broken = '';
   before(async () => {

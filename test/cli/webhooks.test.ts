@@ -1,5 +1,5 @@
-// Tests `scrip webhook`, `scrip threshold` and `scrip expiring-notice`. `npm test` runs the loop over STORES only for
-// PostgreSQL, because test/webhooks/endpoints.test.ts tests the same operations on SQLite.
+// Tests `scrip webhook`, `scrip threshold` and `scrip expiring-notice`. `npm test` runs the tests that loop over STORES
+// on PostgreSQL only, because test/webhooks/endpoints.test.ts tests the same operations on SQLite.
 
 import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, statSync } from 'node:fs';
@@ -81,7 +81,7 @@ for (const [name, ledger] of STORES.slice(0, effort(1, 2))) {
       await assertOneLine(['webhook', 'resend', '1', '--event', 'evt_1'], environment, unknown);
     });
 
-    test('scrip threshold adds, lists and removes thresholds, and scrip expiring-notice sets how early the credits.expiring event happens', async () => {
+    test('scrip threshold adds, lists and removes thresholds, and scrip expiring-notice sets the number of days between the credits.expiring event and the expiry of the credits', async () => {
       const environment = await withAccount(await ledger());
       const below = (name: string, value: string) => ['threshold', name, '--account', 'acme', '--below', value];
       assert.equal(await run(environment, ...below('add', '20%')), 'Threshold 20% of acme added.');

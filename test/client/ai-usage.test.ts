@@ -1,4 +1,4 @@
-// Tests that the example ai-usage.ts charges for an answer. If the program is killed during the answer, its next run
+// Tests that the ai-usage.ts example charges for an answer. If the program is killed during the answer, its next run
 // charges for the part that the user received, unless the hold has lapsed.
 
 import assert from 'node:assert/strict';
@@ -88,13 +88,13 @@ async function stateOf({ user }: Job): Promise<readonly [balance: number, held: 
   return [active_balance, held];
 }
 
-test('the example ai-usage.ts captures the cost of the answer, and prints the expected lines', async (t) => {
+test('the ai-usage.ts example captures the cost of the answer, and prints the expected lines', async (t) => {
   const jobs = await newJobs(t);
   assert.deepEqual(await run(jobs), LINES);
   assert.deepEqual(jobsIn(jobs), [], 'no job is left');
 });
 
-test('if the example ai-usage.ts is killed during an answer, its next run captures the cost of the part that the user received', async (t) => {
+test('if the ai-usage.ts example is killed during an answer, its next run captures the cost of the part that the user received', async (t) => {
   const jobs = await newJobs(t);
   const seen = await killInTheMiddle(jobs);
   const [job = assert.fail('no job'), ...others] = jobsIn(jobs);
@@ -110,7 +110,7 @@ test('if the example ai-usage.ts is killed during an answer, its next run captur
   assert.deepEqual(jobsIn(jobs), []);
 });
 
-test('if the hold of an interrupted answer lapses before the example ai-usage.ts runs again, the answer costs nothing', async (t) => {
+test('if the hold of an interrupted answer lapses before the ai-usage.ts example runs again, the answer costs nothing', async (t) => {
   const jobs = await newJobs(t);
   await killInTheMiddle(jobs);
   const [job = assert.fail('no job')] = jobsIn(jobs);

@@ -56,7 +56,7 @@ test('the transactions iterator sends `from` and `to` with each request for a pa
   }
 });
 
-test('if a call to the client has an invalid Date, the call rejects and sends no request', async () => {
+test('if a client call is passed an invalid Date, the call rejects and sends no request', async () => {
   hostile.behave(...ALL_PAGES);
   const call = scrip().getAllUserTransactions({ end_user_id: END_USER, from: new Date('soon') });
   await assert.rejects(call, RangeError);

@@ -66,7 +66,7 @@ const OUTPUTS: Readonly<Record<string, readonly string[]>> = {
 };
 
 for (const [example, lines] of Object.entries(OUTPUTS)) {
-  test(`the example ${example}.ts prints the expected lines`, async () => {
+  test(`the ${example}.ts example prints the expected lines`, async () => {
     const program = join(CLIENT, 'examples', `${example}.ts`);
     const env = { SCRIP_URL: scrip.url, SCRIP_KEY: scrip.writeKey };
     const output = await runNode({ cwd: CLIENT, env }, '--conditions=scrip-source', program);

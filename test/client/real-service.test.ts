@@ -1,4 +1,4 @@
-// Tests what the calls of the client return on the real service, and which errors they throw.
+// Tests what the client's calls return on the real service, and which errors they throw.
 
 import assert from 'node:assert/strict';
 import { after, before, mock, test } from 'node:test';

@@ -89,7 +89,7 @@ test('an idempotency key can be reused for another end user, but not for a diffe
   assert.deepEqual([await amountsOf(end_user_id), await amountsOf(other)], [[100], [200]]);
 });
 
-test('the example bundles.ts prints the expected lines', async () => {
+test('the bundles.ts example prints the expected lines', async () => {
   const env = { SCRIP_URL: service.url, SCRIP_KEY: service.writeKey };
   const program = join(CLIENT, 'examples/bundles.ts');
   const output = await runNode({ cwd: CLIENT, env }, '--conditions=scrip-source', program);

@@ -37,7 +37,7 @@ after(async () => {
 for (const story of STORIES) {
   const program = join(CLIENT, 'examples', `${story}.ts`);
   for (const store of STORES) {
-    test(`the story ${story}.ts prints what docs/subscriptions.md shows (${store})`, async (t) => {
+    test(`the ${story}.ts story prints what docs/subscriptions.md shows (${store})`, async (t) => {
       const shown = `\`\`\`ts\n${readFileSync(program, 'utf8')}\`\`\`\n\`\`\`\n`;
       const start = DOCUMENT.indexOf(shown);
       assert(start >= 0, `docs/subscriptions.md shows ${story}.ts`);

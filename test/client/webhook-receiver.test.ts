@@ -1,4 +1,4 @@
-// Tests that the example webhook-receiver.ts processes events in order, ignores events that it has already processed,
+// Tests that the webhook-receiver.ts example processes events in order, ignores events that it has already processed,
 // even after a restart, and refuses requests that Scrip did not send.
 
 import assert from 'node:assert/strict';

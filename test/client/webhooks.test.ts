@@ -114,13 +114,13 @@ test('the client refuses a webhook whose timestamp is more than five minutes in 
 test('the client refuses a webhook if a header is missing or repeated, the timestamp is invalid, or the body is not JSON', async () => {
   const headers = headersOf(signed(), SECRET);
   for (const name of Object.keys(headers)) {
-    const missing = `The header ${name} is missing.`;
+    const missing = `The ${name} header is missing.`;
     assert.equal(await refusal({ ...headers, [name]: undefined }), missing);
     assert.equal(await refusal({ ...headers, [name]: '' }), missing);
     const without = new Headers(headers);
     without.delete(name);
     assert.equal(await refusal(without), missing);
-    assert.equal(await refusal({ ...headers, [name]: ['1', '2'] }), `The header ${name} occurs more than once.`);
+    assert.equal(await refusal({ ...headers, [name]: ['1', '2'] }), `The ${name} header occurs more than once.`);
   }
   for (const timestamp of ['soon', '-1', '1.5', '1e9', ' 1'])
     assert.match(await refusal({ ...headers, 'webhook-timestamp': timestamp }), /is not a Unix time in seconds/);

@@ -56,7 +56,7 @@ onOneStore('the API reference', (start) => {
   });
 });
 
-test('the API reference escapes text of the OpenAPI document and shows text in backticks as code', () => {
+test('the API reference escapes text from the OpenAPI document and shows text in backticks as code', () => {
   const document: OpenApiDocument = {
     info: { title: 'Scrip', version: '1 <b>', description: 'A `<ledger>` & more.' },
     tags: [{ name: 'Credits' }],

@@ -1,5 +1,5 @@
-// Tests the parameters of password hashing. The number of hashes that a request computes must not depend on whether an
-// account exists for the email address; otherwise, response times would reveal which addresses have accounts.
+// Tests the parameters of password hashing. The number of hashes that a request computes must not depend on whether
+// the email address belongs to a user; otherwise, response times would reveal which addresses belong to users.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -49,19 +49,19 @@ function hashCountTests(newUrl: () => Promise<string>): void {
       assert.equal(await countHashes(() => identity.users.authenticate(credentials)), 1);
   });
 
-  test('signing up computes one hash, whether or not the address has an account', async () => {
+  test('signing up computes one hash, whether or not the address belongs to a user', async () => {
     for (const credentials of [registered, unknown, { ...unknown, email: 'new@example.com' }])
       assert.equal(await countHashes(() => signUp(credentials)), 1);
   });
 
-  test('joining an account by invitation computes one hash, whether or not the address has an account', async () => {
+  test('joining an account by invitation computes one hash, whether or not the address belongs to a user', async () => {
     for (const credentials of [registered, { ...unknown, email: 'newer@example.com' }]) {
       const token = await identity.members.invite(1, 'member');
       assert.equal(await countHashes(() => identity.registrations.register(credentials, byInvitation(token))), 1);
     }
   });
 
-  test('requesting a password reset computes no hash, whether or not the address has an account', async () => {
+  test('requesting a password reset computes no hash, whether or not the address belongs to a user', async () => {
     for (const { email } of [registered, unknown])
       assert.equal(await countHashes(async () => identity.users.requestPasswordReset(email)), 0);
   });

@@ -42,7 +42,7 @@ onOneStore('console requests', (start) => {
     assertGoesTo(await owner.get(PAGE), '/console/sign-in');
   });
 
-  test('a console path with a trailing slash redirects to the path without the slash, even if an ID could follow the slash', async () => {
+  test('a console path with a trailing slash redirects to the path without the slash, even for a path such as /console/end-users/, where an ID could follow', async () => {
     const { scrip } = await start();
     const owner = await newOwner(scrip);
     for (const path of ['/console', '/console/end-users', '/console/webhooks', '/console/nowhere'])

@@ -27,8 +27,8 @@ const DESKTOP = { viewport: { width: 1280, height: 900 } };
 const NARROW = { width: 320, height: 740 };
 
 /**
- * Opens all sections, because axe skips closed sections, and returns the kinds of elements on the page. The rows of a
- * chart's data table are all alike, so under `npm test` this script keeps only the first 15 rows.
+ * Opens all sections, because axe skips closed ones. Returns the kinds of elements on the page. The rows of a chart's
+ * data table are all alike, so under `npm test` this script keeps only the first 15 rows.
  */
 const PREPARE = `(() => {
   for (const one of document.querySelectorAll('details')) {
@@ -96,7 +96,7 @@ describe('pages with sample data', () => {
   // most kinds of elements.
   const pages = Object.entries(SAMPLE_PAGES).toSorted(([, a], [, b]) => b.length - a.length);
   for (const [name] of pages) {
-    test(`the page ${name} fits and is readable on a narrow screen, and its elements are accessible on narrow and wide screens, in light and dark mode`, async () => {
+    test(`the ${name} page fits and is readable on a narrow screen, and its elements are accessible on narrow and wide screens, in light and dark mode`, async () => {
       const { page } = visited;
       await open(visited, name);
       assert.deepEqual(await page.evaluate(FIND_UNREADABLE_TEXT), [], `${name} on a narrow screen`);

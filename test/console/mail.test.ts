@@ -248,7 +248,7 @@ onOneStore('the console with a mail server', (start) => {
     assert.equal((await visitor.get(linkIn(first, 'reset-password'))).status, 404);
   });
 
-  test('requests for password resets are rate-limited, whether or not the address has an account', async () => {
+  test('requests for password resets are rate-limited, whether or not the address belongs to a user', async () => {
     const { scrip } = await withMail(start)();
     for (const email of [someEmail(), someEmail()]) {
       const ask = () => new Visitor(scrip).post('/console/forgot-password', { email });

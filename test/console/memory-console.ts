@@ -1,5 +1,5 @@
-// Serves the account pages of the console with a ledger in memory. A request header identifies the account of the
-// viewer, so the tests need no sessions.
+// Serves the account pages of the console with a ledger in memory. A request header identifies the viewer's account,
+// so the tests need no sessions.
 
 import formbody from '@fastify/formbody';
 import Fastify, { type FastifyInstance, type FastifyRequest, type LightMyRequestResponse } from 'fastify';

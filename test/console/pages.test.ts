@@ -90,7 +90,7 @@ test('the console refuses a subtraction beyond the balance with an error that na
 const NO_ROOM =
   /^This end user(?:'|&#39;)s balance is at its maximum, or will be at the next renewal\. Nothing was changed\.$/;
 
-test('the errors of the console about the balance are grammatical for no credits and for one credit', async () => {
+test("the console's errors about the balance are grammatical for zero credits and for one credit", async () => {
   const console = await MemoryConsole.start();
   const errorFor = async (form: string, amount: number) => {
     const { text } = await console.post(`${PATH}/${form}`, { amount: String(amount), idempotency_key: randomUUID() });

@@ -144,7 +144,7 @@ test('a change of plan at the end of the period is previewed, scheduled after a 
   assert.match(begun, /The cycle renews with 200 plus up to 50 unused credits on 20 Jan 2027/);
 });
 
-test('if the cycle is stopped after the preview of a scheduled change, the confirmation changes nothing and shows the preview of a plan that starts now', async () => {
+test('if the cycle is stopped after the preview of a change at the end of the period, the confirmation changes nothing and shows the preview of a plan that starts now', async () => {
   const console = await MemoryConsole.start();
   start(console, 100);
   const change = { amount: '40', validity: '1', unit: 'months', on_active: 'at_period_end' };

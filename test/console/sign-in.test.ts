@@ -217,7 +217,7 @@ onOneStore('sessions', (start) => {
     assertGoesTo(await owner.post('/console/sign-out'), '/console/sign-in?notice=signed-out');
   });
 
-  test('after the current password was entered incorrectly ten times, a password change is refused', async () => {
+  test('after the current password has been entered incorrectly ten times, a password change is refused', async () => {
     const { scrip } = await start();
     const owner = await newOwner(scrip);
     const guess = () => owner.post('/console/account/password', { current: OTHER_PASSWORD, password: OTHER_PASSWORD });

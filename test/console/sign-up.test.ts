@@ -288,7 +288,7 @@ onOneStore('joining an account', (start) => {
     assert.equal((await new Visitor(scrip).post(link, { email: someEmail(), password: PASSWORD })).status, 404);
   });
 
-  test('an invitation stays valid after an attempt to join that was refused', async () => {
+  test('an invitation stays valid after a refused attempt to join', async () => {
     const { scrip, sql } = await start();
     const [owner, other] = [await newOwner(scrip, 'One'), await newOwner(scrip, 'Other')];
     const before = await sql('SELECT * FROM console_members ORDER BY account');

@@ -115,7 +115,7 @@ onBothStores('webhooks', (start) => {
     assert.equal((await started.sql('SELECT * FROM webhook_deliveries')).length, 0);
   });
 
-  test('the page of a delivery shows the response and the request without its signature, and has a form that sends the event again', async () => {
+  test('the page of a delivery shows the request (without its signature) and the response, and has a form that sends the event again', async () => {
     const started = await start();
     const owner = await newOwner(started.scrip);
     const path = await pausedEndpoint(owner);

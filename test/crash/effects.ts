@@ -73,7 +73,7 @@ export async function effectsOf(
 
 class Unread extends Error {}
 
-/** Renewals, plan changes and lapses have no note, because no client requested them. */
+/** Renewals, changes of plan and lapses have no note, because no client requested them. */
 function add(
   { times, ids, lapses }: { times: Map<string, number>; ids: Set<string>; lapses: Map<number, number> },
   { transaction_id: id, kind, note, reference, created_at }: Entry,

@@ -30,7 +30,7 @@ export interface Failure {
 }
 
 export interface Seen {
-  /** The key is the status or error of the response, or `none` if there was no response. */
+  /** The number of responses by status or error. The key `none` counts the requests without a response. */
   readonly answers: Map<string, number>;
   readonly notReady: number;
   readonly reads: number;

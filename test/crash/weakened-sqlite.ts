@@ -1,4 +1,4 @@
-// Weakens the SQLite settings of Scrip so that a control loses writes. This module can also make checkpoints more
+// Weakens Scrip's SQLite settings so that a control loses writes. This module can also make checkpoints more
 // frequent. Load this module before all others: `NODE_OPTIONS=--import=…`.
 //
 //   WEAKENED_SYNCHRONOUS=NORMAL|OFF   sets `synchronous` after Scrip has checked that it is FULL

@@ -26,7 +26,7 @@ const IDS: readonly (readonly [pattern: RegExp, mask: string])[] = [
 let folder: string;
 before(async () => {
   folder = await mkdtemp(join(tmpdir(), 'scrip-docs-'));
-  // Some examples run programs in the folder `client`.
+  // Some examples run programs in the `client` folder.
   for (const name of ['client', 'node_modules']) await symlink(join(REPOSITORY, name), join(folder, name));
   await writeFile(join(folder, '.curlrc'), 'silent\nwrite-out = "%{stderr}%{http_code}"\n');
 });

@@ -15,7 +15,7 @@ const { kills, seed, database, retries } = parseArgs({
     kills: { type: 'string', default: '100' },
     seed: { type: 'string', default: String(Date.now() % 1_000_000) },
     database: { type: 'string', default: 'sqlite' },
-    /** `shipped` selects the retry schedule of Scrip; `short` retries within a second. */
+    /** `shipped` selects Scrip's retry schedule; `short` retries within a second. */
     retries: { type: 'string', default: 'shipped' },
   },
 }).values;

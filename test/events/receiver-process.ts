@@ -5,7 +5,7 @@ import { openSync, writeSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { Arrival } from './receiver.ts';
 
-/** With a delay before each response, some kills come between a request and its response. */
+/** With a delay before each response, some kills happen between a request and its response. */
 const RESPONSE_MS_MAX = Number(process.env.RESPONSE_MS_MAX ?? 0);
 
 const [port, file = ''] = process.argv.slice(2);

@@ -1,5 +1,5 @@
 // Decides whether a request body is valid according to the API definition and RFC 8259. This module shares no code with
-// the service, so that the checks of the fuzzer are independent.
+// the service, so that the fuzzer's checks are independent.
 
 export interface Fields {
   readonly endUser: string;

@@ -1,4 +1,4 @@
-// Runs the fuzzer for a short time, and tests that the fuzzer finds the faults of faulty servers.
+// Runs the fuzzer for a short time, and tests that the fuzzer catches servers that are broken on purpose.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';

@@ -167,7 +167,7 @@ export class HostileBodies {
     return members;
   }
 
-  /** Returns a valid value. The only exception is that some notes are invalid. */
+  /** Returns a valid value, except that some notes are invalid. */
   #valueOf(name: string): string {
     const random = this.#random;
     switch (name) {

@@ -311,8 +311,9 @@ export class HostileRequests {
     const [validity, rollover_max] = [random.pick(FORM_NUMBERS), random.pick(FORM_NUMBERS)];
     const unit = random.pick(['days', 'months', '', 'x']);
     const on_active = random.pick(['', 'replace', 'at_period_end']);
-    // The fuzzer expects another transaction in the list if a form changes the balance response. Scheduling a plan
-    // would change this response, but not the list, so no form confirms a change at the end of the period.
+    // If a form changes the response to a balance request, the fuzzer expects one more transaction in the list.
+    // Scheduling a plan would change this response but not the list, so no form confirms a change at the end of the
+    // period.
     const confirmed = on_active === 'at_period_end' ? '' : random.pick(['', 'yes']);
     const note = random.pick(['', 'a note', '\u0000', '\ud800', 'x'.repeat(5_000), '<script>', '%']);
     const plan = { validity, unit, rollover_max, on_active, confirmed };

@@ -1,4 +1,5 @@
-// Waits for an account's events, because the service derives events in the background.
+// Reads an account's events, and waits until there are enough of them, because the service derives events in the
+// background.
 
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';

@@ -88,7 +88,7 @@ function startCycle(user: EndUser, command: Of<'start-cycle'>, moment: Moment): 
   if (active && onActive === 'at_period_end' && active.end < LAST_INSTANT)
     return schedule(user, active, plan, command, moment);
   if (active && onActive !== 'replace') return { refused: 'CycleAlreadyActive', cycle: cycleOf(user, active) };
-  // A replaced cycle never renews, so the maximum balance need not leave room for its renewal.
+  // A replaced cycle never renews, so its renewal does not count toward the maximum balance.
   const rooms = [MOST - user.total(now)];
   if (rolloverMax > 0) rooms.push(user.roomWithoutCycle(now, endOf(plan, now, now, 0)) - rolloverMax);
   const available = Math.max(Math.min(...rooms), 0);

@@ -13,8 +13,8 @@ import { Stack } from './stack.ts';
 const SEED = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 31));
 /**
  * With at least this many histories, the test checks that their mean length is at least `COMMANDS_MEAN_MIN`, and that
- * every case of `sights.ts` occurs. The lengths have a mean of 100 and a standard deviation of 58, so about one in
- * 100,000 runs of the test fails because the mean of 150 lengths is below 80 by chance.
+ * every case of `sights.ts` occurs. The lengths have a mean of 100 and a standard deviation of 58, so in about one of
+ * 100,000 runs of the test, the mean of 150 lengths is below 80 by chance.
  */
 export const RUNS_JUDGED = 150;
 /** Short histories find hardly any bugs; with fast-check's default `size`, the mean length would be 5. */

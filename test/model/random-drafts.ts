@@ -5,8 +5,8 @@ import { type Draft, type Wanted, WHICH_MAX } from './drafts.ts';
 import { MOST } from './model-end-user.ts';
 
 /**
- * A cycle that starts at `BEGIN` and lasts the first number of days ends in November 9999. The second number is
- * `VALIDITY_DAYS_MAX`, which is the longest validity that the ledger stores.
+ * Two validities in days. With the first, a cycle that starts at `BEGIN` ends in November 9999. The second is
+ * `VALIDITY_DAYS_MAX`, the longest validity that the ledger stores.
  */
 const DAYS_BEYOND_9999 = [2_912_384, 2_932_897] as const;
 
@@ -101,7 +101,10 @@ export const draft: fc.Arbitrary<Draft> = fc.oneof(
   ...[add, subtract, startCycle, stopCycle, hold, capture, release, refund],
 );
 
-/** Adds as many credits as the maximum balance allows now, or one more. They remain valid after the next renewal. */
+/**
+ * Adds as many credits as the maximum balance allows now, or one more. These credits remain valid after the next
+ * renewal.
+ */
 export const fill = fc
   .record({ kind: fc.constant('add' as const), amount: limitOf('room'), note })
   .map((draft) => ({ ...draft, validityDays: 4_000, validityMonths: null }));

@@ -86,7 +86,7 @@ function instantsOf(postings: readonly Posting[], last: Instant): readonly Insta
   return [...new Set([...made, ...ends])].sort((a, b) => a - b);
 }
 
-/** No renewal or lapse may be due at `at`. */
+/** Must not be called if a renewal or lapse is due at `at`. */
 function running({ cycles }: EndUserState, at: Instant): number {
   return cycles.reduce((sum, cycle) => (cycle.end > at ? sum + spendable(cycle) : sum), 0);
 }

@@ -1,6 +1,6 @@
-// Defines for each alert a history of metrics, a time at which the alert does not fire, and a time at which the alert
-// fires. The histories use the notation of `promtool test rules`, with one sample every 15 seconds: `0+5x8` is nine
-// samples, from 0 to 40 in steps of five.
+// For each alert, defines a history of metrics, a time at which the alert does not fire, and a time at which it does.
+// The histories use the notation of `promtool test rules`, with one sample every 15 seconds: `0+5x8` is nine samples,
+// from 0 to 40 in steps of five.
 
 export interface AlertCase {
   readonly alert: string;

@@ -102,7 +102,7 @@ export interface UnderOverload {
   readonly goodput: number;
   readonly afterwards: number;
   readonly done200: number;
-  /** Requests per second that were planned (`meant`) and sent (`offered`). */
+  /** Requests per second: planned (`meant`) and actually sent (`offered`). */
   readonly meant: number;
   readonly offered: number;
   readonly answers: Readonly<Record<string, number>>;
@@ -203,7 +203,7 @@ export class Crowd {
     while (crowd.sockets.length < count) {
       const some = Array.from({ length: Math.min(500, count - crowd.sockets.length) }, async () => {
         const socket = connect(server.port, '127.0.0.1');
-        // Without `resume`, the socket would not notice that the server closes the connection.
+        // Without `resume`, the socket would not notice that the server has closed the connection.
         socket.on('error', () => {}).resume();
         await once(socket, 'connect');
         socket.on('close', () => {

@@ -1,6 +1,6 @@
 // Builds a Dockerfile in a folder, without a container engine. Absolute paths in commands must be literal, because the
-// build finds them in the text and prefixes each with the path of the stage's folder. With `npm test`, the build
-// only checks what `npm ci` would install, and copies the packages from the repository.
+// build finds them in the text and prefixes each with the path of the stage's folder. Under `npm test`, the build
+// runs `npm ci --dry-run`, and copies the packages from the repository instead of installing them.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';

@@ -142,7 +142,7 @@ describe('the npm package', options, () => {
     const assets = [...page.matchAll(/"(\/console\/assets\/[^"]+)"/g)].map(([, path]) => path as string);
     assert.equal(assets.length, 3, 'the package includes a stylesheet, a script and an icon');
     for (const path of assets) assert.equal((await fetch(`${url}${path}`)).status, 200, path);
-    // npx does not forward signals, so the test sends the signal to the process ID in the log.
+    // npx does not forward signals, so the test sends the signal to the process whose ID is in the log.
     process.kill(Number(/"pid":(\d+)/.exec(text)?.[1]), 'SIGTERM');
     assert.equal(await end, 0);
   });

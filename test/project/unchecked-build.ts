@@ -4,7 +4,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { IS_LONG } from '../effort.ts';
 
-/** Under `npm test`, builds in this folder do not check types, because `npm run types` checks them. */
+/** Under `npm test`, builds in `folder` do not check types, because `npm run types` checks them. */
 export function omitTypeCheck(folder: string): void {
   if (IS_LONG) return;
   const path = join(folder, 'tsconfig.build.json');

@@ -26,7 +26,7 @@ export type Verdict<Input, Output> =
 interface End<Input, Output> {
   readonly operation: Operation<Input, Output>;
   readonly bit: bigint;
-  /** For a call, its return, or null if the outcome is unknown. For a return, always null. */
+  /** The return of a call, or null if the outcome of the call is unknown. Always null for a return. */
   readonly matching: End<Input, Output> | null;
   readonly isCall: boolean;
   before: End<Input, Output> | null;

@@ -17,7 +17,7 @@ export interface Size {
   readonly calls: number;
 }
 
-/** About three concurrent calls per end user. More calls would mainly slow down the linearizability check. */
+/** About three concurrent calls per end user. A higher number would mainly slow down the linearizability check. */
 export const SIZE: Size = { endUsers: 4, clients: 12, calls: 40 };
 
 export interface Findings {
@@ -56,8 +56,8 @@ const PROCESSES = 3;
 const ENVIRONMENT = { DATABASE_ACCEPT_UNSAFE: 'yes' };
 const FAULT_PAUSE_MS_MAX = 120;
 /**
- * Of this many successive faults, the first kills a process, and each of the others kills a database connection.
- * Processes are killed less often, because a process takes half a second to restart.
+ * One in this many faults kills a process, and each of the others kills a database connection. Processes are killed
+ * less often, because a process takes half a second to restart.
  */
 const PROCESS_KILLED_ONE_IN = 4;
 

@@ -107,7 +107,7 @@ describe('controls for the linearizability test', () => {
     assert.notDeepEqual(faults, []);
   });
 
-  test('control: the linearizability test catches a store that releases every second hold without a request', async (t) => {
+  test('control: the linearizability test catches a store that releases every second hold without being asked', async (t) => {
     const faults = await faultsWith(t, ({ write }) => {
       let holds = 0;
       return {

@@ -15,7 +15,7 @@ const HEADER_BYTES = 32;
 const FRAME_HEADER_BYTES = 24;
 const MAGIC = 0x377f0682;
 
-/** Stops at the first frame whose salt differs from that of the header: the frame is from before the log restarted. */
+/** Stops at the first frame whose salt differs from the header's: that frame was written before the log restarted. */
 export function countLog(file: string): LogCounts {
   const log = readFileSync(`${file}-wal`);
   if (log.length === 0) return { commits: 0, pages: 0, bytes: 0 };

@@ -155,8 +155,8 @@ describe('the cost of holds on PostgreSQL', () => {
   });
 });
 
-describe('a PostgreSQL database that was never analyzed', () => {
-  test('in a PostgreSQL database that was never analyzed, a batch finds its end users by index, without a sequential scan', async () => {
+describe('a PostgreSQL database that has never been analyzed', () => {
+  test('in a PostgreSQL database that has never been analyzed, a batch finds its end users by index, without a sequential scan', async () => {
     const url = await server.createDatabase();
     const options = { url, lanes: 1, prepared: true, citus: false, shards: 16, acceptUnsafe: true };
     // Create the schema first, so that the count omits scans by migrations.

@@ -1,5 +1,5 @@
 // Tests fairness between an account that floods a real server and an account that sends a few requests at a time. The
-// test prints response times but does not check these times, because they depend on the machine.
+// test prints response times but does not check them, because they depend on the machine.
 
 import assert from 'node:assert/strict';
 import { type ChildProcess, fork } from 'node:child_process';

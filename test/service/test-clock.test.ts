@@ -65,7 +65,7 @@ for (const [store, start] of [
       }
     });
 
-    test('an API call moves the test clock by days or to an instant, with or without /v1 in the path; a read key can read the clock but not move it', async () => {
+    test('an API call moves the test clock by a number of days or to an instant, with or without /v1 in the path; a read key can read the clock but not move it', async () => {
       const began = await now(scrip);
       assert.equal(await move(scrip, { advance_days: 3 }), began + 3 * DAY_MS);
       assert.equal(await move(scrip, { to: iso(began + 4 * DAY_MS) }), began + 4 * DAY_MS);

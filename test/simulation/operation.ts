@@ -288,7 +288,7 @@ export class Operations {
     return this.#chance.between(1, 60);
   }
 
-  /** The balance, or one credit more to find off-by-one errors. */
+  /** The balance, or one credit more, to find off-by-one errors. */
   #nearBalance(user: ModelUser): number {
     return atLeastOne(this.#known.ledgerOf(user).peekBalance(user).balance + this.#chance.between(0, 1));
   }

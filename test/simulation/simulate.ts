@@ -5,7 +5,7 @@
 //   npm run simulate -- --seed N --control 'NAME'            one seed, on a store that is broken on purpose
 //
 // With `--seed` but without `--seeds`, runs one seed. Otherwise, runs `--seeds` seeds (by default 200), then the stores
-// that are broken on purpose. Exits with 1 if a seed fails, a broken store is not caught, or a request is never
+// that are broken on purpose. Exits with code 1 if a seed fails, a broken store is not caught, or a request is never
 // finished.
 
 import { availableParallelism } from 'node:os';

@@ -12,8 +12,8 @@ import type { StoreOptions } from './simulated-store.ts';
 import type { Owner } from './virtual-time.ts';
 
 /**
- * Only one in this many seeds derives events, because deriving them takes a third of the CPU time of a seed. If the
- * event log is broken on purpose, all seeds derive events.
+ * Only one in this many seeds derives events, because deriving them takes a third of a seed's CPU time. If the event
+ * log is broken on purpose, all seeds derive events.
  */
 export const EVENTS_EVERY_SEEDS = 7;
 const PART_MAX = 100;

@@ -19,7 +19,10 @@ const OPERATIONS = 500;
 const FAULTS_MEAN_MIN = 10;
 /** With fewer seeds, the mean number of faults per seed varies too much to be checked. */
 const SEEDS_JUDGED = 8;
-/** `npm test` omits the stores that break a rule of the ledger: `rules.test.ts` tests that the model catches them. */
+/**
+ * `npm test` skips the stores that violate a ledger invariant on purpose: `rules.test.ts` tests that the model catches
+ * them.
+ */
 const CAUGHT = effort(
   CONTROLS.filter((control) => !RULE_FAULTS.some((fault) => fault === control)),
   CONTROLS,

@@ -1,5 +1,5 @@
-// Replaces the timers, clocks and random numbers of JavaScript. Virtual time passes only when the simulation advances
-// it. After each event, all ready promise callbacks run, so the seed determines the order of every step.
+// Replaces JavaScript's timers, clocks and random numbers. Virtual time passes only when the simulation advances it.
+// After each event, all ready promise callbacks run, so the seed determines the order of all steps.
 
 import assert from 'node:assert/strict';
 

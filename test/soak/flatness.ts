@@ -15,7 +15,7 @@ export interface Reading {
   readonly value: number;
 }
 
-/** The largest rise that counts as flat: `least` or `share` times the median of all points, whichever is greater. */
+/** The largest rise that counts as flat: `share` times the median of all points, but at least `least`. */
 export interface Allowance {
   readonly share: number;
   readonly least: number;

@@ -7,7 +7,7 @@ import { type Answer, AnswerReader } from '../load/answer-reader.ts';
 import type { Random } from '../load/random.ts';
 
 const END_USERS = 200;
-/** After this many requests for an end user, a new end user replaces that end user. */
+/** Each end user is replaced with a new one after this many requests. */
 const REQUESTS_AN_END_USER = 60;
 /** All connections are opened at the start, because connections opened later would look like a leak. */
 const CONNECTIONS = 32;

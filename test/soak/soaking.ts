@@ -63,8 +63,8 @@ const KEEP_KEYS_HOURS = '240';
 const BACK_EVERY = 4;
 const BACK_HOURS_MAX = 6;
 /**
- * All kills happen in this fraction of the test, at its beginning. After the last kill, one process runs until the end,
- * long enough to show whether its memory grows.
+ * The initial fraction of the test in which all kills happen. After the last kill, one process runs until the end, long
+ * enough to show whether its memory grows.
  */
 const KILLING = 1 / 6;
 const LOG_LINE_OF_AN_ERROR = /"level":(?:50|60)|^\s+at /m;

@@ -65,8 +65,8 @@ export function readByHand(file: string, sql: string) {
 }
 
 /**
- * Creates the ledger file `whole`, and one damaged copy for each page of the file. In each copy, 64 bytes of its page
- * are inverted, beginning at `offset` in the page.
+ * Creates the ledger file `whole`, and one damaged copy for each page of the file. In each copy, 64 bytes of that
+ * page are inverted, beginning at `offset`.
  */
 export async function damaged(whole: string, offset: number) {
   await makeHistory(whole);

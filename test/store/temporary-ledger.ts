@@ -31,7 +31,7 @@ export const NOON = Date.UTC(2026, 0, 31, 12);
 export const EVERYTHING: IdRange = idsBetween(0, INSTANT_MAX);
 
 const folders: string[] = [];
-// The folders are deleted only when the process exits, because the hooks of the tests must close the stores first.
+// The folders are deleted only when the process exits, because the tests' hooks must close the stores first.
 process.once('exit', () => {
   for (const folder of folders) rmSync(folder, { recursive: true, force: true });
 });

@@ -284,7 +284,7 @@ test('webhook deliveries are listed in pages, latest first', async (t) => {
   });
 });
 
-test('webhook deliveries are kept for seven days, but only a limited number of deliveries for each endpoint', async (t) => {
+test('webhook deliveries are kept for seven days, up to a maximum number for each endpoint', async (t) => {
   const now = Date.now();
   const setting = await webhookSetting(t, () => now);
   const { id } = await addEndpoint(setting, 'https://example.com');

@@ -19,7 +19,7 @@ async function holders({ database }: Setting): Promise<string[]> {
   return rows.flatMap((row) => (row.leased_by === null ? [] : [row.leased_by]));
 }
 
-test('processes that start together share the endpoints of webhooks, and each event is delivered once', async (t) => {
+test('processes that start together share the webhook endpoints, and each event is delivered once', async (t) => {
   await using receiver = await Receiver.start();
   const setting = await webhookSetting(t);
   for (let endpoint = 0; endpoint < 8; endpoint++) await addEndpoint(setting, receiver.url(`/${endpoint}`));
@@ -37,7 +37,7 @@ test('processes that start together share the endpoints of webhooks, and each ev
   assert.deepEqual(await holders(setting), [], 'the leases are released');
 });
 
-test('after a process disappears, another process takes over its endpoints when their leases end', async (t) => {
+test('after a process disappears, another process takes over its endpoints when their leases expire', async (t) => {
   await using receiver = await Receiver.start();
   const setting = await webhookSetting(t);
   for (let endpoint = 0; endpoint < 3; endpoint++) await addEndpoint(setting, receiver.url(`/${endpoint}`));
@@ -84,7 +84,7 @@ test('a process that has lost the lease of an endpoint stores nothing more for t
   assert.deepEqual(await setting.database.queries.selectFrom('webhook_deliveries').selectAll().execute(), []);
 });
 
-test('a process that is the only server of a ledger takes over all endpoints when it starts', async (t) => {
+test('the only process that serves a ledger takes over all endpoints when it starts', async (t) => {
   await using receiver = await Receiver.start();
   const setting = await webhookSetting(t);
   for (let endpoint = 0; endpoint < 8; endpoint++) await addEndpoint(setting, receiver.url(`/${endpoint}`));
@@ -123,7 +123,7 @@ test('when a process stops, it waits less than five seconds for requests in flig
   assert.deepEqual(await holders(setting), []);
 });
 
-test('a process sends at most 500 webhooks at once, and the next webhook is sent as soon as one of the 500 has ended', async () => {
+test('a process sends at most 500 webhooks at once, and sends the next one as soon as one of the 500 requests has ended', async () => {
   const gate = new SendingGate();
   let inside = 0;
   for (let count = 0; count < 600; count++) void gate.enter().then(() => inside++);

@@ -10,7 +10,7 @@ import { signatureHeaders } from '../../src/events/webhooks/signature.ts';
 import { temporaryFolder } from '../store/temporary-ledger.ts';
 import { KEY } from './webhook-fixture.ts';
 
-test('Scrip computes the published signature for the example of Standard Webhooks', () => {
+test('Scrip computes the signature that Standard Webhooks publishes for its example', () => {
   const content = { id: 'msg_p5jXN8AQM9LWM0D4loKWxJek', timestamp: 1_614_265_330, body: '{"test": 2432232314}' };
   assert.deepEqual(signatureHeaders(content, ['whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw']), {
     'webhook-id': content.id,

@@ -1,4 +1,4 @@
-// Generates the requests of the demo, as a product that sells credits to 200 end users would send them in two months.
+// Generates the requests of the demo: two months of requests from a product that sells credits to 200 end users.
 //
 // The generator ignores balances. As in production, the ledger refuses subtractions that exceed the balance.
 

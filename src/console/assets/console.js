@@ -1,4 +1,4 @@
-// The only script of the console. Without it, the copy buttons are hidden and times are in UTC; everything else works.
+// The console's only script. Without it, the copy buttons are hidden and times are in UTC; everything else works.
 
 for (const button of document.querySelectorAll('button[data-copy]')) {
   const source = document.getElementById(button.dataset.copy);
@@ -18,8 +18,8 @@ for (const button of document.querySelectorAll('button[data-copy]')) {
 }
 
 /**
- * The format for each `data-precision`. Times in these formats are in the language of the pages, and about as wide as
- * the times that the server writes.
+ * The format for each `data-precision`. Formatted times are in English, like the pages, and about as wide as the times
+ * that the server writes.
  */
 const LOCAL = {
   day: { dateStyle: 'medium' },
@@ -40,8 +40,8 @@ document.documentElement.classList.add('local-times');
 /** After this time without a response, the user can send the form again. */
 const RESEND_AFTER_MS = 5_000;
 
-// Ignore a second click on the button of a form. Otherwise, browsers would discard the response to the first click, and
-// only that response shows a new secret. The server also detects forms that are sent twice.
+// Ignore a second click on a form's button. Otherwise, browsers would discard the response to the first click, and only
+// that response shows a new secret. The server also detects forms that are sent twice.
 for (const form of document.querySelectorAll('form[method="post"]')) {
   let isSent = false;
   const allow = () => {

@@ -18,7 +18,7 @@ const SUBSTITUTED: Readonly<Record<string, string>> = { '@': 'a', 4: 'a', 0: 'o'
 const ROWS = ['abcdefghijklmnopqrstuvwxyz', '01234567890', 'qwertyuiop', 'asdfghjkl', 'zxcvbnm', '1qaz2wsx3edc4rfv'];
 const RUN_MIN = 3;
 
-/** Shorter words of the email address or account name are ignored, because many good passwords contain them. */
+/** Shorter words in the email address or account name are ignored, because many good passwords contain them. */
 const CONTEXT_WORD_CHARACTERS_MIN = 4;
 
 export interface PasswordContext {

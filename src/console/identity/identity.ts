@@ -1,4 +1,4 @@
-// The users, members, sessions and rate limits of the console. This module is imported only at the first request that
+// The console's users, members, sessions and rate limits. This module is imported only at the first request that
 // needs it, because its query builder, Kysely, takes 60 to 90 ms to load.
 
 import type { SignUpPolicy } from '../../accounts/membership.ts';

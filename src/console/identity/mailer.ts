@@ -1,4 +1,4 @@
-// The emails of the console, and the connection to the mail server. Links begin with `PUBLIC_URL` or, without this
+// The console's emails, and the connection to the mail server. Links begin with `PUBLIC_URL` or, without this
 // setting, with the address that Scrip listens on. Links never use the `Host` header of a request, because an attacker
 // can choose it.
 

@@ -1,4 +1,4 @@
-// Creates users of the console, by sign-up or by invitation.
+// Creates console users, by sign-up or by invitation.
 //
 //   without a mail server   form ──▶ user, member
 //   with a mail server      form ──▶ pending ── mailed link and password ──▶ user, member

@@ -1,4 +1,4 @@
-// Authenticates the users of the console, and changes their passwords. registration.ts creates users.
+// Authenticates console users, and changes their passwords. registration.ts creates users.
 
 import { HOUR_MS } from '../../ledger/instant.ts';
 import type { AccountDatabase, AccountQueries, AccountTables } from '../../store/account-database.ts';

@@ -16,13 +16,16 @@ export interface KeyView extends Omit<ListedKey, 'account' | 'accountName' | 'cr
   readonly createdBy: ActorView;
   /** Null unless the key is revoked. */
   readonly revokedBy: ActorView | null;
-  /** The number of transactions made with the key in the last `usedDays` days, and the credits granted and spent. */
+  /**
+   * The number of transactions made with the key in the last `usedDays` days, and the credits that these transactions
+   * granted and spent.
+   */
   readonly use: Pick<ActorTotal, 'granted' | 'spent' | 'transactions'>;
 }
 
 export interface ApiKeysView {
   readonly now: Instant;
-  /** Active keys before revoked keys; in both groups, newest first. */
+  /** Active keys first, then revoked keys; newest first in each group. */
   readonly keys: readonly KeyView[];
   readonly usedDays: number;
   readonly state: FormState | null;
@@ -92,7 +95,7 @@ function keyList({ keys, now, usedDays }: ApiKeysView): string {
   ] as const;
   return html`<section class="card">
 <h2>Keys</h2>
-<p class="muted small">The columns <em>Transactions</em>, <em>Granted</em> and <em>Spent</em> cover the last ${usedDays} days (UTC).</p>
+<p class="muted small">The <em>Transactions</em>, <em>Granted</em> and <em>Spent</em> columns cover the last ${usedDays} days (UTC).</p>
 !${table({ label: 'Keys', columns, rows })}
 </section>`;
 }

@@ -81,7 +81,7 @@ export function apiReferencePage(document: OpenApiDocument, apiUrl: string, view
 <nav class="calls" aria-label="Calls">!${links}</nav>
 <section class="card">
 <h2>Requests</h2>
-<p>Send JSON to <code>${apiUrl}</code>, or to <code>${apiUrl}/v1</code>, with an API key in the header <code>Authorization: Bearer &lt;API key&gt;</code>. Scrip refuses requests with unknown fields.</p>
+<p>Send JSON to <code>${apiUrl}</code>, or to <code>${apiUrl}/v1</code>, with an API key in the <code>Authorization: Bearer &lt;API key&gt;</code> header. Scrip refuses requests with unknown fields.</p>
 </section>
 !${sections}
 </div>`;

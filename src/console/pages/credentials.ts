@@ -156,7 +156,7 @@ export function addressTakenPage(): string {
 export function invalidLinkPage(): string {
   return signedOutPage(
     'This link no longer works',
-    `<section class="card"><p>The link was already used, was withdrawn, has expired, or is incomplete. If you've just used it, sign in. Otherwise, request a new link.</p>
+    `<section class="card"><p>The link has already been used or withdrawn, has expired, or is incomplete. If you've just used it, sign in. Otherwise, request a new link.</p>
 <p><a href="/console/sign-in">Sign in</a></p></section>`,
   );
 }

@@ -28,9 +28,9 @@ export interface EndUserFilter {
   readonly list: ListName;
   /** Only UUIDs with this prefix are listed; an empty prefix lists all end users. */
   readonly search: string;
-  /** The maximum balance in the list `low-balance`. */
+  /** The maximum balance in the `low-balance` list. */
   readonly atMost: string;
-  /** The number of days that the list `expiry` covers. */
+  /** The number of days that the `expiry` list covers. */
   readonly days: string;
 }
 

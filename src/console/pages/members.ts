@@ -47,7 +47,7 @@ function newInvitation(url: string): string {
 </section>`;
 }
 
-/** All rows have the same buttons, so screen readers also announce the email address of the member. */
+/** The buttons have the same text in each row, so screen readers also announce the member's email address. */
 function memberRow({ userId, email, role, joinedAt }: Member, id: string, isViewer: boolean): string {
   const otherRole = role === 'owner' ? 'member' : 'owner';
   return html`<tr role="row">

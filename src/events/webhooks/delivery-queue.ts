@@ -120,7 +120,7 @@ export class DeliveryQueue {
     return probe && this.#send(probe);
   }
 
-  /** Whether the first event of any end user has had a failed attempt. */
+  /** Whether any end user's first event has had a failed attempt. */
   hasFailed(): boolean {
     for (const [head] of this.#users.values()) if (head !== undefined && head.attempts > 0) return true;
     return false;

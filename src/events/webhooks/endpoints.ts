@@ -44,7 +44,7 @@ export interface NewEndpoint {
 export interface EndpointSummary {
   /** The number of events in `webhook_pending`. */
   readonly pending: number;
-  /** The time of the first attempt to deliver any event that is still pending; null if there was no attempt yet. */
+  /** The time of the earliest attempt to deliver an event that is still pending; null if there was no attempt yet. */
   readonly oldestPendingAt: Instant | null;
   readonly lastDeliveredAt: Instant | null;
 }
@@ -218,7 +218,7 @@ export class Endpoints {
     });
   }
 
-  /** Queues an event of the type `webhook.test`. */
+  /** Queues a `webhook.test` event. */
   sendTest(account: number | null, id: number): Promise<boolean> {
     return this.#change(account, id, async (queries) => {
       const eventId = `evt_${randomBytes(16).toString('hex')}`;

@@ -22,7 +22,7 @@ const ROWS_PER_STATEMENT = 500;
  * Appends events to the pending events of an endpoint.
  *
  * @param queries of a database transaction that holds a lock on the row of the endpoint
- * @returns the value of the `place` column for the first appended event; each further event has the next value
+ * @returns the value of the `place` column for the first appended event; the value increases by 1 from event to event
  */
 export async function addPending(
   queries: AccountQueries,

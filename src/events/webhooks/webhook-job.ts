@@ -112,8 +112,8 @@ export class WebhookJob {
   }
 
   /**
-   * How long ago the senders of this process read their oldest undelivered event from the event log; 0 if there is none.
-   * Events from `webhook_pending` count from their first attempt. If there was no attempt, they do not count.
+   * How long ago the senders of this process read their oldest undelivered event from the event log; 0 if there is
+   * none. Events from `webhook_pending` count from their first attempt. If there was no attempt, they do not count.
    */
   oldestAgeMs(): number {
     const instants = [...this.#senders.values()].map((sender) => sender.oldestAt()).filter((at) => at !== null);

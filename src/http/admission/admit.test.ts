@@ -21,7 +21,7 @@ const THROUGHPUTS: readonly (readonly [what: string, perMs: number | null, alone
 ];
 
 for (const [what, perMs, alone] of THROUGHPUTS) {
-  test(`on a store ${what}, a single account can have ${alone} requests in flight`, () => {
+  test(`on a store ${what}, an account can have ${alone} requests in flight if no other account has any`, () => {
     const inFlight = new FairShare(SERVER_LIMITS.inFlightMax);
     assert.equal(beginAll(inFlight, 1, perMs), alone);
     inFlight.release(1, 1);

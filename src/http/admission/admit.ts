@@ -20,7 +20,7 @@ declare module 'fastify' {
     caller: Caller;
     /**
      * Whether the request stops being in flight when its response is sent. False for a refused request, because it is
-     * never in flight. Also false for the request for a streamed list, because it stays in flight until the stream is
+     * never in flight. Also false for a request for a streamed list, because it stays in flight until the stream is
      * closed.
      */
     isInFlight: boolean;

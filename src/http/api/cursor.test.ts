@@ -1,4 +1,4 @@
-// Tests that a cursor keeps its time range, and that a cursor of another end user or with an unknown version is
+// Tests that a cursor keeps its time range, and that a cursor for another end user or with an unknown version is
 // refused.
 
 import assert from 'node:assert/strict';

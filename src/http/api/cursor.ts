@@ -4,8 +4,8 @@
 //
 // The cursor contains the ID of the last transaction of the page, so it is valid on every store and after a restart.
 // The ID of a renewal is the same before and after Scrip stores the renewal. The checksum covers the fields before it,
-// and the account, the end user and the filters of the list. The checksum detects mistakes, such as a cursor of another
-// list. It does not prevent forgery, but a forged cursor gives no access to other accounts.
+// and the account, the end user and the filters of the list. The checksum detects mistakes, such as a cursor for
+// another list. It does not prevent forgery, but a forged cursor gives no access to other accounts.
 
 import { createHash } from 'node:crypto';
 import type { EndUserKey } from '../../ledger/command.ts';
@@ -42,7 +42,7 @@ export function writeCursor({ last, from, to }: PageCursor, user: EndUserKey, fi
   return bytes.toString('base64url');
 }
 
-/** @throws InvalidRequest if `text` is not a cursor of this list */
+/** @throws InvalidRequest if `text` is not a cursor for this list */
 export function readCursor(text: string, user: EndUserKey, filters = ''): PageCursor {
   const bytes = Buffer.from(text, 'base64url');
   // The decoder skips invalid characters, so check that encoding the bytes again returns the same text.

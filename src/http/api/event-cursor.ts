@@ -2,7 +2,7 @@
 //
 //   version 1 byte · checksum 8 bytes · position as text
 //
-// The checksum covers the version, the position and the account. It detects mistakes, such as a cursor of another
+// The checksum covers the version, the position and the account. It detects mistakes, such as a cursor for another
 // account. It need not prevent forgery, because the store checks the position, and returns only events of the API key's
 // account.
 
@@ -21,7 +21,7 @@ export function writeEventCursor(position: EventPosition, account: number): stri
   return Buffer.concat([head, Buffer.from(position)]).toString('base64url');
 }
 
-/** @throws InvalidRequest if `text` is not a cursor of this account */
+/** @throws InvalidRequest if `text` is not a cursor for this account */
 export function readEventCursor(text: string, account: number): EventPosition {
   const bytes = Buffer.from(text, 'base64url');
   const position = bytes.toString('utf8', POSITION_AT);

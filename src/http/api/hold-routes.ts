@@ -76,7 +76,7 @@ function holdListText({ endUser }: EndUserKey, { now, state }: LoadedEndUser): s
   return `{"end_user_id":"${endUser}","holds":[${entries.join(',')}]}`;
 }
 
-/** IDs sort by time of creation. */
+/** Sorted by ID, holds are in order of creation. */
 function byCreation({ id: a }: Hold, { id: b }: Hold): number {
   return a < b ? -1 : 1;
 }

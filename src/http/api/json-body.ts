@@ -42,7 +42,7 @@ function parse(text: string): unknown {
 
 /**
  * Whether the body passes the quick check: it has no escapes and no unusual numbers, and it has as many colons as
- * top-level members. A body with nested members, duplicate members or colons in strings has more colons than that.
+ * top-level members. A body with nested members, duplicate members or colons in strings has more colons.
  */
 function isPlain(text: string, value: unknown): boolean {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return true;
@@ -78,7 +78,10 @@ function readMembers(text: string, value: Record<string, unknown>): FieldError[]
   return errors;
 }
 
-/** Whether a JSON number is an integer before rounding: `7`, `7.0` and `7e2` are; `7.0000000000000000001` is not. */
+/**
+ * Whether a JSON number is an integer before JavaScript rounds it: `7`, `7.0` and `7e2` are integers, but
+ * `7.0000000000000000001` is not.
+ */
 function isInteger(source: string): boolean {
   const [, , whole = '', fraction = '', exponent = '0'] = NUMBER.exec(source) ?? [];
   const significant = (whole + fraction).replace(/0+$/, '');

@@ -10,8 +10,8 @@ import type { LoadedEndUser, PageCursor } from '../../store/loaded-end-user.ts';
 import { transactionText } from './replies.ts';
 
 /**
- * Transactions per read. A read takes 0.7 ms on SQLite: short enough not to delay other requests, and long enough that
- * the overhead of each read is small.
+ * Transactions per read. Reading this many takes 0.7 ms on SQLite: short enough not to delay other requests, and long
+ * enough that the overhead of each read is small in comparison.
  */
 export const READ_TRANSACTIONS = 240;
 

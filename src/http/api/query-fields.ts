@@ -90,7 +90,7 @@ function comparable(name: string, value: unknown): unknown {
 /** Matches a time zone whose plus sign was sent unencoded in a query string, and was therefore decoded as a space. */
 const LOST_PLUS = / \d\d:?\d\d$/;
 
-/** @throws InvalidRequest for text that is not an instant, or not in the range that `rules` requires */
+/** @throws InvalidRequest if a field is not an instant, or is outside the range that `rules` requires */
 export function readInstants(fields: Fields, names: readonly string[], rules: InstantRules): Fields {
   const errors = [];
   const read: Record<string, unknown> = { ...fields };

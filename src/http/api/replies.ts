@@ -71,7 +71,8 @@ export function sendStream(
 /**
  * Counts the bytes of a large response toward `unsentBytesMax` until the response is sent or its client disconnects.
  *
- * @returns false if the response would exceed the limit. If no other response is unsent, a response of any size fits.
+ * @returns false if the response would exceed the limit. If no other large response is being sent, a response of any
+ * size fits.
  */
 function hold(unsent: FairShare, bytes: number, { raw: response, request }: FastifyReply): boolean {
   if (connectionOf(request.raw.socket).isDisconnected) return true;

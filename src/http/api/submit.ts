@@ -28,13 +28,13 @@ function noteOf({ note = null }: WriteBody): Note | null {
   return note;
 }
 
-/** Returns the error for forbidden characters in a note or in the filter `note`. The schema limits the length. */
+/** Returns the error for forbidden characters in a note or in the `note` filter. The schema limits the length. */
 export function invalidNote(): InvalidRequest {
   const message = `must have 1 to ${NOTE_LENGTH_MAX} characters, without U+0000 or unpaired surrogates`;
   return invalidFields([{ path: '/note', message }]);
 }
 
-/** Printable ASCII. The IETF draft of this header puts the key in quotes. Scrip treats quotes as part of the key. */
+/** Printable ASCII. In the IETF draft for this header, the key is in quotes. Scrip treats quotes as part of the key. */
 const IDEMPOTENCY_KEY = /^[\x20-\x7e]+$/;
 
 /**

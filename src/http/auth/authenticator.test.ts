@@ -41,7 +41,7 @@ function setUp(t: TestContext) {
   return { authenticator, store, use, pass };
 }
 
-test('uses of API keys are stored together within a second, and a further use of the same key is stored only after a minute', async (t) => {
+test('uses of several API keys are stored in one write within a second, and a further use of a key is stored only after a minute', async (t) => {
   const { authenticator, store, use, pass } = setUp(t);
   for (let times = 0; times < 5; times++) await Promise.all([use(0), use(1)]);
   assert.deepEqual(store.noted, [], 'uses are not stored during the request');
@@ -103,7 +103,7 @@ test('requests that arrive while their API key is being looked up share the look
   assert.equal(store.lookUps, 4, 'one lookup for all requests after the result has expired');
 });
 
-test('a request does not wait for a lookup of its API key if the lookup has already taken more than half a second', async (t) => {
+test('a request does not wait for a lookup of its API key if the lookup has already taken half a second', async (t) => {
   const { store, use, pass } = setUp(t);
   const { promise, resolve } = Promise.withResolvers<void>();
   store.waitFor = promise;

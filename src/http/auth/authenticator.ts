@@ -90,7 +90,7 @@ export class Authenticator {
   }
 
   /**
-   * Requests with the same key share a lookup. If a lookup takes longer than `FRESH_MS`, the next request starts a new
+   * Requests with the same key share a lookup. If a lookup has taken at least `FRESH_MS`, the next request starts a new
    * lookup.
    */
   #lookUp(hash: string, nowMs: number): Promise<Caller | null> {

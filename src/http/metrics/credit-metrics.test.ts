@@ -41,7 +41,7 @@ function seriesOf(account: string, key: string, credits: Readonly<Record<string,
   return Object.fromEntries(entries);
 }
 
-test('credits are counted by account, API key and kind, and all console users of an account are counted together', async () => {
+test('credits are counted by account, API key and kind; the credits of all console users of an account are counted together', async () => {
   const { registry, count } = setUp();
   count({ kind: 'add', amount: 100 }, 1, 'key:1');
   count({ kind: 'start-cycle', amount: 1_000 }, 1, 'key:2');
@@ -101,7 +101,7 @@ test('the credits of a plan are counted if it starts immediately, but not if it 
   assert.deepEqual(await samplesAfter(later), counted(1_320), 'without an active cycle, the plan starts immediately');
 });
 
-test('if the maximum number of API keys is already counted separately, the credits of further keys are counted together', async () => {
+test('credits are counted separately for a maximum number of API keys, and together for all further keys', async () => {
   const { registry, count } = setUp();
   for (let key = 1; key <= COUNTED_CALLERS_MAX; key++) count({ kind: 'add', amount: 1 }, key, `key:${key}`);
   assert.equal(Object.keys(await samplesOf(registry)).length, SERIES.length * COUNTED_CALLERS_MAX);

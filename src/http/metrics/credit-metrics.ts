@@ -9,12 +9,12 @@ import type { Accepted, HoldResult, RefundResult, WriteCommand } from '../../led
 /**
  * Maximum number of actors (API keys and console users) that are counted separately. An actor has at most 5 series, one
  * per kind of request, so a thousand actors have at most 5,000 series. Further actors are counted together: their
- * labels `account` and `key` are `other`.
+ * `account` and `key` labels are `other`.
  */
 export const COUNTED_CALLERS_MAX = 1_000;
 
 const OTHERS = 'other';
-/** The value of the label `key` for changes made in the console. */
+/** The value of the `key` label for changes made in the console. */
 const CONSOLE = 'console';
 const OF_KEY = /^key:(\d+)$/;
 

@@ -43,7 +43,7 @@ export function collectMetrics(registry: Registry, measured: Measured): void {
   );
   metrics.counter(
     'scrip_renewed_end_users_total',
-    'How many times the background job stored due renewals or hold lapses of an end user',
+    'How many times the background job stored the due renewals or hold lapses of one end user',
     () => renewalJob.settled,
   );
   metrics.gauge('scrip_queue_commands', 'Commands in the write queue', () => commit.queued);
@@ -59,7 +59,7 @@ export function collectMetrics(registry: Registry, measured: Measured): void {
   );
   metrics.gauge(
     'scrip_renewal_lag_seconds',
-    'Seconds since the last check that found no due renewals or hold lapses',
+    'Seconds since a check last found no overdue renewals or hold lapses',
     () => renewalJob.lateMs() / 1_000,
   );
   metrics.gauge('scrip_store_ready', '1 if the store accepts writes, else 0', () =>

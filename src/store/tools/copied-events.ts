@@ -1,5 +1,5 @@
 // A copy of a ledger contains no events. The first server that opens the copy must not derive the events of the source
-// again. The copy therefore marks the events of each end user as already derived, up to the latest instant of the
+// again. Copying therefore marks the events of each end user as already derived, up to the latest instant of the
 // source's clock.
 
 import type { EndUserKey } from '../../ledger/command.ts';

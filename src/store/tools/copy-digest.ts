@@ -1,4 +1,4 @@
-// Computes a digest of the data that `scrip copy` copies, without the column `last_used_at` of the API keys. If two
+// Computes a digest of the data that `scrip copy` copies, without the `last_used_at` column of the API keys. If two
 // ledgers have the same digest, their copied data is identical. Balances are not included, because they are computed
 // from the postings.
 

@@ -1,6 +1,6 @@
 // Copies a whole ledger from one store to another. End users are copied one after another, sorted by account and UUID.
-// Then the copied data of both ledgers is compared. Until the copy is finished, a mark in the destination prevents
-// servers and all other commands from opening the destination.
+// Then the copied data of both ledgers is compared. Until the copy is finished, the destination contains a mark, so
+// that only the command that makes the copy can open it.
 //
 //   empty ──begin──▶ marked ──commit──▶ mark updated ──rows equal, both verified──▶ finished, mark removed
 //                      └──── killed or failed: the same command resumes after the last complete end user

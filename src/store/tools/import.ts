@@ -10,7 +10,7 @@ import { StoreFault } from '../store-fault.ts';
 import type { ImportTarget, LedgerImport } from './ledger-import.ts';
 import type { ReportProgress } from './ledger-tools.ts';
 
-/** Importing a batch takes about 20 ms. Requests to a running server can be delayed by up to this time. */
+/** Importing a batch takes about 20 ms. Requests to a running server can be delayed by that long. */
 const ROWS_PER_BATCH = 256;
 
 export interface ImportRow {

@@ -11,14 +11,14 @@ import type { IdPosition } from '../transaction-ids.ts';
 import type { AuditReport } from './ledger-tools.ts';
 
 /**
- * A row that the source reads. For each end user, the source reads all postings, oldest first, and then one row of the
- * kind `end-user`.
+ * A row that the source reads. For each end user, the source reads all postings, oldest first, and then one `end-user`
+ * row.
  */
 export type LedgerRow =
   | { readonly kind: 'posting'; readonly user: EndUserKey; readonly posting: Posting }
   | { readonly kind: 'end-user'; readonly user: EndUserKey };
 
-/** A row that the destination stores. The row of the kind `end-user` also contains the progress of event derivation. */
+/** A row that the destination stores. The `end-user` row also contains the progress of event derivation. */
 export type CopiedRow =
   | Extract<LedgerRow, { kind: 'posting' }>
   | (Extract<LedgerRow, { kind: 'end-user' }> & {
@@ -120,7 +120,7 @@ export interface CopySource {
 
 /**
  * The ledger that a copy creates. Until the copy is finished, the ledger contains a mark with the source and the last
- * copied end user. Servers and all other commands refuse to open a ledger with this mark.
+ * copied end user. Only the command that makes the copy can open a ledger with this mark.
  */
 export interface CopyDestination extends CopySource {
   /**
@@ -131,7 +131,7 @@ export interface CopyDestination extends CopySource {
    * @throws CannotOpen if the destination is neither empty nor an unfinished copy of this source
    */
   begin(source: string): Promise<EndUserKey | null>;
-  /** Writes rows. All rows that are loaded between two calls of `commit` are in one database transaction. */
+  /** Writes rows. All rows that are loaded between two calls to `commit` are in one database transaction. */
   load(rows: readonly CopiedRow[]): Promise<void>;
   /** Commits the loaded rows, and updates the mark to `last`. No event will be derived from the loaded rows. */
   commit(last: EndUserKey): Promise<void>;

@@ -1,4 +1,4 @@
-// Tests the text format of digests, and the ID `through` that marks the end of a digest.
+// Tests the text format of digests, and the `through` ID that marks the end of a digest.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -39,7 +39,7 @@ test('a file of digests is rejected if it is empty, too long, or contains anythi
   for (const text of texts) assert.equal(digestsIn(text), null, text.slice(0, 80));
 });
 
-test('the ID `through` of a digest sorts after all transaction IDs that the digest covers, and before all later IDs', () => {
+test('the `through` ID of a digest sorts after all transaction IDs that the digest covers, and before all later IDs', () => {
   const through = throughPosition({ at: AT, sequence: 5 });
   assert(through < throughPosition({ at: AT, sequence: 6 }));
   assert(through < lastIdAt(AT) && lastIdAt(AT) < throughPosition({ at: AT + 1, sequence: 0 }));

@@ -200,7 +200,7 @@ test('a client that waits for its response is not disconnected, even if the stor
   assert.equal((await connection.answer())?.status, 200);
 });
 
-test('if many pieces of invalid bytes follow a request, the request gets its response, the invalid bytes get a single 400, and the server leaks no event listeners', async (t) => {
+test('if invalid bytes arrive in many pieces after a request, the request gets its response, the invalid bytes get a single 400, and the server leaks no event listeners', async (t) => {
   const scrip = await start(t);
   const warnings: Error[] = [];
   const onWarning = (warning: Error) => warnings.push(warning);

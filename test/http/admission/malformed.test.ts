@@ -1,4 +1,4 @@
-// Tests that a client that sends bytes that are not a valid HTTP request gets a problem document, and that other
+// Tests that a client gets a problem document if it sends bytes that are not a valid HTTP request, and that other
 // connections are not affected.
 
 import assert from 'node:assert/strict';
@@ -121,7 +121,7 @@ test('an HTTP/1.0 request needs no Host header', async () => {
   assert.equal((await sendRaw(scrip, 'GET /healthz HTTP/1.0\r\n\r\n')).status, 200);
 });
 
-test('a request whose body is shorter than its Content-Length moves no credits', async () => {
+test('a request whose body is shorter than its Content-Length changes nothing', async () => {
   const user = someone();
   const connection = await RawConnection.open(scrip);
   connection.send(postText(scrip, '/add', { end_user_id: user, amount: 5 }).slice(0, -1));

@@ -104,7 +104,7 @@ test('connections that clients have closed do not delay the shutdown', async (t)
   assert(took < SOON_MS, `${took} ms`);
 });
 
-test('if only a part of a request has arrived when the shutdown begins, the request gets a response after the rest of the request arrives', async () => {
+test('if only part of a request has arrived when the shutdown begins, the request gets a response after the rest of the request arrives', async () => {
   const user = someone();
   const connection = await RawConnection.open(scrip);
   const addition = postText(scrip, '/add', { end_user_id: user, amount: 5 });

@@ -117,7 +117,7 @@ test('a history is refused if `from` or `to` is not an instant, `from` is later 
   for (const name of ['from', 'to']) assertFieldRefused(await ask({ [name]: 'yesterday' }), `/${name}`);
 });
 
-test('a history is refused if `from` or `to` is before 1970 or after the year 9999, and without `from` it never begins before 1970', async () => {
+test('a history is refused if `from` or `to` is before 1970 or after the year 9999; a history without `from` never begins before 1970', async () => {
   const ask = (query: Record<string, string>) =>
     scrip.get('/get-balance-history', { end_user_id: someone(), interval: 'month', ...query });
   const first = '1970-01-01T00:00:00.000Z';
@@ -132,7 +132,7 @@ test('a history is refused if `from` or `to` is before 1970 or after the year 99
   ]);
 });
 
-test('the fields of a balance history may be sent in a JSON body', async () => {
+test('the fields of a request for a balance history may be sent in a JSON body', async () => {
   const fields = { end_user_id: someone(), from: '2026-03-01T00:00:00Z', to: '2026-03-05T00:00:00Z', interval: 'day' };
   const inBody = await scrip.call('GET', '/get-balance-history', { body: fields });
   assert.equal(inBody.body.points.length, 5);

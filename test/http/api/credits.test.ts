@@ -178,7 +178,7 @@ test('the ID of an end user may be a UUID of any version', async () => {
   }
 });
 
-test('an unknown end user has no credits and no transactions, and reads and refused writes do not store the end user', async () => {
+test('an unknown end user has no credits and no transactions, and neither reads nor refused writes store the end user', async () => {
   const user = someone();
   const known = (await scrip.audit()).endUsers;
   for (let time = 0; time < 2; time++) {

@@ -90,7 +90,7 @@ for (const path of ['/v1', '/v2/add', '/nothing', '/add/more', '/problems/Nothin
 
 for (const prefix of ['', '/v1']) {
   for (const path of [...WRITES, ...READS]) {
-    test(`a request for ${prefix}${path} with a wrong method gets 405 MethodNotAllowed, and the Allow header lists the allowed methods`, async () => {
+    test(`a request for ${prefix}${path} with an unsupported method gets 405 MethodNotAllowed, and the Allow header lists the allowed methods`, async () => {
       const taken = WRITES.includes(path) ? 'POST' : 'GET';
       for (const method of ['GET', 'POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS', 'TRACE']) {
         if (method === taken) continue;

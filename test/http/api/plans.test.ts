@@ -1,4 +1,4 @@
-// Tests plans through the API: calendar months, rollover, plan changes at the end of a period, and previews.
+// Tests plans through the API: calendar months, rollover, changes of plan at the end of a period, and previews.
 
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, test } from 'node:test';
@@ -44,7 +44,7 @@ test('a monthly cycle that starts on 31 January renews on the last day of Februa
   assert.deepEqual([entry?.cycle_start, entry?.cycle_end], ['2027-04-30T10:00:00.000Z', '2027-05-31T10:00:00.000Z']);
 });
 
-test('credits with validity_months expire on the same day of a later month, or on the last day of a shorter month', async () => {
+test('credits with validity_months expire on the same day of a later month, or on the last day of that month if it is too short', async () => {
   const user = someone();
   clock.set('2027-11-30T10:00:00.000Z');
   await post('/add', user, { amount: 5, validity_months: 3 });
@@ -84,7 +84,7 @@ test('invalid values of validity_months, rollover_max and on_active are refused,
   assertProblem(added, 'InvalidField', 422);
 });
 
-test('at a renewal, at most rollover_max unused credits roll over, and starting_amount, the renewal transaction and the amount of the stopped cycle include these credits', async () => {
+test('at a renewal, at most rollover_max unused credits roll over, and starting_amount, the renewal transaction and the response to a later /stop-cycle include these credits', async () => {
   const user = someone();
   await start(user, { amount: 100, validity_days: 1, rollover_max: 30 });
   await post('/subtract', user, { amount: 80 });

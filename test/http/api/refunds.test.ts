@@ -48,7 +48,7 @@ test('a partial refund returns the most recently spent credits first, as if the 
   assert.deepEqual([listed?.transaction_id, listed?.amount], [transaction_id, 12]);
 });
 
-test('a refund without an amount returns all credits that were not yet refunded', async () => {
+test('a refund without an amount returns all credits that have not been refunded yet', async () => {
   const user = await userWith(100);
   const spent = await subtract(user, 30);
   assert.equal((await refund(user, spent, { amount: 10 })).body.amount, 10);

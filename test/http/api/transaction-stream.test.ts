@@ -23,7 +23,7 @@ const LIMITS = { inFlightMax: 4 * SLOW_READERS, unsentBytesMax: 2 * SLOW_READERS
 
 /**
  * The server would read 1,000,000 transactions if it read the lists of all slow readers completely. Up to 270,000 fit
- * into the socket buffers of the kernel, so even a correct server can read that many.
+ * into the kernel's socket buffers, so even a correct server can read that many.
  */
 const READ_AHEAD_MAX = 650_000;
 

@@ -294,8 +294,8 @@ const PAIRS = 150;
 const DIFFERENCE_MS_MAX = 0.4;
 
 /**
- * @returns the median, over all pairs of requests, of the time to refuse a key whose last byte is wrong minus the time
- * to refuse a key whose first byte is wrong
+ * @returns the median difference over all pairs of requests: the time to refuse a key whose last byte is wrong, minus
+ * the time to refuse a key whose first byte is wrong
  */
 async function timeDifferenceMs(): Promise<number> {
   const near = apiKeySecret('write', secretBytes.with(SECRET_BYTES - 1, (secretBytes.at(-1) as number) ^ 1));

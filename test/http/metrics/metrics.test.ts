@@ -82,7 +82,7 @@ test('/metrics contains the version of Scrip', async (t) => {
   assert.equal(metrics.get(`scrip_build_info{version="${VERSION}"}`), 1);
 });
 
-test('/metrics counts the credits of accepted requests by account, API key and kind of request, and counts a repeated request with an idempotency key only once', async (t) => {
+test('/metrics counts the credits of accepted requests by account, API key and kind of request, and counts them only once if a request is repeated with its idempotency key', async (t) => {
   const running = await start(t);
   const { keys } = running.service.stores;
   const other = { ...running, secret: await createApiKey(keys, { accountName: 'Bell', scope: 'write' }) };
@@ -113,7 +113,7 @@ test('/metrics counts the credits of accepted requests by account, API key and k
   });
 });
 
-test('/metrics has histograms of batch size and commit duration with cumulative buckets', async (t) => {
+test('the histograms of batch size and commit duration in /metrics have cumulative buckets', async (t) => {
   const running = await start(t);
   const together = Array.from({ length: 40 }, () => post(running, '/add', { end_user_id: someone(), amount: 1 }));
   await Promise.all(together);

@@ -138,7 +138,7 @@ test('the example requests for the test clock, sent in order to a new ledger wit
   }
 });
 
-test('the example requests of the OpenAPI document succeed on a new ledger at any time, even if they are sent twice', async () => {
+test('whatever the date, the example requests of the OpenAPI document succeed on a new ledger, even if they are sent twice', async () => {
   const fresh = await startScrip();
   const story = new Story();
   try {
@@ -180,7 +180,7 @@ test('in the OpenAPI document, each example of a write has its own idempotency k
   assert(!keys.includes(undefined));
 });
 
-test('the example parameters of a balance history in the OpenAPI document are accepted, even without `from` or `interval`', async () => {
+test("the OpenAPI document's example parameters for a balance history are accepted, even without `from` or `interval`", async () => {
   const { get = assert.fail() } = document.paths['/get-balance-history'] ?? {};
   const { end_user_id = '', ...optional } = parametersOf(get, 'query');
   assert.deepEqual(Object.keys(optional), ['from', 'to', 'interval']);

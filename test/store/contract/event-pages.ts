@@ -22,7 +22,7 @@ async function passMoment(ledger: ContractLedger): Promise<void> {
 }
 
 function pages({ it }: Contract): void {
-  it('pages of the event log, of any length and for any event types, show each event once and in order', async (ledger) => {
+  it('for any page length and any event types, the pages of the event log show each event once and in order', async (ledger) => {
     const random = new Random(22);
     const people = Array.from({ length: 5 }, (_, index) => new EndUser(ledger.account, index));
     for (let round = 0; round < 10; round++) {
@@ -34,7 +34,8 @@ function pages({ it }: Contract): void {
     assert(all.length > 50);
     for (const limit of [1, 2, 7, all.length, all.length + 1]) {
       assert.deepEqual(await logOf(ledger, { limit }), all);
-      // Compares only IDs: with a filter by type, the position of an event can be earlier than without a filter.
+      // Compares only IDs, because a type filter can give an event an earlier position than it has in the unfiltered
+      // list.
       for (const types of [['credits.added'], ['cycle.started', 'credits.subtracted'], EVENT_TYPES] as const)
         assert.deepEqual(
           (await logOf(ledger, { limit, types })).map(({ id }) => id),

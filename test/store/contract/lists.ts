@@ -1,5 +1,5 @@
-// Contract tests for lists of transactions: a reader that continues a list gets the rest of the list unchanged, despite
-// new transactions and renewals.
+// Contract tests for lists of transactions: while a list is read page by page, new transactions and renewals do not
+// change the rest of the list.
 
 import assert from 'node:assert/strict';
 import fc from 'fast-check';

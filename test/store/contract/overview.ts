@@ -1,4 +1,4 @@
-// Contract tests for the account overview of the console: its daily totals are exact, even beyond 64 bits.
+// Contract tests for the console's account overview: its daily totals are exact, even beyond 64 bits.
 
 import assert from 'node:assert/strict';
 import { AMOUNT_MAX } from '../../../src/ledger/amount.ts';

@@ -28,7 +28,7 @@ const FILLED = [
   '+1 add',
 ];
 
-/** How many batches a test writes before it lists transactions by range of IDs. */
+/** How many batches a test writes before it lists the transactions in ranges of IDs. */
 const ROUNDS = effort(100, 300);
 
 async function fill(ledger: TestLedger, user: EndUser): Promise<void> {
@@ -99,7 +99,7 @@ export function pageContract({ it, itInTime }: Contract): void {
   });
 
   itInTime(
-    'the list for a range of IDs contains exactly the transactions in the range, for any page size',
+    'a list for a range of transaction IDs contains exactly the transactions in the range, for any page size',
     async (ledger) => {
       const [ada, beside] = [new EndUser(ledger.account, 1), new EndUser(ledger.other, 1)];
       await ledger.write([ada.add(3), ada.add(100), ada.startCycle(7, 2), beside.add(1)]);
@@ -127,7 +127,7 @@ export function pageContract({ it, itInTime }: Contract): void {
     },
   );
 
-  it('the list for a range of IDs is correct even if the range begins or ends between the IDs of two transactions', async (ledger) => {
+  it('a list for a range of transaction IDs is correct even if the range begins or ends between the IDs of two transactions', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.add(1), ada.add(2), ada.subtract(3), ada.add(4)]);
     const [fourth, third, second] = await transactionsOf(ledger, ada);
@@ -145,7 +145,7 @@ export function pageContract({ it, itInTime }: Contract): void {
     assert.deepEqual(await listed(fourth.id, second.id), [], 'a reversed range is empty');
   });
 
-  it('the list for a range of IDs that contains no transactions is empty', async (ledger) => {
+  it('a list for a range of transaction IDs is empty if the range contains no transactions', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     const within = idsBetween(0, 5);
     assert.deepEqual(

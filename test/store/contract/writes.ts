@@ -22,7 +22,7 @@ import {
 const COMB = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 const NOTHING_THERE: Result = { refused: 'InsufficientFunds', requested: 1, available: 0 };
 
-/** The maximum number of commands in one batch of group commit. */
+/** The maximum number of commands in a group-commit batch. */
 const BATCH_COMMANDS = 512;
 
 export function writeContract(contract: Contract): void {

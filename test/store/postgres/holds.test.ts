@@ -113,7 +113,7 @@ describe('transaction IDs and instants of an end user on PostgreSQL', { concurre
 });
 
 test(
-  'when the clock of PostgreSQL jumps ahead, the next batch first stores all lapses that are due',
+  "when PostgreSQL's clock jumps ahead, the next batch first stores all lapses that have become due",
   LIMIT,
   async (t) => {
     let wall = NOON;

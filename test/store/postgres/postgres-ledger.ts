@@ -128,14 +128,14 @@ class MovedClock {
   #shown: Promise<unknown> = Promise.resolve();
 
   constructor(url: string, wall: () => Instant) {
-    // Several processes update the clock table at the same time. Some tests make REPEATABLE READ the default of the
-    // server, and with this isolation level, concurrent updates could fail.
+    // Several processes update the clock table at the same time. Some tests make REPEATABLE READ the server's default
+    // isolation level, at which concurrent updates could fail.
     const options = '-c default_transaction_isolation=read\\ committed';
     this.#client = new pg.Client({ connectionString: url, options });
     this.#wall = wall;
   }
 
-  /** Each asynchronous method of the returned object first writes the time of the test to the clock table. */
+  /** Each asynchronous method of the returned object first writes the test's time to the clock table. */
   before<Port extends object>(port: Port): Port {
     const timed: Record<string, unknown> = {};
     for (const name of methodsOf(port)) {

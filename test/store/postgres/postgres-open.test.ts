@@ -79,7 +79,7 @@ describe('a PostgreSQL database with unsuitable settings', () => {
 
 describe('a PostgreSQL server that may lose confirmed writes', () => {
   const refused = (settings: string) =>
-    `PostgreSQL runs with ${settings}, so a crash can lose confirmed writes; change the configuration of PostgreSQL, or accept the risk with DATABASE_ACCEPT_UNSAFE=yes.`;
+    `PostgreSQL runs with ${settings}, so a crash can lose confirmed writes; change PostgreSQL's configuration, or accept the risk with DATABASE_ACCEPT_UNSAFE=yes.`;
 
   test('a PostgreSQL server with synchronous_commit off is refused unless the risk is accepted', async () => {
     const url = await server.createDatabase();

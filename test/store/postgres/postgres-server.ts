@@ -43,7 +43,7 @@ export class PostgresServer {
     const server = new PostgresServer(await freePort(), temporaryFolder(tmpdir()), settings);
     if (RUN_FOLDER === undefined) server.#initialize(server.data);
     else {
-      // Creating a cluster takes one second of processor time; copying a cluster takes 50 ms.
+      // Creating a cluster takes one second of CPU time; copying a cluster takes 50 ms.
       const empty = madeOnce('postgres-cluster', (folder) => server.#initialize(join(folder, 'data')));
       server.#copyData(join(empty, 'data'));
     }
@@ -165,7 +165,7 @@ export class PostgresServer {
 
 /**
  * Returns a function that deletes the rows of a ledger. The function keeps its connection: deleting the rows takes 2 ms
- * of processor time, but 25 ms on a new connection. Dropping and creating the tables would take 190 ms.
+ * of CPU time, but 25 ms on a new connection. Dropping and creating the tables would take 190 ms.
  */
 async function emptierOf(url: string): Promise<() => Promise<unknown>> {
   const client = new pg.Client({ connectionString: url });

@@ -131,15 +131,15 @@ test('the audit reports no problem if the latest postings are not counted in the
 
 const MARKS: readonly (readonly [what: string, sql: string, says: RegExp])[] = [
   [
-    'a position of the latest flushed posting that is ahead of the journal',
+    'a position of the latest flushed posting that is beyond the end of the journal',
     'UPDATE flushed SET posting = posting + 1',
-    /flushed .* ahead of the journal/,
+    /flushed .* beyond the end of the journal/,
   ],
   ['a missing position of the latest flushed posting', 'DELETE FROM flushed', /position of the latest flushed posting/],
   [
-    'a feed consumer whose position is ahead of the journal',
+    'a feed consumer whose position is beyond the end of the journal',
     'UPDATE feed_positions SET posting = posting + 100',
-    /consumer .* ahead of the journal/,
+    /consumer .* beyond the end of the journal/,
   ],
   [
     'a feed consumer whose position was set back by one posting',

@@ -35,7 +35,7 @@ function isSkipped(row: Row, column: string, changed: number): boolean {
   if (changed > Number.MAX_SAFE_INTEGER) return true;
   // The audit does not compare the `held` of ended cycles, because stores do not update this column in ended cycles.
   if (column === 'held' && isEnded(row)) return true;
-  // Once a hold has been captured or released, only a digest reveals a change of its `hold_expires_at`.
+  // Once a hold has been captured or released, only a digest reveals a change to its `hold_expires_at`.
   if (column === 'hold_expires_at') return !isLapsedOrOpen(row);
   return column === 'previous' && changed >= Number(row.posting);
 }
@@ -152,7 +152,7 @@ test('the audit finds a changed transaction ID in any scheduled plan, and a chan
   }
 });
 
-/** Indexes of bytes in an id: the lowest byte of the time, two bytes of the sequence, and a random byte at the end. */
+/** Indexes of bytes in an ID: the lowest byte of the time, two bytes of the sequence, and a random byte at the end. */
 const ID_BYTES = [5, 7, 9, 15];
 
 for (const [table, column] of [

@@ -171,8 +171,8 @@ describe('exports', options, () => {
     bytes.fill(0xff, (Number(root?.page) - 1) * PAGE_BYTES, (Number(root?.page) - 1) * PAGE_BYTES + 20);
     writeFileSync(damaged, bytes);
     const folder = temporaryFolder();
-    // A failed export must not create its file again. An earlier version did so in about half of the runs, so the test
-    // needs several runs.
+    // A failed export must not create its file again. An earlier version of Scrip did so in about half of the runs,
+    // so the test needs several runs.
     const runs = Array.from({ length: 6 }, (_, run) =>
       scrip(
         ['export', '--account', 'Lovelace Ltd', '--format', 'csv', '--output', join(folder, `${run}.csv`)],

@@ -80,7 +80,7 @@ const TAMPERINGS: readonly Tampering[] = [
     foundBy: 'totals',
   },
   {
-    what: 'the removal of a subtraction and the return of its credits',
+    what: 'a removed subtraction whose credits were returned',
     sql: `CREATE TEMP TABLE gone AS SELECT * FROM postings WHERE ${LAST};
       UPDATE balances SET latest_posting = (SELECT previous FROM gone) WHERE ${ADA} AND type = 'end-user';
       UPDATE balances SET remaining = remaining - (SELECT amount FROM gone)

@@ -104,7 +104,7 @@ function adjustForm(adjustment: Adjustment, { endUser, activeCycle, forms }: For
 /**
  * Whether the form has the field that sets when the new plan starts. A new form has this field if a cycle is active. A
  * refused form keeps its fields, so that the user can send the same form again after an unknown outcome. The field is
- * added to a refused form only if the reason for the refusal was that a cycle is active.
+ * added to a refused form only if the form was refused because a cycle was active.
  */
 function changesPlan(activeCycle: Cycle | null, state: FormState | null): boolean {
   return state === null ? activeCycle !== null : Boolean(state.values.on_active || state.errors.on_active);

@@ -23,7 +23,7 @@ export interface PlanChangeView {
   readonly plan: Plan;
   readonly note: Note | null;
   readonly preview: Preview;
-  /** The value of the field `CONFIRMED`. */
+  /** The value of the `CONFIRMED` field. */
   readonly start: string;
   /** Whether the user has confirmed a preview that is no longer correct. */
   readonly isChanged: boolean;

@@ -112,7 +112,7 @@ function resendForm({ endpoint, refused }: EndpointView): string {
   const to = { id: 'to', name: 'to', label: 'Until (UTC)', type: 'datetime-local' } as const;
   return html`<section class="card">
 <h2>Resend events</h2>
-<p class="muted small">Resends the events of a time range, for example if your backend lost them. Scrip sends only events of the types that this endpoint receives. The end of the time range is not included. Each event keeps its ID, so your backend can recognize events that it has already processed.</p>
+<p class="muted small">Resend the events of a time range, for example if your backend lost them. Scrip sends only events of the types that this endpoint receives. The end of the time range is not included. Each event keeps its ID, so your backend can recognize events that it has already processed.</p>
 <form class="form filter" method="post" action="${endpointPath(endpoint.id)}/resend" novalidate>
 !${formError(state)}
 !${field(from, state)}

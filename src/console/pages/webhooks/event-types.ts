@@ -24,7 +24,7 @@ const MEANINGS: Readonly<Record<EventType, string>> = {
   'hold.lapsed': 'A hold lapsed',
   'balance.low': 'The balance fell below a threshold',
   'balance.exhausted': 'The balance fell to 0',
-  'balance.recovered': 'The balance rose from 0, or reached or exceeded a threshold',
+  'balance.recovered': 'The balance is no longer 0, or no longer below a threshold',
 };
 
 /**

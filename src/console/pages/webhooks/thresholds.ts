@@ -1,4 +1,4 @@
-// The page on which members set when the events balance.low and credits.expiring happen.
+// The page on which members set when the balance.low and credits.expiring events happen.
 
 import { html } from 'ghtml';
 import type { Instant } from '../../../ledger/instant.ts';
@@ -19,12 +19,12 @@ export function thresholdsPage({ thresholds, expiringDays, refused }: Thresholds
   const stateOf = (form: 'below' | 'days') => (refused?.form === form ? refused.state : null);
   const below = { id: 'below', name: 'below', label: 'Below', charactersMax: 20 };
   const days = { id: 'days', name: 'days', label: 'Days before expiry', initial: String(expiringDays) };
-  const body = html`<p class="muted lede">Choose when the events <span class="mono">balance.low</span> and <span class="mono">credits.expiring</span> happen, for all end users of this account.</p>
+  const body = html`<p class="muted lede">Choose when the <span class="mono">balance.low</span> and <span class="mono">credits.expiring</span> events happen, for all end users of this account.</p>
 !${sectionTabs(THRESHOLDS_PATH)}
 <section class="card">
 <h2>Low balance</h2>
-<p class="muted small">When the balance of an end user falls below a threshold, the event <span class="mono">balance.low</span> happens. The event can happen again only after the balance has risen to the threshold or above. An account can have at most ${THRESHOLDS_MAX} thresholds.</p>
-!${thresholds.length === 0 ? '<p class="muted">No thresholds yet. The event <span class="mono">balance.low</span> happens only after you add a threshold.</p>' : thresholdList(thresholds)}
+<p class="muted small">When the balance of an end user falls below a threshold, the <span class="mono">balance.low</span> event happens. The event can happen again only after the balance has been at or above the threshold. An account can have at most ${THRESHOLDS_MAX} thresholds.</p>
+!${thresholds.length === 0 ? '<p class="muted">No thresholds yet. The <span class="mono">balance.low</span> event happens only after you add a threshold.</p>' : thresholdList(thresholds)}
 <form class="form pair" method="post" action="${THRESHOLDS_PATH}" novalidate>
 !${formError(stateOf('below'))}
 !${field({ ...below, hint: 'A number of credits, such as 20, or a percentage of the latest grant, such as 20%.' }, stateOf('below'))}
@@ -33,7 +33,7 @@ export function thresholdsPage({ thresholds, expiringDays, refused }: Thresholds
 </section>
 <section class="card">
 <h2>Expiring credits</h2>
-<p class="muted small">The event <span class="mono">credits.expiring</span> happens a set number of days before credits expire. Enter a number from 1 to ${EXPIRING_DAYS_MAX}.</p>
+<p class="muted small">The <span class="mono">credits.expiring</span> event happens a set number of days before credits expire. Enter a number from 1 to ${EXPIRING_DAYS_MAX}.</p>
 <form class="form pair" method="post" action="${THRESHOLDS_PATH}/expiring" novalidate>
 !${field({ ...days, isWholeNumber: true }, stateOf('days'))}
 <button class="button" type="submit">Save</button>

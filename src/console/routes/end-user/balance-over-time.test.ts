@@ -26,8 +26,8 @@ import type { BalanceOverTime } from '../../charts/balance-chart.ts';
 import { readBalanceOverTime } from './balance-over-time.ts';
 
 /**
- * The time between adjacent points of the chart. Random histories run `settle` at each point, and run all other
- * commands between points.
+ * The time between adjacent points of the chart. The test of random histories runs `settle` at each point, and all
+ * other commands between points.
  */
 const POINT_INTERVAL_MS = 3 * HOUR_MS;
 

@@ -82,8 +82,8 @@ export async function readHistory(
 }
 
 /**
- * Returns the terms of the cycles on the page. Adds the renewing cycle and the cycle that is active at `now`, because
- * the page can show renewals and changes of plan that are due but not stored yet.
+ * Returns the terms of the cycles on the page. Also returns the terms of the renewing cycle and of the cycle that is
+ * active at `now`, because the page can show renewals and changes of plan that are due but not stored yet.
  */
 function termsOf({ state, now, terms }: HistoryPage): HistoryPage['terms'] {
   const renewing = state.cycles.find(renews);

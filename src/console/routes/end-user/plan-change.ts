@@ -20,7 +20,8 @@ import type { EndUserRequest } from './end-user-request.ts';
  * the plan would no longer start at the time that the user confirmed, for example because the cycle was stopped in the
  * meantime.
  *
- * @returns the page with the preview, or why the change is refused; null if the change can be submitted:
+ * @returns the page with the preview, or why the change is refused; null if the change can be submitted. It can be
+ * submitted in these cases:
  *
  * - The user has confirmed the preview, and the plan still starts at the confirmed time.
  * - The user has confirmed a preview, and the change would now be refused. Submitting it returns the refusal or, if an

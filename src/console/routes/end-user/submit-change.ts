@@ -21,7 +21,7 @@ export type Submitted =
   | { readonly errors: null; readonly transactionId: TransactionId | null }
   | {
       readonly errors: FormState['errors'];
-      /** The idempotency key of the form when it is shown again: unchanged after a fault, new after a refusal. */
+      /** The idempotency key with which the form is shown again: unchanged after a fault, new after a refusal. */
       readonly idempotencyKey: string;
     };
 

@@ -1,4 +1,4 @@
-// Routes that let members set when the events `balance.low` and `credits.expiring` happen.
+// Routes that let members set when the `balance.low` and `credits.expiring` events happen.
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { EXPIRING_DAYS_MAX, THRESHOLDS_MAX, type Threshold, thresholdOf } from '../../../store/event-log.ts';

@@ -15,7 +15,7 @@ const Problem = Type.Object(
   {
     type: Type.String({
       format: 'uri-reference',
-      description: 'The path on this server of a JSON document that describes the error and what to do about it.',
+      description: 'The path, on this server, of a JSON document that describes the error and what to do about it.',
     }),
     title: Type.String({
       description: 'A short description of the error. All occurrences of an error have the same title.',

@@ -33,7 +33,7 @@ const plan = {
       type: 'string',
       enum: ['replace', 'at_period_end'],
       description:
-        'What to do if a recurring cycle is already active. Without an active recurring cycle, `on_active` has no effect. `replace`: stop the active cycle and start the new cycle in one step. The credits of the stopped cycle stay usable until the end of its period. `at_period_end`: at the end of the current period, start the new cycle instead of renewing the active cycle. If `on_active` is absent and a recurring cycle is active, the request is refused with `CycleAlreadyActive`. `at_period_end` is also refused with `CycleAlreadyActive` if the current period ends at the latest timestamp that Scrip supports, because the active cycle then never renews.',
+        'What to do if a recurring cycle is already active. Without an active recurring cycle, `on_active` has no effect. `replace`: stop the active cycle and start the new cycle in one step. The credits of the stopped cycle stay usable until the end of its period. `at_period_end`: at the end of the current period, start the new cycle instead of renewing the active cycle. If `on_active` is absent and a recurring cycle is active, the request is refused with `CycleAlreadyActive`. A request with `at_period_end` is also refused with `CycleAlreadyActive` if the current period ends at the latest timestamp that Scrip supports, because the active cycle then never renews.',
     }),
   ),
 };
@@ -109,11 +109,11 @@ export const startCycle = {
   tags: ['Cycles'],
   summary: 'Start a cycle',
   description:
-    'Starts a recurring cycle. The cycle renews at the end of each period until it is stopped. To upgrade immediately, send `"on_active": "replace"`. To downgrade at the end of the period, send `"on_active": "at_period_end"`. If a plan was scheduled, the response is the current cycle with its `next_cycle`.',
+    'Starts a recurring cycle. The cycle renews at the end of each period until it is stopped. To upgrade immediately, send `"on_active": "replace"`. To downgrade at the end of the period, send `"on_active": "at_period_end"`. If the request schedules a plan, the response is the active cycle with its `next_cycle`.',
   body: StartCycleRequest,
   ...write(
     'Cycle',
-    'The new cycle or, if a plan was scheduled, the active cycle with its `next_cycle`.',
+    'The new cycle or, if the request scheduled a plan, the active cycle with its `next_cycle`.',
     story.STARTED_CYCLE,
     'CycleAlreadyActive',
     'BalanceTooLarge',
@@ -154,7 +154,7 @@ export const previewChange = {
   body: PreviewChangeRequest,
   ...preview(
     'Preview',
-    'The effects of the plan change.',
+    'The effects of the change of plan.',
     story.PREVIEWED_CHANGE,
     'CycleAlreadyActive',
     'BalanceTooLarge',

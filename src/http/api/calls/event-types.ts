@@ -1,5 +1,5 @@
-// The schemas of events: one component for each event type, the component `Event` for an event of any of these types,
-// and the component `WebhookTestEvent`.
+// The schemas of events: one component for each event type, the `Event` component for an event of any of these types,
+// and the `WebhookTestEvent` component.
 
 import Type, { type TSchema } from 'typebox';
 import { EVENT_TYPES, type EventType } from '../../../store/event-log.ts';
@@ -119,11 +119,11 @@ const DESCRIBED: Readonly<Record<EventType, Described>> = {
   'balance.exhausted': { happened: 'The balance fell to 0.', fields: crossing },
   'balance.recovered': {
     happened:
-      'The balance rose from 0, or reached or exceeded a threshold. The first grant to an end user does not cause this event.',
+      'The balance is no longer 0, or no longer below a threshold. The first grant to an end user does not cause this event.',
     fields: {
       ...crossing,
       thresholds: Type.Array(Type.String(), {
-        description: `The thresholds that the balance was below before the event, and has now reached or exceeded. ${THRESHOLD}`,
+        description: `The thresholds that the balance was below before the event, but is no longer below. ${THRESHOLD}`,
       }),
     },
   },

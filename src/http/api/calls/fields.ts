@@ -55,7 +55,7 @@ export const ValidityMonths = Type.Optional(
     minimum: 1,
     maximum: VALIDITY_MONTHS_MAX,
     description:
-      'How long the credits are valid, in calendar months (UTC). Do not send both `validity_months` and `validity_days`. Each period ends on the day of the month on which the first period started or, in a shorter month, on the last day of the month.',
+      'How long the credits are valid, in calendar months (UTC). Do not send both `validity_months` and `validity_days`. Each period ends on the day of the month on which the first period started. If a month has no such day, the period ends on the last day of the month.',
   }),
 );
 

@@ -33,13 +33,13 @@ const HEADERS: Readonly<Record<number, Readonly<Record<string, unknown>>>> = {
     RateLimit: {
       type: 'string',
       description:
-        'If API keys have a rate limit, every response to an API call with a valid API key has this header. `r` is the number of requests that the key can send now. If `r` is 0, `t` is the number of seconds until the key can send the next request. If `r` is greater than 0, `t` is the number of seconds until the key can again send `q` requests at once, where `q` is a parameter of `RateLimit-Policy`.',
+        'If API keys have a rate limit, every response to an API call with a valid API key has this header. `r` is the number of requests that you can send with the key now. If `r` is 0, `t` is the number of seconds until you can send the next request. If `r` is greater than 0, `t` is the number of seconds until you can again send `q` requests at once, where `q` is a parameter of `RateLimit-Policy`.',
       examples: ['"key";r=0;t=1'],
     },
     'RateLimit-Policy': {
       type: 'string',
       description:
-        'If API keys have a rate limit, every response to an API call with a valid API key has this header. Each key can send `q` requests in `w` seconds.',
+        'If API keys have a rate limit, every response to an API call with a valid API key has this header. With each key, you can send `q` requests in `w` seconds.',
       examples: ['"key";q=100;w=1'],
     },
   },

@@ -19,7 +19,7 @@ const HEADERS = [
   header('webhook-timestamp', 'When Scrip sent this request, as Unix time in seconds.', 'integer', 1_795_161_602),
   header(
     'webhook-signature',
-    'One or more signatures, separated by spaces. Each signature is `v1,` followed by an HMAC-SHA256 in Base64. The HMAC covers `webhook-id`, `webhook-timestamp` and the body, joined by `.`. The key of the HMAC is the secret of the endpoint without the prefix `whsec_`, decoded from Base64. One valid signature is enough: for 24 hours after you rotate the secret, Scrip signs with both the previous and the new secret.',
+    "One or more signatures, separated by spaces. Each signature is `v1,` followed by an HMAC-SHA256 in Base64. The HMAC covers `webhook-id`, `webhook-timestamp` and the body, joined by `.`. The HMAC key is the endpoint's secret without the prefix `whsec_`, decoded from Base64. One valid signature is enough: for 24 hours after you rotate the secret, Scrip signs with both the previous and the new secret.",
     'string',
     'v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=',
   ),

@@ -18,7 +18,7 @@ import { EVERYTHING, type Part, type Placement } from './placement.ts';
  */
 export type Reachable = (table: string, buckets?: readonly number[]) => string;
 
-/** A worker that takes longer to answer a probe is considered unreachable. */
+/** A worker that takes longer than this to answer a probe is considered unreachable. */
 const PROBE_TIMEOUT_MS = 1_000;
 
 const PROBE_PAUSE_MS = 1_000;
@@ -32,7 +32,7 @@ export class Reach {
   #probedAtMs = Number.NEGATIVE_INFINITY;
 
   /**
-   * @param pool a pool only for probes: if a worker does not answer, all connections of the other pools can be in use
+   * @param pool used only for probes: if a worker does not answer, all connections of the other pools can be in use
    */
   constructor(pool: Pick<ConnectionPool, 'send' | 'end'>, { parts }: Pick<Placement, 'parts'>) {
     this.#pool = pool;
@@ -74,8 +74,8 @@ export class Reach {
   }
 
   /**
-   * Runs a read of an end user. Fails immediately if the part is unreachable: until its timeout, a read from a worker
-   * that does not answer would occupy a connection that reads from other shards need.
+   * Runs a read of an end user. Fails immediately if the part is unreachable: otherwise, a read from a worker that does
+   * not answer would occupy a connection until the timeout, and reads from other shards need the connections.
    */
   async read<Result>(part: Part, read: () => Promise<Result>): Promise<Result> {
     const fault = this.faultOf(part);

@@ -37,7 +37,7 @@ export const LATEST_EVENTS = sql(
   `SELECT bucket, latest_event FROM scrip.feed_consumers WHERE consumer = 'events' AND latest_event > 0`,
 );
 
-/** @param rows rows with the bucket of a part and a number; the number of a part without a row is 0 */
+/** @param rows each contains a part's bucket and a number; the number of a part without a row is 0 */
 export function numbersIn(rows: readonly TextRow[], parts: readonly Part[]): PartNumbers {
   const numbers = new Map(rows.map(([bucket, number]) => [Number(bucket), exactInteger(number)]));
   return parts.map(({ bucket }) => numbers.get(bucket) ?? 0);

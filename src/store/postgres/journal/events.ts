@@ -39,7 +39,7 @@ import { upsert } from './totals-rows.ts';
 
 /**
  * A step takes 10 to 20 ms. The main thread works for 5 ms of this time. With a limit of 500 postings, Scrip would
- * derive the events of 14,000 end users per second on two cores instead of 10,000, but each step would occupy the main
+ * derive the events of 14,000 instead of 10,000 end users per second on two cores, but each step would occupy the main
  * thread for longer.
  */
 const LIMITS: TakeLimits = { batchesMax: 64, postingsMax: 200 };

@@ -31,7 +31,7 @@ interface FeedDatabase {
   readonly reach: Reach;
 }
 
-/** Implements `TotalsKeeper.catchUp`: takes batches from each part that has batches. */
+/** Implements `TotalsKeeper.catchUp`: adds the next batches of each part to the totals. */
 export async function countSome({ pool, placement, reach }: FeedDatabase): Promise<boolean> {
   const rows = await reach.lookUp((reachable) => pool.rows(partsInFeed('totals', reachable)));
   let isMore = false;

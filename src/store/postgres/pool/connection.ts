@@ -1,6 +1,6 @@
 // A connection to PostgreSQL that sends steps: statements that are sent together and answered together. Without steps,
 // the driver would send a Sync after each statement. The server flushes its output at each Sync, so the server would
-// answer five statements in five packets. A step has a single Sync, and no Describe, because the callers know the
+// answer five statements in five packets. A step has a single Sync. It has no Describe, because the callers know the
 // columns. After an error, the connection is closed, because this process cannot know which statements the server has
 // prepared. See https://www.postgresql.org/docs/current/protocol-flow.html#PROTOCOL-FLOW-EXT-QUERY
 
@@ -63,7 +63,7 @@ export function prepared(label: string, text: string): PreparedStatement {
 
 export interface ConnectionOptions {
   readonly isPrepared: boolean;
-  /** How long to wait for the response of PostgreSQL to a group of statements; 0 for no limit. */
+  /** How long to wait for PostgreSQL's answer to a step; 0 for no limit. */
   readonly timeoutMs: number;
 }
 

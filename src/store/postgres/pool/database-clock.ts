@@ -15,7 +15,7 @@ const SOON_MS = 500;
 export class DatabaseClock {
   readonly sql: string;
   readonly isTest: boolean;
-  /** SQL for the database's clock, even if the ledger has a test clock. */
+  /** SQL for the database's clock. Never uses the test clock, even if the ledger has one. */
   readonly machine: string;
   /** Reads the time in a separate statement, because Citus rejects a clock function within a statement that writes. */
   readonly query: Query;

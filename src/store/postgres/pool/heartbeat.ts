@@ -1,5 +1,5 @@
 // Once a second, checks that the server responds, and stores the latest instant that this process has issued. Other
-// processes read it, so that they do not issue an earlier one.
+// processes read this instant, so that they do not issue an earlier one.
 //
 // While a synchronous standby is unreachable, each COMMIT stays in progress on the server and occupies a connection,
 // even after the client has given up. If a COMMIT gets no answer, this process writes no further batch while the server
@@ -23,7 +23,7 @@ const ANSWER_MS = 2_000;
  */
 const STANDBY_MS = 2_000;
 
-/** Finds a COMMIT that has been waiting for a standby longer than `STANDBY_MS`. This query takes no lock. */
+/** Finds a COMMIT that has been waiting longer than `STANDBY_MS` for a standby. This query takes no lock. */
 const WAITING = sql(`
   SELECT 1 FROM pg_stat_activity
   WHERE datname = current_database() AND usename = current_user AND wait_event = 'SyncRep'

@@ -29,7 +29,7 @@ const LOST: readonly Error[] = [
   new Error('Received unexpected dataRow message from backend.'),
   // The server ends the connection or is no longer the primary, or the connection has failed (class 08).
   ...['57P01', '57P02', '57P03', '57P05', '25P03', '25P04', '25006', '08000', '08003', '08006'].map(fromServer),
-  // The driver throws a `DatabaseError` without a code for a message that it cannot parse.
+  // For a message that it cannot parse, the driver throws a `DatabaseError` without a code.
   fromServer(),
 ];
 
@@ -83,7 +83,7 @@ function nameOf(error: unknown): string {
   return `${error.constructor.name} ${(error as { code?: string }).code ?? ''} "${error.message}"`;
 }
 
-test('only errors of class 08 from a Citus coordinator, except 08P01, mean that a worker cannot be reached', () => {
+test('errors of class 08 from a Citus coordinator, except 08P01, mean that a worker cannot be reached; other errors do not', () => {
   for (const code of ['08000', '08003', '08006']) assert(isWorkerAway(fromServer(code)), code);
   for (const error of [fromServer('08P01'), fromServer('57P01'), fromServer(), fromNetwork('ECONNRESET')])
     assert(!isWorkerAway(error), nameOf(error));

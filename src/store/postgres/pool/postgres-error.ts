@@ -4,7 +4,7 @@ import { AssertionError } from 'node:assert';
 import { DatabaseError } from 'pg';
 import { InvalidCursor, StoreFault } from '../../store-fault.ts';
 
-/** SQLSTATE code: a lock could not be taken in time. */
+/** The SQLSTATE code for a lock that could not be taken in time. */
 export const LOCK_NOT_AVAILABLE = '55P03';
 
 /** The server ends the connection or is no longer the primary; a new connection can reach another server. */
@@ -40,7 +40,7 @@ const DRIVER_MESSAGE =
 export function isConnectionLost(error: unknown): boolean {
   if (!(error instanceof Error) || error instanceof StoreFault) return false;
   const code = codeOf(error);
-  // The driver throws a `DatabaseError` without a code for bytes that it cannot parse.
+  // For bytes that it cannot parse, the driver throws a `DatabaseError` without a code.
   if (error instanceof DatabaseError) return code === '' || code.startsWith('08') || CONNECTION_ENDS.includes(code);
   return NETWORK_CODE.test(code) || DRIVER_MESSAGE.test(error.message);
 }

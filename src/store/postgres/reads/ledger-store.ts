@@ -213,8 +213,8 @@ export class PostgresLedgerStore implements LedgerStore {
 
   /**
    * Searches one bucket at a time (on Citus, one shard at a time), beginning with a random one, until it has found at
-   * least `limit / 2` rows. With 300,000 due end users on two cores, PostgreSQL took 3 to 7 ms to find 1,024 end users
-   * in one bucket, and 50 to 150 ms to find as many in all buckets.
+   * least `limit / 2` rows. With 300,000 due end users, PostgreSQL on two cores took 3 to 7 ms to find 1,024 of them in
+   * one bucket, and 50 to 150 ms to find as many in all buckets.
    */
   async #manyDue(now: Instant, limit: number): Promise<readonly TextRow[]> {
     const { parts } = this.database.placement;
@@ -228,7 +228,7 @@ export class PostgresLedgerStore implements LedgerStore {
     return found;
   }
 
-  /** @param among consider this many renewals and this many lapses: those that have been due the longest */
+  /** @param among the maximum number of renewals, and of lapses, to consider; those due the longest come first */
   #dueIn(buckets: readonly number[], now: Instant, limit: number, among = limit): Promise<readonly TextRow[]> {
     const { pool, reach } = this.database;
     const values = [now, among, randomInt(BUCKETS), limit];

@@ -90,11 +90,13 @@ async function refuseUnsafe(pool: ConnectionPool): Promise<void> {
   if (rows.length === 0) return;
   const settings = rows.map(([name]) => `${name} = off`).join(' and ');
   throw new CannotOpen(
-    `PostgreSQL runs with ${settings}, so a crash can lose confirmed writes; change the configuration of PostgreSQL, or accept the risk with DATABASE_ACCEPT_UNSAFE=yes.`,
+    `PostgreSQL runs with ${settings}, so a crash can lose confirmed writes; change PostgreSQL's configuration, or accept the risk with DATABASE_ACCEPT_UNSAFE=yes.`,
   );
 }
 
-/** Refuses a database that cannot store all notes, or that would store the text `NULL` instead of a null. */
+/**
+ * Refuses a database whose encoding cannot represent every note, or that would store the text `NULL` instead of a null.
+ */
 async function refuseUnusable(pool: ConnectionPool): Promise<void> {
   const [[encoding, arrayNulls] = []] = await pool.rows(
     sql(`SELECT current_setting('server_encoding'), current_setting('array_nulls')`),

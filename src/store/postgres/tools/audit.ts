@@ -155,7 +155,7 @@ class DatabaseAudit {
     else if (at < 0 || at > LAST_INSTANT) this.#fault('the clock of the ledger is set to an invalid time');
   }
 
-  /** Reads the clock of the ledger outside the snapshot. Returns the stored instant; null if the row is missing. */
+  /** Reads the ledger's clock outside the snapshot. Returns the stored instant; null if the row is missing. */
   async #lookAtClock(): Promise<number | null> {
     const { clock, pool } = this.#database;
     const kept = '(SELECT at FROM scrip.clock)';

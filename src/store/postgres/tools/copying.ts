@@ -52,8 +52,8 @@ function begin({ placement }: LedgerDatabase): readonly Query[] {
 /** @throws CannotOpen if there is no ledger, if the ledger is an unfinished copy, or if a server is using the ledger */
 export function openPostgresSource(options: PostgresOptions): Promise<CopySource> {
   return opened({ ...options, acceptUnsafe: true, create: false }, async (connection, database) => {
-    // On Citus, `clock` exists only on the coordinator, and the other tables also on the workers, so `clock` needs a
-    // separate LOCK TABLE statement.
+    // On Citus, `clock` exists only on the coordinator, but the other tables also exist on the workers. `clock`
+    // therefore needs a separate LOCK TABLE statement.
     const locks = [TABLES.join(', '), 'scrip.clock'].map((tables) => sql(`LOCK TABLE ${tables} IN SHARE MODE`));
     await connection.send([...begin(database), ...locks]);
   });
@@ -84,9 +84,9 @@ function opened(
 }
 
 /**
- * A running server always has a connection, because it checks the database once a second. For a moment, PostgreSQL
- * still lists a connection that has been closed. With only one check, a copy that starts right after a server has
- * stopped would be refused.
+ * A running server always has a connection, because it checks the database once a second. PostgreSQL still lists a
+ * connection for a moment after the connection is closed. With only one check, a copy that starts right after a server
+ * has stopped would be refused.
  */
 async function refuseAtWork(connection: Connection, name: string): Promise<void> {
   const atWork = 'SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND application_name = $1 LIMIT 1';
@@ -106,7 +106,7 @@ class PostgresCopying implements CopyDestination {
   readonly #connection: Connection;
   readonly #writer = new CopyWriter();
   #isLoading = false;
-  /** The last end user whose rows are committed. The `copying` table stores the same end user. */
+  /** The last end user whose rows are committed; also stored in the `copying` table. */
   #mark: EndUserKey | null = null;
 
   constructor(name: string, database: LedgerDatabase, connection: Connection) {

@@ -30,7 +30,7 @@ export interface LoadedUnderLock extends LoadedBatch {
   readonly isLocked: readonly boolean[];
   /** Generates IDs that sort after all existing IDs of the batch's end users. */
   readonly ids: TransactionIds;
-  /** The age of new idempotency records counts from this instant. */
+  /** The age of new idempotency records is counted from this instant. */
   readonly recordedAt: Instant;
 }
 
@@ -142,7 +142,7 @@ function referencedIn(
  * Generates IDs that sort after all IDs of the loaded rows. The IDs of cycles that are not loaded need no check: these
  * cycles have ended, so only batches at earlier instants can have changed them.
  *
- * @param rows each row begins with a position and `ids_through`, which can be null
+ * @param rows each row begins with a position and `ids_through`; `ids_through` can be null
  */
 function idsBehind(rows: readonly TextRow[], clock: DatabaseClock, time: Instant): TransactionIds {
   let latest = firstIdAt(clock.notBefore(time));

@@ -14,8 +14,8 @@ import { type BatchContext, lockAndLoad } from './batch-loading.ts';
 import { BatchRows, type Write } from './batch-rows.ts';
 
 /**
- * A batch stops applying due events when they have produced this many postings. The SQLite writer has the same limit;
- * see there for the reason.
+ * A batch stops applying due events when they have produced this many postings. The SQLite writer has the same limit,
+ * and `sqlite/writer/writer.ts` gives the reason.
  */
 const EVENTS_PER_BATCH_MAX = 1_000;
 

@@ -33,7 +33,7 @@ const TRIES_MAX = 10;
  */
 const BACKOFF_MS = 20;
 /**
- * No retry begins more than this time after the first try began: on a server that hangs, each try takes seconds while
+ * A batch is not retried if its first try began longer ago than this. If PostgreSQL hangs, each try takes seconds, and
  * many clients wait.
  */
 const TRIES_MS = 6_000;
@@ -47,8 +47,8 @@ const SEARCH_MS = 8_000;
 const SEARCH_AWAY_MS = 2_000;
 const SEARCH_PAUSE_MS = 200;
 /**
- * The timeout of each step of a lookup, which the search for a batch repeats. The timeouts in `BEGIN_LOOK` are shorter,
- * so that the server gives up first.
+ * The search for a batch repeats a lookup, and each step of a lookup has this timeout. The timeouts in `BEGIN_LOOK` are
+ * shorter, so that the server gives up first.
  */
 const LOOK_MS = 2_000;
 const BEGIN_LOOK = [BEGIN, ...setLocal({ statement_timeout: '1500ms', lock_timeout: '1s' })];
@@ -140,7 +140,7 @@ export class BatchWriter {
    * Returns whether a batch was stored even though its COMMIT was not confirmed. First locks the row of an end user of
    * the batch. This is possible only after the transaction of the batch has ended.
    *
-   * @throws StoreFault `OutcomeUnknown` if this cannot be determined in time
+   * @throws StoreFault `OutcomeUnknown` if the outcome cannot be determined in time
    */
   async #isStored({ decided: { witness }, message }: CommitLost, part: Part): Promise<boolean> {
     // A batch without a witness contains only automatic events and the idempotency records of requests that caused no
@@ -248,8 +248,8 @@ async function commit(connection: Connection, decided: Decided, part: Part): Pro
 }
 
 /**
- * Thrown if COMMIT got no answer, or if it got a warning. PostgreSQL sends a warning if the wait for a standby was cut
- * short.
+ * Thrown if COMMIT was not confirmed: for example, PostgreSQL did not reply, or replied with a warning. PostgreSQL
+ * sends a warning if the wait for a standby was cut short.
  */
 class CommitLost extends Error {
   readonly decided: Decided;

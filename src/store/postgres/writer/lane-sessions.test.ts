@@ -30,7 +30,7 @@ function runBatch(sessions: LaneSessions, lane: number | null) {
 }
 
 describe('the connection of a PostgreSQL lane', () => {
-  test('if the next batch of a lane begins in the turn of the event loop in which the previous batch ends, it takes over the connection', async () => {
+  test('if a batch ends and the next batch of its lane begins in the same turn of the event loop, the next batch takes over the connection', async () => {
     const { sessions, returned } = fakePool();
     const first = runBatch(sessions, LANE);
     const { connection } = await first.begun;

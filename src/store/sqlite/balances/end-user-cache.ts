@@ -39,7 +39,7 @@ export const CACHE_LIMITS: CacheLimits = {
 };
 
 /**
- * A pending balance is flushed by the time this many generations have become full: its own generation and the next one.
+ * A balance stays pending at most until this many generations have become full: its own generation and the next one.
  */
 const GENERATIONS = 2;
 
@@ -107,7 +107,7 @@ export class EndUserCache {
   /** The end users of the old generation that are not flushed yet. The next one to flush is the last element. */
   #flushing: CachedEndUser[] = [];
   #flushingTotal = 0;
-  /** The last posting before the young generation began. Later postings count toward its `postingsMax`. */
+  /** The last posting before the young generation began. Later postings count toward `postingsMax`. */
   #beganBehind: number;
   #beganAt: Instant;
   #now: Instant;
@@ -171,8 +171,8 @@ export class EndUserCache {
   }
 
   /**
-   * The search for due events reads only the file. Flushes the end user immediately if the search would otherwise find
-   * an event that is no longer due, or find a new event too late.
+   * Flushes the end user immediately if the search for due events, which reads only the file, would otherwise find an
+   * event that is no longer due, or find a new event too late.
    */
   flushWhereDue(cached: CachedEndUser): void {
     const dueAt = nextEventAt(cached.state);
@@ -199,8 +199,8 @@ export class EndUserCache {
   /**
    * Call this for each batch, after `change` has been called for the end users of the batch.
    *
-   * @returns whether anything was written. A batch without changes writes only if the young generation has reached a
-   * limit, or if `flushWhereDue` has flushed an end user
+   * @returns whether anything was written. If `changed` is empty, nothing is written unless the young generation has
+   * reached a limit or `flushWhereDue` has flushed an end user
    */
   keepUp(changed: readonly CachedEndUser[]): boolean {
     this.#makeRoom();

@@ -119,8 +119,8 @@ export class EndUserReader {
   #catchUp(user: EndUserKey, kept: Balances, pending: number | null, now: Instant): Balances {
     const latest = this.latestPosting(user, pending);
     const postings = latest === null ? [] : this.#postings.after(kept.latestPosting ?? 0, latest, user);
-    // The cached state does not contain cycles that had ended when it was read. A newer posting can have an instant
-    // before that read and change such a cycle; `foldedAt` ignores the change.
+    // The cached state does not contain cycles that had ended when it was read. A posting that was written after that
+    // read can have an earlier instant and change such a cycle; `foldedAt` ignores the change.
     return foldedAt(now, kept, postings);
   }
 

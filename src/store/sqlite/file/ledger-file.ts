@@ -47,8 +47,8 @@ const SCHEMA_RETRY_MS = 10;
 const sleeping = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
 
 /**
- * Locks the file until the returned connection is closed. If the process dies, even from `kill -9`, the kernel releases
- * the lock.
+ * Locks the file until the returned connection is closed. The kernel releases the lock if the process dies, even after
+ * `kill -9`.
  *
  * @param waitMs how long to wait for a process that has the lock
  * @throws CannotOpen
@@ -87,7 +87,7 @@ export class LedgerInUse extends CannotOpen {
  * @param isLocked whether the caller holds the lock of the file. If not, this function takes the lock for a migration,
  * so that no server uses the file during the migration
  * @param testClock true if the ledger must have a test clock, false if it must not have one; null if either is
- * accepted. If true, a ledger without postings permanently gets a test clock
+ * accepted. If true, a ledger without postings gets a test clock, and keeps it
  * @param mayBeUnfinished whether to open an unfinished copy, in which part of the ledger is missing
  */
 export function openLedgerFile(

@@ -28,7 +28,10 @@ export class ManyRows {
     }));
   }
 
-  /** Returns the bytes of a UUID. Pass them only to the next call of `add`: the buffer is reused after `flush`. */
+  /**
+   * Returns the bytes of a UUID. They are valid only for the next call to `add`: `add` can call `flush`, and the buffer
+   * is then reused.
+   */
   uuid(text: string): Uint8Array {
     const index = this.#uuidsUsed++;
     this.#uuids[index] ??= new UuidParameter();

@@ -33,7 +33,7 @@ const BUSY = `
 
 /**
  * A test fails if its writes wait for this many transactions of the busy writer. The writes usually wait for 5 to 20
- * transactions. With SQLite's own busy handler, they would time out after 250.
+ * transactions. With SQLite's own busy handler, the writes would time out after 250 transactions.
  */
 const TRANSACTIONS_MAX = 120;
 

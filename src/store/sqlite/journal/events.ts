@@ -179,8 +179,8 @@ export class EventWriter {
   }
 
   /**
-   * Stores an end user's summary, unless the stored summary has changed since the step read it. Checking the position in
-   * the journal is not enough: a part without postings does not change the position.
+   * Stores an end user's summary, unless the stored summary has changed since the step read it. Checking the position
+   * in the journal is not enough: a part without postings does not change the position.
    */
   #replace(summary: NewSummary, counts: CountChanges): boolean {
     const { account, stored, dueAt, expiresAt, balance } = summary;

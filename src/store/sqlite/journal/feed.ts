@@ -52,11 +52,12 @@ export class FeedRows {
   }
 
   /**
-   * Yields the transactions in the next `max` rows. If the journal might have more rows, omits the last transaction,
-   * because the later rows could contain more of its postings.
+   * Yields the transactions in the next `max` rows. If the journal might have more rows, the last transaction is
+   * omitted, because later rows could contain more of its postings.
    *
    * @param max a multiple of `PIECE_MAX`
-   * @param read is updated: the number of rows that were read, and the last posting of the last yielded transaction
+   * @param read updated by this function: `rows` is the number of rows that were read, and `through` is the last
+   * posting of the last yielded transaction
    */
   *transactions(
     after: number,

@@ -56,7 +56,7 @@ export class SnapshotReader {
 
   /**
    * @param latest the latest posting that the caller can see
-   * @returns the last posting, among those that the caller can see, whose transaction ID is at most `last`; null if
+   * @returns of the postings that the caller can see, the latest one whose transaction ID is at most `last`; null if
    * there is none
    */
   postingOf({ account, endUser }: EndUserKey, latest: number | null, last: TransactionId): number | null {

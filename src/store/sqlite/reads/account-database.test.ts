@@ -1,4 +1,4 @@
-// Tests when a transaction of the console or the webhooks waits for the writer or the disk.
+// Tests how transactions of the console and the webhooks wait for the writer and for the disk.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

@@ -320,7 +320,7 @@ export class SqliteLedgerStore implements LedgerStore, ImportGranter {
     });
   }
 
-  /** Runs a long read in several turns of the event loop. Each step of `reading` yields a cost as in `QueuedRead`. */
+  /** Runs a long read in several turns of the event loop. Each step of `reading` yields its cost; see `QueuedRead`. */
   #inTurns<Result>(reading: Generator<number, Result>): Promise<Result> {
     const { promise, resolve, reject } = Promise.withResolvers<Result>();
     const queued = () => {

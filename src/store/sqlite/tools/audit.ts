@@ -228,7 +228,7 @@ function pageFaults(db: DatabaseSync): string[] {
 }
 
 /**
- * Checks the stored positions in the journal: the posting up to which all postings have been flushed, and the last
+ * Checks the stored positions in the journal: the posting up to which the stored balances are complete, and the last
  * posting that each consumer of the feed has processed. If a position were beyond the end of the journal, Scrip would
  * skip new postings.
  */
@@ -236,8 +236,9 @@ function* markFaults(db: DatabaseSync): Generator<string> {
   const latest = numberOf(db, 'SELECT coalesce(max(posting), 0) FROM postings');
   const flushed = numberOf(db, 'SELECT posting FROM flushed');
   const consumed = numberOf(db, 'SELECT coalesce(max(posting), 0) FROM feed_positions');
-  if (!(flushed <= latest)) yield 'the position of the latest flushed posting is missing, or ahead of the journal';
-  if (consumed > latest) yield 'the position of a consumer of the feed is ahead of the journal';
+  if (!(flushed <= latest))
+    yield 'the position of the latest flushed posting is missing, or beyond the end of the journal';
+  if (consumed > latest) yield 'the position of a consumer of the feed is beyond the end of the journal';
 }
 
 /** Checks that each idempotency record can be read, has the hash of its key, and can be found by this hash. */

@@ -1,5 +1,5 @@
 // A ledger file as the source or the destination of a copy. Opening a source or destination takes the lock of the file,
-// and closing it releases the lock. No server can therefore open the file during the copy.
+// and closing it releases the lock. Servers therefore cannot open the file during the copy.
 
 import assert from 'node:assert/strict';
 import { accessSync, constants, existsSync } from 'node:fs';
@@ -95,7 +95,7 @@ class SqliteCopying implements CopyDestination {
   readonly #opened: DisposableStack;
   #writer: CopyWriter | null = null;
 
-  /** @param opened the connection `db` and the lock, which `close` closes */
+  /** @param opened what `close` closes: the connection `db`, and the lock if one was taken */
   constructor(file: string, db: DatabaseSync, opened: DisposableStack) {
     this.name = file;
     this.hasTestClock = hasTestClock(db);
@@ -220,14 +220,14 @@ class SqliteCopying implements CopyDestination {
 
   async finish(): Promise<void> {
     assert(!this.#db.isTransaction, 'all loaded rows are committed');
-    // If the disk is full, this checkpoint fails while the mark is still there, so that the copy can be resumed.
+    // If the disk is full, this checkpoint fails while the `copying` table still exists, so the copy can be resumed.
     this.#db.exec('PRAGMA wal_checkpoint(PASSIVE)');
     withWriteLock(this.#db, () => this.#db.exec('DROP TABLE copying'));
   }
 
   /**
-   * Closing the connection rolls back all uncommitted rows. Closing the last connection to the file also moves the log
-   * into the file.
+   * Closing the connection rolls back all uncommitted rows. Closing the last connection to the file also checkpoints
+   * the log into the file.
    */
   async close(): Promise<void> {
     this.#opened.dispose();

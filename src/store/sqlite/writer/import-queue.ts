@@ -99,7 +99,7 @@ export function advanceImport(db: DatabaseSync, part: ImportPart, outcomes: read
   if (outcomes.includes(null)) throw new StoreFault('StoreUnavailable', 'too many events became due during the import');
   const granted = outcomes.filter((outcome) => outcome?.refused === null).length;
   const { changes } = db.prepare(MOVE).run(named(stepValues({ ...part, granted })));
-  // A server can process a batch again if it does not know yet that the first COMMIT of the batch succeeded.
+  // A server can process the same batch twice if it does not know yet that the first COMMIT succeeded.
   if (changes === 0) throw new StoreFault('StoreUnavailable', 'these rows have already been imported');
   const store = 'UPDATE import_batches SET outcomes = ? WHERE import_id = ? AND from_row = ?';
   db.prepare(store).run(JSON.stringify(outcomes), part.id, part.from);

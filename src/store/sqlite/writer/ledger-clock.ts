@@ -53,7 +53,7 @@ export class LedgerClock {
     return Number(Atomics.load(this.#latest, 0));
   }
 
-  /** Advances the clock to `instant`, unless the clock is already later. Returns the latest instant. */
+  /** Advances the clock to `instant`, unless the clock is already past it. Returns the latest instant. */
   notBefore(instant: Instant): Instant {
     const wanted = BigInt(Math.min(instant, LAST_INSTANT));
     for (;;) {

@@ -100,7 +100,10 @@ export class Writer {
     }
   }
 
-  /** @param part the rows of an import that `commands` grant, and that the commit records as imported; null if none */
+  /**
+   * @param part the rows from which an import made `commands`; null if no import made them. The commit also records
+   * these rows as imported.
+   */
   write(commands: readonly Command[], part: ImportPart | null = null): Written {
     this.#isIdle = false;
     return this.#transact(({ db, endUsers, journal, records, transactions }) => {
@@ -140,8 +143,8 @@ export class Writer {
 
   /**
    * Call `tick` once a second. Saves the latest instant that a reader has seen, so that the clock does not go back
-   * after a restart. Reopens the file after a fault. Flushes pending balances if no batch was written since the last
-   * tick.
+   * after a restart. Reopens the file after a fault. Flushes pending balances if no batch has been written since the
+   * last tick.
    *
    * @returns the number of flushed generations, as in `Written`
    * @throws StoreFault

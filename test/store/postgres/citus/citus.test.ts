@@ -121,7 +121,7 @@ test('with the SQL for Citus, writes to a shard whose worker cannot be reached f
   await server.emptyLedger(url);
 });
 
-test('with the SQL for Citus, if a batch times out because a worker does not answer, Scrip probes the shard before the batch fails, so that the next batch and reads of the shard fail immediately', async () => {
+test('with the SQL for Citus, if a batch times out because a worker does not answer, Scrip probes the shard before the batch fails, so that later requests to the shard fail immediately', async () => {
   const url = await server.createDatabase();
   const { database, ledger } = await openStandIn(url);
   const ada = new EndUser(1, 1);

@@ -13,7 +13,7 @@ import { databaseAt } from '../scrip-on-postgres.ts';
 import { TcpProxy } from '../tcp-proxy.ts';
 
 const LANES = 4;
-/** Twice the timeout of a statement, because a retry may use another half-open connection. The last second is slack. */
+/** Twice the statement timeout, because a retry may use another half-open connection. The last second is slack. */
 const IDLE_MS_MAX = 2 * 5_000 + 1_000;
 /**
  * A COMMIT may take 5 s, the search for its outcome 8 s, and the last lookup in this search 2 s. A batch that was in

@@ -1,5 +1,5 @@
-// A PostgreSQL primary with a standby, and a store on the primary. Proxies can cut the connections of the store and of
-// the replication.
+// A PostgreSQL primary with a standby, and a store on the primary. Proxies can cut the store's connections and the
+// replication connection.
 
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';

@@ -17,11 +17,11 @@ const POOLED_MAX = 8 + 2 * LANES;
 const CONNECTIONS_MAX = POOLED_MAX + LANES;
 
 /**
- * The total of three timeouts: those of a COMMIT (5 s), of the search for its outcome (8 s), and of the last lookup in
- * this search (2 s).
+ * The sum of three timeouts: for a COMMIT (5 s), for the search for its outcome (8 s), and for the last lookup in this
+ * search (2 s).
  */
 const FIRST_MS = 5_000 + 8_000 + 2_000;
-/** Twice the timeout of a COMMIT: long enough to detect whether a later batch waits for the standby again. */
+/** Twice the COMMIT timeout: long enough to detect whether a later batch waits for the standby again. */
 const LATER_MS = 2 * 5_000;
 const QUICK_MS = 1_000;
 

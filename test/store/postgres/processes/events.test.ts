@@ -229,7 +229,7 @@ test(
         return (await server.query(waiting)).rows.length > 0;
       };
       await setStandby('missing');
-      // A COMMIT waits for the standby only some time after the setting has changed.
+      // COMMITs begin to wait for the standby only some time after the setting has changed.
       const probes: Promise<unknown>[] = [];
       while (!(await areWaiting(`application_name <> 'scrip'`))) {
         probes.push(server.query(`SELECT pg_logical_emit_message(true, 'probe', '')`));

@@ -22,7 +22,7 @@ before(async () => {
   // if the store did not sort the rows. With these settings, PostgreSQL looks up rows by index in the order of the
   // batch, as in a large table.
   const asInLargeTable = { enable_hashjoin: 'off', enable_mergejoin: 'off', enable_seqscan: 'off' };
-  // Scrip must set the isolation level of each transaction itself, because the default of a server may be different.
+  // Scrip must set the isolation level of each transaction itself, because a server may have a different default.
   const isolation = { default_transaction_isolation: 'repeatable read' };
   server = await PostgresServer.start({ fsync: 'off', deadlock_timeout: '50ms', ...asInLargeTable, ...isolation });
 });

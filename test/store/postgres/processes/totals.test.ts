@@ -11,7 +11,7 @@ import { RepeatedStep } from './repeated-step.ts';
 import { withSharedLedger } from './shared-ledger.ts';
 
 const LIMIT = { timeout: 60_000 };
-/** Each call of `fill` adds 10 credits to each balance and then spends 3 of them. */
+/** Each call to `fill` adds 10 credits to each balance and then spends 3 of them. */
 const LEFT = 7n;
 const FAILURES = 10;
 const ROUNDS_MAX = 400;

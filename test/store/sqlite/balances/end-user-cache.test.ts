@@ -37,7 +37,7 @@ function newCache(t: TestContext) {
   };
 }
 
-test('an end user stays in the cache of the writer after its balance has been flushed', (t) => {
+test("an end user stays in the writer's cache after its balance has been flushed", (t) => {
   const { cache, load, loadOthers } = newCache(t);
   const first = load(ada);
   cache.change(first, first.state, 1, 1);
@@ -48,7 +48,7 @@ test('an end user stays in the cache of the writer after its balance has been fl
   assert.equal(load(ada), first);
 });
 
-test('a full cache of the writer drops end users that were loaded only once, and keeps end users that are loaded repeatedly', (t) => {
+test("if the writer's cache is full, it drops end users that were loaded only once, and keeps end users that are loaded repeatedly", (t) => {
   const { load, loadOthers } = newCache(t);
   const [first, second] = [load(ada), load(bob)];
   for (let round = 0; round < 5; round++) {
@@ -72,7 +72,7 @@ test('the writer drops an end user from its cache if no batch has loaded the end
   }
 });
 
-test('a full cache of the writer keeps end users whose balances are pending', (t) => {
+test("if the writer's cache is full, it still keeps end users whose balances are pending", (t) => {
   const { cache, load, loadOthers } = newCache(t);
   const first = load(ada);
   cache.change(first, first.state, 1, 1);

@@ -20,7 +20,7 @@ test('an end user with 10,000 cycles spends the oldest cycle first, and the page
 });
 
 for (const [limits, options] of [
-  ['usual', {}],
+  ['default', {}],
   ['small', SMALL],
 ] as const)
   test(`with ${limits} writer limits, the state that a reader has cached equals the state that a new reader loads`, async (t) => {
