@@ -59,7 +59,7 @@ export function lockLedgerFile(file: string, waitMs = LOCK_WAIT_MS): DatabaseSyn
   try {
     // Check the file first, so that no lock file appears beside the file of another program. The check only reads, so
     // that the process that gets the lock finds the log unchanged.
-    if (existsSync(file)) connectToLedger(file, connectToRead).close();
+    if (existsSync(file)) refuseForeignFile(file);
     // Create the file first, because the lock is named after the resolved path. If the path is a symbolic link to a
     // missing file, it resolves to another path as soon as the file exists.
     else closeSync(openSync(file, 'a'));
@@ -70,6 +70,20 @@ export function lockLedgerFile(file: string, waitMs = LOCK_WAIT_MS): DatabaseSyn
     lock?.close();
     if (sqliteCode(error) !== SQLITE.busy) throw explained(file, error);
     throw new LedgerInUse(file);
+  }
+}
+
+/**
+ * Refuses the file of another program, without changing the file. Does not refuse a file with a hot journal, which a
+ * power loss leaves during a write outside of WAL mode: only a connection that can write can read such a file.
+ *
+ * @throws CannotOpen
+ */
+function refuseForeignFile(file: string): void {
+  try {
+    connectToLedger(file, connectToRead).close();
+  } catch (error) {
+    if (sqliteCode((error as Error).cause) !== SQLITE.readonly) throw error;
   }
 }
 
@@ -357,6 +371,7 @@ export function explained(file: string, error: unknown): unknown {
     case SQLITE.readonly:
       return new CannotOpen(
         `${file} cannot be opened for writing (${message}); check that the file and its folder belong to the user that runs Scrip.`,
+        { cause: error },
       );
     default:
       return sqliteCode(error) === null ? error : new CannotOpen(`${file} cannot be opened: ${message}.`);

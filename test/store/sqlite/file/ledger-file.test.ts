@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import {
   chmodSync,
+  copyFileSync,
   existsSync,
   mkdirSync,
   readdirSync,
@@ -38,6 +39,23 @@ async function refusalOf(file: string, open: (file: string) => Promise<void> = s
   assert.match(refusal.message, /^[A-Z/][^\n]*\.$/, 'the message is one sentence on one line');
   return refusal.message;
 }
+
+test('a ledger file opens after a power loss during a write outside of WAL mode', async () => {
+  const file = temporaryFile();
+  await makeHistory(file);
+  const backup = `${file}.backup`;
+  const crashed = `${file}.crashed`;
+  using ledger = new DatabaseSync(file);
+  ledger.exec(`VACUUM INTO '${backup}'`);
+  using writing = new DatabaseSync(backup);
+  // With a cache of one page, SQLite writes changed pages to the file before the transaction ends.
+  writing.exec(`PRAGMA cache_size = 1; BEGIN; UPDATE postings SET note = 'unfinished'`);
+  for (const end of ['', '-journal']) copyFileSync(`${backup}${end}`, `${crashed}${end}`);
+  writing.exec('ROLLBACK');
+  assert.notDeepEqual(readFileSync(crashed), readFileSync(backup), 'the file contains unfinished changes');
+  await serve(crashed);
+  assert.deepEqual(contentOf(crashed), contentOf(file));
+});
 
 test('a ledger file has a write-ahead log, synchronous FULL for durable commits, and only STRICT tables', async (t) => {
   const file = temporaryFile();
