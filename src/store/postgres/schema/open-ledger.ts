@@ -114,7 +114,7 @@ async function refuseUnusable(pool: ConnectionPool): Promise<void> {
 async function refuseUnfinishedCopy(pool: ConnectionPool): Promise<void> {
   if (!(await hasUnfinishedCopy(pool))) return;
   throw new CannotOpen(
-    'The database contains an unfinished copy; run the same `scrip copy` command again to finish the copy.',
+    'The database contains an unfinished copy; run the same `scrip copy` command again to finish the copy, or drop the `scrip` schema if `scrip demo` created it.',
   );
 }
 

@@ -241,7 +241,7 @@ export function unfinishedCopy(db: DatabaseSync): { source: string; last: EndUse
 function refuseUnfinishedCopy(db: DatabaseSync, file: string): void {
   if (unfinishedCopy(db) === null) return;
   throw new CannotOpen(
-    `${file} contains an unfinished copy; run the same \`scrip copy\` command again to finish the copy.`,
+    `${file} contains an unfinished copy; run the same \`scrip copy\` command again to finish the copy, or delete the file if \`scrip demo\` created it.`,
   );
 }
 
