@@ -39,7 +39,7 @@ const HEADERS: Readonly<Record<number, Readonly<Record<string, unknown>>>> = {
     'RateLimit-Policy': {
       type: 'string',
       description:
-        'If API keys have a rate limit, every response to an API call with a valid API key has this header. With each key, you can send `q` requests in `w` seconds.',
+        'If API keys have a rate limit, every response to an API call with a valid API key has this header. With each key, you can send `q` requests in `w` seconds on average.',
       examples: ['"key";q=100;w=1'],
     },
   },

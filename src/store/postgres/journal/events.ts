@@ -32,7 +32,7 @@ import { COMMIT_BATCH, ROLLBACK } from '../pool/transactions.ts';
 import { KEY, KEY_TYPES, keyOf, sameKey } from '../rows/key.ts';
 import { columnsOf } from '../rows/ledger-rows.ts';
 import { RowArrays, unnest } from '../rows/row-arrays.ts';
-import { lockConsumer, postingsNamed, type TakeLimits, take } from './feed.ts';
+import { isFull, lockConsumer, postingsNamed, type TakeLimits, take } from './feed.ts';
 import { KEYS } from './state-rows.ts';
 import { type StoredSummary, SUMMARY_COLUMNS, SUMMARY_TYPES, storedSummaryOf, summaryValues } from './summary-rows.ts';
 import { upsert } from './totals-rows.ts';
@@ -100,7 +100,7 @@ export async function deriveSome(
     return false;
   }
   const taken = await connection.rows(take('events', part, LIMITS));
-  const isMore = isFull(taken);
+  const isMore = isFull(taken, LIMITS);
   // Of the postings left in the feed, only those of renewals, changes of plan and lapses can be earlier than `latest`.
   const latest = isMore ? Math.max(...taken.map(([, , at]) => exactInteger(at))) : passed.until;
   const postings = await postingsNamed(connection, taken, part);
@@ -153,11 +153,6 @@ async function passTime(
     endUser: endUser as string,
   }));
   return { users, until };
-}
-
-function isFull(taken: readonly TextRow[]): boolean {
-  const postings = taken.reduce((sum, [, , , count]) => sum + Number(count), 0);
-  return taken.length >= LIMITS.batchesMax || postings >= LIMITS.postingsMax;
 }
 
 /** Groups postings by end user, and adds the end users of `due`, even those without postings. */

@@ -56,7 +56,7 @@ async function countPart(connection: Connection, part: Part, { byKey }: Placemen
   const taken = await connection.rows(take('totals', part, TOTALS_LIMITS));
   const postings = await postingsNamed(connection, taken, part);
   await connection.send([...totalsUpserts(totalsOfPostings(postings), part), COMMIT]);
-  return taken.length >= TOTALS_LIMITS.batchesMax;
+  return isFull(taken, TOTALS_LIMITS);
 }
 
 /** The buckets of the parts that have batches for a consumer. */
@@ -88,6 +88,12 @@ export function take(consumer: Consumer, { bucket }: Part, { batchesMax, posting
      ), ${INSTANT_MAX}) RETURNING ${TRANSACTIONS}, at, cardinality(transaction_ids)`,
     [consumer, batchesMax, postingsMax],
   );
+}
+
+/** Whether `take` has reached one of its limits, so that more batches might be left. */
+export function isFull(taken: readonly TextRow[], { batchesMax, postingsMax }: TakeLimits): boolean {
+  const postings = taken.reduce((sum, [, , , count]) => sum + Number(count), 0);
+  return taken.length >= batchesMax || postings >= postingsMax;
 }
 
 export interface TakeLimits {
