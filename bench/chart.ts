@@ -1,5 +1,5 @@
-// Draws an SVG chart that compares the CPU time per request of Scrip and other systems. The chart is readable on light
-// and dark pages.
+// Draws an SVG chart that compares how much CPU time Scrip and other systems use per request. The chart is readable on
+// light and dark pages.
 
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';

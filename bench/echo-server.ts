@@ -1,4 +1,4 @@
-// Responds as Scrip does, with the same framework and schemas, but stores nothing. The column "vs. echo" in the
+// Responds as Scrip does, with the same framework and schemas, but stores nothing. The "vs. echo" column in the
 // benchmark tables compares each system with this server.
 
 import Fastify from 'fastify';

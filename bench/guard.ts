@@ -1,5 +1,5 @@
-// Compares a quick run with the baseline. Both contain ratios, such as the throughput of Scrip divided by that of the
-// echo server. Worse ratios never fail the run, since shared machines are noisy.
+// Compares a quick run with the baseline. Both contain ratios, such as Scrip's throughput divided by the echo server's.
+// Worse ratios never fail the run, since shared machines are noisy.
 
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

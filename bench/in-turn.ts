@@ -1,6 +1,6 @@
 // Measures several subjects: Scrip and the systems that it is compared with. The subjects are put under load in
 // alternating short blocks, so that other load on the machine affects all subjects alike. A round is one block of each
-// subject. The results are the medians of the rounds that were not dropped. Only one subject at a time gets requests.
+// subject. The results are medians over the rounds that were not dropped. Only one subject at a time gets requests.
 // The other subjects keep running, except in `fromStart`.
 //
 //   warm-up of each subject ──▶ blocks in turn ──▶ rounds with an unusually slow or fast echo are dropped ──▶ medians
@@ -42,9 +42,7 @@ interface Round extends Answered {
 
 const MIB = 2 ** 20;
 
-/**
- * A round is dropped if the CPU time or throughput of the echo server differs from its median by more than this share.
- */
+/** A round is dropped if the echo server's CPU time or throughput differs from its median by more than this share. */
 const ECHO_OFF_MAX = 0.1;
 
 /** The CPU time per request counts as falling only if it falls by more than this share. */
@@ -104,8 +102,8 @@ async function settle(contest: Contest, blocks: Blocks, { requestsMin, secondsMa
 }
 
 /**
- * Returns the rounds in which the CPU time and the throughput of the echo server were near their medians. If at most
- * half of the rounds qualify, the medians are unreliable, and the function returns null.
+ * Returns the rounds in which the echo server's CPU time and throughput were near their medians. If at most half of the
+ * rounds qualify, the medians are unreliable, and the function returns null.
  */
 function steadyRounds(echo: readonly Round[]): ReadonlySet<number> | null {
   const usual = { cpu: median(echo.map(({ cpuMicros }) => cpuMicros)), rate: median(echo.map(rateOf)) };
@@ -121,7 +119,7 @@ export interface FreshContest {
   readonly start: () => Promise<Subject>;
 }
 
-/** Measures each block on a new process. The start-up time does not count. */
+/** Starts a new process for each block. The start-up time is not measured. */
 export async function fromStart(
   contests: readonly FreshContest[],
   blocks: Blocks,

@@ -11,7 +11,7 @@ import { bytesOf, type Request, RequestSource, type Workload } from './workload.
 export interface OpenLoop {
   readonly rate: number;
   readonly seconds: number;
-  /** Also the maximum number of requests in flight, because the generator does not pipeline requests. */
+  /** This also limits the number of requests in flight, because the generator does not pipeline requests. */
   readonly connections: number;
 }
 

@@ -20,10 +20,7 @@ const SUBTRACT = workloads.SUBTRACT_MEDIUM.name;
 const ADD = workloads.ADD_MEDIUM.name;
 const BALANCE = workloads.BALANCE_MEDIUM.name;
 
-/**
- * For each number of connections, the throughput of TigerBeetle behind a Fastify route, divided by that of the echo
- * server.
- */
+/** For each number of connections, TigerBeetle's throughput behind a Fastify route, divided by the echo server's. */
 const TIGERBEETLE = { 64: 0.59, 256: 0.83 };
 
 const atLeast = (what: string, wanted: number, measured: Target['measured'], unit = ''): Target => ({

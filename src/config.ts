@@ -22,7 +22,7 @@ export interface PostgresDatabase {
   readonly citus: boolean | null;
   /** The number of shards of a new ledger, if Citus distributes the tables. */
   readonly shards: number;
-  /** Whether to start even if, with the database server's settings, a crash could lose committed writes. */
+  /** Whether to start even if the database server's settings mean that a crash could lose committed writes. */
   readonly acceptUnsafe: boolean;
 }
 

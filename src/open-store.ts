@@ -12,7 +12,7 @@ import type { Stores } from './store/stores.ts';
  *
  * @param testClock if true, the ledger must have a test clock, and a new ledger gets one; if false, the ledger must not
  * have one
- * @param wall replaces the machine's clock, in milliseconds since 1970; for tests, on SQLite only
+ * @param wall returns the time in milliseconds since 1970, instead of the machine's clock; for tests, on SQLite only
  * @throws CannotOpen
  */
 export async function openStores(database: Database, testClock = false, wall?: () => number): Promise<Stores> {

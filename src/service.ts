@@ -40,7 +40,7 @@ export interface Service {
 export interface ServiceOptions {
   /** Destination of log lines; standard error if absent. */
   readonly log?: DestinationStream;
-  /** Replaces the machine's clock, in milliseconds since 1970; for tests on SQLite. */
+  /** Returns the time in milliseconds since 1970, instead of the machine's clock; for tests, on SQLite only. */
   readonly wall?: () => number;
   /** Values that replace some of `SERVER_LIMITS`; for tests. */
   readonly limits?: Partial<ServerLimits>;

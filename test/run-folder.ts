@@ -1,4 +1,4 @@
-// The folder that all test files of one `npm test` run share. A test file that runs on its own has no such folder.
+// The folder shared by all test files of one `npm test` run. A test file that runs on its own has no such folder.
 
 export const RUN_FOLDER_VARIABLE = 'SCRIP_TEST_RUN_FOLDER';
 

@@ -1,6 +1,6 @@
 // Measures how fast Scrip stores many renewals that are due at the same instant. On SQLite, a million renewals are due
 // while Scrip also handles subtractions, and the benchmark checks the balances of end users whose renewals are not
-// stored yet. On PostgreSQL, 300,000 renewals are due, with several processes and no requests.
+// stored yet. On PostgreSQL, several processes store 300,000 renewals and handle no requests.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Answered, closedLoop } from '../closed-loop.ts';
@@ -97,7 +97,8 @@ function latencies(when: string, { p50, p99, p999, failures }: Answered): Figure
 
 /**
  * Checks balances until all renewals are stored. Reads the balances of the end users with the highest IDs, because
- * their renewals are stored last: Scrip stores renewals that are due at the same instant in the order of end user IDs.
+ * their renewals are stored last: if renewals are due at the same instant, Scrip stores them in the order of end user
+ * IDs.
  */
 async function watchStorm(subject: Subject, dueAt: number) {
   const last = lastEndUsers();

@@ -1,5 +1,5 @@
-// A subscription renews the credits every period until the subscription is canceled. The credits of a paid period stay
-// usable until the period ends.
+// A subscription renews the credits every period until it is canceled. The credits of a paid period stay usable until
+// the period ends.
 
 import { CycleAlreadyActive, CycleNotFound, Scrip } from 'scrip-client';
 

@@ -1,5 +1,5 @@
-// Verifies webhooks as Standard Webhooks specifies: https://www.standardwebhooks.com. The code uses only APIs that all
-// JavaScript runtimes have, such as Web Crypto and text encoding.
+// Verifies webhooks according to the Standard Webhooks specification, https://www.standardwebhooks.com. The code uses
+// only APIs that all JavaScript runtimes have, such as Web Crypto and text encoding.
 
 import type { Event, WebhookTestEvent } from './generated.ts';
 
@@ -53,7 +53,7 @@ export async function verifyWebhook(
   const signed = joined(new TextEncoder().encode(`${id}.${timestamp}.`), bytes);
   if (!(await isSigned(signed, signatures, keys)))
     throw new WebhookVerificationError(
-      'No signature in webhook-signature matches the body and the secret. Pass the body exactly as it was received, and the secret of the endpoint.',
+      "No signature in webhook-signature matches the body and the secret. Pass the endpoint's secret, and the body exactly as it was received.",
     );
   return eventIn(bytes);
 }

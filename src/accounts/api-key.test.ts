@@ -76,7 +76,7 @@ for (const [what, secret] of MALFORMED) {
   test(`${what} is not well-formed`, () => assert.equal(isWellFormed(secret), false));
 }
 
-test('the API key from which the malformed examples are derived is well-formed', () => {
+test('the malformed API keys in the tests are derived from a well-formed key', () => {
   assert(isWellFormed(KEY));
 });
 
@@ -99,7 +99,7 @@ test('the hint of an API key shows six of its 33 random digits and no checksum',
   );
 });
 
-test('creating an API key does not modify the random bytes', () => {
+test('creating an API key from random bytes does not modify these bytes', () => {
   const bytes = Buffer.alloc(SECRET_BYTES, 0xa5);
   apiKeySecret('write', bytes);
   assert.deepEqual(bytes, Buffer.alloc(SECRET_BYTES, 0xa5));

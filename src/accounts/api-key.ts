@@ -30,7 +30,7 @@ export interface ApiKey {
   readonly scope: Scope;
 }
 
-/** @param random `SECRET_BYTES` bytes from a cryptographic source */
+/** @param random `SECRET_BYTES` bytes from a cryptographically secure random number generator */
 export function apiKeySecret(scope: Scope, random: Uint8Array): string {
   const body = `scrip_${scope}_${base62(random, SECRET_DIGITS)}`;
   return `${body}_${checksum(body)}`;

@@ -70,7 +70,7 @@ test('the next batch begins before the commands of the previous batch are answer
   assert.equal(begunWhenAnswered, 2);
 });
 
-test('while a batch is decided but not durable, a second batch of at least the same size can begin, but a third batch cannot', async () => {
+test('while a batch is decided but not yet durable, a second batch of at least the same size can begin, but a third batch cannot', async () => {
   const { store, submit } = begin();
   for (const amount of [1, 2]) submit(amount);
   await nextTurn();
@@ -91,7 +91,7 @@ test('while a batch is decided but not durable, a second batch of at least the s
   assert.deepEqual(store.sizes(), [2, 2, 3]);
 });
 
-test('while a batch is decided but not durable, the next batch begins only when it has at least as many commands as that batch', async () => {
+test('while a batch is decided but not yet durable, the next batch begins only when it has at least as many commands as that batch', async () => {
   const { store, submit } = begin();
   for (const amount of [1, 2, 3]) submit(amount);
   await nextTurn();
@@ -337,7 +337,7 @@ test('the callback of a command can submit another command, and group commit is 
   ]);
 });
 
-test('each batch adds its requests to the load of the process, but not its settle commands', async (t) => {
+test('each batch adds its requests, but not its settle commands, to the load of the process', async (t) => {
   const { store, submit, settle } = begin();
   const noted = t.mock.method(LOAD, 'noteBatch');
   for (const amount of upTo(3)) submit(amount);

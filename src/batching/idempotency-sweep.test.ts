@@ -37,7 +37,7 @@ test('a sweep of idempotency records runs at most ten deletions, and the next sw
   assert.equal(calls.length, 16);
 });
 
-test('stopping a sweep of idempotency records waits for the running deletion and does not start another', async () => {
+test('when a sweep of idempotency records is stopped, it finishes the running deletion and does not start another', async () => {
   const { calls, sweep } = begin(...Array<boolean>(15).fill(true));
   const run = sweep.tick();
   await sweep.stop();

@@ -22,7 +22,7 @@ test('a process counts as busy after a second in which its event loop was never 
   assert.equal(meter.isBusy(), true);
 });
 
-test('if its batches are large, a process at half load counts as busy until a second after its latest batch', async () => {
+test('a process at half load with large batches counts as busy until a second after its latest batch', async () => {
   const meter = meterAt(0.5);
   await sleep(250);
   for (let batch = 0; batch < 20; batch++) meter.noteBatch(10, performance.now());

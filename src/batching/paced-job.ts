@@ -29,14 +29,14 @@ const BUSY_PACES: readonly Pace[] = [
   { lateMs: 0, pause: 99 },
 ];
 
-/** How often an idle job looks for work, and how often a pausing job checks the load. */
+/** How often an idle job looks for work, and how often a paused job checks the load. */
 const LOOK_EVERY_MS = 500;
 
 export class PacedJob extends IntervalJob {
   readonly #load: Pick<typeof LOAD, 'isBusy'>;
   /**
-   * The time (`performance.now`) at which the latest step that left no work began. Until there is such a step, the time
-   * at which the job was created.
+   * When the job last began a step that left no work, from `performance.now`. Until there is such a step, the time at
+   * which the job was created.
    */
   #caughtUpAtMs = performance.now();
 

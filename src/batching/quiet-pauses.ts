@@ -1,6 +1,6 @@
 // Lets background jobs look for work less often while this process writes nothing. Used for stores in which looking for
 // work is expensive. After a batch, the jobs of this process look for work at their usual interval for a while, so they
-// soon find work that the batch caused. Other work, such as renewals and work that a killed process left behind, is
+// soon find work that the batch created. Other work, such as renewals and work that a killed process left behind, is
 // found at the end of a pause.
 
 /**

@@ -21,8 +21,8 @@ export interface Processes {
 }
 
 /**
- * Starts `count` workers with the command line of this process. The first worker starts alone, so that the reason is
- * printed only once if the workers cannot listen.
+ * Starts `count` workers with the command line of this process. The first worker starts alone: if the workers cannot
+ * listen, the reason is then printed only once.
  *
  * @param onUnexpectedExit called with the process ID of each worker that exits before `stop` is called
  */

@@ -30,7 +30,7 @@ export async function withNewLedger(
 
 /**
  * Creates the folder of the ledger only with --create or at the default path. If Scrip created every missing folder, it
- * would create an empty ledger when the ledger's disk is not mounted.
+ * would create an empty ledger whenever the ledger's disk was not mounted.
  */
 export async function prepareFolder(database: Database, { create }: CreateOption): Promise<void> {
   const isDefault = database.kind === 'file' && database.path === DEFAULT_LEDGER;

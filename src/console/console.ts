@@ -1,5 +1,5 @@
-// The web console as a Fastify plugin, with its own headers, body parsers and error pages. To add a page, add a row for
-// each of its routes to permissions.ts, write a route file such as routes/members.ts, and call its function in
+// The web console as a Fastify plugin, with its own headers, body parsers and error pages. To add a page, add a row to
+// permissions.ts for each of its routes, write a route file such as routes/members.ts, and call the file's function in
 // `registerRoutes`.
 
 import formbody from '@fastify/formbody';

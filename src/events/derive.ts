@@ -113,10 +113,10 @@ class EndUserEvents {
   }
 
   /**
-   * Derives the time-driven events up to `until`. Stops before the next renewal, change of plan or lapse, whose posting
-   * must be recorded first. Also stops after `STEPS_MAX` steps, because an end user with thousands of ended cycles
-   * would otherwise block the event loop. If due events remain, `dueAt` stays in the past, so that a later call derives
-   * them.
+   * Derives the time-driven events up to `until`. Stops before the next renewal, change of plan or lapse, because its
+   * posting must be passed to `record` first. Also stops after `STEPS_MAX` steps, because an end user with thousands of
+   * ended cycles would otherwise block the event loop. If events remain after these steps, `dueAt` stays in the past,
+   * so that a later call derives them.
    */
   wait(until: Instant): void {
     this.#passTo(Math.min(until, nextEventAt(this.#state) - 1), STEPS_MAX);

@@ -22,8 +22,8 @@ export const SURPLUS_CONNECTIONS_MAX = 1_000;
  *
  * A connection that sends pipelined requests is paused until Scrip has begun to process all of them. While
  * `PIPELINED_READ_MAX` or more requests are queued, Scrip does not resume such connections. Without this limit, garbage
- * collection stopped the process for 20 ms at a time. While `PIPELINED_MAX` or more requests are queued, Scrip does not
- * resume any paused connection.
+ * collection stopped the process for 20 ms at a time. While `PIPELINED_MAX` or more requests are queued, Scrip also
+ * does not resume connections that were paused for another reason.
  */
 export const PIPELINED_READ_MAX = 5_000;
 export const PIPELINED_MAX = 50_000;

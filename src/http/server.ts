@@ -98,8 +98,8 @@ const DRAIN_IDLE_MS = 100;
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 
 /**
- * Scrip answers these paths even on connections beyond `MAX_CONNECTIONS`, so that a busy process does not look like a
- * failed one.
+ * Scrip answers requests to these paths even on connections beyond `MAX_CONNECTIONS`, so that a busy process does not
+ * look like a failed one.
  */
 const OPERATOR_PATHS: ReadonlySet<string> = new Set(['/healthz', '/readyz', '/metrics']);
 
@@ -236,7 +236,7 @@ function bareServer({ logger, console }: HttpServerOptions, limits: ServerLimits
 
 function nodeServer(limits: ServerLimits): Server {
   const server = createServer({
-    // By default, Node.js would answer a request without a Host header itself, with an empty response.
+    // By default, Node.js itself would answer requests without a Host header, with an empty response.
     requireHostHeader: false,
     // Without this option, Node.js would keep only the first of two `Authorization` or `Host` headers.
     joinDuplicateHeaders: true,

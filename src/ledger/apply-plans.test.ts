@@ -167,7 +167,7 @@ const CHANGES: readonly Violation[] = [
   ['a change of plan a millisecond late', DUE, { ...CHANGE, createdAt: END + 1 }, 3],
   ['a change of plan that expires a millisecond late', DUE, { ...CHANGE, expiresAt: CHANGE.expiresAt + 1 }, 4],
   ['a change of plan that opens another cycle', DUE, { ...CHANGE, cycleId: idAt(END), transactionId: idAt(END) }, 3],
-  ['a change of plan whose id differs from the id of its cycle', DUE, { ...CHANGE, transactionId: idAt(END) }, 4],
+  ['a change of plan whose ID differs from the ID of its cycle', DUE, { ...CHANGE, transactionId: idAt(END) }, 4],
   ['a change of plan that opens a second period', DUE, { ...CHANGE, period: 1 }, 3],
   ['a cycle start while a scheduled plan is due', DUE, opening(recurring({ start: END }, 3)), 3],
 ];

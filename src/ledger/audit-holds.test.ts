@@ -247,7 +247,7 @@ const LAPSES: readonly Row[] = [
     stillOpen(HELD),
   ],
   [
-    'a lapse with an id that is not derived from its hold',
+    'a lapse with an ID that is not derived from its hold',
     { cycles: [BOUGHT], postings: [ADDED, HELD, FOREIGN], now: LAPSE },
     [3, by(FOREIGN, 'is a lapse that was not due')],
     [4, by(FOREIGN, 'breaks the rule that the ID of a lapse is derived from its hold')],

@@ -191,8 +191,8 @@ const ROWS: readonly Row[] = [
     'a cycle starts when',
   ],
   ['a change of plan opens a second period', CHANGE, { period: 1 }, 3, NOT_DUE],
-  ['a change of plan has a different id', CHANGE, { transactionId: otherTail(NEW) }, 3, NOT_DUE],
-  ['a change of plan opens a cycle with a different id', CHANGE, { cycleId: otherTail(NEW) }, 3, NOT_DUE],
+  ['a change of plan has a different ID', CHANGE, { transactionId: otherTail(NEW) }, 3, NOT_DUE],
+  ['a change of plan opens a cycle with a different ID', CHANGE, { cycleId: otherTail(NEW) }, 3, NOT_DUE],
   ['a change of plan continues the old cycle', CHANGE, { cycleId: OLD }, 3, NOT_DUE],
   [
     'a change of plan is stored as a renewal',
@@ -231,7 +231,7 @@ for (const [what, posting, change, invariant, said] of ROWS) {
   });
 }
 
-test('the audit finds an error in a scheduled plan only if the plan has begun or is still scheduled for a stored cycle', () => {
+test('the audit finds an error in a scheduled plan only if the plan has begun or is still scheduled', () => {
   const change = planned(REPLACED, { amount: 61 });
   const at = (posting: Posting) => WRITTEN.postings.findIndex((each) => each.transactionId === posting.transactionId);
   const find = (posting: Posting, changed: Partial<Posting>) =>

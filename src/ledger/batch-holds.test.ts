@@ -102,7 +102,7 @@ function referencedFor(user: number, referenced: Referenced): Map<string, Refere
   return new Map([[referenceName({ user, transaction: SPENT.transactionId }), referenced]]);
 }
 
-test('several refunds of one transaction in a batch never return more than was spent', () => {
+test('if a batch contains several refunds of one transaction, together they never return more than was spent', () => {
   const spent = SPENT.transactionId;
   const decided = decideAll(
     [refund(spent, 10), refund(spent, 15), refund(spent, 6), refund(spent), refund(spent)],
@@ -116,7 +116,7 @@ test('several refunds of one transaction in a batch never return more than was s
   assert.deepEqual(decided.changes[0]?.after, stateOf(BOUGHT));
 });
 
-test('refunds of one transaction in a batch and in earlier batches never exceed the spent amount in total', () => {
+test('the refunds of one transaction never exceed the spent amount in total, even if some of them were in earlier batches', () => {
   const spent = SPENT.transactionId;
   const earlier = refunding(SPENT, 20);
   const given = { referenced: referencedFor(0, { postings: [SPENT], refunds: [earlier] }) };

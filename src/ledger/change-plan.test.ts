@@ -137,7 +137,7 @@ test('no plan can be scheduled to follow a cycle that never renews', () => {
   assert.deepEqual(ledger.run(later(7)), { refused: 'CycleAlreadyActive', cycle });
 });
 
-test('a stop cancels the scheduled plan, and its outcome shows the canceled cycle without that plan', () => {
+test('a stop cancels the scheduled plan, and the outcome shows the canceled cycle without that plan', () => {
   const ledger = withDaily();
   ledger.accept(later(7));
   const [{ id }] = ledger.cycles as [Cycle];

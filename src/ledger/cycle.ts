@@ -69,8 +69,8 @@ export function isActiveRecurring({ type, status }: Cycle): boolean {
 }
 
 /**
- * Whether another period follows the current one: a renewal, or the first period of the scheduled plan. Nothing follows
- * a cycle that ends at `INSTANT_MAX`.
+ * Whether another period follows the current one: the next period of the cycle, or the first period of the scheduled
+ * plan. Nothing follows a cycle that ends at `INSTANT_MAX`.
  */
 export function renews(cycle: Cycle): boolean {
   return isActiveRecurring(cycle) && cycle.end < INSTANT_MAX;
@@ -97,7 +97,7 @@ export function periodsMissed(cycle: Cycle, now: Instant): number {
 }
 
 /**
- * The cycle `count` periods later, if no credits are spent until then. Pass `cycle` as it is at the end of its current
+ * The cycle `count` periods later, if no credits are spent before then. Pass `cycle` as it is at the end of its current
  * period. At the end of each period, up to `rolloverMax` spendable credits roll over, and the rest expire. The new
  * amount is therefore the spendable credits of `cycle` plus `count` times the credits of the plan, but at most the
  * credits of the plan plus `rolloverMax`.

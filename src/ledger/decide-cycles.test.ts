@@ -105,7 +105,7 @@ test('a cycle is still active a millisecond before its end', () => {
   assert.equal(start([active], {}, active.end - 1).outcome.refused, 'CycleAlreadyActive');
 });
 
-test('while a cycle is active, starting another is refused with `CycleAlreadyActive`, even if the new cycle has too many credits', () => {
+test('while a cycle is active, starting another is refused with `CycleAlreadyActive`, even if the new cycle would also raise the balance above 2^53−1', () => {
   assert.equal(start([cycle(1)], { amount: AMOUNT_MAX }).outcome.refused, 'CycleAlreadyActive');
 });
 
@@ -167,7 +167,7 @@ test('a stopped cycle does not renew', () => {
   assert.deepEqual(settle(state, NOW + 400 * DAY_MS, EVENTS_MAX).postings, []);
 });
 
-test('stopping again returns the same canceled cycle with its current remaining credits, and changes nothing', () => {
+test('a repeated stop returns the same canceled cycle with its current remaining credits, and changes nothing', () => {
   const before = [cycle(1)];
   const first = stop(before);
   const after = cyclesAfter(before, first);

@@ -300,7 +300,7 @@ test('a hold never expires later than the last instant of the year 9999', () => 
   }
 });
 
-test('every posting that opens or closes a hold has the actor and the note of its own request', () => {
+test('the postings of a hold and those of its capture have the actor and the note of their own requests', () => {
   const ledger = ledgerOfTwoCycles();
   const ids = [
     ledger.transact(hold(15, { actor: 'key:8', note: 'job 1' })),
@@ -339,7 +339,7 @@ test('held credits that are not spent by a capture return to their cycles, or ar
   assert.deepEqual(balanceOf(ledger), [10, 0]);
 });
 
-test('a hold that expires after the end of a period is refused if the balance in the next period could become too large', () => {
+test('a hold that expires after the end of a period is refused if the balance and the held credits in the next period would together exceed 2^53−1', () => {
   const ledger = new MemoryLedger();
   ledger.run(startCycle(AMOUNT_MAX, { validityDays: 1 }));
   held(ledger, 10, 86_400);

@@ -1,4 +1,4 @@
-// Tests that a refund returns no more credits than were spent, and returns them first to the cycle that was spent last.
+// Tests that refunds never return more credits than were spent, and return the most recently spent credits first.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

@@ -31,7 +31,7 @@ const POSTING: Posting = {
   holdExpiresAt: null,
 };
 
-test('a chain hash is the SHA-256 of the previous hash and of all fields of the posting', () => {
+test('a chain hash is the SHA-256 hash of the previous hash and all fields of the posting', () => {
   const text = `scrip 1 ${ADA.endUser}\n${POSTING.transactionId} ${POSTING.cycleId} 0 subtract -12 0 ${NOON} ${NOON + 1} - - - 5 - key:1`;
   const first = hash('sha256', text, 'base64url');
   assert.equal(extendHashChain(emptyHashChain(ADA), [POSTING]), first);

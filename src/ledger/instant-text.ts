@@ -2,7 +2,7 @@
 
 import { INSTANT_MAX, type Instant } from './instant.ts';
 
-/** The seconds are optional. The offset of the time zone is at most 23:59. */
+/** The seconds are optional. The time zone offset is at most 23:59. */
 const INSTANT =
   /^(\d{4}-\d\d-\d\dT(?:[01]\d|2[0-3]):[0-5]\d)(?::([0-5]\d)(?:\.(\d{1,9}))?)?(?:Z|([+-])([01]\d|2[0-3]):?([0-5]\d))$/;
 const MINUTE_MS = 60_000;

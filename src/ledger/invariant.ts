@@ -4,8 +4,9 @@
 //      the sum of the `held` of these postings. At all times, 0 <= held <= remaining <= amount. Closing a hold reduces
 //      `held` by exactly the hold's credits. Refunds never exceed the spent credits.
 //   2  The balance is the sum of the spendable credits of all cycles that have not ended. The balance plus the held
-//      credits of these cycles equals the sum of their postings, and is at most 2^53−1.
-//   3  An end user has at most one active recurring cycle, and each of its periods starts when the previous one ends.
+//      credits of these cycles is the sum of the `amount` of all postings to their current periods, and is at most
+//      2^53−1.
+//   3  An end user has at most one active recurring cycle. Each period of a cycle starts when the previous one ends.
 //   4  A posting never changes, and the times of an end user's postings never go backwards.
 
 import { AssertionError } from 'node:assert/strict';

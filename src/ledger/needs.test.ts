@@ -52,7 +52,7 @@ function storesSomething(command: Command): boolean {
 for (const [what, command, canCreate, allHolds, transaction = null] of COMMANDS) {
   const holds = allHolds ? 'all open holds' : 'only the holds that are due';
   const wanted = transaction ? `${holds} and the refunded transaction` : holds;
-  test(`${what} without an idempotency key needs ${wanted}, but no idempotency record`, () => {
+  test(`${what} without an idempotency key needs ${wanted}, and no idempotency record`, () => {
     const needed = { idempotencyKey: null, canCreate, allHolds, transaction };
     assert.deepEqual(needs(command), needed);
     assert.deepEqual(needs({ ...command, idempotency: null }), needed);

@@ -97,7 +97,7 @@ const ENDS: readonly (readonly [name: string, ends: readonly [number, number, nu
 ];
 
 for (const [name, [first, second, third]] of ENDS) {
-  test(`${name}, and its amount is the sum of its postings`, () => {
+  test(`${name}, and the amount of the transaction is the sum of its postings`, () => {
     const draw = (days: number, amount: number) => postingTo({ ...CYCLE, end: NOW + days * DAY_MS }, -amount, DRAW);
     const transaction = transactionOf([draw(first, 1), draw(second, 20), draw(third, 300)]);
     assert.equal(transaction.expiresAt, NOW + 9 * DAY_MS);

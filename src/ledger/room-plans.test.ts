@@ -107,7 +107,7 @@ test('a replacement need not leave room for the rollover of the cycle that it re
   assertWithin(ledger);
 });
 
-test('the rollover of a replacement counts toward the maximum balance in addition to the credits of the replaced cycle only if those credits outlast the first period of the new cycle', () => {
+test('a replacement must leave room for its rollover in addition to the credits of the replaced cycle only if those credits outlast the first period of the replacement', () => {
   const ledger = new MemoryLedger();
   ledger.accept(startCycle(100, { validityDays: 3 }));
   assertRoom(ledger, (amount) => rolling(amount, 50, { onActive: 'replace' }), AMOUNT_MAX - 150);

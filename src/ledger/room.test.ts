@@ -59,7 +59,7 @@ for (const [what, until, now, taken] of ROOMS) {
   });
 }
 
-test('credits that expire after the current period can be added only if they fit into the maximum balance together with the credits of the next period and the credits that are then still held', () => {
+test('an addition that outlasts a period is refused if the added credits, the next period and the credits that are still held at the renewal would together exceed 2^53−1', () => {
   const [short, long] = [END, END + 1].map((until) => applyAll(stateOf(DAILY), [holding(DAILY, 10, { until })]));
   assert(short && long);
   assert.equal(roomOf(short, END + 1), AMOUNT_MAX - 100, 'the hold lapses when the period ends');

@@ -34,7 +34,7 @@ CREATE TABLE accounts (
   account INTEGER PRIMARY KEY,
   name TEXT NOT NULL UNIQUE CHECK (length(name) BETWEEN 1 AND 200),
   created_at ${instant} NOT NULL,
-  -- The event credits.expiring happens this number of days before credits expire.
+  -- The credits.expiring event happens this many days before credits expire.
   expiring_days INTEGER NOT NULL DEFAULT ${EXPIRING_DAYS_DEFAULT}
     CHECK (expiring_days BETWEEN 1 AND ${EXPIRING_DAYS_MAX})
 ) ${options};
@@ -71,7 +71,7 @@ CREATE TABLE imports (
   UNIQUE (account, rows_sha256)
 ) ${options};
 
--- Thresholds for the event balance.low. Each is an amount, such as '20', or a percentage of the latest grant, such as
+-- Thresholds for the balance.low event. Each is an amount, such as '20', or a percentage of the latest grant, such as
 -- '20%'.
 CREATE TABLE thresholds (
   account INTEGER NOT NULL REFERENCES accounts,
@@ -127,7 +127,7 @@ CREATE TABLE webhook_pending (
   PRIMARY KEY (endpoint_id, place)
 ) ${options};
 
--- The latest attempts to deliver events, which the console shows.
+-- The latest deliveries, for display in the console.
 CREATE TABLE webhook_deliveries (
   delivery_id TEXT PRIMARY KEY,
   endpoint_id INTEGER NOT NULL REFERENCES webhook_endpoints ON DELETE CASCADE,

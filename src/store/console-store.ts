@@ -62,7 +62,7 @@ export interface OverviewRequest {
   /** 1 to `OVERVIEW_DAYS_MAX`. */
   readonly days: number;
   /**
-   * If present, limits the days of the overview to the transactions of this actor. In that case, `expired` is 0,
+   * If present, the days of the overview count only the transactions of this actor. In that case, `expired` is 0,
    * because an expiry has no actor.
    */
   readonly actor?: Actor | undefined;

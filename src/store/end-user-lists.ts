@@ -89,8 +89,8 @@ export function listQuery({ list, after, limit }: ListRequest): ListQuery | null
   const range = rangeOf(list);
   if (range === null) return null;
   // The page starts at the cursor or at the start of the list, whichever comes later. Of these two bounds, the query
-  // must contain only the later one: given both, a database could use only the earlier one, and would then scan all
-  // previous pages.
+  // must contain only the later one: given both, a database might search the index only by the earlier one, and
+  // would then scan all previous pages.
   const { from, to } = range;
   const isBefore = behind === null || (from !== null && (behind[0] as Value) < (from.values[0] as Value));
   const follows = `(${columns.join(', ')}) ${isDescending ? '<' : '>'} (${columns.map(() => '?').join(', ')})`;

@@ -44,9 +44,9 @@ export interface AuditedSummary extends Summary {
  * Whether a stored summary matches the current state of an end user. Call this function only for a summary that
  * includes all postings of the end user.
  *
- * Compares the two states at `now`, not at `derivedTo`, because the balance of `current` can be too low at an instant
- * before a cycle ended: if a hold lapsed before that end, but the lapse was stored only afterwards, the cycle in
- * `current` still shows the credits as held.
+ * Compares the two states at `now`, not at `derivedTo`. If a hold lapsed before a cycle ended, but the lapse was stored
+ * only afterwards, the cycle in `current` still shows the credits as held. The balance of `current` would therefore be
+ * too low at an instant before the cycle ended.
  *
  * @param current the end user's state after the latest posting
  * @param now the latest instant of the ledger

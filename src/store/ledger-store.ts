@@ -52,8 +52,8 @@ export interface Lanes {
 /** The minimum time for which idempotency records are kept. */
 export interface IdempotencyRetention {
   /**
-   * For grants (`add` and `start-cycle`). This time is long, because the webhook of a payment provider often triggers a
-   * grant, and payment providers retry webhooks for days.
+   * For grants (`add` and `start-cycle`). This time is long, because grants are often triggered by a payment provider's
+   * webhook, and payment providers retry webhooks for days.
    */
   readonly grantsMs: number;
   /** For all other writes. */
@@ -106,8 +106,8 @@ export interface LedgerStore {
    */
   deleteExpiredRecords(retention: IdempotencyRetention): Promise<boolean>;
   /**
-   * While this process writes nothing, background jobs should wait for this time before they look for work again. The
-   * value is 0 if looking for work costs almost nothing.
+   * While this process writes nothing, background jobs should wait this long before they look for work again. The value
+   * is 0 if looking for work costs almost nothing.
    */
   readonly quietPauseMs: number;
   /** Why writes are expected to fail; null if they are expected to work. */

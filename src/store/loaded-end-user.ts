@@ -3,7 +3,7 @@
 import type { Instant } from '../ledger/instant.ts';
 import type { EndUserState } from '../ledger/state.ts';
 
-/** An end user's state, and the time of the store's clock when the state was loaded. */
+/** An end user's state, and the time on the store's clock when the state was loaded. */
 export interface LoadedEndUser {
   readonly now: Instant;
   /** The stored state. The caller applies the due events that are not stored yet. */

@@ -21,8 +21,8 @@ const TRANSACTIONS = 128;
 const CYCLES_AT_FULL_RATE = 16;
 
 /**
- * Returns true if a snapshot is due after these postings. If `isSnapshotDue` also returns true, it is a full snapshot.
- * Otherwise, it is a waypoint, which has no state and only helps to find older postings.
+ * Returns true if a snapshot is due after these postings: a full snapshot if `isSnapshotDue` also returns true, and
+ * otherwise a waypoint, which has no state and only helps to find older postings.
  */
 export function isWaypointDue(postings: readonly Posting[]): boolean {
   return isOneOf(TRANSACTIONS, postings);

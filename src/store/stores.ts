@@ -12,7 +12,7 @@ export interface Stores {
   readonly keys: KeyStore;
   readonly console: ConsoleStore;
   readonly events: EventLog;
-  /** Null on PostgreSQL, where `scrip import` itself writes to the ledger even while a server is running. */
+  /** Null on PostgreSQL: there, `scrip import` writes to the ledger itself, even while a server is running. */
   readonly imports: ImportGranter | null;
   /** Null for a ledger without a test clock. */
   readonly testClock: TestClock | null;

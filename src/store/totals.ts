@@ -121,7 +121,7 @@ export class TotalsSum {
 
   addDaily(total: DailyTotal): void {
     const latest = this.#latestDaily;
-    // Try the latest total first, because consecutive postings mostly belong to the same total.
+    // Try the most recently used total first, because consecutive postings usually belong to the same total.
     const { account, day, kind, actor } = total;
     if (latest?.account === account && latest.day === day && latest.kind === kind && latest.actor === actor) {
       latest.credits += total.credits;

@@ -129,8 +129,8 @@ function otlpSpan(span: Span): unknown {
 }
 
 /**
- * Returns a string, because OTLP/JSON encodes 64-bit integers as strings. Rounds to microseconds, because a number of
- * milliseconds since 1970 is not precise to the nanosecond.
+ * Returns a string, because OTLP/JSON encodes 64-bit integers as strings. Rounds to microseconds, because a
+ * floating-point time in milliseconds since 1970 is not precise to the nanosecond.
  */
 function nanosecondsOf(milliseconds: number): string {
   return String(BigInt(Math.round(milliseconds * 1_000)) * 1_000n);

@@ -1,4 +1,4 @@
-// A store for the tests of group commit: each batch waits until the test finishes it.
+// A store for the group-commit tests: each batch waits until the test finishes it.
 
 import assert from 'node:assert/strict';
 import { type CommitResult, GroupCommit } from '../../src/batching/group-commit.ts';

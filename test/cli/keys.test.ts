@@ -15,7 +15,7 @@ import { add, assertOneLine, COMMANDS_AT_ONCE, createKey, ledgerAt, SECRET, scri
 import { createKeyHere, serveHere } from './served-here.ts';
 
 describe('API keys on the command line', { concurrency: COMMANDS_AT_ONCE }, () => {
-  test('scrip key create --create creates a missing ledger and prints the secret alone on the last line', async () => {
+  test('scrip key create --create creates a missing ledger and prints the secret by itself on the last line', async () => {
     const file = join(dirname(temporaryFile()), 'new', 'folder', 'scrip.db');
     const secret = await createKey(file, '--create');
     assert.match(secret, /^scrip_write_[0-9A-Za-z]{33}_[0-9A-Za-z]{6}$/);

@@ -1,4 +1,4 @@
-// Serves ledgers and creates API keys in the test process, because starting a `scrip` command takes much more time.
+// Serves ledgers and creates API keys in the test process: this is much faster than starting a `scrip` command.
 
 import type { TestContext } from 'node:test';
 import { readConfig } from '../../src/config.ts';

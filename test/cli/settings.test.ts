@@ -15,7 +15,7 @@ describe('settings that are probably mistakes', { concurrency: COMMANDS_AT_ONCE 
   const keyCreate = ['key', 'create', '--account', 'acme'];
 
   for (const args of effort([['serve'], keyCreate], [['serve'], keyCreate, ['migrate']])) {
-    test(`without --create, scrip ${args.join(' ')} refuses a ledger in a folder that does not exist`, async () => {
+    test(`without --create, scrip ${args.join(' ')} refuses a ledger file whose folder does not exist`, async () => {
       const file = join(temporaryFolder(), 'mount', 'scrip.db');
       await assertOneLine(
         args,
@@ -48,7 +48,7 @@ describe('settings that are probably mistakes', { concurrency: COMMANDS_AT_ONCE 
     assert.deepEqual([code, stderr, existsSync(file)], [0, '', true]);
   });
 
-  test('if an environment variable is a misspelled setting, a command prints a warning with the correct name, and runs', async () => {
+  test('if an environment variable is a misspelled setting, a command prints a warning with the correct name and still runs', async () => {
     const { code, stdout, stderr } = await scrip(['migrate'], { ...ledgerAt(temporaryFile()), RATE_LIMT: '9' });
     assert.deepEqual([code, stdout], [0, 'The ledger schema is up to date.\n']);
     assert.equal(stderr, 'Warning: Scrip does not read the variable RATE_LIMT; did you mean RATE_LIMIT?\n');

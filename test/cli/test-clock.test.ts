@@ -152,7 +152,7 @@ for (const [store, place] of PLACES) {
   });
 }
 
-test('if --test-clock does not match the ledger, scrip serve exits with code 1 and prints the reason in one line', async (t) => {
+test('if --test-clock is missing for a ledger with a test clock, or given for a ledger that cannot get one, scrip serve exits with code 1 and prints the reason in one line', async (t) => {
   const [withClock, real] = [`file:${temporaryFile()}`, `file:${temporaryFile()}`];
   await (await serveTestsHere(t, withClock)).stop();
   await assertOneLine(['serve'], environmentAt(withClock), HAS_CLOCK);
@@ -160,7 +160,7 @@ test('if --test-clock does not match the ledger, scrip serve exits with code 1 a
   await assertOneLine(['serve', '--test-clock'], { ...environmentAt(real), PORT: '0' }, NO_CLOCK);
 });
 
-test('after a move of the test clock, every Scrip process on the same database uses the new time for its next request', async (t) => {
+test('after a move of the test clock, the next request to every Scrip process on the same database uses the new time', async (t) => {
   const url = await server.createDatabase();
   const key = await newKey(url);
   const one = await serveTestsHere(t, url);

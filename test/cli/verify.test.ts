@@ -184,7 +184,7 @@ describe('scrip verify with long output', () => {
     assert.match(lines.join('\n'), /^invariant \d, account 1, end user \S+: .+$/);
   });
 
-  test('if standard output is on a full disk, a command prints one line and exits with code 1', {
+  test('if standard output is redirected to a full disk, a command prints one line and exits with code 1', {
     skip: !existsSync('/dev/full') && 'this system has no /dev/full',
   }, async () => {
     for (const command of ['key list', 'digest', 'export --account "Lovelace Ltd" --format csv']) {

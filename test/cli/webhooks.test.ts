@@ -1,5 +1,5 @@
-// Tests `scrip webhook`, `scrip threshold` and `scrip expiring-notice`. `npm test` runs the tests that loop over STORES
-// on PostgreSQL only, because test/webhooks/endpoints.test.ts tests the same operations on SQLite.
+// Tests `scrip webhook`, `scrip threshold` and `scrip expiring-notice`. In `npm test`, the tests that loop over
+// STORES use only PostgreSQL, because test/webhooks/endpoints.test.ts tests the same operations on SQLite.
 
 import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, statSync } from 'node:fs';

@@ -1,4 +1,4 @@
-// Tests the methods of the client for holds, refunds, past and future balances, and filtered lists of transactions.
+// Tests the client's methods for holds, refunds, past and future balances, and filtered lists of transactions.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';

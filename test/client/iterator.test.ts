@@ -45,7 +45,7 @@ test('the transactions iterator requests all pages, each with the cursor of the 
   assert.deepEqual(queries(), [first, ...cursors]);
 });
 
-test('the transactions iterator sends `from` and `to` with each request for a page, and accepts both as dates or strings', async () => {
+test('the transactions iterator sends `from` and `to` with each request for a page, and accepts a Date or a string for each of them', async () => {
   hostile.behave(...ALL_PAGES);
   const from = new Date('2026-11-01T00:00:00.000Z');
   await idsOf(scrip().transactions({ end_user_id: END_USER, from, to: '2026-12-01T00:00:00.000Z' }));
@@ -56,7 +56,7 @@ test('the transactions iterator sends `from` and `to` with each request for a pa
   }
 });
 
-test('if a client call is passed an invalid Date, the call rejects and sends no request', async () => {
+test('a client call with an invalid Date rejects and sends no request', async () => {
   hostile.behave(...ALL_PAGES);
   const call = scrip().getAllUserTransactions({ end_user_id: END_USER, from: new Date('soon') });
   await assert.rejects(call, RangeError);

@@ -1,4 +1,4 @@
-// Tests that the README of the client shows the programs in `client/examples`, and that the programs run.
+// Tests that the client's README shows the programs in `client/examples`, and that the programs run.
 
 import assert from 'node:assert/strict';
 import { globSync, readFileSync } from 'node:fs';
@@ -20,7 +20,7 @@ after(() => scrip.stop());
 /** docs/subscriptions.md shows these examples, and stories.test.ts tests them. */
 const STORIES = ['monthly-rollover.ts', 'plan-changes.ts', 'trial-to-plan.ts'];
 
-test('the README of the client shows each example verbatim, except the stories that use the test clock', () => {
+test("the client's README shows each example verbatim, except the stories that use the test clock", () => {
   const files = globSync('*.ts', { cwd: join(CLIENT, 'examples') }).filter((file) => !STORIES.includes(file));
   assert.deepEqual(files.map((file) => basename(file, '.ts')).sort(), [
     'ai-usage',
@@ -35,11 +35,11 @@ test('the README of the client shows each example verbatim, except the stories t
   assert.equal(shown.size, files.length, 'the README shows no other program');
 });
 
-test('the examples of the client compile in strict mode', async () => {
+test("the client's examples compile in strict mode", async () => {
   await runNode(CLIENT, TSC, '-p', 'examples');
 });
 
-test('the README of the client lists only methods and errors that exist', () => {
+test("the client's README lists only methods and errors that exist", () => {
   const methods = [...README.matchAll(/^\| `(\w+)\(/gm)].map(([, name]) => name as string);
   assert.equal(methods.length, 17);
   for (const name of methods) assert(name in client.Scrip.prototype, name);

@@ -121,7 +121,7 @@ test('the client accepts unknown members in responses, in lists and in problem d
   }
 });
 
-test('if Scrip refuses a call, the call throws an error of the class for this refusal, with the members of the problem document', async () => {
+test('if Scrip refuses a client call, the call throws the matching error, with the members of the problem document', async () => {
   const end_user_id = someone();
   const { transactionId: _, ...cycle } = await scrip.startCycle({ end_user_id, amount: 100 });
   const poor = await errorFrom(scrip.subtract({ end_user_id, amount: 130 }), InsufficientFunds);
@@ -169,7 +169,7 @@ test('a client call with an unknown API key throws Unauthorized, and a write wit
   assert.equal((await reader.getActiveBalance({ end_user_id })).active_balance, 0);
 });
 
-test('if the store fails, a call throws an error of the class for this fault, with the idempotency key of the call', async () => {
+test("if the store fails, a client call throws the matching error, with the call's idempotency key", async () => {
   const faults = { StoreUnavailable, OutcomeUnknown, Internal } satisfies Record<FaultCode, unknown>;
   for (const [code, Class] of Object.entries(faults)) {
     mock.method(service.service.stores.ledger, 'write', () =>

@@ -66,8 +66,8 @@ const LASTING_FAILURES: readonly (readonly [
   Class: abstract new (...args: never[]) => Error,
 ])[] = [
   ['dropped connections', dropsConnection, ConnectionFailed],
-  ['refusals of an overloaded service', refuses(503, 'Overloaded'), Overloaded],
-  ['failures of the store', refuses(503, 'StoreUnavailable'), StoreUnavailable],
+  ['refusals by an overloaded service', refuses(503, 'Overloaded'), Overloaded],
+  ['store failures', refuses(503, 'StoreUnavailable'), StoreUnavailable],
   ['unknown outcomes', refuses(503, 'OutcomeUnknown'), OutcomeUnknown],
   ['a proxy that cannot reach the service', sends(503, HTML), UnexpectedAnswer],
 ];

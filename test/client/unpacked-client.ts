@@ -13,7 +13,7 @@ export async function unpackClient(folder: string): Promise<string> {
   const clone = join(folder, 'clone');
   await cp(CLIENT, join(clone, 'client'), { recursive: true, filter: (path) => !path.endsWith('/dist') });
   await symlink(join(REPOSITORY, 'node_modules'), join(clone, 'node_modules'));
-  // npm must build the client with the Node that runs the tests.
+  // npm must build the client with the Node version that runs the tests.
   const PATH = [dirname(process.execPath), process.env.PATH].join(delimiter);
   const env = { ...process.env, PATH, npm_config_offline: 'true', npm_config_loglevel: 'silent' };
   const args = ['pack', './client', '--json', '--pack-destination', folder];

@@ -75,7 +75,7 @@ onOneStore('members of an account', (start) => {
     assert.equal((await ada.get(`${user}/else`)).status, 404);
   });
 
-  test("after a member's role is changed, the member's next request has the new role", async () => {
+  test("a change to a member's role applies from the member's next request", async () => {
     const { scrip, sql } = await start();
     const ada = await newOwner(scrip);
     const bob = await newMember(scrip, ada);

@@ -78,7 +78,7 @@ test('a console form with invalid input changes nothing and is shown again with 
   assert.deepEqual(transactionsOf(console), []);
 });
 
-test('the console refuses a subtraction beyond the balance with an error that names the balance', async () => {
+test('the console refuses a subtraction that exceeds the balance, and the error states the balance', async () => {
   const console = await MemoryConsole.start();
   add(console, 12);
   const { status, text } = await console.post(`${PATH}/subtract`, { amount: '13', idempotency_key: 'a' });

@@ -183,7 +183,7 @@ onOneStore('permissions', (start) => {
     }
   });
 
-  test('the rules of the console for security headers, forms and cross-site requests do not apply to the API', async () => {
+  test("the console's rules for security headers, forms and cross-site requests do not apply to the API", async () => {
     const { scrip } = await start();
     for (const path of ['/nowhere', '/consolex', '/v1/console']) {
       const reply = await scrip.call('GET', path);

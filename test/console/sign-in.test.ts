@@ -19,7 +19,7 @@ const HOUR_MS = 3_600_000;
 const MINUTE_MS = 60_000;
 
 onBothStores('sign-in', (start) => {
-  test('after ten failed sign-ins with one email address, the client cannot sign in with this address for 15 minutes, whether or not the address has an account', async () => {
+  test('after ten failed sign-ins with one email address, the client cannot sign in with this address for 15 minutes, whether or not the address belongs to a user', async () => {
     const { scrip, clock } = await start();
     const { email } = await newOwner(scrip);
     for (const entered of [email, someEmail()]) {

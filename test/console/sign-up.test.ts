@@ -163,7 +163,7 @@ onOneStore('sign-up', (start) => {
     assert.equal((await sql('SELECT * FROM console_users')).length, 1);
   });
 
-  test('signing up with an address that has an account is refused and changes nothing', async () => {
+  test('signing up with the address of an existing user is refused and changes nothing', async () => {
     const { scrip, sql } = await start();
     const owner = await newOwner(scrip);
     const tables = async () => [await sql('SELECT * FROM console_users'), await sql('SELECT * FROM accounts')];

@@ -18,7 +18,7 @@ const ROOM_BYTES = 2 ** 16;
 const DISK_BYTES = 2 ** 24;
 const LASTS_MS = effort(500, 1_500);
 /**
- * The broken writer of the control acknowledges even failed writes, so the test does not require that a write fails. If
+ * The broken writer of the control acknowledges even failed writes, so the test does not require an error response. If
  * the writer notices that a posting is missing, the writer stops permanently, so the test must not wait long for writes
  * to resume.
  */

@@ -7,7 +7,7 @@ import { schemasOf } from './hostile-bodies.ts';
 export const ACCOUNT = 'Acme';
 const PASSWORD = 'seven green bottles on a wall';
 
-/** Calls `newKey` once the account exists. */
+/** Calls `newKey` after creating the account. */
 export async function targetAt(url: string, newKey: () => Promise<string>): Promise<Target> {
   const email = `${randomUUID()}@example.com`;
   await sendForm(`${url}/console/sign-up`, { email, password: PASSWORD, name: ACCOUNT });

@@ -1,4 +1,4 @@
-// As controls, these proxies in front of Scrip have faults that the fuzzer must catch. Each proxy has one fault:
+// Controls: proxies in front of Scrip, each with one fault that the fuzzer must catch:
 //
 //   coerces         converts text to numbers and removes unknown fields, as Fastify does by default
 //   changes         refuses a subtraction after Scrip has executed it

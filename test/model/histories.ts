@@ -29,9 +29,9 @@ const COMMANDS_MAX = 200;
 
 const SECOND = 1_000;
 /**
- * The clock does not jump to a date, or to the end of a cycle or hold, that is later than this instant. Otherwise, a
- * daily cycle could have millions of renewals. Ten years are enough: in that time, a daily cycle has more renewals than
- * a batch can store.
+ * The clock does not jump to dates, or to ends of cycles and holds, after this instant. Otherwise, a daily cycle could
+ * have millions of renewals. Ten years are enough: in that time, a daily cycle has more renewals than a batch can
+ * store.
  */
 const END = BEGIN + effort(10, 100) * 365 * DAY;
 const who = fc.nat({ max: USERS.length - 1 });

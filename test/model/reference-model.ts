@@ -81,7 +81,7 @@ export class ReferenceLedger {
     return this.transactionsAt(of, this.#now());
   }
 
-  /** Returns all transactions, newest first, even those that the list of transactions omits. */
+  /** Returns all transactions, newest first. Includes those that the list of transactions omits. */
   history(of: ModelUser): ModelHistoryEntry[] {
     return this.historyAt(of, this.#now());
   }

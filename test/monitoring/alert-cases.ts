@@ -15,7 +15,7 @@ const UP = `up{${JOB}}`;
 
 export const ALERT_CASES: readonly AlertCase[] = [
   { alert: 'ScripDown', series: { [UP]: '1x4 0x20' }, quietAt: '2m', firingAt: '2m30s' },
-  // If the scrape job has a different name or no target, Prometheus has no `up` series of Scrip.
+  // If the scrape job has a different name or no target, Prometheus has no `up` series for Scrip.
   { alert: 'ScripDown', series: { 'up{job="other",instance="a"}': '1x20' }, quietAt: '45s', firingAt: '1m15s' },
   { alert: 'ScripNotReady', series: { [`scrip_store_ready{${JOB}}`]: '1x4 0x20' }, quietAt: '1m15s', firingAt: '2m' },
   {

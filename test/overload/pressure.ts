@@ -190,7 +190,7 @@ export function faultsOf({ answers, peak, done, offered }: UnderOverload, atOnce
   return faults;
 }
 
-/** A request may take this many times `longestMs`, because the load generator uses the same machine. */
+/** A request may take up to `PATIENCE * longestMs`, because the load generator uses the same machine. */
 const PATIENCE = 3;
 
 export class Crowd {

@@ -49,7 +49,7 @@ async function exitCodeOf(child: ChildProcess): Promise<number | null> {
 }
 
 describe('the Docker image', { timeout: BUILD_MS_MAX }, () => {
-  test('a container runs as a user other than root, becomes healthy, runs Scrip commands, and stops on its stop signal', async (t) => {
+  test('a container runs as a non-root user, becomes healthy, runs Scrip commands, and stops on its stop signal', async (t) => {
     assert(image.user !== null && image.user.uid > 0 && image.user.gid > 0, 'the user of the image is not root');
     const running = settings(await freePort());
     const [program = '', ...args] = [...commandOf('ENTRYPOINT'), ...commandOf('CMD')];
@@ -92,7 +92,7 @@ describe('the Docker image', { timeout: BUILD_MS_MAX }, () => {
   });
 });
 
-test('the tests of the Docker image reject a Dockerfile that needs BuildKit', async () => {
+test('the Docker image tests reject a Dockerfile that needs BuildKit', async () => {
   for (const text of ['# syntax=docker/dockerfile:1\nFROM node:26', 'FROM node:26\nRUN <<EOF\necho\nEOF'])
     assert.throws(() => instructionsOf(text), /BuildKit/);
   assert.deepEqual(instructionsOf('FROM node:26 AS a\n# why\nRUN one && \\\n  two\n'), [

@@ -1,6 +1,6 @@
 // Packs the npm package, installs it in an empty folder, and runs it. Also checks that the Dockerfile, compose.yaml and
 // the systemd unit set only environment variables that Scrip or another program reads. Under `npm test`, npm only lists
-// the packages that it would install, because installing them takes 10 s of processor time.
+// the packages that it would install, because installing them takes 10 s of CPU time.
 
 import assert from 'node:assert/strict';
 import { type ChildProcessByStdio, execFile, spawn } from 'node:child_process';
@@ -221,7 +221,7 @@ const FROM_REGISTRY =
   /\bnpx (?!--no-install)(?:-\S+ )*scrip\b|\bnpm (?:install|i|add|exec)(?: -\S+)* scrip(?:-ledger|-client)?(?![\w.-])/;
 
 describe('the names of the packages', () => {
-  test('the package of the service is scrip-ledger and its command is scrip; the package of the client is scrip-client', () => {
+  test("the service's package is scrip-ledger and its command is scrip; the client's package is scrip-client", () => {
     const client = JSON.parse(read('client/package.json'));
     assert.deepEqual(
       [manifest.name, client.name, Object.keys(manifest.bin)],

@@ -48,7 +48,7 @@ test('control: the list test catches a server whose reads show renewals without 
   assert.match(faults[0] ?? 'nothing', /listed/);
 });
 
-test('the comparison of two successive lists finds any difference in the part that they share', () => {
+test('the comparison of two successive lists finds any difference in the range that both lists cover', () => {
   assert.equal(changed([], ['b', 'a']), null);
   assert.equal(changed(['b', 'a'], ['c', 'b', 'a']), null);
   assert.equal(changed(['b', 'a'], ['d', 'c', 'b']), null, 'the later list may omit old transactions');

@@ -1,4 +1,4 @@
-// Lists transactions on a real server during writes, while the clock of the server jumps forward and cycles renew.
+// Lists transactions on a real server during writes, while the server's clock jumps forward and cycles renew.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Random } from '../load/random.ts';

@@ -1,4 +1,4 @@
-// A load client in a worker thread, so that its allocations are not counted as allocations of the server.
+// A load client in a worker thread, so that its allocations are not counted as the server's.
 
 import { once } from 'node:events';
 import { connect } from 'node:net';

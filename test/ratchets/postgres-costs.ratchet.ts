@@ -180,7 +180,7 @@ describe('a PostgreSQL database that has never been analyzed', () => {
   });
 });
 
-/** Waits until all connections are closed, because PostgreSQL may not count the scans of an open connection yet. */
+/** Waits until all connections are closed: PostgreSQL might not have counted the scans of an open connection yet. */
 async function tableScans(url: string): Promise<{ found: number; read: number }> {
   const database = new URL(url).pathname.slice(1);
   const connected = `SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`;

@@ -79,7 +79,7 @@ for (const [store, start] of [
       assert.equal(await now(scrip), began + 5 * DAY_MS + 1, 'a refused request does not move the clock');
     });
 
-    test('a request for the time of the test clock is refused if it has fields in the query string or in the body, or a body that is not an object', async () => {
+    test('a request for the time of the test clock is refused if the query string or the body contains fields, or if the body is not an object', async () => {
       const ask = (query: string, body?: unknown) =>
         scrip.call('GET', `/test-clock${query}`, body === undefined ? {} : { body });
       assertFieldRefused(await ask('?a=1'), '/a');
@@ -212,7 +212,7 @@ for (const [store, start] of [
       assert.equal((await scrip.balance(end_user_id)).active_balance, 5);
     });
 
-    test('the times at which an API key was created and last used follow the clock of the machine, not the test clock', async () => {
+    test("the times at which an API key was created and last used follow the machine's clock, not the test clock", async () => {
       await scrip.createKey('Acme', 'read');
       const keys = await scrip.service.stores.keys.list();
       for (const { createdAt } of keys) assert(Math.abs(Date.now() - createdAt) < 3_600_000, iso(createdAt));
@@ -248,7 +248,7 @@ describe('the retention of idempotency keys on a ledger with a test clock', () =
     return got['idempotent-replayed'] === 'true';
   }
 
-  test('on SQLite, an idempotency key expires by the clock of the machine, not by the test clock', async (t) => {
+  test("on SQLite, an idempotency key expires by the machine's clock, not by the test clock", async (t) => {
     const clock = new MovableClock('2026-11-20T08:00:00.123Z');
     const scrip = await startScrip({ clock, testClock: true });
     t.after(() => scrip.stop());
@@ -267,7 +267,7 @@ describe('the retention of idempotency keys on a ledger with a test clock', () =
     await scrip.assertConsistent();
   });
 
-  test('on PostgreSQL, an idempotency key expires by the clock of the database, not by the test clock', async (t) => {
+  test("on PostgreSQL, an idempotency key expires by the database's clock, not by the test clock", async (t) => {
     const database = await newDatabaseOn(server, { lanes: 2 });
     const scrip = await startScrip({ testClock: true, database });
     t.after(() => scrip.stop());

@@ -22,9 +22,9 @@ const STANDSTILL_MS = 150;
 const MONTH_END_SHARE = 0.4;
 const BOUNDARIES_NEAR = 4;
 /**
- * A boundary is the end of a period or hold. Of the jumps to a boundary, this share goes to any boundary within
- * `FAR_MS`, and the rest go to one of the next `BOUNDARIES_NEAR` boundaries. The next boundaries usually belong to
- * daily cycles, so without far jumps, hardly any jump would reach the end of a monthly period.
+ * A boundary is the end of a period or hold. This share of the jumps to a boundary can reach any boundary within the
+ * next `FAR_MS`; the other jumps reach one of the next `BOUNDARIES_NEAR` boundaries. The next boundaries usually belong
+ * to daily cycles, so without far jumps, hardly any jump would reach the end of a monthly period.
  */
 const FAR_SHARE = 0.4;
 const FAR_MS = 32 * DAY_MS;

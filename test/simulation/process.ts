@@ -109,7 +109,7 @@ export class Slot {
 
 /**
  * All processes share one HTTP server. With a server for each process, V8 would compile the shared code for objects of
- * three different shapes. In two measurements (November 2026), a seed took 70 and 71 ms of CPU time with one server,
+ * several different shapes. In two measurements (November 2026), a seed took 70 and 71 ms of CPU time with one server,
  * and 73 and 79 ms with a server for each process.
  */
 export class Routes {

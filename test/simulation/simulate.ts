@@ -123,7 +123,7 @@ function tell(
   }: { minutes: number; processorMs: number; inFlight: number; caught: readonly Caught[] },
 ): number {
   say(
-    `${figuresOf(tally)}\n${Math.round(tally.seeds / minutes)} seeds a minute, ${Math.round(processorMs / tally.seeds)} ms of processor time a seed\n`,
+    `${figuresOf(tally)}\n${Math.round(tally.seeds / minutes)} seeds a minute, ${Math.round(processorMs / tally.seeds)} ms of CPU time a seed\n`,
   );
   say('faults:');
   for (const fault of FAULTS) say(`${String(tally.faults.get(fault) ?? 0).padStart(10)}  ${fault}`);

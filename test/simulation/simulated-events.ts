@@ -1,4 +1,5 @@
-// The event log of a simulation. If a process crashes during a step, either all results of the step are stored or none.
+// The event log of a simulation. If a process crashes during a step, either all or none of the step's results are
+// stored.
 
 import { type EndUserKey, endUserText } from '../../src/ledger/command.ts';
 import type { Instant } from '../../src/ledger/instant.ts';
@@ -80,7 +81,7 @@ export class SimulatedEvents implements Pick<EventLog, 'deriveNext'> {
       const { events } = this.disk;
       const due = events.due(this.disk.peek());
       if (due.length === 0 && events.consumed === this.disk.feed.length) return false;
-      // While the rows of the due end users are locked, none of their postings can be committed.
+      // While the rows of the due end users are locked, no postings of these end users can be committed.
       const rows = await this.lockRows(due.map(endUserText));
       try {
         return await this.#step(derive, due);

@@ -1,4 +1,4 @@
-// Adds up the results of the simulations of many seeds.
+// Adds up the simulation results of many seeds.
 
 import { createHash } from 'node:crypto';
 import type { SeedResult } from './world.ts';

@@ -1,4 +1,4 @@
-// Keeps the last lines of the trace of a simulation, and hashes all lines, so that runs can be compared.
+// Keeps the last lines of a simulation's trace, and hashes all lines, so that runs can be compared.
 
 import { createHash } from 'node:crypto';
 

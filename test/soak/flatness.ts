@@ -36,7 +36,7 @@ export interface Flatness {
   readonly spanSeconds: number;
 }
 
-/** The fraction at the beginning of each life that is ignored. */
+/** This initial fraction of each life is ignored. */
 const BEGINNING = 0.5;
 const BLOCKS_MAX = 30;
 const BLOCKS_MIN = 6;

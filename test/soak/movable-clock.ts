@@ -4,7 +4,7 @@
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { isMainThread } from 'node:worker_threads';
 
-/** During this time after a jump, one thread may see the new time and another thread the old time. */
+/** For this long after a jump, one thread may see the new time and another thread the old time. */
 const LOOK_MS = 20;
 
 const { CLOCK_FILE: file } = process.env;

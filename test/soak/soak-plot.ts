@@ -13,7 +13,7 @@ const PANEL = 118;
 const PANEL_HEIGHT = 70;
 const TICKS = 3;
 const SHORT_SECONDS = 120;
-/** The vertical axis shows at most about this multiple of the median; larger values are drawn at the top. */
+/** The vertical axis ends at about this multiple of the median at most; larger values are drawn at the top. */
 const CEILING_OF_MEDIAN = 8;
 
 const COLORS: Record<SoakEvent['kind'], string> = { kill: '#c0392b', jump: '#b9c4cf', backup: '#d9e8d2' };

@@ -63,7 +63,7 @@ const KEEP_KEYS_HOURS = '240';
 const BACK_EVERY = 4;
 const BACK_HOURS_MAX = 6;
 /**
- * The initial fraction of the test in which all kills happen. After the last kill, one process runs until the end, long
+ * All kills happen in this initial fraction of the test. After the last kill, one process runs until the end, long
  * enough to show whether its memory grows.
  */
 const KILLING = 1 / 6;

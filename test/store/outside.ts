@@ -17,7 +17,7 @@ interface OtherProcess {
   readonly user?: number;
 }
 
-/** Root may write to every file. If the tests run as root, they therefore start the other process as another user. */
+/** Root can write to every file, so tests that run as root start the other process as another user. */
 export const UNPRIVILEGED = process.getuid?.() === 0 ? { user: 65_534 } : {};
 
 export function otherProcess(t: TestContext, work: string, file: string, { shell, user }: OtherProcess = {}) {

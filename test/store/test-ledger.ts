@@ -150,8 +150,8 @@ export class TestLedger {
   }
 
   /**
-   * @param end stops everything that uses the ledger; it is called after the simulated crash, so writes that are made
-   * until it returns can be lost
+   * @param end stops everything that uses the ledger; it is called after the simulated crash, so all writes between the
+   * crash and the return of `end` can be lost
    */
   async crash(end: () => Promise<void> = async () => {}): Promise<void> {
     this.#plugged.crash?.();

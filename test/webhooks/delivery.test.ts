@@ -205,7 +205,7 @@ test('after a crash, the next process delivers all events that the crashed proce
   const { id } = await addEndpoint(setting, receiver.url());
   const crashing = setting.job();
   await until(() => answered > 12, crashing);
-  // From here on, the test no longer runs `crashing`, as if its process had crashed.
+  // From here on, the test does not run `crashing`, to simulate a crash of its process.
   receiver.answer = withStatus(200);
   const job = setting.job();
   await until(async () => (await storedPosition(setting, id)) === 30, job);

@@ -1,4 +1,5 @@
-// Tests webhooks on PostgreSQL. Several processes share the endpoints, and leases expire by the clock of the database.
+// Tests webhooks on PostgreSQL. Several processes share the endpoints, and the database's clock determines when leases
+// expire.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -121,7 +122,7 @@ describe('webhooks on PostgreSQL', { timeout: 120_000 }, () => {
     await until(() => receiver.received.length >= 80, first, second);
     await ticks(5, first, second);
     assert.equal(receiver.received.length, 80);
-    // From here on, the test no longer runs `first`, as if its process had crashed.
+    // From here on, the test does not run `first`, to simulate a crash of its process.
     await until(async () => new Set(await holders()).size === 1, second);
     setting.events.add('u1', 1);
     await until(() => receiver.ids.length === 11 && receiver.received.length >= 88, second);

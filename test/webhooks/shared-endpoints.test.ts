@@ -56,7 +56,7 @@ test('a process whose lease was not renewed in time stops sending webhooks', asy
   const job = sharingJob(setting);
   await until(async () => (await holders(setting)).length === 1, job);
   await ticks(2, job);
-  // The job does not run during this pause, as if the database did not respond.
+  // During this pause, the job does not run, to simulate a database that does not respond.
   await setTimeout(LEASES.safeMs + 50);
   setting.events.add('u1', 5);
   job.nudge();

@@ -155,8 +155,8 @@ export async function redeemInvitation(
 }
 
 /**
- * Call this when the first member joins an account. Until then, each start of Scrip can print a link for the first
- * owner, so the log might contain links that are still valid.
+ * Call this when the first member joins an account. Until then, Scrip can print a link for the first owner each time it
+ * starts, so the log might contain links that are still valid.
  */
 export async function withdrawOwnerInvitations(queries: AccountQueries, account: number): Promise<void> {
   await queries

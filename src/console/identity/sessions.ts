@@ -1,5 +1,5 @@
 // Sessions of signed-in users. The cookie contains a token; the database stores only the SHA-256 of the token. A
-// session ends 12 hours after its last use, and at the latest 7 days after it began. Signing out, changing the
+// session ends 12 hours after its last use or 7 days after it began, whichever comes first. Signing out, changing the
 // password or removing the user ends the session immediately.
 
 import { DAY_MS, HOUR_MS } from '../../ledger/instant.ts';

@@ -118,7 +118,7 @@ export function formError(state: FormState | null): string {
 }
 
 /**
- * Returns the first error of a form, for a page that no longer shows the form. For example, the page of a completely
+ * Returns the first error of a form, for a page that no longer shows the form. For example, the page of a fully
  * refunded transaction has no refund form.
  */
 export function anyError(state: FormState | null): string {

@@ -89,7 +89,7 @@ async function createKey(context: ConsoleContext, { request, reply, viewer }: Ke
   const secret = apiKeySecret(scope, randomBytes(SECRET_BYTES));
   const formSha256 = formHash(request, viewer);
   const key = await keys.createFor(viewer.account, { name, scope, secret, by: actorOf(viewer), formSha256 });
-  // The form was sent before. Only the hash of the first secret is stored, so the secret cannot be shown again.
+  // The form was already sent. Only the hash of the first secret is stored, so the secret cannot be shown again.
   if (key === null) return redirectTo(reply, `${LIST}?notice=created`);
   return sendPage(reply, keyCreatedPage({ name, scope, secret, apiUrl: context.publicUrlFor(request) }, viewer));
 }

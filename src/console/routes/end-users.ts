@@ -1,5 +1,5 @@
-// Routes for the search and the lists of end users. A search for a full UUID opens the page for that end user, even if
-// the end user has no credits yet.
+// Routes that search and list end users. A search for a full UUID opens the page for that end user, even if the end
+// user has no credits yet.
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { DAY_MS } from '../../ledger/instant.ts';

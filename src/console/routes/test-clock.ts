@@ -37,7 +37,7 @@ export function testClockRoutes(on: On, context: ConsoleContext): void {
   });
 }
 
-/** Returns the time that the test clock had when the form was loaded. The entered days are added to this time. */
+/** Returns the time that the test clock showed when the form was loaded. The entered days are added to this time. */
 function fromOf(request: FastifyRequest, now: Instant): Instant {
   const from = Number(formField(request, 'from') || now);
   return isInstant(from) ? from : now;

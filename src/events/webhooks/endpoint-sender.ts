@@ -7,7 +7,7 @@
 //   draining → idle, when no request is in flight; then the sender is discarded
 //
 // The stored position moves past an event only after Scrip has delivered the event, has stopped retrying it, or has
-// stored it as pending. A crash therefore loses no event, but after a crash, Scrip can deliver some events again.
+// stored it as pending. A crash therefore loses no event, but Scrip might deliver some events more than once.
 
 import { setImmediate } from 'node:timers/promises';
 import type { Instant } from '../../ledger/instant.ts';

@@ -44,7 +44,7 @@ export interface NewEndpoint {
 export interface EndpointSummary {
   /** The number of events in `webhook_pending`. */
   readonly pending: number;
-  /** The time of the earliest attempt to deliver an event that is still pending; null if there was no attempt yet. */
+  /** The time of the earliest attempt to deliver an event that is still pending; null if there has been none. */
   readonly oldestPendingAt: Instant | null;
   readonly lastDeliveredAt: Instant | null;
 }

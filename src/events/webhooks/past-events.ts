@@ -1,5 +1,5 @@
-// Finds the events in a time range, to resend them. The event log has no index by time, so the search reads all events
-// of the account. The search uses many short queries, because each query on SQLite blocks the main thread.
+// Finds the events in a time range, to resend them. The event log is not indexed by time, so the search reads all
+// events of the account. The search uses many short queries, because each query on SQLite blocks the main thread.
 
 import { setImmediate } from 'node:timers/promises';
 import type { Instant } from '../../ledger/instant.ts';

@@ -143,7 +143,7 @@ export class WebhookRequests {
     });
   }
 
-  /** Resolves a host name. All its addresses must be allowed, because the connection can use any of them. */
+  /** Resolves a host name. All addresses of the host must be allowed, because the connection can use any of them. */
   #lookupFor(protocol: string): LookupFunction {
     return (hostname, options, callback) => {
       this.#resolve(hostname)

@@ -31,7 +31,7 @@ export function secretBytes(secret: string): Buffer {
   return Buffer.from(secret.slice(SECRET_PREFIX.length), 'base64');
 }
 
-/** Encrypts and decrypts texts that are stored in the database. */
+/** Encrypts and decrypts strings that are stored in the database. */
 export class SecretBox {
   readonly #key: Buffer;
 

@@ -113,7 +113,7 @@ export class WebhookJob {
 
   /**
    * How long ago the senders of this process read their oldest undelivered event from the event log; 0 if there is
-   * none. Events from `webhook_pending` count from their first attempt. If there was no attempt, they do not count.
+   * none. Events from `webhook_pending` count from their first attempt, or not at all if there was none.
    */
   oldestAgeMs(): number {
     const instants = [...this.#senders.values()].map((sender) => sender.oldestAt()).filter((at) => at !== null);

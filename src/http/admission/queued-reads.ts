@@ -1,5 +1,5 @@
 // Queues the slow reads of the console. Each of these reads can take as long as reading a page of a list, and the
-// console page about an end user can need more than twenty of them.
+// console's page for an end user can need more than twenty of them.
 
 import type { ConsoleStore } from '../../store/console-store.ts';
 import type { LedgerStore } from '../../store/ledger-store.ts';

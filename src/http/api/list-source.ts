@@ -10,7 +10,7 @@ import type { LoadedEndUser, PageCursor } from '../../store/loaded-end-user.ts';
 import { transactionText } from './replies.ts';
 
 /**
- * Transactions per read. Reading this many takes 0.7 ms on SQLite: short enough not to delay other requests, and long
+ * Transactions per read. Such a read takes 0.7 ms on SQLite: short enough not to delay other requests, and long
  * enough that the overhead of each read is small in comparison.
  */
 export const READ_TRANSACTIONS = 240;

@@ -46,7 +46,7 @@ export async function describe(app: FastifyInstance, { version, publicUrl }: Des
         {
           name: 'Test clock',
           description:
-            'A clock for tests. If a ledger has a test clock, the time of the ledger changes only when you move the clock.',
+            "A clock for tests. If a ledger has a test clock, the ledger's time changes only when you move the clock.",
         },
       ],
       webhooks: WEBHOOKS,

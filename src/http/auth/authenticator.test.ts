@@ -81,7 +81,7 @@ test('if a use of an API key cannot be stored, the request still succeeds, and t
   await authenticator.stop();
 });
 
-test('when Scrip stops, it stores the uses of API keys that are not stored yet', async (t) => {
+test('when Scrip stops, it stores the remaining uses of API keys', async (t) => {
   const { authenticator, store, use } = setUp(t);
   await use(1);
   await authenticator.stop();

@@ -1,4 +1,4 @@
-// Tests that credits are counted by account, API key and kind, and that the number of series is limited.
+// Tests that credits are counted by account, API key and kind of request, and that the number of series is limited.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -41,7 +41,7 @@ function seriesOf(account: string, key: string, credits: Readonly<Record<string,
   return Object.fromEntries(entries);
 }
 
-test('credits are counted by account, API key and kind; the credits of all console users of an account are counted together', async () => {
+test('credits are counted by account, API key and kind of request; the credits of all console users of an account are counted together', async () => {
   const { registry, count } = setUp();
   count({ kind: 'add', amount: 100 }, 1, 'key:1');
   count({ kind: 'start-cycle', amount: 1_000 }, 1, 'key:2');
@@ -101,7 +101,7 @@ test('the credits of a plan are counted if it starts immediately, but not if it 
   assert.deepEqual(await samplesAfter(later), counted(1_320), 'without an active cycle, the plan starts immediately');
 });
 
-test('credits are counted separately for a maximum number of API keys, and together for all further keys', async () => {
+test('credits are counted separately for a limited number of API keys, and together for all other keys', async () => {
   const { registry, count } = setUp();
   for (let key = 1; key <= COUNTED_CALLERS_MAX; key++) count({ kind: 'add', amount: 1 }, key, `key:${key}`);
   assert.equal(Object.keys(await samplesOf(registry)).length, SERIES.length * COUNTED_CALLERS_MAX);

@@ -43,7 +43,7 @@ export function collectMetrics(registry: Registry, measured: Measured): void {
   );
   metrics.counter(
     'scrip_renewed_end_users_total',
-    'How many times the background job stored the due renewals or hold lapses of one end user',
+    "How many times the background job stored an end user's due renewals or hold lapses",
     () => renewalJob.settled,
   );
   metrics.gauge('scrip_queue_commands', 'Commands in the write queue', () => commit.queued);
@@ -71,7 +71,11 @@ export function collectMetrics(registry: Registry, measured: Measured): void {
     () => ledger.unreachable().length,
   );
   metrics.counters(
-    { name: 'scrip_store_errors_total', help: 'Batches that failed with a store error, by kind', label: 'kind' },
+    {
+      name: 'scrip_store_errors_total',
+      help: 'Batches that failed with a store error, by kind of error',
+      label: 'kind',
+    },
     () => counts.faultsByKind,
   );
   const sizes = new Histogram({

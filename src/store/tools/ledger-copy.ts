@@ -126,7 +126,7 @@ export interface CopyDestination extends CopySource {
   /**
    * Marks an empty ledger as an unfinished copy, or resumes an earlier copy of the same source.
    *
-   * @param source a text that identifies the source and its current contents
+   * @param source a string that identifies the source and its current contents
    * @returns the last end user that was copied completely; null if there is none
    * @throws CannotOpen if the destination is neither empty nor an unfinished copy of this source
    */

@@ -144,7 +144,7 @@ export function instantText(through: string): string {
 }
 
 /**
- * Parses digests, one on each line. Empty lines are ignored.
+ * Parses digests, one per line. Empty lines are ignored.
  *
  * @returns the digest on each line; null if a line is not a digest, if there are no lines, or if there are more than
  * `DIGESTS_MAX`

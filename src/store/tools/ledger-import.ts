@@ -54,7 +54,7 @@ export interface ImportStep extends ImportPart {
   readonly granted: number;
 }
 
-/** Grants the credits of rows that `scrip import` has queued from another process. */
+/** Grants the credits of rows that a `scrip import` command in another process has queued. */
 export interface ImportGranter {
   /**
    * @returns whether a batch was queued

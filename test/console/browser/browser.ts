@@ -9,7 +9,7 @@ import { promisify } from 'node:util';
 import sparticuz from '@sparticuz/chromium';
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
 
-/** A step that hangs must fail before the timeout of the whole test. */
+/** A step that hangs must fail before the whole test times out. */
 const STEP_TIMEOUT_MS = 15_000;
 
 const run = promisify(execFile);

@@ -228,7 +228,7 @@ for (const store of effort([SQLITE], [SQLITE, POSTGRES])) {
 describe('pages of the console in a browser', () => {
   const { arrive, url } = consoleOn(SQLITE);
 
-  // test/console/look.test.ts checks the same pages with sample data on narrow and wide screens, including the colors.
+  // test/console/look.test.ts checks the same pages and their colors with sample data, on narrow and wide screens.
   for (const [display, options] of [
     ...effort([], [['on a wide screen', {}] as const]),
     ['on a phone', PHONE] as const,

@@ -84,7 +84,7 @@ test('each of 200 concurrent additions adds its credits', async () => {
   await scrip.assertConsistent();
 });
 
-test('exactly one of 100 concurrent /start-cycle requests creates a cycle, and the other responses contain that cycle', async () => {
+test('exactly one of 100 concurrent /start-cycle requests creates a cycle, and the responses to the others contain that cycle', async () => {
   const user = someone();
   const replies = await Promise.all(
     times(100, (index) => scrip.post('/start-cycle', { end_user_id: user, amount: index + 1 })),

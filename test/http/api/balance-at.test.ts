@@ -65,7 +65,7 @@ test('a balance at a past instant shows the amounts and statuses that the cycles
   );
 });
 
-test('a balance at a future instant includes the renewals until then, and excludes cycles that have ended and holds that have lapsed by then', async () => {
+test('a balance at a future instant includes all renewals and lapses until then, and excludes cycles that have ended by then', async () => {
   const user = someone();
   const start = clock.now;
   await scrip.post('/start-cycle', { end_user_id: user, amount: 1_000, validity_days: 31 });

@@ -124,7 +124,7 @@ for (const [name, days] of [
   });
 }
 
-test('a validity_days that ends on the last day of the year 9999 is applied exactly', async () => {
+test('validity_days is applied exactly if the credits expire on the last day of the year 9999', async () => {
   const user = someone();
   const days = Math.floor((Date.parse(LAST_INSTANT) - clock.now) / DAY_MS);
   await scrip.post('/add', { end_user_id: user, amount: 5, validity_days: days });

@@ -160,7 +160,7 @@ test('without an active cycle, at_period_end starts the new cycle immediately', 
   assert.equal((await scrip.balance(user)).active_balance, 15);
 });
 
-test('repeating a request that schedules a plan with its idempotency key replays the response, and reusing the key for another plan is refused', async () => {
+test('if a request that schedules a plan is repeated with its idempotency key, the response is replayed, and reusing the key for another plan is refused', async () => {
   const user = someone();
   await start(user, { amount: 1 });
   const headers = { 'idempotency-key': 'downgrade-1' };

@@ -1,5 +1,5 @@
 // Tests what published clients rely on: the error codes, the notations of whole numbers that JSON Schema allows, and
-// the places where a read may name the end user.
+// a read with the end user ID in both the query string and the body.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';

@@ -56,7 +56,7 @@ test('a refund without an amount returns all credits that have not been refunded
   assert.deepEqual(await amountsOf(user), [100]);
 });
 
-test('a refund of more than the refundable credits gets 409 RefundTooLarge, which contains the requested and the refundable credits', async () => {
+test('a refund of more than the refundable credits gets 409 RefundTooLarge, which states how many credits were requested and how many are refundable', async () => {
   const user = await userWith(100);
   const spent = await subtract(user, 30);
   await refund(user, spent, { amount: 10 });

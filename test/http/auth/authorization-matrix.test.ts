@@ -233,7 +233,7 @@ test('control: the authorization test catches a service that ignores the account
     assert(found.includes(each), `${each}: ${found}`);
 });
 
-test('no API key gives access to a page of the console, and public pages need no key', async () => {
+test('no API key gives access to a console page, and public pages need no key', async () => {
   for (const [name, who] of ROWS) {
     if (who === 'read' || who === 'write') continue;
     const statuses = new Set<number>();

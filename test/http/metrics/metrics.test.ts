@@ -146,7 +146,7 @@ test('/metrics counts failed batches by kind of store error', async (t) => {
   assert.equal(metrics.get('scrip_problems_total{error="OutcomeUnknown"}'), 2);
 });
 
-test('scrip_renewal_lag_seconds grows while renewals fail and resets when no renewal is due', async (t) => {
+test('scrip_renewal_lag_seconds grows while renewals fail, and resets when no renewal is due', async (t) => {
   const { service } = await start(t);
   const lag = async () => (await scrape(`${service.url}/metrics`)).get('scrip_renewal_lag_seconds') as number;
   await eventually(async () => (await lag()) < 2, 'the lag is short once the job has run');

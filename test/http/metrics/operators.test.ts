@@ -56,7 +56,7 @@ test('/metrics uses the Prometheus text format', async () => {
   for (const line of lines) assert.match(line, sample);
 });
 
-test('/metrics counts all processed commands, and also counts those that were refused', async () => {
+test('/metrics counts all processed commands, and counts the refused ones separately', async () => {
   const names = ['scrip_commands_total', 'scrip_refusals_total', 'scrip_batch_commands_count', 'scrip_overloads_total'];
   const values = () => Promise.all(names.map(metric));
   const before = await values();

@@ -153,7 +153,7 @@ test('whatever the date, the example requests of the OpenAPI document succeed on
   }
 });
 
-test('the list of transactions accepts any combination of the optional example parameters in the OpenAPI document', async () => {
+test('a request for the list of transactions can contain any combination of the optional example parameters in the OpenAPI document', async () => {
   const { get = assert.fail() } = document.paths['/get-all-user-transactions'] ?? {};
   const { end_user_id = '', ...optional } = parametersOf(get, 'query');
   assert.deepEqual(

@@ -1,5 +1,5 @@
-// Generates a client from the OpenAPI document, and tests that a program with this client compiles and gets typed
-// responses and errors.
+// Generates a client from the OpenAPI document, and tests that a program that uses this client compiles and gets
+// typed responses and errors.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';

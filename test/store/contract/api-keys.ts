@@ -134,7 +134,7 @@ export function apiKeyContract({ it }: Contract): void {
     assert.deepEqual(await keys.list(), before);
   });
 
-  it('a console form creates only one API key, even if two requests send the form at the same time', async ({
+  it('a console form creates only one API key, even if it is submitted twice at the same time', async ({
     keys,
     account,
   }) => {

@@ -123,7 +123,7 @@ function lists({ it, itInTime }: Contract): void {
     }
   });
 
-  it('an end user whose requests were all refused does not appear on any list', async (ledger) => {
+  it('an end user whose requests were all refused does not appear in any list', async (ledger) => {
     const { account } = ledger;
     const [refused, given] = [new EndUser(account, 1), new EndUser(account, 2)];
     const keyed = { ...refused.subtract(5), idempotency: { key: 'k', requestId: '1' } };

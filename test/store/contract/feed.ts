@@ -101,7 +101,7 @@ function order({ it }: Contract): void {
       assert.deepEqual(inTransactions(feed.of(user).map(nameOf)), inTransactions(await postingsOf(ledger, user)));
   });
 
-  it('a transaction with more postings than one part of the feed can hold is counted once in the totals and causes one event, and the history shows the terms of only the first cycles of the transaction', async (ledger) => {
+  it('a transaction with more postings than a consumer usually reads at once is counted once in the totals and causes one event, and the history shows the terms of only its first cycles', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     for (let batch = 0; batch < 3; batch++) await ledger.write(Array.from({ length: 500 }, () => ada.add(2)));
     await ledger.consumeFeed();

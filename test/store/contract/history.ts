@@ -60,7 +60,7 @@ function pages({ it, itInTime }: Contract): void {
     }
   });
 
-  it("a history cursor that Scrip never issued is refused, and a cursor from another end user's history shows none of that end user's transactions", async (ledger) => {
+  it("a history cursor that Scrip never issued is refused, and a cursor from another end user's history shows none of the other end user's transactions", async (ledger) => {
     const [ada, eve] = [new EndUser(ledger.account, 1), new EndUser(ledger.other, 1)];
     await ledger.write([ada.add(5), ada.add(6), eve.add(7), eve.add(8)]);
     const { next } = await ledger.history(ada.key, { limit: 1 });

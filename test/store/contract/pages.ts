@@ -28,7 +28,7 @@ const FILLED = [
   '+1 add',
 ];
 
-/** How many batches a test writes before it lists the transactions in ranges of IDs. */
+/** How many batches a test writes before it lists the transactions for ranges of IDs. */
 const ROUNDS = effort(100, 300);
 
 async function fill(ledger: TestLedger, user: EndUser): Promise<void> {

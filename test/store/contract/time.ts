@@ -1,4 +1,4 @@
-// Contract tests for time: expiry, renewals, and the time of the ledger, which never goes backwards.
+// Contract tests for time: expiry, renewals, and the ledger's time, which never goes backwards.
 
 import assert from 'node:assert/strict';
 import { cyclesAt } from '../../../src/ledger/balance.ts';

@@ -1,5 +1,5 @@
 // Tests that the audit of a PostgreSQL database reports rows that were changed by hand, and no other rows, even if the
-// clock of the database was set back between writes.
+// database's clock was set back between writes.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -203,7 +203,7 @@ test('`scrip verify` names the end user if a number in a database is above 2^53â
     assert.match(stdout, /Verification failed: \d+ problems found\. 2 end users and 4 postings checked\.\n$/);
   }));
 
-test('an audit by another process accepts a posting that was written before the clock of the database was set back', async (t) => {
+test("an audit by another process accepts a posting that was written before the database's clock was set back", async (t) => {
   const url = await server.createDatabase();
   let wall = NOON;
   const ledger = await openOnMovedClock(t, url, () => wall);
@@ -217,7 +217,7 @@ test('an audit by another process accepts a posting that was written before the 
   }
 });
 
-test('a summary that is written after the clock of the database was set back excludes credits that had already expired', async (t) => {
+test("a summary that is written after the database's clock was set back excludes credits that had already expired", async (t) => {
   const url = await server.createDatabase();
   let wall = NOON;
   const ledger = await openOnMovedClock(t, url, () => wall);

@@ -1,5 +1,5 @@
-// PostgreSQL ledgers for tests. A ledger uses the clock of the database, or a clock that the test sets. If the test
-// sets the clock, the store reads the time from a table.
+// PostgreSQL ledgers for tests. A ledger uses the database's clock, or a clock that the test sets. If the test sets the
+// clock, the store reads the time from a table.
 
 import type { TestContext } from 'node:test';
 import pg from 'pg';

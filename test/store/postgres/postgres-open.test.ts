@@ -121,7 +121,7 @@ describe('the schema of a ledger in PostgreSQL', () => {
     assert.deepEqual(await migrationsOf(url), [latest, latest + 1]);
   });
 
-  test('a ledger in PostgreSQL from before the first release of Scrip is refused and not changed', async () => {
+  test('a ledger that was created in PostgreSQL before the first release of Scrip is refused and not changed', async () => {
     const url = await server.createDatabase();
     await server.query(
       `CREATE SCHEMA scrip; CREATE TABLE scrip.migrations (number integer PRIMARY KEY, applied_at timestamptz NOT NULL);

@@ -17,7 +17,7 @@ export const SMALL: WriterOptions = {
   indexRunMax: 2,
 };
 
-/** @param wall if absent, the writer runs in its own thread and uses the clock of the machine */
+/** @param wall if absent, the writer runs in its own thread and uses the machine's clock */
 export function pluggedFile(
   file: string,
   wall?: () => Instant,

@@ -283,7 +283,7 @@ test('the audit finds a number that is too large for JavaScript, in any table', 
   }
 });
 
-test('if a page is damaged, the audit finds the damage or the file cannot be opened', async () => {
+test('if a page is damaged, either the audit finds the damage, or the file cannot be opened', async () => {
   for (const { file, page } of await damaged(temporaryFile(), 0)) {
     try {
       assert.notDeepEqual((await auditBeside(file)).store, [], `page ${page}`);

@@ -22,7 +22,10 @@ test('the audit of a correct ledger finds nothing wrong, and counts its end user
   assert.deepEqual([audited.endUsers, audited.postings], [endUsers, rows.postings.length]);
 });
 
-/** The text before the plan in each of these columns. If a row has no plan, the test adds this text and a plan. */
+/**
+ * For each column that contains plans, the text that precedes the plan. If a row has no plan, the test writes this text
+ * and a plan to the column.
+ */
 const PLANS = { plan: '', next: transactionId({ at: NOW, sequence: 9, tail: '0'.repeat(12) }), terms: 'recurring' };
 
 const COLUMNS: Record<Table, readonly string[]> = {
@@ -33,7 +36,7 @@ const COLUMNS: Record<Table, readonly string[]> = {
 
 function isSkipped(row: Row, column: string, changed: number): boolean {
   if (changed > Number.MAX_SAFE_INTEGER) return true;
-  // The audit does not compare the `held` of ended cycles, because stores do not update this column in ended cycles.
+  // The audit does not check `held` in ended cycles, because stores no longer update it there.
   if (column === 'held' && isEnded(row)) return true;
   // Once a hold has been captured or released, only a digest reveals a change to its `hold_expires_at`.
   if (column === 'hold_expires_at') return !isLapsedOrOpen(row);
@@ -59,7 +62,7 @@ function isOfPastPeriod({ kind, cycle_id: id, period, created_at: at, expires_at
   return kind === 'subtract' && Number(cycle?.period) > Number(period);
 }
 
-/** `npm test` tries only `count` of the choices for each row, and other choices for the next row. */
+/** `npm test` tries only `count` choices for each row, and continues with the next choices for the next row. */
 function someOf<Choice>(choices: readonly Choice[], index: number, count = 1): readonly Choice[] {
   const rotated = choices.map((_, place) => choices[(index * count + place) % choices.length] as Choice);
   return effort(rotated.slice(0, count), choices);
@@ -252,7 +255,7 @@ const firstOpening = `${whereUser(first)} AND cycle_id = ${literal(first.cycle_i
 const isOf = (row: Row, period: number) =>
   `${whereUser(row)} AND cycle_id = ${literal(row.cycle_id)} AND period = ${period}`;
 
-/** `says` is null if the audit cannot find the change, because Scrip could have written the same rows. */
+/** `says` is null if Scrip could have written the same rows, so that the audit cannot find the change. */
 const FORGERIES: readonly (readonly [what: string, row: Row, sql: string, says: RegExp | null])[] = [
   ['a forged addition', used, started(used, 'one-time', 5), null],
   ['a balance above 2^53−1', rich, started(rich, 'one-time', AMOUNT_MAX), /more than 2\^53−1/],

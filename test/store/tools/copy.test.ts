@@ -197,7 +197,7 @@ describe('copies', options, () => {
     for (const url of [fileAt(file), there, fileAt(back)]) assert.equal(await clockOf(url), ahead);
   });
 
-  test('a copy preserves the order of the postings of an end user, even if these postings do not fit in one batch', async (t) => {
+  test("a copy preserves the order of an end user's postings, even if they do not fit in one batch", async (t) => {
     const [file, there, back] = [temporaryFile(), await server.createDatabase(), temporaryFile()];
     const ledger = await openFor(t, file);
     const ada = new EndUser(1, 1);

@@ -163,7 +163,7 @@ describe('exports', options, () => {
     assert.equal(readFileSync(output, 'utf8'), 'existing');
   });
 
-  test('an export of a damaged ledger prints the reason and leaves no file', async () => {
+  test('an export of a damaged ledger fails with an error message and leaves no file', async () => {
     const damaged = temporaryFile();
     copyFileSync(file, damaged);
     const bytes = readFileSync(damaged);

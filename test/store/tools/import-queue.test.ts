@@ -13,7 +13,7 @@ function queueLength(file: string): number {
   return db.prepare('SELECT * FROM import_batches').all().length;
 }
 
-test('an import into a ledger file that a server uses continues when the server can commit again', async (t) => {
+test('if a server uses a ledger file, an import into this file continues when the server can commit again', async (t) => {
   const ledger = await newFile();
   const stores = await ledger.open();
   const { failCommits } = pluggedFile(fileOf(ledger));

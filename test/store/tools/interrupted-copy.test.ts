@@ -99,7 +99,7 @@ describe('interrupted copies', options, () => {
         await assert.rejects(openStores(at(to)), UNFINISHED);
       });
 
-      test(`an interrupted copy ${what} can neither be opened by a server or a command nor be copied`, async () => {
+      test(`an interrupted copy ${what} cannot be opened by a server or a command, and cannot be copied`, async () => {
         for (const open of [openStores, openTools]) await assert.rejects(open(at(url)), UNFINISHED);
         await assertRefused(url, fileAt(temporaryFile()), /contains an unfinished copy/);
       });

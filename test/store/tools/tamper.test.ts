@@ -31,7 +31,7 @@ const flipTail = (column: string) =>
 interface Tampering {
   readonly what: string;
   readonly sql: string;
-  /** What reveals the change: the audit, the audit until the totals are rebuilt, or only a digest. */
+  /** What reveals the change: always the audit, the audit only until the totals are rebuilt, or only a digest. */
   readonly foundBy: 'audit' | 'totals' | 'digest';
 }
 

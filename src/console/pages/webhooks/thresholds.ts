@@ -1,4 +1,4 @@
-// The page on which members set when the balance.low and credits.expiring events happen.
+// The page on which members choose when the balance.low and credits.expiring events happen.
 
 import { html } from 'ghtml';
 import type { Instant } from '../../../ledger/instant.ts';

@@ -1,4 +1,4 @@
-// Compares the balance chart of random histories with the balances that the ledger had.
+// Tests with random histories that each point of the balance chart shows the ledger's balance at that time.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -26,7 +26,7 @@ import type { BalanceOverTime } from '../../charts/balance-chart.ts';
 import { readBalanceOverTime } from './balance-over-time.ts';
 
 /**
- * The time between adjacent points of the chart. The test of random histories runs `settle` at each point, and all
+ * The time between adjacent points of the chart. The test with random histories runs `settle` at each point, and all
  * other commands between points.
  */
 const POINT_INTERVAL_MS = 3 * HOUR_MS;

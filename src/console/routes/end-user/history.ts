@@ -63,7 +63,7 @@ export function readFilter(request: FastifyRequest): ReadFilter {
   return { filter, wanted, errors };
 }
 
-/** @returns the beginning of the day, in UTC; undefined for an empty text; null for any other text */
+/** @returns the start of the day in UTC; undefined if `text` is empty; null if `text` is not a date */
 function dayOf(text: string): Instant | undefined | null {
   if (text === '') return undefined;
   return instantIn(`${text}T00:00Z`);

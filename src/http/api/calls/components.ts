@@ -55,7 +55,7 @@ const Problem = Type.Object(
     ),
     requested: Type.Optional(
       amountOf(
-        'The requested credits. Present for `InsufficientFunds`, for `BalanceTooLarge`, and for `RefundTooLarge` if the request had an `amount`. If a refund is refused with `BalanceTooLarge`, `requested` counts only the credits that the refund would have returned. If a hold is refused with `BalanceTooLarge`, `requested` counts only the credits whose cycle or period ends at or before the next renewal, because the hold would keep these credits past the renewal.',
+        'The requested credits. Present for `InsufficientFunds` and `BalanceTooLarge`; for `RefundTooLarge`, present only if the request had an `amount`. If a refund is refused with `BalanceTooLarge`, `requested` counts only the credits that the refund would have returned. If a hold is refused with `BalanceTooLarge`, `requested` counts only the credits whose cycle or period ends at or before the next renewal, because the hold would keep these credits past the renewal.',
       ),
     ),
     available: Type.Optional(

@@ -1,6 +1,6 @@
 // The examples of events. The example list contains the first events of the story in `story.ts`. For webhooks, there is
-// one example of each event type. Some of the webhook examples are events of the story; the others only use the end
-// user and the IDs of the story.
+// one example of each event type. Some of the webhook examples are events of the story; the others use only the
+// story's end user and IDs.
 
 import { hash } from 'node:crypto';
 import { DAY_MS, type Instant } from '../../../ledger/instant.ts';

@@ -17,8 +17,8 @@ const INVALID_FIELDS = [
 ];
 
 /**
- * Maps the schema of an operation's success response to the kind of its command, because the text of
- * `InsufficientFunds` depends on the kind. The default is `subtract`.
+ * Maps the schema of an operation's success response to the kind of the operation's command, because the text of
+ * `InsufficientFunds` depends on this kind. The default is `subtract`.
  */
 const SPENDING: Readonly<Record<string, WriteCommand['kind']>> = { Hold: 'hold', Capture: 'capture' };
 

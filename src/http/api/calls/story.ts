@@ -1,5 +1,5 @@
-// The examples of the OpenAPI document. They tell one story: a client that sends the example requests to a new ledger
-// in order, one second apart, gets the example responses. A test checks this.
+// The examples of the OpenAPI document. They tell one story: if a client sends the example requests to a new
+// ledger, in order and one second apart, it gets the example responses. A test checks this.
 
 import { HOLD_SECONDS_DEFAULT } from '../../../ledger/hold.ts';
 import { addMonths, DAY_MS, type Instant } from '../../../ledger/instant.ts';

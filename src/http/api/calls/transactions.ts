@@ -56,7 +56,7 @@ export const TransactionListQuery = Type.Object(
         type: 'string',
         enum: POSTING_KINDS,
         description:
-          'Lists only transactions of this kind. If `kind` is absent, the list contains only transactions that added or spent credits. To list transactions of the kinds `schedule-plan`, `stop-cycle`, `hold`, `release` and `lapse`, filter by one of these kinds.',
+          'Lists only transactions of this kind. If `kind` is absent, the list contains only transactions that added or spent credits. To list transactions of the kind `schedule-plan`, `stop-cycle`, `hold`, `release` or `lapse`, filter by that kind.',
       }),
     ),
     note: Type.Optional(

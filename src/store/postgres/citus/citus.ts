@@ -19,8 +19,8 @@ const SEQUENTIAL = setLocal({ 'citus.multi_shard_modify_mode': 'sequential' });
 
 /**
  * The default number of batches that are written at the same time. A batch spends most of its time waiting for Citus to
- * plan its statements. With the coordinator and two workers on two cores, Scrip processed a third more subtractions per
- * second with four batches at the same time than with one.
+ * plan its statements. On two cores, with a coordinator and two workers, Scrip processed a third more subtractions per
+ * second when it wrote four batches at the same time instead of one.
  */
 const AT_ONCE = 4;
 

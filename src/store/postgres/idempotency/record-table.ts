@@ -38,7 +38,7 @@ export function recordOf(row: TextRow): IdempotencyRecord {
 }
 
 /**
- * One step deletes at most this many records for each of the two retention times. This takes the server about 10 ms.
+ * One step deletes at most this many records for each of the two retention times. This takes PostgreSQL about 10 ms.
  */
 const DELETED_MAX = 1_000;
 

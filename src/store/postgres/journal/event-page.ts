@@ -105,8 +105,8 @@ export function pageOf(
 
 /**
  * For each part, selects the number of the last event that was recorded before the given instant. If all stored events
- * were recorded at this instant or later, selects the number before the oldest stored event. If all events have been
- * deleted, selects the number of the latest deleted event. If the part never had an event, selects 0.
+ * were recorded at this instant or later, selects one less than the number of the oldest stored event. If all events
+ * have been deleted, selects the number of the latest deleted event. If the part never had an event, selects 0.
  */
 export function lastBefore(instant: Instant, parts: readonly Part[]): Query {
   // The events of a part are recorded in the order of their numbers, and the instant is usually recent. A scan that

@@ -115,7 +115,7 @@ export async function deriveSome(
     derive,
     latestEvent: exactInteger(consumer[0]),
   }).catch(async (error) => {
-    // Unlock the row of the consumer now: the server might notice only later that the connection has been closed.
+    // Unlock the consumer's row now: PostgreSQL might not notice immediately that the connection has been closed.
     await connection.send([ROLLBACK]).catch(() => {});
     throw error;
   });
@@ -127,8 +127,8 @@ export async function deriveSome(
 }
 
 /**
- * Briefly locks the rows of end users with due time-driven events. Returns these end users and an instant. Later
- * batches add no postings before this instant to these end users, except postings of renewals, changes of plan and
+ * Briefly locks the rows of end users with due time-driven events. Returns these end users and an instant. In later
+ * batches, all postings of these end users are at or after this instant, except those of renewals, changes of plan and
  * lapses.
  */
 async function passTime(

@@ -19,7 +19,9 @@ export const HOLD_AS_CYCLE = `hold_id, NULL::integer, NULL, parts::text, NULL::b
 
 const TYPE = 2;
 
-/** SQL that converts arrays of end-user keys to rows `k`. The `place` column is the position of the key, from 1. */
+/**
+ * SQL that converts arrays of end-user keys to rows `k`. The `place` column is the position of the key, starting at 1.
+ */
 export const KEYS = `${unnest(KEY_TYPES)} WITH ORDINALITY AS k (${KEY}, place)`;
 
 /**

@@ -17,8 +17,8 @@ const FURTHER_POSTINGS = 64;
 const PAGE_POSTINGS_MAX = 5_000;
 
 /**
- * Selects the latest `$7` postings, and the remaining postings of the oldest selected transaction. Scrip itself adds up
- * the postings, because a query that adds them up takes 50% more time on the server.
+ * Selects the latest `$7` postings, and the remaining postings of the oldest selected transaction. Scrip adds up the
+ * postings itself, because a query that adds them up takes PostgreSQL 50% longer.
  */
 const POSTINGS = prepared(
   'page',
@@ -54,7 +54,7 @@ export async function transactionsOf(
       return { transactions, next: transactions.at(-1)?.id ?? null };
     }
     if (last === null || looked >= PAGE_POSTINGS_MAX) return { transactions: listed, next: last };
-    // Postings never change, so this query can use a different snapshot from the previous query.
+    // Postings never change, so this query need not use the previous query's snapshot.
     read = await pool.rows(transactionsQuery(user, { ...request, from: last }));
   }
 }

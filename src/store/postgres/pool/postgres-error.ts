@@ -11,9 +11,8 @@ export const LOCK_NOT_AVAILABLE = '55P03';
 const CONNECTION_ENDS = ['57P01', '57P02', '57P03', '57P05', '25P03', '25P04', '25006'];
 
 /**
- * Whether the transaction had no effect and can be retried. In that case, PostgreSQL rolled it back after a
- * serialization failure or a deadlock, or did not begin it because the previous transaction on the connection had
- * failed (25P02).
+ * Whether the transaction had no effect and can be retried: PostgreSQL rolled it back after a serialization failure or
+ * a deadlock, or did not begin it because the previous transaction on the connection had failed (25P02).
  */
 export function isWorthRetrying(error: unknown): boolean {
   return ['40001', '40P01', '25P02'].includes(codeOf(error));

@@ -1,4 +1,4 @@
-// The event log in PostgreSQL. A part is a shard of Citus; without Citus, the only part is the whole database. Each
+// The event log in PostgreSQL. A part is a Citus shard; without Citus, the only part is the whole database. Each
 // process derives events for one part at a time, and skips the parts that other processes are working on.
 
 import { randomInt } from 'node:crypto';

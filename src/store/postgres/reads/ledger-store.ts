@@ -77,9 +77,9 @@ const REFERENCED = prepared(
 );
 
 /**
- * `#anyDue` considers the `SHARES * limit` renewals that have been due the longest and the same number of lapses, and
- * returns at most `limit` of them. If `limit` is below `BUCKETS`, `#anyDue` considers only `limit` renewals and `limit`
- * lapses.
+ * `#anyDue` considers the `SHARES * limit` renewals and the `SHARES * limit` lapses that have been due the longest, and
+ * returns at most `limit` rows in total. If `limit` is below `BUCKETS`, `#anyDue` considers only `limit` renewals and
+ * `limit` lapses.
  */
 const SHARES = 16;
 
@@ -228,7 +228,7 @@ export class PostgresLedgerStore implements LedgerStore {
     return found;
   }
 
-  /** @param among the maximum number of renewals, and of lapses, to consider; those due the longest come first */
+  /** @param among how many renewals and how many lapses to consider at most, beginning with the earliest due */
   #dueIn(buckets: readonly number[], now: Instant, limit: number, among = limit): Promise<readonly TextRow[]> {
     const { pool, reach } = this.database;
     const values = [now, among, randomInt(BUCKETS), limit];

@@ -8,7 +8,7 @@ import { type PreparedStatement, prepared, type Query, type Value } from '../poo
 const SPECIAL = /["\\]/g;
 
 /**
- * The maximum number of rows that are inserted with a list of VALUES on Citus. Citus makes a new plan for each
+ * On Citus, the maximum number of rows that are inserted with a VALUES list. Citus makes a new plan for each
  * execution of an INSERT with a SELECT. For 6 rows, Citus needs 0.5 ms of CPU time with VALUES, and 1.4 ms with a
  * SELECT. For many rows, a SELECT needs less CPU time.
  */

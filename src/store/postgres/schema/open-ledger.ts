@@ -122,7 +122,7 @@ export function hasUnfinishedCopy(server: Server): Promise<boolean> {
   return hasTable(server, 'copying');
 }
 
-/** @param shards the number of shards over which to distribute the tables; null in a single database */
+/** @param shards the number of shards over which to distribute the tables; null for a single database */
 async function migrate(connection: Connection, shards: number | null): Promise<void> {
   await connection.script(`${READ_COMMITTED}; SELECT pg_advisory_xact_lock(${MIGRATION_LOCK})`);
   // `CREATE SCHEMA IF NOT EXISTS` would require a privilege on the database even if the schema exists.

@@ -48,9 +48,9 @@ CREATE TABLE cycles (
   -- The credits that holds have set aside. This number has no meaning after the cycle has ended.
   held bigint NOT NULL CHECK (held BETWEEN 0 AND remaining),
   starts_at bigint NOT NULL CHECK (starts_at BETWEEN 0 AND ends_at - 1),
-  -- The column plan is the current plan, such as '100/31d'. The column next is the plan that begins at the end of the
-  -- period. See src/ledger/plan.ts.
+  -- The current plan, such as '100/31d'. See src/ledger/plan.ts.
   plan text NOT NULL,
+  -- The plan that begins at the end of the period.
   next text CHECK (next IS NULL OR (status = 'active' AND type = 'recurring')),
   -- An id that sorts after all ids assigned by the batch that last changed this row, and before all later ids of the
   -- end user.
@@ -137,7 +137,7 @@ CREATE TABLE clock (
 );
 INSERT INTO clock VALUES (true, 0);
 
--- Has a row only if the ledger has a test clock. The time of the test clock is in the table clock.
+-- Has a row only if the ledger has a test clock. The time of the test clock is in the clock table.
 CREATE TABLE test_clock (only_row boolean PRIMARY KEY CHECK (only_row));
 
 -- Idempotency records, which are looked up by key and deleted by age. Records of grants are kept longer.
@@ -181,7 +181,8 @@ CREATE TABLE feed_consumers (
 INSERT INTO feed_consumers (bucket, consumer)
   SELECT bucket, consumer FROM generate_series(0, ${BUCKETS - 1}) AS bucket, unnest('{totals,events}'::text[]) AS consumer;
 
--- The totals of all postings. The credits of many end users together can exceed 64 bits, so their type is numeric.
+-- The totals of all postings. The credits of many end users together can exceed 64 bits, so the credits columns are
+-- numeric.
 CREATE TABLE daily_totals (
   bucket smallint NOT NULL,
   account integer NOT NULL,

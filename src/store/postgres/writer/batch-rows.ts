@@ -35,7 +35,7 @@ export class BatchRows {
    * values.
    */
   readonly #posted: RowArrays;
-  /** The rows of all other statements. Without Citus, a batch that only subtracts often has none. */
+  /** The rows of all other statements. Without Citus, a batch of subtractions often has no such rows. */
   readonly #others = new Map<RowsStatement, RowArrays>();
   #changedByPosting = 0;
 
@@ -73,7 +73,7 @@ export class BatchRows {
     this.#add(addSnapshots, ...key, transactionId, stateText({ ...after, holds: [] }, createdAt));
   }
 
-  /** @param byPosting the changes to cycles, by cycle ID, that are written by the same statement as the postings */
+  /** @param byPosting the changes to cycles written by the same statement as the postings; keyed by cycle ID */
   #addPostings(key: Key, postings: readonly Posting[], byPosting: Map<TransactionId, Change>): void {
     let line = 0;
     for (const [index, posting] of postings.entries()) {

@@ -57,8 +57,8 @@ export function lockLedgerFile(file: string, waitMs = LOCK_WAIT_MS): DatabaseSyn
   refuseWithoutFolder(file);
   let lock: DatabaseSync | null = null;
   try {
-    // Check the file first, so that no lock file appears beside the file of another program. The check only reads, so
-    // that the process that gets the lock finds the log unchanged.
+    // Check the file first, so that no lock file appears beside the file of another program. The check is read-only,
+    // so the process that gets the lock finds the log unchanged.
     if (existsSync(file)) refuseForeignFile(file);
     // Create the file first, because the lock is named after the resolved path. If the path is a symbolic link to a
     // missing file, it resolves to another path as soon as the file exists.
@@ -98,11 +98,11 @@ export class LedgerInUse extends CannotOpen {
 /**
  * Opens the file, and creates or migrates it if needed.
  *
- * @param isLocked whether the caller holds the lock of the file. If not, this function takes the lock for a migration,
- * so that no server uses the file during the migration
+ * @param isLocked whether the caller holds the file's lock. If not, this function takes the lock before it migrates the
+ * file, so that no server uses the file during the migration
  * @param testClock true if the ledger must have a test clock, false if it must not have one; null if either is
  * accepted. If true, a ledger without postings gets a test clock, and keeps it
- * @param mayBeUnfinished whether to open an unfinished copy, in which part of the ledger is missing
+ * @param mayBeUnfinished whether the file may be an unfinished copy, in which part of the ledger is missing
  */
 export function openLedgerFile(
   file: string,
@@ -255,7 +255,7 @@ export function hasTestClock(db: DatabaseSync): boolean {
  */
 function settleClock(db: DatabaseSync, file: string, testClock: boolean | null): void {
   if (testClock) db.exec('INSERT OR IGNORE INTO test_clock SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM postings)');
-  // Read the table even if `testClock` is null: if the table's page is damaged, `openLedgerFile` reports the damage.
+  // Read the table even if `testClock` is null, so that `openLedgerFile` reports damage to the table.
   const hasOne = hasTestClock(db);
   const refusal = testClock === null ? null : testClockRefusal(file, hasOne, testClock);
   if (refusal !== null) throw new CannotOpen(refusal);

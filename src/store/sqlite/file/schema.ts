@@ -1,7 +1,7 @@
 // The schema of a ledger file. UUIDs are stored as 16 bytes, instants as milliseconds since 1970. The CHECK constraints
 // prevent an overdraft even if the writer has a bug.
 //
-// The cost of a batch depends mainly on the number of modified pages, not on the fsync. Rows are therefore only
+// The cost of a batch depends mainly on the number of modified pages, not on the fsync. New rows are therefore always
 // appended to `postings` and `idempotency_records`. The rows of an end user in `balances` are adjacent, and are written
 // some time after the postings; see `../balances/end-user-cache.ts`.
 
@@ -95,8 +95,8 @@ CREATE TABLE postings (
 
 CREATE INDEX refunds ON postings (account, end_user, reference) WHERE kind = 'refund';
 
--- The number of a posting: \`balances\` includes this posting and all earlier postings. For some end users,
--- \`balances\` also includes later postings; see \`balances.latest_posting\`.
+-- \`balances\` includes the posting with this number and all earlier postings. For some end users, it also
+-- includes later postings; see \`balances.latest_posting\`.
 CREATE TABLE flushed (
   only INTEGER PRIMARY KEY CHECK (only = 1),
   posting INTEGER NOT NULL CHECK (posting >= 0)
@@ -115,7 +115,7 @@ CREATE TABLE snapshots (
   PRIMARY KEY (account, end_user, transaction_id)
 ) STRICT, WITHOUT ROWID;
 
--- The latest instant that the ledger has used, and the sequence number of the last transaction id of that instant. The
+-- The latest instant that the ledger has used, and the sequence number of the last transaction ID of that instant. The
 -- checksum detects manual changes to the clock, which could revive or expire credits.
 CREATE TABLE clock (
   only INTEGER PRIMARY KEY CHECK (only = 1),

@@ -1,4 +1,4 @@
-// Every connection to a ledger file except the writer's takes the write lock with these functions. A busy writer holds
+// All connections to a ledger file, except the writer's, take the write lock with these functions. A busy writer holds
 // the lock most of the time, and releases it for a fraction of a millisecond after each batch. SQLite's busy handler
 // waits up to 100 ms between attempts, and would miss these gaps for seconds.
 

@@ -10,7 +10,7 @@ import { ManyRows } from '../file/many-rows.ts';
 import { sortedPlaces } from '../file/sorted-places.ts';
 import { prepare, type Statement } from '../file/statements.ts';
 
-/** The number of records in a run. Up to two runs are in memory; a record takes about 50 bytes. */
+/** The number of entries in a run. A run and as many recent entries can be in memory; an entry takes about 50 bytes. */
 const RUN_MAX = 131_072;
 
 /** All hashes are below this number. */

@@ -1,6 +1,6 @@
 // Stores events in a ledger file. Each step of event derivation produces a part: events, the summaries of their end
 // users, and a position in the journal. The writer stores a part in one transaction. The stored events and summaries
-// therefore always include all postings up to the stored position.
+// therefore always reflect all postings up to the stored position.
 
 import type { DatabaseSync } from 'node:sqlite';
 import type { EndUserKey } from '../../../ledger/command.ts';

@@ -13,7 +13,7 @@ import { OTHER_NAMES, PLAIN_NAMES } from './posting-rows.ts';
 const OWN_COLUMNS = ['posting', 'previous', 'account', 'end_user'];
 
 export class JournalWriter {
-  /** Inserts postings in which all of the columns `OTHER_NAMES` keep their defaults. Most postings are of this kind. */
+  /** Inserts postings in which all of the `OTHER_NAMES` columns keep their defaults. Most postings are of this kind. */
   readonly #plain: ManyRows;
   readonly #others: ManyRows;
   readonly #insertSnapshot: Statement;

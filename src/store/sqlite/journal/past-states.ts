@@ -18,7 +18,7 @@ const STEP_POSTINGS = 512;
 /** The duration of a step, measured as the number of cycles that could be read in the same time. */
 type Cost = number;
 
-/** The cost of finding the last posting at or before an instant, which takes 0.1 ms. */
+/** The cost of finding the last posting at or before an instant. The search takes 0.1 ms. */
 const FINDING: Cost = 80;
 const READING: Cost = 2;
 /**

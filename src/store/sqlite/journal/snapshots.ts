@@ -1,4 +1,4 @@
-// Reads the snapshots of a ledger file, which Scrip uses to compute past states and to find old postings.
+// Reads the snapshots of a ledger file. Scrip uses snapshots to compute past states and to find old postings.
 
 import type { DatabaseSync } from 'node:sqlite';
 import type { EndUserKey } from '../../../ledger/command.ts';
@@ -56,8 +56,7 @@ export class SnapshotReader {
 
   /**
    * @param latest the latest posting that the caller can see
-   * @returns of the postings that the caller can see, the latest one whose transaction ID is at most `last`; null if
-   * there is none
+   * @returns the latest posting up to `latest` whose transaction ID is at most `last`; null if there is none
    */
   postingOf({ account, endUser }: EndUserKey, latest: number | null, last: TransactionId): number | null {
     if (latest === null) return null;

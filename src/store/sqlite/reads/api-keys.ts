@@ -1,5 +1,5 @@
-// Stores API keys in a ledger file. The command line can change keys while a server runs; the server sees the change at
-// its next lookup of the key.
+// Stores API keys in a ledger file. While a server runs, an operator can change keys on the command line; the server
+// sees the change at its next lookup of the key.
 
 import type { DatabaseSync } from 'node:sqlite';
 import type { KeyStore } from '../../key-store.ts';

@@ -72,7 +72,7 @@ export class SqliteEventLog implements EventLog {
     }
     if (step.isEmpty) return false;
     const isSaved = await this.#ledger.saveEvents(step.derive(derive, until));
-    // By now, more end users might be due, including end users of this step.
+    // By now, time-driven events might be due for more end users, including end users of this step.
     return step.isMore || !isSaved || this.#steps.hasDue(clock.peek());
   }
 

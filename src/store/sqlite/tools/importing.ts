@@ -41,8 +41,8 @@ export function openSqliteImport(file: string, wall: WallClock = Date.now): Impo
     const db = opened.use(openLedgerFile(file, lock !== null));
     const clock = new LedgerClock(wall, { isTest: hasTestClock(db) });
     if (lock === null) {
-      // A commit without a sync releases the write lock sooner. A power failure can lose a queued batch, but never
-      // granted credits.
+      // A commit without a sync releases the write lock sooner. A power failure can then lose a queued batch, but no
+      // credits that have been granted.
       db.exec('PRAGMA synchronous = NORMAL');
       return new SqliteImport(db, clock, (part, commands) => queued(db, part, commands), opened);
     }

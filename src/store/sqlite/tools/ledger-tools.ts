@@ -61,8 +61,8 @@ function sizeOf(file: string): number | undefined {
 }
 
 /**
- * If `through` is null, computes one digest up to the saved instant and sequence of the clock. This digest covers all
- * postings, because every batch saves its instant and sequence.
+ * If `through` is null, computes one digest up to the clock's saved instant and sequence number. This digest covers all
+ * postings, because every batch saves its instant and sequence number.
  */
 function digests(db: DatabaseSync, through: readonly TransactionId[] | null): readonly PostingsDigest[] {
   db.exec('BEGIN');

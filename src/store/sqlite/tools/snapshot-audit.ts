@@ -27,7 +27,7 @@ export class SnapshotAudit {
   }
 
   /**
-   * Yields `postings` unchanged. Reports each snapshot of the end user that differs from the state computed from the
+   * Yields `postings` unchanged. Reports each of the end user's snapshots that differs from the state computed from the
    * postings.
    */
   *check(user: EndUserKey, postings: Iterable<Posting>): Generator<Posting> {

@@ -1,5 +1,5 @@
 // Recognizes SQL that Scrip might use but Citus would reject. Citus cannot be installed from npm, so this file has its
-// own rules, taken from the planner of Citus 13 (multi_router_planner.c and insert_select_planner.c).
+// own rules, taken from the Citus 13 planner (multi_router_planner.c and insert_select_planner.c).
 
 import { END_USER_TABLES } from '../../../../src/store/postgres/schema/schema.ts';
 
@@ -26,8 +26,8 @@ function namesOneShard(statement: string): boolean {
 }
 
 /**
- * Refuses statements that Citus rejects, statements that would lock or change rows in several shards, and statements
- * with two lists of buckets, which Citus sends to all shards.
+ * Refuses statements that Citus rejects, and statements that would lock or change rows in several shards. Also refuses
+ * statements with two lists of buckets, because Citus sends these to all shards.
  */
 export function refusalOf(statement: string): string | null {
   // The query builder quotes names and writes keywords in lower case.
@@ -55,7 +55,7 @@ export function refusalOf(statement: string): string | null {
   return null;
 }
 
-/** Whether a statement may use several shards. A statement of a batch must use only one shard. */
+/** Whether a statement might use more than one shard. Each statement of a batch must use only one shard. */
 export function leavesItsShard(statement: string): boolean {
   return /\bscrip\.\w+/.test(statement) && !namesOneShard(statement) && !/\bVALUES \((\d+|\$1)\b/.test(statement);
 }

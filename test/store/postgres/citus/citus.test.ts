@@ -1,5 +1,5 @@
 // Runs the store contract on PostgreSQL with stand-ins for the Citus functions, and checks each logged statement
-// against the rules of Citus.
+// against Citus's rules.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -50,7 +50,7 @@ storeContract('PostgreSQL with the SQL for Citus', newLedger, {
     'events are deleted after the retention time, and their positions stay valid',
     'reading events from the position before an instant returns exactly the events since that instant',
     'one call records the last use of several API keys, and changes no other API key',
-    'an end user whose requests were all refused does not appear on any list',
+    'an end user whose requests were all refused does not appear in any list',
     'end users can be found by a prefix of their UUIDs',
     'an account can list and revoke only its own API keys',
     'looking up a transaction by its ID also finds its refunds, in the order in which they were written',

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import type { PostgresServer } from '../postgres-server.ts';
 import { SHARD_OF_BUCKET } from './citus-rules.ts';
 
-/** The stand-ins for the functions that distribute a table only record the name of the table. */
+/** Instead of distributing a table, the stand-ins only record its name. */
 export const STAND_IN = `
   CREATE TABLE IF NOT EXISTS public.pg_dist_partition (logicalrelid regclass);
   CREATE OR REPLACE FUNCTION public.create_reference_table(relation regclass) RETURNS void LANGUAGE sql

@@ -14,7 +14,7 @@ const KILLS = Number(process.env.KILLS ?? 6);
 const RECOVERY_MS_MAX = 30_000;
 /**
  * How long the test waits, after each kill, for /readyz to report a fault. PostgreSQL may recover before the test reads
- * /readyz, so the test requires only that one of the faults is reported.
+ * /readyz, so the test requires only that at least one of the faults is reported.
  */
 const FAULT_SEEN_MS_MAX = 3_000;
 

@@ -14,7 +14,7 @@ after(async () => {
   for (const close of closing.reverse()) await close();
 });
 
-test('when a synchronous standby of PostgreSQL takes over, it has every acknowledged write', {
+test('when a synchronous PostgreSQL standby takes over, it has every acknowledged write', {
   timeout: 60_000,
 }, async (t: TestContext) => {
   const { primary, ledger, url, failOver } = await startPair(closing);
@@ -29,7 +29,7 @@ test('when a synchronous standby of PostgreSQL takes over, it has every acknowle
   t.diagnostic(history.summary);
 });
 
-test('control: the failover test detects lost writes if a lagging standby of PostgreSQL takes over', {
+test('control: the failover test detects lost writes if a lagging PostgreSQL standby takes over', {
   timeout: 60_000,
 }, async (t) => {
   const { ledger, url, replication, failOver } = await startPair(closing);
@@ -52,7 +52,7 @@ const WAITING = `SELECT pid FROM pg_stat_activity WHERE application_name = 'scri
 
 describe('an unavailable synchronous standby', { concurrency: true, timeout: 60_000 }, () => {
   for (const end of ['pg_terminate_backend', 'pg_cancel_backend']) {
-    test(`if ${end} interrupts a COMMIT that waits for a synchronous standby of PostgreSQL, the write is not acknowledged`, async () => {
+    test(`if ${end} interrupts a COMMIT that waits for a synchronous PostgreSQL standby, the write is not acknowledged`, async () => {
       const { primary, ledger, replication, failOver } = await startPair(closing);
       const ada = new EndUser(1, 1);
       await replicateSynchronously(primary);
@@ -70,7 +70,7 @@ describe('an unavailable synchronous standby', { concurrency: true, timeout: 60_
     });
   }
 
-  test('while a synchronous standby of PostgreSQL is unavailable, the heartbeat of a service does not occupy connections', async () => {
+  test("while a synchronous PostgreSQL standby is unavailable, the service's heartbeat does not occupy connections", async () => {
     const { primary, ledger, replication } = await startPair(closing);
     await replicateSynchronously(primary);
     await ledger.write([new EndUser(1, 1).add(100)]);

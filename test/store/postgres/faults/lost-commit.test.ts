@@ -45,7 +45,7 @@ test('a renewal that another process stored is not mistaken for the batch whose 
 class Line {
   /**
    * When the next COMMIT arrives, the proxy calls this function once, and cuts the connection instead of forwarding the
-   * COMMIT. New connections wait until the function has ended.
+   * COMMIT. New connections wait until the function has finished.
    */
   beforeCommit: (() => Promise<void>) | null = null;
   readonly #server: Server;

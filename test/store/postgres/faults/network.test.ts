@@ -16,7 +16,7 @@ import { TcpProxy, type Verdict } from '../tcp-proxy.ts';
 
 const CUTS = Number(process.env.CUTS ?? 100);
 
-/** The timeouts of the store: for connecting, for a response, and for the search for the outcome of a lost COMMIT. */
+/** The store's timeouts: for connecting, for a response, and for the search for the outcome of a lost COMMIT. */
 const CONNECT_MS = 2_000;
 const ANSWER_MS = 5_000;
 const OUTCOME_MS = 8_000 + 2_000;

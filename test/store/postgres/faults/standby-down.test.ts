@@ -69,7 +69,7 @@ function startNewcomers(commit: GroupCommit): { readonly asked: readonly Asked[]
   };
 }
 
-test('while a synchronous standby of PostgreSQL is unavailable for a long time, connections do not pile up', {
+test('while a synchronous PostgreSQL standby is unavailable for a long time, connections do not pile up', {
   timeout: 90_000,
 }, async (t) => {
   const { primary, standby, ledger, url } = await startPair(closing);

@@ -73,7 +73,7 @@ function assertFilled(events: readonly LoggedEvent[], users: readonly EndUser[],
 }
 
 test(
-  'if several processes on PostgreSQL write, derive and read events at once, a reader gets each event once and in order',
+  'if several processes on PostgreSQL make writes, derive events and read events at once, a reader gets each event once and in order',
   LIMIT,
   () =>
     withSharedLedger(server, async ({ processes }) => {
@@ -187,7 +187,7 @@ test('while a batch for an end user is in flight, no expiry events are derived f
   }
 });
 
-test('if there are no new postings and no end user is due, deriving events writes nothing to PostgreSQL', async (t) => {
+test('if there are no new postings and no time-driven events are due, deriving events writes nothing to PostgreSQL', async (t) => {
   const url = await server.createDatabase();
   const ledger = await openFor(t, url);
   await ledger.write([new EndUser(1, 1).add(10)]);
@@ -214,7 +214,7 @@ test('on PostgreSQL, a position that is not in the event log is refused', async 
 });
 
 test(
-  'no reader gets an event that a synchronous standby of PostgreSQL does not have, and other processes do not wait for the standby',
+  "no reader gets an event that PostgreSQL's synchronous standby does not have, and other processes do not wait for the standby",
   LIMIT,
   () =>
     withSharedLedger(server, async ({ processes: [deriving, other] }) => {

@@ -86,8 +86,8 @@ test('a single process on PostgreSQL renews each end user once, and begins with 
 test('the search for due renewals on PostgreSQL reads only due cycles', { timeout: 60_000 }, async (t) => {
   const url = await server.createDatabase();
   const run = (sql: string) => server.query(sql, new URL(url).pathname.slice(1));
-  // The search must not compare a column with a volatile function, because PostgreSQL cannot use an index for that.
-  // A clock that the test sets is not volatile, so this test uses the clock of the database, which is volatile.
+  // The search must not compare a column with a volatile function, because PostgreSQL cannot use an index for such a
+  // comparison. A clock that the test sets is not volatile, so this test uses the database's clock, which is volatile.
   const ledger = await openFor(t, url);
   await run(
     `INSERT INTO scrip.cycles

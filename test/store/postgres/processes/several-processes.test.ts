@@ -64,7 +64,7 @@ describe('several processes on one PostgreSQL database', () => {
     }
   });
 
-  it('the transaction IDs of an end user ascend in the order of its writes, even if several processes made the writes', async (ledger) => {
+  it("an end user's transaction IDs ascend in the order of the writes, even if several processes made the writes", async (ledger) => {
     const [ada, bob] = [new EndUser(1, 1), new EndUser(2, 1)];
     for (let round = 0; round < 30; round++)
       await processOf(ledger.processes, round).write([ada.add(round + 1), bob.add(1), ada.add(1_000 + round)]);

@@ -1,4 +1,4 @@
-// Tests the totals in PostgreSQL while several processes write and consume the feed, and while connections are
+// Tests the totals in PostgreSQL while several processes write postings and consume the feed, and while connections are
 // terminated.
 
 import assert from 'node:assert/strict';
@@ -41,7 +41,7 @@ function startCounting({ store }: TestLedger): RepeatedStep {
 }
 
 test(
-  'if several processes on PostgreSQL write and update totals at once, no posting is lost or counted twice',
+  'if several processes on PostgreSQL make writes and update totals at once, no posting is lost or counted twice',
   LIMIT,
   () =>
     withSharedLedger(server, async ({ processes }) => {
@@ -118,7 +118,7 @@ test('the audit finds totals in PostgreSQL that were changed by hand, and rebuil
   }
 });
 
-test('rebuilt totals in PostgreSQL are correct even if other processes write and update totals meanwhile', LIMIT, () =>
+test('totals in PostgreSQL are rebuilt correctly even while other processes make writes and update totals', LIMIT, () =>
   withSharedLedger(server, async ({ processes: [writing, counting, rebuilding] }) => {
     const job = startCounting(counting);
     let isRebuilding = true;

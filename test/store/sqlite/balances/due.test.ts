@@ -30,7 +30,7 @@ function writerOf(t: TestContext) {
   return { file, clock, writer, dueAt };
 }
 
-test('the time at which a hold expires is stored in the ledger file immediately if it is within two minutes, and otherwise when the balance is flushed', (t) => {
+test('the time at which a hold expires is stored in the ledger file immediately if it is at most two minutes away, and otherwise when the balance is flushed', (t) => {
   const { clock, writer, dueAt } = writerOf(t);
   writer.write([ada.add(100), bob.add(100)]);
   assert.equal(dueAt(), undefined, 'the balance is pending');

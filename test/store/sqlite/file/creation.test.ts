@@ -32,7 +32,7 @@ async function refusalOf(work: Promise<unknown>): Promise<string> {
   return refusal.message;
 }
 
-test('a ledger file is refused if its folder does not exist, because the disk of the folder may not be mounted', async () => {
+test("a ledger file is refused if its folder does not exist, because the folder's disk might not be mounted", async () => {
   const file = join(temporaryFolder(), 'mount', 'scrip.db');
   for (const open of [serve, operate]) {
     assert.match(await refusalOf(open(file)), /^The folder .* does not exist: mount its disk, or add --create/);

@@ -76,7 +76,7 @@ test('a ledger file has a write-ahead log, synchronous FULL for durable commits,
   assert.throws(() => db.exec(`UPDATE balances SET remaining = 'many'`), /cannot store TEXT/);
 });
 
-test('a ledger file without a write-ahead log, for example a copy by VACUUM INTO, gets a write-ahead log when it is opened', async () => {
+test('a ledger file without a write-ahead log, for example a copy made by VACUUM INTO, gets a write-ahead log when it is opened', async () => {
   const file = temporaryFile();
   await makeHistory(file);
   byHand(file, 'PRAGMA journal_mode = DELETE');

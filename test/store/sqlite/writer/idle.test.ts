@@ -44,7 +44,7 @@ test('background jobs stop writing to an idle ledger when no balance is pending'
   assert.deepEqual(seconds.slice(10), Array(10).fill(false));
 });
 
-test('when idempotency records in an idle ledger expire, background jobs write to the file once and then no more', (t) => {
+test('when idempotency records in an idle ledger expire, background jobs write to the file only once', (t) => {
   const { time, isWritten } = idleWriter(t);
   for (let seconds = 0; seconds < 10; seconds++) isWritten();
   for (const days of [1, 30]) {
