@@ -120,11 +120,11 @@ export async function buildServer(options: HttpServerOptions): Promise<HttpServe
   const methodsOf = answerUnrouted(app);
   refuseMalformed(app, limits);
   const inFlight = new FairShare(limits.inFlightMax);
-  app.decorateRequest('isInFlight', false);
+  app.decorateRequest('endsWithResponse', false);
   // A single hook does all the work, because calling a second hook would take as long as the work itself.
   app.addHook('onSend', (request, reply, _payload, done) => {
     requests.finish(request, reply);
-    if (request.isInFlight) inFlight.release(request.caller.account, 1);
+    if (request.endsWithResponse) inFlight.release(request.caller.account, 1);
     reply.header('x-content-type-options', 'nosniff');
     const connection = connectionOf(request.raw.socket);
     // During a shutdown, Fastify would close each connection after its next response. Pipelined requests must be

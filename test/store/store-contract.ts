@@ -88,7 +88,7 @@ export function storeContract(
     describe('plans', () => planContract(contract));
     describe('reads of plans', () => planReadContract(contract));
     describe('pages of transactions', () => pageContract(contract));
-    describe('lists across renewals', () => listContract(contract));
+    describe('lists of transactions during renewals', () => listContract(contract));
     describe('lists with cursors', () => cursorContract(contract));
     describe('idempotency records', () => idempotencyContract(contract));
     describe('feed', () => feedContract(contract));

@@ -19,11 +19,10 @@ declare module 'fastify' {
     /** Set before any API handler runs. */
     caller: Caller;
     /**
-     * Whether the request stops being in flight when its response is sent. False for a refused request, because it is
-     * never in flight. Also false for a request for a streamed list, because it stays in flight until the stream is
-     * closed.
+     * Whether the request stops being in flight when its response is sent. False for a refused request, which was never
+     * in flight, and for a request for a streamed list, which stays in flight until the stream is closed.
      */
-    isInFlight: boolean;
+    endsWithResponse: boolean;
   }
 }
 
@@ -67,7 +66,7 @@ function admit(
   if (scope === 'write' && caller.scope !== 'write') return 'Forbidden';
   if (!mayBegin(inFlight, caller.account, throughput.perMs)) return 'Overloaded';
   inFlight.take(caller.account, 1);
-  request.isInFlight = true;
+  request.endsWithResponse = true;
   request.caller = caller;
   return null;
 }

@@ -60,7 +60,7 @@ export function sendStream(
     sendProblem(reply, 'Overloaded');
     return;
   }
-  request.isInFlight = false;
+  request.endsWithResponse = false;
   stream.once('close', () => inFlight.release(account, 1));
   stream.once('error', (error) => {
     if (!connectionOf(request.raw.socket).isDisconnected) request.log.error({ err: error }, 'streaming a list failed');

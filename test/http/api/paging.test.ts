@@ -1,4 +1,4 @@
-// Tests the list of transactions in pages and in a time range.
+// Tests the pages of the list of transactions, and the filter by time.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';

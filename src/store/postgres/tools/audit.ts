@@ -58,7 +58,7 @@ class DatabaseAudit {
   }
 
   async run(): Promise<AuditReport> {
-    // PostgreSQL takes the snapshot at the first statement that reads.
+    // PostgreSQL takes the snapshot at the first query of the transaction, not at BEGIN.
     await this.#connection.send([...this.#database.placement.beginSnapshot, ...SCANNING, sql('SELECT 1')]);
     await this.#auditClock();
     const waiting = await waitingIn(this.#connection, this.#database.placement);

@@ -29,8 +29,8 @@ export class ManyRows {
   }
 
   /**
-   * Returns the bytes of a UUID. They are valid only for the next call to `add`: `add` can call `flush`, and the buffer
-   * is then reused.
+   * Returns the bytes of a UUID. Pass them to the next call to `add`, and do not keep them: `add` can call `flush`,
+   * after which the buffer is reused.
    */
   uuid(text: string): Uint8Array {
     const index = this.#uuidsUsed++;

@@ -22,9 +22,9 @@ CREATE TABLE balances (
   remaining INTEGER CHECK (remaining BETWEEN 0 AND amount),
   held INTEGER CHECK (held BETWEEN 0 AND remaining),
   starts_at INTEGER CHECK (starts_at BETWEEN 0 AND ends_at - 1),
-  -- The column plan is the current plan, such as '100/31d'. The column next is the plan that begins at the end of the
-  -- period. See src/ledger/plan.ts.
+  -- The current plan, such as '100/31d'; see src/ledger/plan.ts.
   plan TEXT,
+  -- The plan that begins at the end of the period.
   next TEXT CHECK (next IS NULL OR (status = 'active' AND type = 'recurring')),
   latest_posting INTEGER,
   -- JSON; null if there are no holds.
