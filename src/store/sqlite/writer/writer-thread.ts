@@ -56,6 +56,12 @@ export type ThreadReply =
  */
 const TICK_MS = 1_000;
 
+/**
+ * An idle writer flushes the balances of up to 2,000 end users a second, in this many steps. Between two steps, the
+ * writer accepts new writes.
+ */
+const STEPS_PER_SECOND = 8;
+
 if (parentPort === null) throw new Error('writer-thread.ts must run as a worker thread');
 try {
   const { file, clock: shared, isTestClock: isTest, options } = workerData as WriterData;
@@ -69,6 +75,7 @@ try {
 function serve(writer: Writer, port: MessagePort): void {
   const send = (reply: ThreadReply) => port.postMessage(reply);
   let isTroubled = false;
+  let nextStep: NodeJS.Immediate | undefined;
   const tick = () => {
     const ticked = attempt(() => writer.tick());
     if (typeof ticked === 'number') {
@@ -80,10 +87,15 @@ function serve(writer: Writer, port: MessagePort): void {
       isTroubled = true;
     }
   };
-  const ticking = setInterval(tick, TICK_MS);
+  const flushInSteps = (steps: number) => {
+    tick();
+    if (steps > 1 && writer.isFlushing && !isTroubled) nextStep = setImmediate(flushInSteps, steps - 1);
+  };
+  const ticking = setInterval(flushInSteps, TICK_MS, STEPS_PER_SECOND);
   port.on('message', (message: ThreadMessage) => {
     if (message === 'close') {
       clearInterval(ticking);
+      clearImmediate(nextStep);
       attempt(() => writer.close());
       port.close();
       return;

@@ -42,9 +42,9 @@ const EVENTS_PER_BATCH_MAX = 1_000;
 
 /**
  * If the writer is idle, a tick flushes the balances of up to this many end users. This takes about 20 ms, and can
- * delay a new write.
+ * delay a new write. With 2,000 end users, it took 60 to 95 ms.
  */
-const FLUSHED_WHEN_IDLE = 2_000;
+const FLUSHED_WHEN_IDLE = 250;
 const FLUSHED_AT_CLOSE = 10_000;
 
 /**
@@ -141,8 +141,13 @@ export class Writer {
     });
   }
 
+  /** Whether the writer is idle and has pending balances, which the next tick flushes. */
+  get isFlushing(): boolean {
+    return this.#isIdle && (this.#open?.endUsers.hasPending ?? false);
+  }
+
   /**
-   * Call `tick` once a second. Saves the latest instant that a reader has seen, so that the clock does not go back
+   * Call `tick` at least once a second. Saves the latest instant that a reader has seen, so that the clock does not go back
    * after a restart. Reopens the file after a fault. Flushes pending balances if no batch has been written since the
    * last tick.
    *

@@ -216,6 +216,20 @@ test('an idle writer flushes pending balances in parts until none are left, and 
   for (const user of people) assert.equal(await balanceOf(again, user), 7);
 });
 
+test('an idle writer continues to flush until nothing is pending, and stops as soon as a write arrives', (t) => {
+  const people = scattered(30, new Random(37));
+  const { writer } = writerOf(t);
+  writer.write(people.map((user) => user.add(5)));
+  assert.equal(writer.isFlushing, false, 'the writer is not idle');
+  writer.tick();
+  writer.tick(FLUSHED_AT_ONCE);
+  assert.equal(writer.isFlushing, true, 'some balances are still pending');
+  writer.write([(people[0] as EndUser).add(1)]);
+  assert.equal(writer.isFlushing, false);
+  for (let ticks = 0; ticks < 6; ticks++) writer.tick(FLUSHED_AT_ONCE);
+  assert.equal(writer.isFlushing, false, 'nothing is pending');
+});
+
 test('writes succeed while pending balances are flushed in parts, and the ledger stays correct', async (t) => {
   const random = new Random(36);
   const people = scattered(60, random);
