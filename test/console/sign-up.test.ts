@@ -122,7 +122,7 @@ onOneStore('sign-up', (start) => {
       assertGoesTo(await visitor.get('/console'), '/console/sign-in');
       const page = await visitor.get('/console/sign-up');
       assert.equal(page.status, 403);
-      assert.match(page.text, /open the link that <code>npm start<\/code> printed/);
+      assert.match(page.text, /open the link that Scrip printed when it started/);
       assert.equal((await visitor.signUp({ email: someEmail() })).status, 403);
       assert.equal((await sql('SELECT * FROM console_users')).length, 0);
       assert.equal((await sql('SELECT * FROM accounts')).length, 1);
