@@ -1,9 +1,9 @@
 // Helpers that read console requests and send replies.
 
-import { createHash } from 'node:crypto';
 import { Readable } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Instant } from '../ledger/instant.ts';
+import { sha256Of } from './identity/secret-token.ts';
 import { type ErrorView, errorPage, themed, type Viewer } from './layout.ts';
 import { withTestClock } from './pages/test-clock.ts';
 import { readTheme } from './session-cookie.ts';
@@ -35,7 +35,7 @@ export function formFields({ body }: FastifyRequest, name: string): readonly str
  */
 export function formHash(request: FastifyRequest, { userId }: Viewer): string | null {
   const key = formField(request, 'idempotency_key');
-  return key === '' ? null : createHash('sha256').update(`${userId} ${request.url} ${key}`).digest('hex');
+  return key === '' ? null : sha256Of(`${userId} ${request.url} ${key}`);
 }
 
 export function queryField({ query }: FastifyRequest, name: string): string {

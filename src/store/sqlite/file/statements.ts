@@ -26,7 +26,10 @@ export function prepare(db: DatabaseSync, sql: string): Statement {
   return statement as unknown as Statement;
 }
 
-/** Runs several reads in one database transaction, which takes less time than a transaction for each read. */
+/**
+ * Runs several reads in one database transaction. All of them see the same snapshot, and they take less time than with a
+ * transaction for each read.
+ */
 export function readTogether<Result>(db: DatabaseSync, reads: () => Result): Result {
   try {
     db.exec('BEGIN');

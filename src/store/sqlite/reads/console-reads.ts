@@ -21,7 +21,7 @@ import {
 } from '../../end-user-lists.ts';
 import type { EndUserCounts } from '../../end-user-summaries.ts';
 import { wholeTransactions } from '../../transaction-history.ts';
-import { prepare, type Row, type Statement } from '../file/statements.ts';
+import { prepare, type Row, readTogether, type Statement } from '../file/statements.ts';
 import { bytesOf, uuidOfHex } from '../file/uuid.ts';
 import { EVENTS } from '../journal/events.ts';
 import type { SqliteLedgerStore } from './ledger-store.ts';
@@ -134,15 +134,7 @@ export class SqliteConsoleStore implements ConsoleStore {
 
   /** Runs `read` in a transaction, so that all of its statements see the same snapshot. */
   #snapshot<Result>(read: () => Result): Result {
-    const { db } = this.#ledger;
-    return this.#ledger.attempt(() => {
-      db.exec('BEGIN');
-      try {
-        return read();
-      } finally {
-        if (db.isTransaction) db.exec('COMMIT');
-      }
-    });
+    return this.#ledger.attempt(() => readTogether(this.#ledger.db, read));
   }
 }
 

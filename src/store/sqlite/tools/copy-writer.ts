@@ -46,7 +46,8 @@ export class CopyWriter {
     this.#balances.write(user, NOTHING, this.#current);
     this.#balances.flush();
     this.#journal.flush();
-    this.#events.saveSummary(newSummary(user, null, events, { number: latestPosting, createdAt }));
+    const isNew = this.#events.saveSummary(newSummary(user, null, events, { number: latestPosting, createdAt }));
+    assert(isNew, 'each end user is copied once');
     this.#current = NOTHING;
   }
 

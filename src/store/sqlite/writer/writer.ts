@@ -147,9 +147,9 @@ export class Writer {
   }
 
   /**
-   * Call `tick` at least once a second. Saves the latest instant that a reader has seen, so that the clock does not go back
-   * after a restart. Reopens the file after a fault. Flushes pending balances if no batch has been written since the
-   * last tick.
+   * Call `tick` at least once a second. Saves the latest instant that a reader has seen, so that the clock does not go
+   * back after a restart. Reopens the file after a fault. Flushes pending balances if no batch has been written since
+   * the last tick.
    *
    * @returns the number of flushed generations, as in `Written`
    * @throws StoreFault
