@@ -77,11 +77,12 @@ export class TotalsSum {
     const day = dayOf(posting.createdAt);
     const hour = hourOf(posting.expiresAt);
     const rolledOver = rolledOverBy(posting);
-    const credits = BigInt(movedBy(posting) - rolledOver);
+    // A refund to a period that has ended moves no credits: they stay spent.
+    const moved = movedBy(posting);
+    const credits = BigInt(moved - rolledOver);
     this.addDaily({ account, day, kind, actor, credits, transactions: isFirst ? 1 : 0 });
-    // Also count postings to ended cycles: a late capture reduces the number of credits that expired with the cycle,
-    // and a late refund increases it.
-    this.addExpiry({ account, hour, credits: BigInt(posting.amount) });
+    // Also count postings to ended cycles: a late capture reduces the number of credits that expired with the cycle.
+    this.addExpiry({ account, hour, credits: BigInt(moved) });
     // A renewal is created at the end of the previous period. Credits that roll over do not expire at that time, so
     // subtract them from the expiry total of that hour.
     if (rolledOver > 0) this.addExpiry({ account, hour: hourOf(posting.createdAt), credits: BigInt(-rolledOver) });

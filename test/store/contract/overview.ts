@@ -5,7 +5,7 @@ import { AMOUNT_MAX } from '../../../src/ledger/amount.ts';
 import { DAY_MS, HOUR_MS } from '../../../src/ledger/instant.ts';
 import type { Overview, OverviewDay } from '../../../src/store/console-store.ts';
 import type { Contract, ContractLedger } from '../store-contract.ts';
-import { daysPlan, EndUser, NOON } from '../temporary-ledger.ts';
+import { daysPlan, EndUser, idsOf, NOON } from '../temporary-ledger.ts';
 
 const DAYS = { days: 30 };
 const UNKNOWN_ACCOUNT = 4_040;
@@ -161,6 +161,28 @@ function days({ itInTime }: Contract): void {
       ],
     );
   });
+
+  itInTime(
+    'a refund to an ended cycle moves no credits, and with a new validity they are outstanding again',
+    async (ledger) => {
+      const { account } = ledger;
+      const ada = new EndUser(account, 1);
+      const [, spent] = idsOf(await ledger.write([ada.add(100, 1), ada.subtract(100)]));
+      ledger.wall += 2 * DAY_MS;
+      const counted = async () => {
+        const { outstanding, days } = await overviewOf(ledger, account, { days: 4 });
+        const { added, spent, expired } = totalOf(days);
+        assert.equal(added, spent + expired + outstanding);
+        return { spent, expired, outstanding };
+      };
+      await ledger.write([ada.refund(spent as string, 40)]);
+      assert.deepEqual(await counted(), { spent: 100n, expired: 0n, outstanding: 0n });
+      await ledger.write([ada.refund(spent as string, 60, 1)]);
+      assert.deepEqual(await counted(), { spent: 40n, expired: 0n, outstanding: 60n });
+      ledger.wall += DAY_MS + HOUR_MS;
+      assert.deepEqual(await counted(), { spent: 40n, expired: 60n, outstanding: 0n });
+    },
+  );
 
   itInTime('a renewal that is stored late is counted on the day on which it was due', async (ledger) => {
     const { account } = ledger;

@@ -17,6 +17,8 @@ const POSTINGS_MAX = 1_024;
 
 /** `rolledOverBy` in SQL. The text form of the terms begins with `recurring/` and the amount of the plan. */
 const ROLLED_OVER = `iif(p.kind = 'renew', p.amount - CAST(substr(p.terms, ${'recurring/'.length + 1}) AS INTEGER), 0)`;
+/** `movedBy` in SQL. */
+const MOVED = `iif(p.kind = 'refund' AND p.expires_at <= p.created_at, 0, p.amount)`;
 const UNLISTED = POSTING_KINDS.filter((kind) => !isListed(kind)).map((kind) => `'${kind}'`);
 const NEW_POSTINGS = `p.posting > ?1 AND p.posting <= ?2 AND p.kind NOT IN (${UNLISTED})`;
 
@@ -39,11 +41,11 @@ export class TotalsWriter {
          ORDER BY posting LIMIT ${POSTINGS_MAX})`,
     );
     // Count each transaction once, at its first posting: the posting whose predecessor in the journal belongs to
-    // another transaction. A refund to a period that has ended moves no credits; see `movedBy`.
+    // another transaction.
     this.#daily = prepare(
       db,
       `SELECT p.account, p.created_at / ${DAY_MS} AS day, p.kind, p.actor,
-         CAST(sum(iif(p.kind = 'refund' AND p.expires_at <= p.created_at, 0, p.amount) - ${ROLLED_OVER}) AS TEXT),
+         CAST(sum(${MOVED} - ${ROLLED_OVER}) AS TEXT),
          count(*) FILTER (WHERE q.transaction_id IS NOT p.transaction_id OR q.end_user IS NOT p.end_user)
        FROM postings AS p LEFT JOIN postings AS q ON q.posting = p.posting - 1
        WHERE ${NEW_POSTINGS} GROUP BY p.account, day, p.kind, p.actor`,
@@ -52,7 +54,7 @@ export class TotalsWriter {
     // period ended. The instant of a renewal is the end of the previous period.
     this.#expiries = prepare(
       db,
-      `SELECT p.account, p.expires_at / ${HOUR_MS} AS hour, CAST(sum(p.amount) AS TEXT)
+      `SELECT p.account, p.expires_at / ${HOUR_MS} AS hour, CAST(sum(${MOVED}) AS TEXT)
        FROM postings AS p WHERE ${NEW_POSTINGS} GROUP BY p.account, hour
        UNION ALL
        SELECT p.account, p.created_at / ${HOUR_MS} AS hour, CAST(-sum(${ROLLED_OVER}) AS TEXT)
