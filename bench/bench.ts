@@ -5,6 +5,7 @@ import { writeChart } from './chart.ts';
 import { printGuard } from './guard.ts';
 import { type Options, optionsOf, USAGE } from './options.ts';
 import { watchOthers } from './other-load.ts';
+import { costs } from './parts/costs.ts';
 import { growth } from './parts/growth.ts';
 import { disk, largeLedger } from './parts/large-ledger.ts';
 import { latency } from './parts/latency.ts';
@@ -28,6 +29,7 @@ const PARTS: readonly Part[] = [
   renewalsOnPostgres,
   largeLedger,
   disk,
+  costs,
 ];
 
 const LATEST = join(import.meta.dirname, 'results', 'latest.json');

@@ -76,7 +76,8 @@ export async function inTurn(
   });
 }
 
-async function untilIdle({ pids }: Subject): Promise<void> {
+/** Waits until the background jobs of a subject have caught up. */
+export async function untilIdle({ pids }: Subject): Promise<void> {
   for (let seconds = 0; seconds < IDLE_WITHIN_S; seconds++) {
     const before = costsOf(pids).cpuMicros;
     await sleep(1_000);
