@@ -31,7 +31,7 @@ export interface ConsoleSettings {
 export interface ConsoleOptions {
   readonly stores: {
     readonly console: Stores['console'];
-    readonly ledger: Pick<Stores['ledger'], 'load' | 'history' | 'statesAt' | 'find'>;
+    readonly ledger: Pick<Stores['ledger'], 'load' | 'history' | 'statesAt' | 'find' | 'due'>;
     readonly keys: Pick<Stores['keys'], 'createFor' | 'list' | 'revoke'>;
     readonly testClock?: Stores['testClock'];
   };
@@ -146,13 +146,13 @@ export class ConsoleContext {
   }
 
   /** Counts an attempt. If there were too many attempts, sends an error page and returns true. */
-  async isRateLimited(reply: FastifyReply, attempt: Attempt): Promise<boolean> {
+  async isRateLimited(reply: FastifyReply, attempt: Attempt, viewer: Viewer | null = null): Promise<boolean> {
     const waitMs = await (await this.identity()).attempts.consume(attempt);
     if (waitMs === 0) return false;
     const minutes = Math.ceil(waitMs / 60_000);
     const detail = `Try again in ${minutes === 1 ? 'a minute' : `${minutes} minutes`}.`;
     reply.header('retry-after', Math.ceil(waitMs / 1_000));
-    sendError(reply, 429, { title: 'Too many attempts', detail });
+    sendError(reply, 429, { title: 'Too many attempts', detail }, viewer);
     return true;
   }
 

@@ -126,7 +126,8 @@ function headers({ settings }: ConsoleContext): FastifyHelmetOptions {
   return {
     global: true,
     contentSecurityPolicy: { useDefaults: false, directives: CONTENT_SECURITY_POLICY },
-    referrerPolicy: { policy: 'no-referrer' },
+    // With `no-referrer`, forms would send `Origin: null`, which `isCrossOrigin` refuses in older browsers.
+    referrerPolicy: { policy: 'same-origin' },
     xFrameOptions: { action: 'deny' },
     strictTransportSecurity: settings.publicUrl?.startsWith('https:')
       ? { maxAge: 31_536_000, includeSubDomains: false }
@@ -154,7 +155,7 @@ function refuseCrossOrigin(scope: FastifyInstance, { settings }: ConsoleContext)
 function redirectTrailingSlash(scope: FastifyInstance): void {
   scope.addHook('onRequest', async (request, reply) => {
     const [path = ''] = request.url.split('?', 1);
-    if (path.endsWith('/')) await redirectTo(reply, path.replace(/\/+$/, ''));
+    if (path.endsWith('/')) await redirectTo(reply, path.replace(/\/+$/, '') + request.url.slice(path.length));
   });
 }
 

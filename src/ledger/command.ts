@@ -65,6 +65,17 @@ export interface StartCycle extends Grant {
   /** The maximum number of unused credits that roll over; 0 if absent. */
   readonly rolloverMax?: Amount | 0;
   readonly onActive: OnActive;
+  /**
+   * The active cycle that the user has seen. If another cycle is active, or another plan is scheduled, the command is
+   * refused with `CycleAlreadyActive`. If absent, the command applies to any active cycle.
+   */
+  readonly seen?: SeenCycle | null;
+}
+
+export interface SeenCycle {
+  readonly cycle: TransactionId;
+  /** The ID of the transaction that scheduled the next plan; null if none was scheduled. */
+  readonly next: TransactionId | null;
 }
 
 /**

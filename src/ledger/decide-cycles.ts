@@ -1,7 +1,7 @@
 // Decides the outcome of commands that start, replace or stop a recurring cycle, or schedule a plan.
 
 import assert from 'node:assert/strict';
-import type { StartCycle, StopCycle } from './command.ts';
+import type { SeenCycle, StartCycle, StopCycle } from './command.ts';
 import { type Cycle, hasEnded, isActiveRecurring, renews } from './cycle.ts';
 import { accepted, type Decision, entryOf, type Moment, opened, planOf, refused } from './decision.ts';
 import type { Instant } from './instant.ts';
@@ -12,6 +12,8 @@ import type { EndUserState } from './state.ts';
 
 export function startCycle(state: EndUserState, command: StartCycle, moment: Moment): Decision {
   const active = activeCycle(state, moment.now);
+  if (active && command.seen && !isSeen(active, command.seen))
+    return refused({ refused: 'CycleAlreadyActive', cycle: active });
   if (active && command.onActive === 'at_period_end' && renews(active))
     return schedulePlan(state, active, command, moment);
   if (active && command.onActive !== 'replace') return refused({ refused: 'CycleAlreadyActive', cycle: active });
@@ -48,6 +50,10 @@ export function stopCycle(state: EndUserState, command: StopCycle, moment: Momen
   // A repeated stop returns the cycle that was stopped last, until that cycle ends.
   const last = state.cycles.find((cycle) => cycle.status === 'canceled' && !hasEnded(cycle, moment.now));
   return last ? accepted(null, [], { cycle: last }) : refused({ refused: 'CycleNotFound' });
+}
+
+export function isSeen({ id, next }: Cycle, seen: SeenCycle): boolean {
+  return id === seen.cycle && (next?.id ?? null) === seen.next;
 }
 
 function stopping(active: Cycle, command: StartCycle | StopCycle, moment: Moment): Posting {

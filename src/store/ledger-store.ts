@@ -117,3 +117,8 @@ export interface LedgerStore {
   /** Closes the store, after the writes in flight have finished. */
   close(): Promise<void>;
 }
+
+/** Whether any end user of the ledger has due events that are not stored yet. */
+export async function isDueUnstored(store: Pick<LedgerStore, 'due'>): Promise<boolean> {
+  return (await store.due(1)).length > 0;
+}

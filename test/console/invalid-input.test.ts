@@ -47,5 +47,6 @@ onOneStore('console requests', (start) => {
     const owner = await newOwner(scrip);
     for (const path of ['/console', '/console/end-users', '/console/webhooks', '/console/nowhere'])
       assertGoesTo(await owner.get(`${path}/`), path);
+    assertGoesTo(await owner.get('/console/end-users/?list=balance'), '/console/end-users?list=balance');
   });
 });

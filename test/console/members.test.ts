@@ -86,6 +86,17 @@ onOneStore('members of an account', (start) => {
     assert.equal((await changeRole(bob, await idOf(sql, ada.email), 'admin')).status, 200);
   });
 
+  test('owners who make themselves members, or remove themselves, see a confirmation', async () => {
+    const { scrip, sql } = await start();
+    const ada = await newOwner(scrip);
+    const [bob, eve] = [await newMember(scrip, ada), await newMember(scrip, ada)];
+    for (const { email } of [bob, eve]) await changeRole(ada, await idOf(sql, email), 'owner');
+    assertGoesTo(await changeRole(bob, await idOf(sql, bob.email), 'member'), '/console/account?notice=role');
+    assert.match((await bob.get('/console/account?notice=role')).text, /Role changed\. You are now a member\./);
+    assertGoesTo(await remove(eve, await idOf(sql, eve.email)), '/console/sign-in?notice=left');
+    assert.match((await eve.get('/console/sign-in?notice=left')).text, /You have left the account/);
+  });
+
   test('an owner cannot see or change members of another account', async () => {
     const { scrip, sql } = await start();
     const [ada, eve] = [await newOwner(scrip, 'Ada'), await newOwner(scrip, 'Eve')];

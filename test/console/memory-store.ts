@@ -6,6 +6,7 @@ import { type Batch, batchOf, decideBatch, referenceName } from '../../src/ledge
 import {
   type Command,
   type EndUserKey,
+  endUserOf,
   endUserText,
   isSameEndUser,
   type Outcome,
@@ -14,6 +15,7 @@ import {
 import type { Referenced } from '../../src/ledger/decide-refund.ts';
 import { type IdempotencyRecord, nameOf } from '../../src/ledger/idempotency.ts';
 import type { Instant } from '../../src/ledger/instant.ts';
+import { nextEventAt } from '../../src/ledger/next-event.ts';
 import type { Posting } from '../../src/ledger/posting.ts';
 import { EMPTY_STATE, type EndUserState, liveState } from '../../src/ledger/state.ts';
 import { FIRST_SEQUENCE, type TransactionId, transactionId } from '../../src/ledger/transaction-id.ts';
@@ -54,7 +56,7 @@ export type CommandWithout<Field extends keyof WriteCommand, Each = WriteCommand
   ? Omit<Each, Field>
   : never;
 
-type LedgerReads = Pick<LedgerStore, 'load' | 'history' | 'statesAt' | 'find'>;
+type LedgerReads = Pick<LedgerStore, 'load' | 'history' | 'statesAt' | 'find' | 'due'>;
 
 export class MemoryStore implements ConsoleStore, LedgerReads {
   now: Instant;
@@ -154,6 +156,11 @@ export class MemoryStore implements ConsoleStore, LedgerReads {
 
   async find(user: EndUserKey, id: TransactionId): Promise<Referenced | null> {
     return this.#find(user, id);
+  }
+
+  async due(limit: number): Promise<readonly EndUserKey[]> {
+    const due = [...this.#states].filter(([, state]) => nextEventAt(state) <= this.now);
+    return due.slice(0, limit).map(([name]) => endUserOf(name));
   }
 
   async overview(account: number, request: OverviewRequest): Promise<Overview> {

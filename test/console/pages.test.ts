@@ -255,6 +255,18 @@ test('the page of an end user lists renewals that are due but not stored yet', a
   assert.equal((await console.get(PATH)).status, 200);
 });
 
+test('while renewals are due but not stored yet, the overview and the lists of end users say that they are missing', async () => {
+  const console = await MemoryConsole.start();
+  console.run({ kind: 'start-cycle', amount: 9, validityDays: 7, onActive: 'refuse' });
+  const missing = /Renewals that were due earlier are still being stored, and are not included yet\./;
+  for (const path of ['/console/overview', '/console/end-users']) {
+    assert.doesNotMatch((await console.get(path)).text, missing);
+    console.advance(7 * DAY_MS);
+    assert.match((await console.get(path)).text, missing);
+    console.run({ kind: 'subtract', amount: 1 });
+  }
+});
+
 test('the overview can be filtered by time span, and by an API key or a member', async () => {
   const console = await MemoryConsole.start();
   await console.post('/console/api-keys', { name: 'Backend', scope: 'write' });

@@ -177,7 +177,7 @@ onOneStore('permissions', (start) => {
         "default-src 'none';style-src 'self';script-src 'self';img-src 'self';form-action 'self';frame-ancestors 'none';base-uri 'none'",
       );
       assert.equal(headers['x-content-type-options'], 'nosniff');
-      assert.equal(headers['referrer-policy'], 'no-referrer');
+      assert.equal(headers['referrer-policy'], 'same-origin');
       assert.equal(headers['cache-control'], 'no-store');
       if (status !== 303) assert.equal(headers['content-type'], 'text/html; charset=utf-8');
     }

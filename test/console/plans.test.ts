@@ -250,6 +250,25 @@ test('a change of plan that is confirmed twice takes effect once', async () => {
   assert.match(textOf(second), /Current balance 6,000 credits/);
 });
 
+test('if two people confirm previews of the same cycle, only the first change takes effect, and the second person gets a new preview', async () => {
+  for (const on_active of ['replace', 'at_period_end']) {
+    const console = await MemoryConsole.start();
+    start(console, 100);
+    const change = { amount: '1000', validity: '1', unit: 'months', on_active };
+    const [first, second] = [await sendChange(console, change), await sendChange(console, change)];
+    const done = noticeIn(await confirm(console, first)) ?? '';
+    assert.match(done, /^(Cycle started|Change of plan scheduled)/);
+    const kinds = kindsOf(console);
+    const again = await sendChange(console, hiddenFieldsOf(second));
+    assert.match(textOf(again), /Nothing was changed, because the end user's plan has changed since the preview/);
+    assert.match(textOf(again), /Current plan .*1,000 credits|Canceled The scheduled change to 1,000 credits/);
+    assert.deepEqual(kindsOf(console), kinds);
+    assert.equal(noticeIn(await confirm(console, again)), done);
+    assert.equal(kindsOf(console).length, kinds.length + (on_active === 'replace' ? 2 : 1));
+    assert.deepEqual(console.errors, []);
+  }
+});
+
 test('a second change of plan replaces the scheduled change, and the form and the preview say so', async () => {
   const console = await MemoryConsole.start();
   start(console, 1_000);

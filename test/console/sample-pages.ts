@@ -65,6 +65,7 @@ const LIST = {
   counts: { endUsers: 21_345, withCredits: 8_120 },
   error: null,
   page: { asOf: NOW, endUsers: END_USERS, next: 'later' },
+  isStoringDue: false,
   isFirstPage: true,
 };
 const LAST = { asOf: NOW, endUsers: END_USERS.slice(0, 3), next: null };

@@ -53,6 +53,7 @@ export function overviewView(change: Partial<OverviewView> = {}): OverviewView {
       endUser: USERS[index % USERS.length] as string,
     })),
     apiUrl: 'https://credits.lumen.example',
+    isStoringDue: false,
     ...change,
   };
 }

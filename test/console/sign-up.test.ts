@@ -185,7 +185,7 @@ onOneStore('sign-up', (start) => {
     ['no password', { password: '' }, /id="password-error">/],
     ['no address', { email: 'ada' }, /id="email-error">Enter an email address/],
     ['no name', { name: ' ' }, /id="name-error">Enter a name/],
-    ['a long name', { name: 'x'.repeat(101) }, /id="name-error">Use at most 100 characters/],
+    ['a long name', { name: '🎈'.repeat(101) }, /id="name-error">Use at most 100 characters/],
   ];
   test('sign-up shows each error next to its field and keeps the input, except for the password', async () => {
     const { scrip, sql } = await start();
@@ -241,6 +241,7 @@ onBothStores('joining an account', (start) => {
     await withdraw(other);
     assert.deepEqual(await statuses(), [200, 200]);
     assertGoesTo(await withdraw(owner), '/console/members?notice=withdrawn');
+    assert.match((await withdraw(owner)).text, /Nothing was changed, because the invitation has already been used/);
     assert.deepEqual(await statuses(), [404, 200]);
   });
 

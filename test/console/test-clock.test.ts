@@ -79,6 +79,16 @@ for (const [store, start] of STORES) {
       assert.equal(bannerOf(await visitor.get(path)), iso(began + 31 * DAY_MS));
     });
 
+    test('if the clock has moved since the page was loaded, the form does not move it, and says so', async () => {
+      const from = await now(scrip);
+      await scrip.post('/test-clock', { advance_days: 2 });
+      for (const days of ['1', '3']) {
+        const { text } = await visitor.post('/console/test-clock', { from: String(from), days });
+        assert.match(text, /Nothing was changed, because the clock has moved since this page was loaded/);
+      }
+      assert.equal(await now(scrip), from + 2 * DAY_MS);
+    });
+
     test('the form on the test clock page moves the clock to the entered date and time', async () => {
       const began = await now(scrip);
       const to = iso(began + 40 * DAY_MS).slice(0, 16);

@@ -10,6 +10,7 @@ const REFUSED: readonly (readonly [password: string, error: RegExp])[] = [
   ['', /at least 15/],
   ['x7#kQ2!pL9vB4$', /at least 15/],
   ['👩‍🚀👩‍🚀👩‍🚀', /at least 15/],
+  ['ﷺabx9q', /at least 15/],
   ['ab7 '.repeat(33), /at most 128/],
   ['aaaaaaaaaaaaaaa', /too common/],
   ['passwordpassword', /too common/],

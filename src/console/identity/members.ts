@@ -105,13 +105,19 @@ export class Members {
       .execute();
   }
 
-  /** Invalidates unused invitations. @param id the invitation to invalidate; null for all invitations of the account */
-  async withdrawInvitations(account: number, id: string | null): Promise<void> {
+  /**
+   * Invalidates unused invitations.
+   *
+   * @param id the invitation to invalidate; null for all invitations of the account
+   * @returns how many invitations were unused until now
+   */
+  async withdrawInvitations(account: number, id: string | null): Promise<number> {
     const unused = this.#database.queries
       .deleteFrom('console_invitations')
       .where('account', '=', account)
       .where('used_at', 'is', null);
-    await (id === null ? unused : unused.where('token_sha256', '=', id)).execute();
+    const result = await (id === null ? unused : unused.where('token_sha256', '=', id)).executeTakeFirst();
+    return Number(result.numDeletedRows);
   }
 
   /**

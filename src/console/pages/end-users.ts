@@ -3,10 +3,10 @@
 import { html } from 'ghtml';
 import type { EndUserPage } from '../../store/end-user-lists.ts';
 import type { EndUserCounts } from '../../store/end-user-summaries.ts';
-import { endTime, moment, momentUtc, numberText } from '../figures.ts';
+import { endTime, moment, numberText } from '../figures.ts';
 import { type Page, page } from '../layout.ts';
 import { type FormState, field } from './form-field.ts';
-import { endUserLink, pager, table } from './lists.ts';
+import { endUserLink, freshnessText, pager, table } from './lists.ts';
 
 export const LISTS = ['activity', 'balance', 'low-balance', 'no-credits', 'expiry', 'id'] as const;
 export type ListName = (typeof LISTS)[number];
@@ -39,6 +39,7 @@ export interface EndUsersView {
   readonly counts: EndUserCounts;
   readonly error: string | null;
   readonly page: EndUserPage | null;
+  readonly isStoringDue: boolean;
   readonly isFirstPage: boolean;
 }
 
@@ -76,7 +77,7 @@ function listCard(view: EndUsersView): string {
 }
 
 function pageOfList(heading: string, { asOf, endUsers, next }: EndUserPage, view: EndUsersView): string {
-  const { filter, counts, isFirstPage } = view;
+  const { filter, counts, isStoringDue, isFirstPage } = view;
   const of = `${numberText(counts.endUsers)} end ${counts.endUsers === 1 ? 'user' : 'users'}, ${numberText(counts.withCredits)} with credits`;
   return html`!${endUsers.length === 0 ? '<p class="muted">No end users in this list.</p>' : tableOf(heading, endUsers)}
 !${pager([
@@ -84,7 +85,7 @@ function pageOfList(heading: string, { asOf, endUsers, next }: EndUserPage, view
     { label: 'Next page', path: next === null ? null : pathOf(filter, next), isNext: true },
     { label: 'Download CSV', path: endUsers.length === 0 ? null : pathOf(filter, null, '/console/end-users.csv') },
   ])}
-<p class="muted small">${of}. !${asOf === 0 ? 'The lists are being rebuilt. Reload this page in a moment.' : html`As of !${momentUtc(asOf)}.`}</p>`;
+<p class="muted small">${of}. !${freshnessText({ asOf, isStoringDue }, 'The lists')}</p>`;
 }
 
 function limitForm({ filter, error }: EndUsersView): string {

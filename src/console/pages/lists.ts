@@ -1,8 +1,9 @@
 // Shared parts of the console's lists: the table, labels for transactions and actors, and links to other pages.
 
 import { html } from 'ghtml';
+import type { Instant } from '../../ledger/instant.ts';
 import { isListed, type PostingKind, type Transaction } from '../../ledger/posting.ts';
-import { signedText, UTC_MARK, wrappable } from '../figures.ts';
+import { momentUtc, signedText, UTC_MARK, wrappable } from '../figures.ts';
 
 export type ActorView =
   | { readonly kind: 'api-key'; readonly name: string; readonly hint: string }
@@ -126,4 +127,19 @@ export function pager(links: readonly PagerLink[]): string {
     path === null ? '' : html`<a class="button secondary" href="${path}"!${isNext ? ' rel="next"' : ''}>${label}</a>`,
   );
   return shown.join('') === '' ? '' : html`<nav class="pager" aria-label="Pages">!${shown}</nav>`;
+}
+
+/** When the figures of a page were computed from stored transactions. */
+export interface Freshness {
+  /** The figures include all stored transactions up to this instant; 0 while Scrip recomputes them. */
+  readonly asOf: Instant;
+  /** Whether renewals or lapses are due but not stored yet, so that the figures do not include them. */
+  readonly isStoringDue: boolean;
+}
+
+/** @param figures for example `The totals` */
+export function freshnessText({ asOf, isStoringDue }: Freshness, figures: string): string {
+  if (asOf === 0) return html`${figures} are being rebuilt. Reload this page in a moment.`;
+  const due = 'Renewals that were due earlier are still being stored, and are not included yet.';
+  return html`As of !${momentUtc(asOf)}. ${isStoringDue ? due : ''}`;
 }

@@ -5,10 +5,19 @@ import { html } from 'ghtml';
 import type { Overview, OverviewDay } from '../../store/console-store.ts';
 import type { EndUserCounts } from '../../store/end-user-summaries.ts';
 import { creditFlowChart, monthsOf } from '../charts/credit-flow-chart.ts';
-import { largeNumber, moment, momentUtc } from '../figures.ts';
+import { largeNumber, moment } from '../figures.ts';
 import { type Page, page } from '../layout.ts';
 import { addCreditsCommand } from './api-keys.ts';
-import { type Activity, actorLabel, amountLabel, endUserLink, kindBadge, table } from './lists.ts';
+import {
+  type Activity,
+  actorLabel,
+  amountLabel,
+  endUserLink,
+  type Freshness,
+  freshnessText,
+  kindBadge,
+  table,
+} from './lists.ts';
 
 export const PERIODS = ['7', '30', '90', '12m'] as const;
 export type Period = (typeof PERIODS)[number];
@@ -25,7 +34,7 @@ export interface ActorChoice {
   readonly label: string;
 }
 
-export interface OverviewView extends Overview {
+export interface OverviewView extends Overview, Freshness {
   readonly counts: EndUserCounts;
   readonly period: Period;
   /** The actor that the user chose in the filter; null for all actors. */
@@ -45,7 +54,7 @@ export function overviewPage(view: OverviewView, viewer: Page['viewer']): string
 }
 
 function bodyOf(view: OverviewView): string {
-  const { asOf, period, days, by, recent } = view;
+  const { period, days, by, recent } = view;
   const unit = period === '12m' ? 'month' : 'day';
   const title = `Credits per ${unit}, last ${PERIOD_TEXTS[period]}${by === null ? '' : `, by ${by.label}`}`;
   const bars = unit === 'month' ? monthsOf(days) : days;
@@ -53,7 +62,7 @@ function bodyOf(view: OverviewView): string {
 <section class="tiles" aria-label="Totals">
 !${by === null ? tilesOfAll(view) : tilesOfActor(view)}
 </section>
-<p class="muted small">!${asOf === 0 ? 'The totals are being rebuilt. Reload this page in a moment.' : html`As of !${momentUtc(asOf)}.`} Days start at 00:00 UTC. Refunds are subtracted from the credits spent.</p>
+<p class="muted small">!${freshnessText(view, 'The totals')} Days start at 00:00 UTC. Refunds are subtracted from the credits spent.</p>
 <section class="card">
 <h2>${title}</h2>
 !${creditFlowChart({ title, unit, bars, isOfActor: by !== null })}

@@ -18,6 +18,7 @@ const NOTICES = {
   password: 'Password changed. You have been signed out everywhere else.',
   ended: 'Signed out elsewhere. You are still signed in here.',
   theme: 'Appearance changed.',
+  role: 'Role changed. You are now a member.',
 } as const;
 
 export function accountRoutes(on: On, context: ConsoleContext): void {
@@ -44,9 +45,8 @@ export function accountRoutes(on: On, context: ConsoleContext): void {
     const error = passwordError(password, viewer);
     if (error !== null) return refuse({ password: error });
     const current = formField(request, 'current');
-    const isCurrent = await attemptPassword(context, request, reply, viewer.email, async () =>
-      (await users.hasPassword(viewer.userId, current)) ? true : null,
-    );
+    const check = async () => ((await users.hasPassword(viewer.userId, current)) ? true : null);
+    const isCurrent = await attemptPassword(context, request, reply, viewer.email, check, viewer);
     if (isCurrent === undefined) return reply;
     if (isCurrent === null) return refuse({ current: 'Wrong password.' });
     await users.setPassword(viewer.userId, password);

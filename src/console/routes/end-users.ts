@@ -6,6 +6,7 @@ import { DAY_MS } from '../../ledger/instant.ts';
 import type { ConsoleStore } from '../../store/console-store.ts';
 import { csvLine } from '../../store/csv.ts';
 import { type EndUserList, LISTED_MAX, type ListedEndUser, uuidsWithPrefix } from '../../store/end-user-lists.ts';
+import { isDueUnstored } from '../../store/ledger-store.ts';
 import { InvalidCursor } from '../../store/store-fault.ts';
 import type { ConsoleContext } from '../console-context.ts';
 import { dateText } from '../figures.ts';
@@ -29,8 +30,11 @@ export function endUserListRoutes(on: On, context: ConsoleContext): void {
     if (endUser !== null) return redirectTo(reply, `${LIST}/${endUser}`);
     const after = queryField(request, 'after') || null;
     const { list, error } = readList(filter, context.ledgerNow(request));
-    const counts = await reads.endUserCounts(viewer.account);
-    const view = { filter, counts, error, page: null, isFirstPage: after === null };
+    const [counts, isStoringDue] = await Promise.all([
+      reads.endUserCounts(viewer.account),
+      isDueUnstored(context.options.stores.ledger),
+    ]);
+    const view = { filter, counts, error, page: null, isStoringDue, isFirstPage: after === null };
     if (list === null) return sendPage(reply, endUsersPage(view, viewer));
     try {
       const page = await reads.endUsers(viewer.account, { list, after, limit: PAGE_END_USERS });

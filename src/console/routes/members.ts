@@ -19,6 +19,8 @@ const NOTICES = {
 } as const;
 
 const ROLE_ERROR = 'Choose a role: owner or member.';
+const NOT_PENDING_ERROR =
+  'Nothing was changed, because the invitation has already been used or withdrawn. Check the list of members.';
 const LAST_OWNER_ERROR = 'An account must have at least one owner. Make someone else an owner first.';
 
 export function memberRoutes(on: On, context: ConsoleContext): void {
@@ -36,7 +38,9 @@ export function memberRoutes(on: On, context: ConsoleContext): void {
 
   on('POST /console/members/withdraw-invitations', async (request, reply, viewer) => {
     const id = formField(request, 'invitation') || null;
-    await (await context.identity()).members.withdrawInvitations(viewer.account, id);
+    const { members } = await context.identity();
+    const withdrawn = await members.withdrawInvitations(viewer.account, id);
+    if (id !== null && withdrawn === 0) return sendMembers(context, reply, viewer, { error: NOT_PENDING_ERROR });
     return redirectTo(reply, `${PATH}?notice=${id === null ? 'all-withdrawn' : 'withdrawn'}`);
   });
 
@@ -49,7 +53,8 @@ export function memberRoutes(on: On, context: ConsoleContext): void {
   on('POST /console/members/:user/remove', async (request, reply, viewer) => {
     const { members } = await context.identity();
     const change = await members.change(viewer.account, pathField(request, 'user'), null);
-    return sendChange(context, reply, viewer, { change, notice: 'removed' });
+    const ownPath = '/console/sign-in?notice=left';
+    return sendChange(context, request, reply, viewer, { change, notice: 'removed', ownPath });
   });
 
   on('POST /console/members/:user/role', async (request, reply, viewer) => {
@@ -57,7 +62,8 @@ export function memberRoutes(on: On, context: ConsoleContext): void {
     if (role === null) return sendMembers(context, reply, viewer, { error: ROLE_ERROR });
     const { members } = await context.identity();
     const change = await members.change(viewer.account, pathField(request, 'user'), role);
-    return sendChange(context, reply, viewer, { change, notice: 'role' });
+    const ownPath = role === 'owner' ? `${PATH}?notice=role` : '/console/account?notice=role';
+    return sendChange(context, request, reply, viewer, { change, notice: 'role', ownPath });
   });
 }
 
@@ -66,13 +72,22 @@ function roleOf(request: FastifyRequest): Role | null {
   return ROLES.find((role) => role === text) ?? null;
 }
 
+interface ChangeReply {
+  readonly change: MemberChange;
+  readonly notice: keyof typeof NOTICES;
+  /** Where to go if owners have changed themselves: afterwards, they might not be allowed to see the members. */
+  readonly ownPath: string;
+}
+
 function sendChange(
   context: ConsoleContext,
+  request: FastifyRequest,
   reply: FastifyReply,
   viewer: Viewer,
-  { change, notice }: { change: MemberChange; notice: keyof typeof NOTICES },
+  { change, notice, ownPath }: ChangeReply,
 ): FastifyReply | Promise<FastifyReply> {
-  if (change === 'done') return redirectTo(reply, `${PATH}?notice=${notice}`);
+  const isOwn = pathField(request, 'user') === viewer.userId;
+  if (change === 'done') return redirectTo(reply, isOwn ? ownPath : `${PATH}?notice=${notice}`);
   if (change === 'not-found') return sendNotFound(reply, viewer);
   return sendMembers(context, reply, viewer, { error: LAST_OWNER_ERROR });
 }

@@ -1,6 +1,7 @@
 // The overview page: the totals of a period, for all actors or for one actor.
 
 import { DAY_MS, type Instant } from '../../ledger/instant.ts';
+import { isDueUnstored } from '../../store/ledger-store.ts';
 import type { ConsoleContext } from '../console-context.ts';
 import { overviewPage, PERIODS, type Period } from '../pages/overview.ts';
 import type { On } from '../permissions.ts';
@@ -19,14 +20,16 @@ export function overviewRoutes(on: On, context: ConsoleContext): void {
     const period = PERIODS.find((known) => known === wanted) ?? PERIOD_DEFAULT;
     const { nameOf, keys, members } = await accountActors(context, account);
     const by = [...keys, ...members].find(({ actor }) => actor === queryField(request, 'by')) ?? null;
-    const [totals, counts, transactions] = await Promise.all([
+    const [totals, counts, transactions, isStoringDue] = await Promise.all([
       reads.overview(account, { days: daysOf(period, context.ledgerNow(request)), actor: by?.actor }),
       reads.endUserCounts(account),
       reads.recent(account, RECENT_MAX),
+      isDueUnstored(context.options.stores.ledger),
     ]);
     const recent = transactions.map((transaction) => ({ ...transaction, by: nameOf(transaction.actor) }));
     const apiUrl = context.publicUrlFor(request);
-    return sendPage(reply, overviewPage({ ...totals, counts, period, by, keys, members, recent, apiUrl }, viewer));
+    const view = { ...totals, counts, isStoringDue, period, by, keys, members, recent, apiUrl };
+    return sendPage(reply, overviewPage(view, viewer));
   });
 }
 

@@ -4,6 +4,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { ConsoleContext } from '../console-context.ts';
 import { browserOf } from '../identity/sessions.ts';
+import type { Viewer } from '../layout.ts';
 import { httpsRequiredPage, invalidLinkPage, type SignInView, signInPage } from '../pages/credentials.ts';
 import { WHOLE_FORM } from '../pages/form-field.ts';
 import type { On } from '../permissions.ts';
@@ -23,6 +24,7 @@ const NOTICES: Readonly<Record<string, string>> = {
     'If an account exists for the email address that you entered, we sent you a password reset link. Check your inbox.',
   'password-set': 'Password reset. Sign in with your new password.',
   'signed-out': 'You have signed out.',
+  left: 'You have left the account, and your user has been deleted.',
   'session-ended': 'Nothing was changed, because your session has ended. Sign in, and fill in the form again.',
 };
 
@@ -57,6 +59,7 @@ export function signInRoutes(on: On, context: ConsoleContext): void {
  * Calls `attempt`. After too many attempts to sign in, sends an error response instead.
  *
  * @param attempt checks a password, and resolves to null if the password is wrong
+ * @param viewer null if nobody is signed in
  * @returns the result of `attempt`; undefined if there were too many attempts
  */
 export async function attemptPassword<Result>(
@@ -65,9 +68,10 @@ export async function attemptPassword<Result>(
   reply: FastifyReply,
   email: string,
   attempt: () => Promise<Result | null>,
+  viewer: Viewer | null = null,
 ): Promise<Result | null | undefined> {
   const counted = context.attemptOf(request, 'sign-in', email);
-  if (await context.isRateLimited(reply, counted)) return undefined;
+  if (await context.isRateLimited(reply, counted, viewer)) return undefined;
   const result = await attempt();
   if (result !== null) await (await context.identity()).attempts.succeeded(counted);
   return result;

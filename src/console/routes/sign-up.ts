@@ -167,7 +167,7 @@ function readNewCredentials(request: FastifyRequest, accountName: string): NewCr
 
 export function accountNameError(name: string): string | null {
   if (name === '') return 'Enter a name.';
-  if (name.length > SIGN_UP_NAME_MAX) return `Use at most ${SIGN_UP_NAME_MAX} characters.`;
+  if ([...name].length > SIGN_UP_NAME_MAX) return `Use at most ${SIGN_UP_NAME_MAX} characters.`;
   return /\p{Cc}/u.test(name) ? 'Use only printable characters.' : null;
 }
 

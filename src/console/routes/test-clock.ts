@@ -17,6 +17,8 @@ const BACK = /^\/(?:console|docs)(?:[/?][!-~]*)?$/;
 
 const NOT_FORWARD = 'The test clock can only move forward, and not beyond the year 9999.';
 
+const STALE = 'Nothing was changed, because the clock has moved since this page was loaded. Submit the form again.';
+
 export function testClockRoutes(on: On, context: ConsoleContext): void {
   on('GET /console/test-clock', (request, reply, viewer) => sendTestClock(request, reply, viewer, null));
 
@@ -25,10 +27,13 @@ export function testClockRoutes(on: On, context: ConsoleContext): void {
     if (testClock === null || request.testTime === undefined) return sendNoTestClock(reply, viewer);
     const values = { days: formField(request, 'days'), to: formField(request, 'to') };
     const form = values.to === '' ? 'days' : 'to';
-    const wanted = form === 'to' ? readInstant(values.to) : readAdvance(values.days, fromOf(request, request.testTime));
-    const moved = wanted.value === null ? null : await testClock.move({ to: wanted.value });
+    const from = fromOf(request, request.testTime);
+    const wanted = form === 'to' ? readInstant(values.to) : readAdvance(values.days, from);
+    // If the form is sent twice, the clock already shows the wanted time.
+    const isStale = form === 'days' && from !== request.testTime && wanted.value !== request.testTime;
+    const moved = wanted.value === null || isStale ? null : await testClock.move({ to: wanted.value });
     if (moved === null) {
-      const errors = { [form]: wanted.error ?? NOT_FORWARD };
+      const errors = { [form]: wanted.error ?? (isStale ? STALE : NOT_FORWARD) };
       return sendTestClock(request, reply, viewer, { form, state: { values, errors } });
     }
     const back = formField(request, 'back');

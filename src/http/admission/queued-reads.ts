@@ -8,7 +8,7 @@ import type { PageQueue } from './page-queue.ts';
 /** In the queue, an account's console counts as a separate account, so that the console does not wait for API lists. */
 const consoleOf = (account: number) => -account;
 
-type LedgerReads = Pick<LedgerStore, 'load' | 'history' | 'statesAt' | 'find'>;
+type LedgerReads = Pick<LedgerStore, 'load' | 'history' | 'statesAt' | 'find' | 'due'>;
 
 export interface ConsoleReads {
   readonly console: ConsoleStore;
@@ -30,6 +30,7 @@ export function queuedReads({ console, ledger }: ConsoleReads, pages: PageQueue)
       history: (user, request) => queued(user.account, () => ledger.history(user, request)),
       statesAt: (user, instants) => queued(user.account, () => ledger.statesAt(user, instants)),
       find: (user, id) => queued(user.account, () => ledger.find(user, id)),
+      due: (limit) => ledger.due(limit),
     },
   };
 }

@@ -213,6 +213,20 @@ function lag({ it, itInTime }: Contract): void {
     assert(behind.asOf < ledger.wall);
   });
 
+  itInTime('a list that still contains expired credits reports an instant before the expiry', async (ledger) => {
+    const { account, console } = ledger;
+    const page = () => console.endUsers(account, { list: { by: 'activity' }, after: null, limit: 10 });
+    await ledger.write([new EndUser(account, 1).add(10, 1)]);
+    await ledger.consumeFeed();
+    const expiry = ledger.wall + DAY_MS;
+    ledger.wall += 2 * DAY_MS;
+    const { asOf, endUsers } = await page();
+    assert.deepEqual([asOf, endUsers[0]?.balance], [expiry - 1, 10]);
+    await ledger.consumeFeed();
+    const later = await page();
+    assert.deepEqual([later.asOf, later.endUsers[0]?.balance], [ledger.wall, 0]);
+  });
+
   it('summaries that are derived while writes are running match the postings', async (ledger) => {
     const { account } = ledger;
     const people = Array.from({ length: 200 }, (_, number) => new EndUser(account, number));

@@ -1,6 +1,7 @@
 // The page on which a user confirms a change of plan. It shows the effect on the balance.
 
 import { html } from 'ghtml';
+import type { SeenCycle } from '../../../ledger/command.ts';
 import { type Cycle, spendable } from '../../../ledger/cycle.ts';
 import { INSTANT_MAX } from '../../../ledger/instant.ts';
 import type { Plan } from '../../../ledger/plan.ts';
@@ -15,6 +16,20 @@ import { endUserPath } from './end-user-paths.ts';
 /** The field with the start of the confirmed plan: an instant, or `STARTS_NOW`. */
 export const CONFIRMED = 'confirmed';
 export const STARTS_NOW = 'now';
+
+/** The field with the active cycle that the preview shows. */
+export const SEEN = 'seen';
+
+/** Returns null if the form has no such field, or if the preview showed no active cycle. */
+export function seenOf(text: string): SeenCycle | null {
+  const [cycle = '', next = null] = text.split('/');
+  return cycle === '' ? null : { cycle, next };
+}
+
+function seenText(active: Cycle | null): string {
+  if (active === null) return '';
+  return active.next === null ? active.id : `${active.id}/${active.next.id}`;
+}
 
 export interface PlanChangeView {
   readonly endUser: string;
@@ -47,6 +62,7 @@ export function planChangePage(view: PlanChangeView, viewer: Page['viewer']): st
 <form class="form" method="post" action="${endUserPath(endUser)}/start-cycle">
 !${inputs}
 <input type="hidden" name="${CONFIRMED}" value="${view.start}">
+<input type="hidden" name="${SEEN}" value="${seenText(view.activeCycle)}">
 !${idempotencyKeyInput(idempotencyKey)}
 <div class="buttons"><button class="button" type="submit">${isLater(view) ? 'Schedule change' : 'Change plan'}</button>
 <a class="button secondary" href="${endUserPath(endUser)}">Cancel</a></div>

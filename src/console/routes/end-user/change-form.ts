@@ -1,11 +1,12 @@
 // Turns a form that changes an end user's credits into a command. An invalid value becomes a field error.
 
 import type { FastifyRequest } from 'fastify';
-import type { EndUserKey, OnActive, WriteCommand } from '../../../ledger/command.ts';
+import type { EndUserKey, OnActive, SeenCycle, WriteCommand } from '../../../ledger/command.ts';
 import type { Plan } from '../../../ledger/plan.ts';
 import { type Actor, NOTE_LENGTH_MAX, type Note } from '../../../ledger/posting.ts';
 import type { TransactionId } from '../../../ledger/transaction-id.ts';
 import type { Adjustment } from '../../pages/end-user/adjust-forms.ts';
+import { SEEN, seenOf } from '../../pages/end-user/plan-change.ts';
 import type { TransactionAction } from '../../pages/end-user/transaction.ts';
 import type { FormState } from '../../pages/form-field.ts';
 import { formField } from '../../request-reply.ts';
@@ -62,6 +63,7 @@ export function readChange(form: ChangeForm, request: FastifyRequest, subject: S
     validityMonths: readings.validity?.value?.validityMonths ?? null,
     rolloverMax: readings.rollover_max?.value ?? 0,
     onActive: onActiveOf(values.on_active),
+    seen: seenOf(formField(request, SEEN)),
     note: readings.note.value,
   };
   return { state, command: commandOf(form, fields, subject) };
@@ -74,11 +76,12 @@ function onActiveOf(text: string): OnActive {
 
 interface Fields extends Plan {
   readonly onActive: OnActive;
+  readonly seen: SeenCycle | null;
   readonly note: Note | null;
 }
 
 function commandOf(form: ChangeForm, fields: Fields, subject: Subject): WriteCommand {
-  const { amount, validityDays, validityMonths, rolloverMax, onActive, note } = fields;
+  const { amount, validityDays, validityMonths, rolloverMax, onActive, seen, note } = fields;
   const request = { ...subject, note };
   switch (form.kind) {
     case 'add':
@@ -86,7 +89,7 @@ function commandOf(form: ChangeForm, fields: Fields, subject: Subject): WriteCom
     case 'subtract':
       return { ...request, kind: 'subtract', amount };
     case 'start-cycle':
-      return { ...request, kind: 'start-cycle', amount, validityDays, validityMonths, rolloverMax, onActive };
+      return { ...request, kind: 'start-cycle', amount, validityDays, validityMonths, rolloverMax, onActive, seen };
     case 'stop-cycle':
       return { ...request, kind: 'stop-cycle' };
     case 'refund':

@@ -19,7 +19,7 @@ import { readChange } from './change-form.ts';
 import { type EndUserRequest, forEndUser } from './end-user-request.ts';
 import { historyLines, readFilter, readHistory } from './history.ts';
 import { readHolds } from './holds.ts';
-import { startNotice, unconfirmed } from './plan-change.ts';
+import { newPreview, startNotice, unconfirmed } from './plan-change.ts';
 import { refusalErrors, submitChange } from './submit-change.ts';
 import { transactionNotice, transactionRoutes } from './transaction.ts';
 
@@ -138,6 +138,10 @@ async function adjust(
   if (submitted.errors === null) {
     const started = adjustment === 'start-cycle' ? `&transaction=${submitted.transactionId}` : '';
     return redirectTo(reply, `${endUserPath(user.endUser)}?notice=${adjustment}${started}`);
+  }
+  if (command.kind === 'start-cycle' && submitted.refused === 'CycleAlreadyActive') {
+    const preview = await newPreview(context, command, state.values, endUserRequest);
+    if (preview !== null) return sendPage(reply, preview);
   }
   return refuse(submitted.errors, { [adjustment]: submitted.idempotencyKey });
 }

@@ -3,13 +3,17 @@
 import { randomUUID } from 'node:crypto';
 import { cyclesAt } from '../../../ledger/balance.ts';
 import type { Refusal, StartCycle } from '../../../ledger/command.ts';
-import { isActiveRecurring } from '../../../ledger/cycle.ts';
+import { type Cycle, isActiveRecurring } from '../../../ledger/cycle.ts';
+import { isSeen } from '../../../ledger/decide-cycles.ts';
 import { planOf } from '../../../ledger/decision.ts';
-import { previewOf } from '../../../ledger/preview.ts';
+import type { Instant } from '../../../ledger/instant.ts';
+import { type Preview, previewOf } from '../../../ledger/preview.ts';
+import type { LoadedEndUser } from '../../../store/loaded-end-user.ts';
 import type { ConsoleContext } from '../../console-context.ts';
 import { momentUtcText } from '../../figures.ts';
+import type { Viewer } from '../../layout.ts';
 import { NOTICES } from '../../pages/end-user/adjust-forms.ts';
-import { CONFIRMED, planChangePage, STARTS_NOW } from '../../pages/end-user/plan-change.ts';
+import { CONFIRMED, type PlanChangeView, planChangePage, STARTS_NOW } from '../../pages/end-user/plan-change.ts';
 import type { FormState } from '../../pages/form-field.ts';
 import { formField, queryField } from '../../request-reply.ts';
 import { normalizedUuid } from '../end-users.ts';
@@ -35,24 +39,57 @@ export async function unconfirmed(
   { request, viewer, user }: EndUserRequest,
 ): Promise<string | Refusal | null> {
   if (command.onActive === 'refuse') return null;
-  const { state, now } = await options.stores.ledger.load(user);
-  const preview = previewOf(state, command, now);
+  const loaded = await options.stores.ledger.load(user);
+  // The ledger checks `seen` when the change is submitted.
+  const preview = previewOf(loaded.state, { ...command, seen: null }, loaded.now);
   const confirmed = formField(request, CONFIRMED);
   if (preview.refused !== null) return confirmed === '' ? preview : null;
-  const start = preview.startsAt > now ? String(preview.startsAt) : STARTS_NOW;
-  if (confirmed === start) return null;
+  if (confirmed === startOf(preview, loaded.now)) return null;
+  const idempotencyKey = formField(request, 'idempotency_key') || randomUUID();
+  return previewPage(loaded, { command, preview, values, isChanged: confirmed !== '', idempotencyKey }, viewer);
+}
+
+/**
+ * Call this if a change was refused with `CycleAlreadyActive`.
+ *
+ * @returns a page with a new preview if the active cycle is not the one that the user has seen; null if the change was
+ * refused for another reason
+ */
+export async function newPreview(
+  { options }: ConsoleContext,
+  command: StartCycle,
+  values: FormState['values'],
+  { viewer, user }: EndUserRequest,
+): Promise<string | null> {
+  const loaded = await options.stores.ledger.load(user);
+  const active = activeIn(loaded);
+  const preview = previewOf(loaded.state, { ...command, seen: null }, loaded.now);
+  if (active === null || !command.seen || isSeen(active, command.seen) || preview.refused !== null) return null;
+  return previewPage(loaded, { command, preview, values, isChanged: true, idempotencyKey: randomUUID() }, viewer);
+}
+
+interface PreviewForm extends Pick<PlanChangeView, 'preview' | 'values' | 'isChanged' | 'idempotencyKey'> {
+  readonly command: StartCycle;
+}
+
+function previewPage(loaded: LoadedEndUser, { command, ...form }: PreviewForm, viewer: Viewer): string {
   const view = {
-    start,
-    isChanged: confirmed !== '',
-    endUser: user.endUser,
-    activeCycle: cyclesAt(state, now).find(isActiveRecurring) ?? null,
+    ...form,
+    start: startOf(form.preview, loaded.now),
+    endUser: command.endUser,
+    activeCycle: activeIn(loaded),
     plan: planOf(command),
     note: command.note ?? null,
-    preview,
-    values,
-    idempotencyKey: formField(request, 'idempotency_key') || randomUUID(),
   };
   return planChangePage(view, viewer);
+}
+
+function startOf({ startsAt }: Preview, now: Instant): string {
+  return startsAt > now ? String(startsAt) : STARTS_NOW;
+}
+
+function activeIn({ state, now }: LoadedEndUser): Cycle | null {
+  return cyclesAt(state, now).find(isActiveRecurring) ?? null;
 }
 
 export async function startNotice({ options }: ConsoleContext, { request, user }: EndUserRequest): Promise<string> {

@@ -21,6 +21,8 @@ export type Submitted =
   | { readonly errors: null; readonly transactionId: TransactionId | null }
   | {
       readonly errors: FormState['errors'];
+      /** Null after a fault. */
+      readonly refused: Refusal['refused'] | null;
       /** The idempotency key with which the form is shown again: unchanged after a fault, new after a refusal. */
       readonly idempotencyKey: string;
     };
@@ -33,9 +35,10 @@ export async function submitChange(
   const identified = { ...command, idempotency: idempotencyOf(request) };
   const result = await new Promise<CommitResult>((resolve) => options.commit.submit(identified, resolve));
   if ('code' in result)
-    return { errors: faultErrors(result), idempotencyKey: idempotencyKeyOf(request) || randomUUID() };
+    return { errors: faultErrors(result), refused: null, idempotencyKey: idempotencyKeyOf(request) || randomUUID() };
   if (result.refused === null) return { errors: null, transactionId: result.transactionId };
-  return { errors: refusalErrors(result, command.kind), idempotencyKey: randomUUID() };
+  const { refused } = result;
+  return { errors: refusalErrors(result, command.kind), refused, idempotencyKey: randomUUID() };
 }
 
 /** The prefix `console ` prevents collisions with idempotency keys of API requests. */

@@ -52,14 +52,15 @@ export class PostgresConsoleStore implements ConsoleStore {
       WHERE account = $1${numbered} ORDER BY ${query?.order} LIMIT $${parameters + 1}`;
     return this.#ledger.attempt(async () => {
       const { pool, clock } = this.#ledger.database;
-      const [before, waiting, found] = await pool.send([
+      const [before, waiting, due, found] = await pool.send([
         clock.query,
         earliestWaiting('events'),
+        sql('SELECT min(due_at) FROM scrip.end_user_summaries'),
         ...(query === null ? [] : [sql(list, [account, ...query.values, request.limit + 1])]),
       ]);
       const now = clock.read(before?.rows ?? []);
-      const earliest = waiting?.rows[0]?.[0] ?? null;
-      const asOf = earliest === null ? now : Math.min(now, exactInteger(earliest) - 1);
+      const earliest = [waiting, due].map((each) => each?.rows[0]?.[0] ?? null).filter((at) => at !== null);
+      const asOf = Math.min(now, ...earliest.map((at) => exactInteger(at) - 1));
       return { asOf, ...pageOf((found?.rows ?? []).map(listedOf), request) };
     });
   }

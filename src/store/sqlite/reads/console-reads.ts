@@ -26,6 +26,9 @@ import { bytesOf, uuidOfHex } from '../file/uuid.ts';
 import { EVENTS } from '../journal/events.ts';
 import type { SqliteLedgerStore } from './ledger-store.ts';
 
+/** How many of the postings that a consumer has not processed yet to consider: renewals can be stored late. */
+const WAITING_MAX = 1_024;
+
 export class SqliteConsoleStore implements ConsoleStore {
   readonly #ledger: SqliteLedgerStore;
   readonly #name: Statement;
@@ -35,6 +38,7 @@ export class SqliteConsoleStore implements ConsoleStore {
   readonly #daily: Statement;
   readonly #expiries: Statement;
   readonly #counted: Statement;
+  readonly #dueSummary: Statement;
 
   constructor(ledger: SqliteLedgerStore) {
     const { db } = ledger;
@@ -53,10 +57,15 @@ export class SqliteConsoleStore implements ConsoleStore {
     this.#expiries = prepare(db, 'SELECT hour, credits FROM expiry_totals WHERE account = ? AND hour >= ?');
     this.#counted = prepare(
       db,
-      `SELECT p.created_at, counted.posting = (SELECT coalesce(max(posting), 0) FROM postings)
-       FROM (SELECT coalesce(max(posting), 0) AS posting FROM feed_positions WHERE consumer = ?) AS counted
-       LEFT JOIN postings AS p ON p.posting = counted.posting`,
+      `SELECT coalesce(max(posting), 0) AS counted, (
+         SELECT min(created_at) FROM (
+           SELECT created_at FROM postings
+           WHERE posting > (SELECT coalesce(max(posting), 0) FROM feed_positions WHERE consumer = ?1)
+           ORDER BY posting LIMIT ${WAITING_MAX}
+         )
+       ) FROM feed_positions WHERE consumer = ?1`,
     );
+    this.#dueSummary = prepare(db, 'SELECT min(due_at) FROM end_user_summaries WHERE due_at <= ?');
   }
 
   async nameOf(account: number): Promise<string | null> {
@@ -66,7 +75,9 @@ export class SqliteConsoleStore implements ConsoleStore {
   async endUsers(account: number, request: ListRequest): Promise<EndUserPage> {
     const query = listQuery(request);
     return this.#snapshot(() => {
-      const asOf = this.#countedUpTo(EVENTS);
+      const counted = this.#countedUpTo(EVENTS);
+      const dueAt = this.#dueSummary.get(counted)?.[0] ?? null;
+      const asOf = dueAt === null ? counted : (dueAt as Instant) - 1;
       if (query === null) return { asOf, endUsers: [], next: null };
       const values = query.values.map((value) => (typeof value === 'string' ? bytesOf(value) : value));
       const rows = this.#listing(query).all(account, ...values, request.limit + 1);
@@ -128,8 +139,9 @@ export class SqliteConsoleStore implements ConsoleStore {
   /** Returns the instant up to which a consumer has processed all postings. Call this within `#snapshot`. */
   #countedUpTo(consumer: string): Instant {
     const now = this.#ledger.clock.now();
-    const [at, isAll] = this.#counted.get(consumer) as Row;
-    return isAll === 1 ? now : Number(at ?? 0);
+    const [counted, waiting] = this.#counted.get(consumer) as [number, Instant | null];
+    if (waiting === null) return now;
+    return counted === 0 ? 0 : Math.min(now, waiting - 1);
   }
 
   /** Runs `read` in a transaction, so that all of its statements see the same snapshot. */
