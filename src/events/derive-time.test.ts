@@ -285,6 +285,25 @@ test('after an account changes `expiringDays`, `credits.expiring` can happen aga
   assert.notEqual(reminders[0]?.id, reminders[1]?.id);
 });
 
+test('if `expiringDays` is raised after the new instant has passed, `credits.expiring` happens immediately, and only once', () => {
+  const { postings } = ledgerAfter([
+    [0, add(30)],
+    [18, subtract(1)],
+    [20, subtract(1)],
+    [26, subtract(1)],
+  ]);
+  const weekly = settingsOf([], 7);
+  const first = after(null, { postings: postings.slice(0, 2), until: 18, settings: weekly });
+  const raised = settingsOf([], 14);
+  const second = after(first, { postings: postings.slice(2, 3), settings: raised });
+  const third = after(second, { postings: postings.slice(3), until: 30, settings: raised });
+  const again = after(third, { until: 30, settings: settingsOf([], 20) });
+  assert.deepEqual(
+    [first, second, third, again].map(({ events }) => linesOf(events, 'credits.expiring')),
+    [[], ['17: credits.expiring 29'], [], []],
+  );
+});
+
 test('a new threshold causes no event for a balance that is already below it', () => {
   const ledger = ledgerAfter([
     [0, add(30)],

@@ -35,10 +35,12 @@ type Transaction = readonly [Posting, ...Posting[]];
 /** Maximum number of steps in one call to `wait`. With 3,000 cycles, this many steps take about 30 ms. */
 const STEPS_MAX = 100;
 
-const NOTHING: EventState = { at: 0, latestGrant: 0, state: EMPTY_STATE };
+function nothing({ expiringDays }: EventSettings): EventState {
+  return { at: 0, latestGrant: 0, expiringDays, state: EMPTY_STATE };
+}
 
 export function deriveEvents({ user, from, postings, until, settings }: DerivationInput): Derivation {
-  const endUser = new EndUserEvents(user, from ?? NOTHING, settings);
+  const endUser = new EndUserEvents(user, from ?? nothing(settings), settings);
   for (const transaction of wholeTransactions(postings, ({ transactionId }) => transactionId))
     endUser.record(transaction);
   if (until !== null) endUser.wait(until);
@@ -84,7 +86,7 @@ class EndUserEvents {
    */
   #next: Instant | null = null;
 
-  constructor(user: EndUserKey, { at, state, latestGrant }: EventState, settings: EventSettings) {
+  constructor(user: EndUserKey, { at, state, latestGrant, expiringDays }: EventState, settings: EventSettings) {
     this.#user = user;
     this.#settings = settings;
     this.#at = at;
@@ -92,6 +94,7 @@ class EndUserEvents {
     this.#balance = activeBalance(state.cycles, at);
     this.#latestGrant = latestGrant;
     this.#limits = limitsOf(settings, latestGrant);
+    this.#addMissed(expiringDays);
   }
 
   record(postings: Transaction): void {
@@ -123,7 +126,9 @@ class EndUserEvents {
   }
 
   derivation(): Derivation {
-    const next = { at: this.#at, latestGrant: this.#latestGrant, state: liveState(this.#state, this.#at) };
+    const { expiringDays } = this.#settings;
+    const state = liveState(this.#state, this.#at);
+    const next = { at: this.#at, latestGrant: this.#latestGrant, expiringDays, state };
     // Ignore cycles without credits: they cause no time-driven event.
     const dueAt = this.#nextInstantOf(next.state.cycles.filter((cycle) => spendable(cycle) > 0));
     return { events: this.#events, next, dueAt: dueAt < nextEventAt(next.state) ? dueAt : null };
@@ -156,9 +161,26 @@ class EndUserEvents {
   }
 
   /** When `credits.expiring` happens for the current period of a cycle; 0 if the event does not happen. */
-  #expiringInstant({ start, end }: Cycle): Instant {
-    const at = end - this.#settings.expiringDays * DAY_MS;
+  #expiringInstant({ start, end }: Cycle, days = this.#settings.expiringDays): Instant {
+    const at = end - days * DAY_MS;
     return end < INSTANT_MAX && at > start ? at : 0;
+  }
+
+  /**
+   * If `expiringDays` was raised, the new instant of `credits.expiring` can have passed, although the event did not
+   * happen with the previous setting. Adds these events.
+   */
+  #addMissed(previousDays: number): void {
+    if (previousDays === this.#settings.expiringDays) return;
+    const missed = this.#state.cycles
+      .map((cycle) => ({ cycle, at: this.#expiringInstant(cycle), before: this.#expiringInstant(cycle, previousDays) }))
+      .filter(
+        ({ cycle, at, before }) =>
+          at > 0 && at <= this.#at && this.#at < cycle.end && !(before > 0 && before <= this.#at),
+      )
+      .toSorted((a, b) => a.at - b.at);
+    for (const { cycle, at } of missed)
+      for (const { type, cause, fields } of expiringOf(cycle, at)) this.#add(type, at, cause, fields);
   }
 
   /** @param opening the posting that opens the next period; null if no period begins at `at` */
@@ -175,14 +197,9 @@ class EndUserEvents {
   }
 
   #expiringAt(at: Instant): Happened[] {
-    const expiring = this.#state.cycles.filter((cycle) => this.#expiringInstant(cycle) === at);
-    return expiring.flatMap((cycle) => {
-      const amount = spendable(cycle) - rollingOver(cycle);
-      if (amount === 0) return [];
-      const fields = { cycle_id: cycle.id, amount, expire_at: timestamp(cycle.end) };
-      // The cause contains the instant, so that the event can happen again, with another ID, if `expiringDays` changes.
-      return [{ type: 'credits.expiring' as const, cause: `${periodOf(cycle)}/${at}`, fields }];
-    });
+    return this.#state.cycles
+      .filter((cycle) => this.#expiringInstant(cycle) === at)
+      .flatMap((cycle) => expiringOf(cycle, at));
   }
 
   /** @param grant the credits that the step grants; null if the step opens no cycle or period */
@@ -230,6 +247,14 @@ class EndUserEvents {
     const id = `evt_${hash('sha256', `${account}/${endUser}/${type}/${cause}`).slice(0, 32)}`;
     this.#events.push({ id, type, at, data: { end_user_id: endUser, ...fields, balance: this.#balance } });
   }
+}
+
+function expiringOf(cycle: Cycle, at: Instant): Happened[] {
+  const amount = spendable(cycle) - rollingOver(cycle);
+  if (amount === 0) return [];
+  const fields = { cycle_id: cycle.id, amount, expire_at: timestamp(cycle.end) };
+  // The cause contains the instant, so that the event can happen again, with another ID, if `expiringDays` changes.
+  return [{ type: 'credits.expiring', cause: `${periodOf(cycle)}/${at}`, fields }];
 }
 
 /** Returns `credits.expired` for the end of a period. @param opening the posting that opens the next period, or null */

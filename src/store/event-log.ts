@@ -62,6 +62,8 @@ export interface EventState {
   readonly at: Instant;
   /** The credits of the latest addition, cycle start or renewal; 0 if there was none. */
   readonly latestGrant: Amount;
+  /** The setting with which the time-driven events up to `at` were derived. */
+  readonly expiringDays: number;
   /** The end user's state at `at`. */
   readonly state: EndUserState;
 }

@@ -6,8 +6,9 @@ import type { Derivation, EventState } from '../../event-log.ts';
 import { stateOfText, stateText } from '../../state-text.ts';
 import { exactInteger, type TextRow, type Value } from '../pool/connection.ts';
 
-export const SUMMARY_COLUMNS = 'derived_to, latest_grant, state, due_at, balance, expires_at, latest_activity';
-export const SUMMARY_TYPES = ['bigint', 'bigint', 'text', 'bigint', 'bigint', 'bigint', 'bigint'];
+export const SUMMARY_COLUMNS =
+  'derived_to, latest_grant, expiring_days, state, due_at, balance, expires_at, latest_activity';
+export const SUMMARY_TYPES = ['bigint', 'bigint', 'integer', 'text', 'bigint', 'bigint', 'bigint', 'bigint'];
 
 export interface StoredSummary {
   readonly from: EventState;
@@ -21,14 +22,20 @@ export function summaryValues(
   { balance, expiresAt }: Summary,
   latestActivity: Instant,
 ): Value[] {
-  const { at, latestGrant, state } = next;
-  return [at, latestGrant, stateText(state, at), dueAt, balance, expiresAt, latestActivity];
+  const { at, latestGrant, expiringDays, state } = next;
+  return [at, latestGrant, expiringDays, stateText(state, at), dueAt, balance, expiresAt, latestActivity];
 }
 
 /** @param row the columns of `SUMMARY_COLUMNS` */
-export function storedSummaryOf([at, latestGrant, state, , balance, , latestActivity]: TextRow): StoredSummary {
+export function storedSummaryOf(row: TextRow): StoredSummary {
+  const [at, latestGrant, expiringDays, state, , balance, , latestActivity] = row;
   return {
-    from: { at: exactInteger(at), latestGrant: exactInteger(latestGrant), state: stateOfText(state as string) },
+    from: {
+      at: exactInteger(at),
+      latestGrant: exactInteger(latestGrant),
+      expiringDays: exactInteger(expiringDays),
+      state: stateOfText(state as string),
+    },
     balance: exactInteger(balance),
     latestActivity: exactInteger(latestActivity),
   };

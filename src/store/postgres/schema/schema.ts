@@ -211,6 +211,8 @@ CREATE TABLE end_user_summaries (
   latest_activity bigint NOT NULL,
   derived_to bigint NOT NULL,
   latest_grant bigint NOT NULL CHECK (latest_grant BETWEEN 0 AND 9007199254740991),
+  -- The setting with which the time-driven events up to derived_to were derived.
+  expiring_days integer NOT NULL,
   -- In the text format of snapshots.
   state text NOT NULL,
   -- The next instant at which a time-driven event can happen; see Derivation.

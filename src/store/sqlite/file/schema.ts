@@ -207,6 +207,8 @@ CREATE TABLE end_user_summaries (
   latest_posting INTEGER NOT NULL,
   derived_to INTEGER NOT NULL,
   latest_grant INTEGER NOT NULL CHECK (latest_grant BETWEEN 0 AND 9007199254740991),
+  -- The setting with which the time-driven events up to derived_to were derived.
+  expiring_days INTEGER NOT NULL,
   -- In the text format of snapshots.
   state TEXT NOT NULL,
   -- The next instant at which the passage of time causes an event.

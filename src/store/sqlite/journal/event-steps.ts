@@ -54,6 +54,7 @@ const PASSED_MAX = 32_768;
 type StoredColumns = [
   derivedTo: Instant,
   latestGrant: number,
+  expiringDays: number,
   state: string,
   latestPosting: number,
   latestActivity: Instant,
@@ -96,7 +97,7 @@ export class EventSteps {
     );
     this.#stored = prepare(
       db,
-      `SELECT derived_to, latest_grant, state, latest_posting, latest_activity, balance, expires_at, due_at
+      `SELECT derived_to, latest_grant, expiring_days, state, latest_posting, latest_activity, balance, expires_at, due_at
        FROM end_user_summaries WHERE account = ? AND end_user = ?`,
     );
     this.#expiringDays = prepare(db, 'SELECT expiring_days FROM accounts WHERE account = ?');
@@ -148,9 +149,9 @@ export class EventSteps {
   #progressOf({ account, endUser }: EndUserKey): Pick<StepEndUser, 'from' | 'stored' | 'latest'> {
     const row = this.#stored.get(account, this.#endUser.of(endUser));
     if (row === undefined) return { from: null, stored: null, latest: null };
-    const [at, latestGrant, text, number, createdAt, balance, expiresAt, dueAt] = row as StoredColumns;
+    const [at, latestGrant, expiringDays, text, number, createdAt, balance, expiresAt, dueAt] = row as StoredColumns;
     return {
-      from: { at, latestGrant, state: stateOfText(text) },
+      from: { at, latestGrant, expiringDays, state: stateOfText(text) },
       stored: { derivedTo: at, balance, expiresAt, dueAt },
       latest: { number, createdAt },
     };

@@ -37,6 +37,7 @@ export interface NewSummary extends EndUserKey, Summary {
   readonly stored: StoredSummary | null;
   readonly derivedTo: Instant;
   readonly latestGrant: number;
+  readonly expiringDays: number;
   /** The end user's state at `derivedTo`, in the text format of snapshots. */
   readonly state: string;
   readonly dueAt: Instant | null;
@@ -55,7 +56,7 @@ export function newSummary(
   { next, dueAt }: Pick<Derivation, 'next' | 'dueAt'>,
   latest: LatestPosting,
 ): NewSummary {
-  const { at, latestGrant, state } = next;
+  const { at, latestGrant, expiringDays, state } = next;
   return {
     account,
     endUser,
@@ -63,6 +64,7 @@ export function newSummary(
     stored,
     derivedTo: at,
     latestGrant,
+    expiringDays,
     state: stateText(state, at),
     dueAt,
     latestPosting: latest.number,
@@ -191,11 +193,19 @@ export class EventWriter {
   }
 }
 
-const CHANGING = ['derived_to', 'latest_grant', 'state', 'balance', 'latest_activity', 'latest_posting'] as const;
+const CHANGING = [
+  'derived_to',
+  'latest_grant',
+  'expiring_days',
+  'state',
+  'balance',
+  'latest_activity',
+  'latest_posting',
+] as const;
 const STEADY = ['due_at', 'expires_at'] as const;
 
 /** The values of the `CHANGING` columns. */
 function changingValues(summary: NewSummary) {
-  const { derivedTo, latestGrant, state, balance, latestActivity, latestPosting } = summary;
-  return [derivedTo, latestGrant, state, balance, latestActivity, latestPosting] as const;
+  const { derivedTo, latestGrant, expiringDays, state, balance, latestActivity, latestPosting } = summary;
+  return [derivedTo, latestGrant, expiringDays, state, balance, latestActivity, latestPosting] as const;
 }
