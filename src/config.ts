@@ -186,7 +186,9 @@ export function databaseAt(name: string, text: string, environment: NodeJS.Proce
   const postgres = postgresOf(text, environment);
   if (/^postgres(ql)?:\/\//.test(text)) return postgres;
   const path = text.startsWith('file:') ? text.slice('file:'.length).replace(/^\/\/(?=\/)/, '') : '';
-  if (path === '') throw new InvalidSetting(`${name} must be file:PATH or postgres://….`);
+  // SQLite gives these names another meaning.
+  const isSpecial = path === ':memory:' || /^file:/i.test(path);
+  if (path === '' || isSpecial) throw new InvalidSetting(`${name} must be file:PATH or postgres://….`);
   return { kind: 'file', path };
 }
 

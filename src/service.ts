@@ -46,10 +46,29 @@ export interface ServiceOptions {
   readonly limits?: Partial<ServerLimits>;
 }
 
+/** While log lines cannot be written, at most this many bytes are kept, and later lines are dropped. */
+const LOG_BYTES_MAX = 1_048_576;
+
+/**
+ * A destination that survives errors, such as a full disk. By default, pino ends the process after such an error, but
+ * first tries for ever to write the remaining lines.
+ */
+function standardError(): DestinationStream {
+  const destination = pino.destination({ dest: 2, maxLength: LOG_BYTES_MAX });
+  const flush = destination.flushSync;
+  destination.on('error', () => {
+    destination.flushSync = () => {};
+  });
+  destination.on('write', () => {
+    destination.flushSync = flush;
+  });
+  return destination;
+}
+
 /** @throws CannotOpen, or the error from `listen`, for example if the address is in use */
 export async function startService(
   config: Config,
-  { log = pino.destination(2), wall, limits = {} }: ServiceOptions = {},
+  { log = standardError(), wall, limits = {} }: ServiceOptions = {},
 ): Promise<Service> {
   const logger = pino({ level: config.logLevel }, log);
   // The store starts its writer thread while the other modules load.

@@ -12,7 +12,10 @@ export interface ErrorFacts {
   /** Describes this occurrence of the error. */
   readonly detail: string;
   readonly problem?: Problem;
-  /** Set for writes. If you call again with this key, the write is applied only once. */
+  /**
+   * Set for writes. If you call again with this key, the write is applied only once. After a refusal, use a new key:
+   * Scrip repeats the stored refusal.
+   */
   readonly idempotencyKey?: string;
   /** The delay from the `Retry-After` header. */
   readonly retryAfterMs?: number;
@@ -31,7 +34,10 @@ export class ScripError extends Error {
   readonly requestId: string | undefined;
   /** The problem document of the response; undefined if the response is not from Scrip. */
   readonly problem: Problem | undefined;
-  /** Set for writes. If you call again with this key, the write is applied only once. */
+  /**
+   * Set for writes. If you call again with this key, the write is applied only once. After a refusal, use a new key:
+   * Scrip repeats the stored refusal.
+   */
   readonly idempotencyKey: string | undefined;
   /** The delay from the `Retry-After` header; undefined if there is no such header. */
   readonly retryAfterMs: number | undefined;

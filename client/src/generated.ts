@@ -6,7 +6,7 @@ export interface AddRequest {
   readonly end_user_id: string;
   /** A whole number of credits. */
   readonly amount: number;
-  /** How long the credits are valid, in 24-hour days. If you send neither `validity_days` nor `validity_months`, the validity is 31 days. The number of days has no upper limit, but all credits expire by 9999-12-31T23:59:59.999Z. */
+  /** How long the credits are valid, in 24-hour days. If you send neither `validity_days` nor `validity_months`, the validity is 31 days. All credits expire by 9999-12-31T23:59:59.999Z, so a number of more than 2932897 days has the same effect as 2932897 days. */
   readonly validity_days?: number | null;
   /** How long the credits are valid, in calendar months (UTC). Do not send both `validity_months` and `validity_days`. Each period ends on the day of the month on which the first period started. If a month has no such day, the period ends on the last day of the month. */
   readonly validity_months?: number | null;
@@ -41,7 +41,7 @@ export interface StartCycleRequest {
   readonly end_user_id: string;
   /** A whole number of credits. */
   readonly amount: number;
-  /** How long the credits are valid, in 24-hour days. If you send neither `validity_days` nor `validity_months`, the validity is 31 days. The number of days has no upper limit, but all credits expire by 9999-12-31T23:59:59.999Z. */
+  /** How long the credits are valid, in 24-hour days. If you send neither `validity_days` nor `validity_months`, the validity is 31 days. All credits expire by 9999-12-31T23:59:59.999Z, so a number of more than 2932897 days has the same effect as 2932897 days. */
   readonly validity_days?: number | null;
   /** How long the credits are valid, in calendar months (UTC). Do not send both `validity_months` and `validity_days`. Each period ends on the day of the month on which the first period started. If a month has no such day, the period ends on the last day of the month. */
   readonly validity_months?: number | null;
@@ -96,7 +96,7 @@ export interface PreviewChangeRequest {
   readonly end_user_id: string;
   /** A whole number of credits. */
   readonly amount: number;
-  /** How long the credits are valid, in 24-hour days. If you send neither `validity_days` nor `validity_months`, the validity is 31 days. The number of days has no upper limit, but all credits expire by 9999-12-31T23:59:59.999Z. */
+  /** How long the credits are valid, in 24-hour days. If you send neither `validity_days` nor `validity_months`, the validity is 31 days. All credits expire by 9999-12-31T23:59:59.999Z, so a number of more than 2932897 days has the same effect as 2932897 days. */
   readonly validity_days?: number | null;
   /** How long the credits are valid, in calendar months (UTC). Do not send both `validity_months` and `validity_days`. Each period ends on the day of the month on which the first period started. If a month has no such day, the period ends on the last day of the month. */
   readonly validity_months?: number | null;
@@ -312,7 +312,7 @@ export interface Transaction {
   /** The change in credits: positive for additions, cycle starts, renewals and refunds; negative for subtractions and captures; 0 for all other transactions, and for refunds whose credits have all expired. */
   readonly amount: number;
   readonly created_at: string;
-  /** For a transaction that added or spent credits: the end of the cycle or period whose credits changed. If the credits of several cycles or periods changed: the end of the cycle or period that ends last. For all other transactions: the end of the first affected cycle or period. From `expire_at` on, the transaction no longer affects the balance, except through credits that rolled over. */
+  /** For a transaction that added or spent credits: the end of the cycle or period whose credits changed. If the credits of several cycles or periods changed: the end of the cycle or period that ends last. For a refund whose credits have all expired: the end of the refunded cycle or period that ended last. For all other transactions: the end of the first affected cycle or period. After `expire_at`, the transaction affects the balance only through credits that rolled over and through held credits of other cycles. */
   readonly expire_at: string;
   /** Only with `details`. For a transaction that a request caused: the name of the call, or `schedule-plan` if a `/start-cycle` request scheduled a plan. A `/start-cycle` request that replaces a cycle creates two transactions: `stop-cycle` and `start-cycle`. For an automatic event: `renew`, `change-plan` (a scheduled plan started) or `lapse` (a hold lapsed). */
   readonly kind?: 'add' | 'subtract' | 'refund' | 'start-cycle' | 'renew' | 'schedule-plan' | 'change-plan' | 'stop-cycle' | 'hold' | 'capture' | 'release' | 'lapse';

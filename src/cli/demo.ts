@@ -37,7 +37,7 @@ async function demo({ seed, create }: CreateOption & { seed: number }): Promise<
   const path = await invitationPath(database, { accountName: ACCOUNT_NAME, role: 'owner', onlyFirst: true });
   process.stdout.write(`Created the account "${ACCOUNT_NAME}" with ${counted(endUsers, 'end user')} and ${counted(postings, 'posting')} over ${DAYS} days.
 
-Start the server:
+Start the server with the same DATABASE_URL:
 
   scrip serve
 

@@ -98,16 +98,20 @@ const EXPLAINED = [CannotOpen, CopyStopped, ImportStopped, InvalidSetting, Unusa
 /** The system calls that fail with EACCES if the process is not permitted to listen on an address. */
 const LISTENING: ReadonlySet<string | undefined> = new Set(['listen', 'bind']);
 
+/** Messages of the PostgreSQL driver. */
+const LOST = /^(Connection terminated|Client has encountered a connection error)/;
+
 /** Returns a sentence for an error that the operator can correct, and the stack of any other error. */
 function explain(error: unknown): string {
   if (EXPLAINED.some((kind) => error instanceof kind)) return (error as Error).message;
   if (error instanceof StoreFault) return `The database failed (${error.message}); try again.`;
   const { code, syscall, message, stack } = error as NodeJS.ErrnoException;
-  if (code === 'EADDRINUSE') return `Address already in use (${message}); set a different PORT or HOST.`;
+  if (code === 'EADDRINUSE') return `Address already in use (${message}); set a different PORT, METRICS_PORT or HOST.`;
   if (code === 'EADDRNOTAVAIL' || syscall === 'getaddrinfo' || (code === 'EACCES' && LISTENING.has(syscall)))
-    return `Cannot listen on this address (${message}); set a different PORT or HOST.`;
+    return `Cannot listen on this address (${message}); set a different PORT, METRICS_PORT or HOST.`;
   if (code === 'ERR_SQLITE_ERROR')
     return `The ledger file cannot be used (${message}); check the disk, and check the ledger with \`scrip verify\`.`;
+  if (LOST.test(message)) return `The connection to PostgreSQL was lost (${message}); try again.`;
   // PostgreSQL reports a severity with each of its errors.
   if ('severity' in (error as object)) return `PostgreSQL reported an error: ${message}.`;
   if (syscall !== undefined) return `The operating system reported an error: ${message}.`;

@@ -79,10 +79,21 @@ const CASES: readonly (readonly [title: string, history: EventHistory, untilDay:
     40,
   ],
   [
-    'credits that return in the last 7 days of their cycle do not cause `credits.expiring`',
+    '`credits.expiring` counts held credits if the hold lapses before they expire',
     [
       [0, add(10, { validityDays: 31 })],
-      [23, hold(10, { expiresInSeconds: 86_400 * 5 })],
+      [23, hold(4, { expiresInSeconds: 86_400 * 5 })],
+      [23, hold(5, { expiresInSeconds: 86_400 * 30 })],
+      [25, (ledger) => release(latestOf(ledger, 'hold'))],
+    ],
+    26,
+    '24: credits.expiring 5',
+  ],
+  [
+    'credits that return from a hold beyond the end of the cycle do not cause `credits.expiring`',
+    [
+      [0, add(10, { validityDays: 31 })],
+      [23, hold(10, { expiresInSeconds: 86_400 * 30 })],
       [25, (ledger) => release(latestOf(ledger, 'hold'))],
     ],
     40,

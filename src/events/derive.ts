@@ -10,9 +10,10 @@
 import { hash } from 'node:crypto';
 import type { Amount } from '../ledger/amount.ts';
 import { applyAll } from '../ledger/apply.ts';
-import { activeBalance } from '../ledger/balance.ts';
+import { activeBalance, atItsEnd } from '../ledger/balance.ts';
 import type { EndUserKey } from '../ledger/command.ts';
 import { type Cycle, renews, spendable } from '../ledger/cycle.ts';
+import type { Hold } from '../ledger/hold.ts';
 import { DAY_MS, INSTANT_MAX, type Instant } from '../ledger/instant.ts';
 import { NEVER, nextEventAt } from '../ledger/next-event.ts';
 import { isOpening, type Posting, transactionOf } from '../ledger/posting.ts';
@@ -130,7 +131,7 @@ class EndUserEvents {
     const state = liveState(this.#state, this.#at);
     const next = { at: this.#at, latestGrant: this.#latestGrant, expiringDays, state };
     // Ignore cycles without credits: they cause no time-driven event.
-    const dueAt = this.#nextInstantOf(next.state.cycles.filter((cycle) => spendable(cycle) > 0));
+    const dueAt = this.#nextInstantOf(next.state.cycles.filter(({ remaining }) => remaining > 0));
     return { events: this.#events, next, dueAt: dueAt < nextEventAt(next.state) ? dueAt : null };
   }
 
@@ -180,7 +181,8 @@ class EndUserEvents {
       )
       .toSorted((a, b) => a.at - b.at);
     for (const { cycle, at } of missed)
-      for (const { type, cause, fields } of expiringOf(cycle, at)) this.#add(type, at, cause, fields);
+      for (const { type, cause, fields } of expiringOf(cycle, this.#state.holds, at))
+        this.#add(type, at, cause, fields);
   }
 
   /** @param opening the posting that opens the next period; null if no period begins at `at` */
@@ -199,7 +201,7 @@ class EndUserEvents {
   #expiringAt(at: Instant): Happened[] {
     return this.#state.cycles
       .filter((cycle) => this.#expiringInstant(cycle) === at)
-      .flatMap((cycle) => expiringOf(cycle, at));
+      .flatMap((cycle) => expiringOf(cycle, this.#state.holds, at));
   }
 
   /** @param grant the credits that the step grants; null if the step opens no cycle or period */
@@ -249,8 +251,10 @@ class EndUserEvents {
   }
 }
 
-function expiringOf(cycle: Cycle, at: Instant): Happened[] {
-  const amount = spendable(cycle) - rollingOver(cycle);
+/** Returns `credits.expiring` for the credits that expire at the end of the period if nothing is written before then. */
+function expiringOf(cycle: Cycle, holds: readonly Hold[], at: Instant): Happened[] {
+  const ended = atItsEnd(cycle, holds);
+  const amount = spendable(ended) - rollingOver(ended);
   if (amount === 0) return [];
   const fields = { cycle_id: cycle.id, amount, expire_at: timestamp(cycle.end) };
   // The cause contains the instant, so that the event can happen again, with another ID, if `expiringDays` changes.

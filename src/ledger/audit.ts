@@ -5,7 +5,7 @@ import { AMOUNT_MAX } from './amount.ts';
 import { apply } from './apply.ts';
 import type { EndUserKey } from './command.ts';
 import { brokenRules, type Cycle, hasEnded, isActiveRecurring, isLive } from './cycle.ts';
-import { type Referenced, refundableIn } from './decide-refund.ts';
+import { type Refundable, refundableByPeriod } from './decide-refund.ts';
 import { type Hold, lapseOrder } from './hold.ts';
 import type { Instant } from './instant.ts';
 import { type Invariant, InvariantViolation } from './invariant.ts';
@@ -18,6 +18,7 @@ import {
   LAPSE_ACTOR,
   type Posting,
   type PostingKind,
+  periodName,
   RENEWAL_ACTOR,
 } from './posting.ts';
 import { EMPTY_STATE, type EndUserState } from './state.ts';
@@ -75,8 +76,8 @@ class AuditFold {
   readonly #stored: Map<string, Cycle>;
   readonly #now: Instant;
   readonly #find: AuditedEndUser['find'];
-  /** The refund postings that have been read so far, by the ID of the refunded transaction. */
-  readonly #refunds = new Map<TransactionId, Posting[]>();
+  /** What can still be refunded of each transaction with a refund, by `periodName`. */
+  readonly #refundable = new Map<TransactionId, Map<string, Refundable>>();
   #state: EndUserState = EMPTY_STATE;
   #pruneAbove = PRUNED_ABOVE;
   #transaction: Posting[] = [];
@@ -88,6 +89,7 @@ class AuditFold {
   }
 
   *add(posting: Posting): Generator<Fault> {
+    if (posting.transactionId !== this.#transaction[0]?.transactionId) yield* this.#captureFaults();
     for (const [invariant, fault] of this.#faultsOf(posting))
       yield [invariant, `transaction ${posting.transactionId} ${fault}`];
     this.#transaction.push(posting);
@@ -102,6 +104,7 @@ class AuditFold {
   }
 
   *end(holds: readonly Hold[]): Generator<Fault> {
+    yield* this.#captureFaults();
     yield* this.#compare(this.#state.cycles);
     yield* holdDifferences(this.#state.holds, holds);
     for (const cycle of this.#stored.values()) {
@@ -146,11 +149,14 @@ class AuditFold {
       yield [4, `has the kind ${kind}, but refers to a transaction`];
     if (posting.holdExpiresAt !== null && kind !== 'hold') yield [4, `has the expiry of a hold, but the kind ${kind}`];
     if (kind === 'hold' && !this.#isRunning(posting)) yield [1, 'holds credits of a period that is not running'];
-    // A capture spends held credits first, so its first posting must spend held credits.
-    const isFirst = this.#transaction.length === 0;
-    if (kind === 'capture' && isFirst && (posting.held === 0 || posting.amount === 0))
-      yield [1, 'captures no held credits'];
     if (kind === 'refund') yield* this.#refundFaults(posting);
+  }
+
+  /** A capture spends the held credits of at least one period. Call this after all postings of a transaction. */
+  *#captureFaults(): Generator<Fault> {
+    const [first] = this.#transaction;
+    if (first?.kind === 'capture' && !this.#transaction.some(({ held, amount }) => held < 0 && amount < 0))
+      yield [1, `transaction ${first.transactionId} captures no held credits`];
   }
 
   #isRunning({ cycleId, period, createdAt, expiresAt }: Posting): boolean {
@@ -161,15 +167,15 @@ class AuditFold {
   *#refundFaults(posting: Posting): Generator<Fault> {
     const { reference } = posting;
     if (reference === null) return;
-    const refunds = this.#refunds.get(reference) ?? [];
-    this.#refunds.set(reference, refunds);
-    if (posting.terms === null) yield* refundFaults({ postings: this.#find(reference), refunds }, posting);
+    const periods =
+      this.#refundable.get(reference) ?? new Map(refundableByPeriod({ postings: this.#find(reference), refunds: [] }));
+    this.#refundable.set(reference, periods);
+    if (posting.terms === null) yield* refundFaults(periods, posting);
     else if (posting.amount !== expiredIn(this.#transaction))
       yield [
         1,
         'opens a cycle whose amount differs from the number of credits that the refund returns to ended cycles and periods',
       ];
-    refunds.push(posting);
   }
 }
 
@@ -182,15 +188,17 @@ const ACTORS: readonly { readonly kind: PostingKind; readonly actor: Actor }[] =
   { kind: 'lapse', actor: LAPSE_ACTOR },
 ];
 
-function* refundFaults(referenced: Referenced, posting: Posting): Generator<Fault> {
-  const { transactionId, reference, cycleId, period, amount, expiresAt } = posting;
+/** @param periods what could be refunded before `posting`; this function subtracts `posting` */
+function* refundFaults(periods: Map<string, Refundable>, posting: Posting): Generator<Fault> {
+  const { transactionId, reference, amount, expiresAt } = posting;
   if (reference !== null && reference > transactionId)
     yield [4, `refunds transaction ${reference}, which is later than the refund`];
-  if (refundableIn(referenced, posting) < amount)
+  const spent = periods.get(periodName(posting));
+  if ((spent?.amount ?? 0) < amount)
     yield [1, `refunds more of transaction ${reference} to this period than can still be refunded`];
-  const spent = referenced.postings.find((each) => each.cycleId === cycleId && each.period === period);
-  if (spent !== undefined && spent.expiresAt !== expiresAt)
-    yield [4, 'has an expiry that differs from the end of the refunded period'];
+  if (spent === undefined) return;
+  if (spent.expiresAt !== expiresAt) yield [4, 'has an expiry that differs from the end of the refunded period'];
+  periods.set(periodName(posting), { ...spent, amount: spent.amount - amount });
 }
 
 function expiredIn(refund: readonly Posting[]): number {

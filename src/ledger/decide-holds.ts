@@ -8,7 +8,7 @@ import { accepted, type Decision, entryOf, type Moment, refused } from './decisi
 import { type Draw, draw } from './draw.ts';
 import { type Hold, type HoldPart, heldBy, OPEN_HOLDS_MAX } from './hold.ts';
 import { INSTANT_MAX, type Instant } from './instant.ts';
-import { type Posting, postingOn, postingTo } from './posting.ts';
+import { type Posting, periodName, postingOn, postingTo } from './posting.ts';
 import { roomAtRenewal } from './room.ts';
 import type { EndUserState } from './state.ts';
 import { instantOf } from './transaction-id.ts';
@@ -72,18 +72,27 @@ export function capture({ cycles, holds }: EndUserState, command: Capture, momen
     return refused({ refused: 'InsufficientFunds', requested: wanted, available });
   }
   const entry = { ...entryOf(command, moment), reference: hold.id };
-  const draws = new Map(further.map(({ cycle, amount }) => [cycle.id, { cycle, amount }]));
+  const parts = new Set(hold.parts.map(periodName));
+  const nameOf = ({ cycle: { id, period } }: Draw) => periodName({ cycleId: id, period });
+  const places = new Map(further.map((each, place) => [nameOf(each), place]));
+  const postings: Posting[] = [];
   let left = wanted;
-  const postings = hold.parts.map((part): Posting => {
+  let next = 0;
+  /** Keeps the order of the draws, because a refund first returns the credits that were drawn last. */
+  const drawUpTo = (place: number) => {
+    for (; next < place; next++) {
+      const { cycle, amount } = further[next] as Draw;
+      if (!parts.has(nameOf(further[next] as Draw))) postings.push(postingTo(cycle, -amount, entry));
+    }
+  };
+  for (const part of hold.parts) {
     const spent = Math.min(left, part.amount);
     left -= spent;
-    const draw = draws.get(part.cycleId);
-    const isSamePeriod = draw?.cycle.period === part.period;
-    if (isSamePeriod) draws.delete(part.cycleId);
-    const amount = -(spent + (isSamePeriod ? draw.amount : 0));
-    return closing(part, amount, entry);
-  });
-  for (const { cycle, amount } of draws.values()) postings.push(postingTo(cycle, -amount, entry));
+    const place = places.get(periodName(part));
+    if (place !== undefined) drawUpTo(place);
+    postings.push(closing(part, -(spent + (place === undefined ? 0 : (further[place] as Draw).amount)), entry));
+  }
+  drawUpTo(further.length);
   return accepted(entry.transactionId, postings, { hold: closedHold(hold, 'captured', wanted, now) });
 }
 

@@ -122,6 +122,23 @@ test('a refund of a capture also returns credits that the capture spent beyond t
   });
 });
 
+test('a refund of a capture that spent more than its hold first returns what was drawn beyond the hold, latest first', () => {
+  const ledger = ledgerOfThreeCycles();
+  const spent = spend(ledger, 8);
+  const { hold: created } = ledger.accept(hold(15, { expiresInSeconds: 86_400 }));
+  assert.deepEqual(remainingOf(ledger), [2, 10, 10]);
+  ledger.run(refund(spent));
+  // The capture spends 2, 10 and 3 held credits, and then draws 8 from the first cycle and 4 from the third.
+  const captured = ledger.transact(capture(created?.id as string, 27));
+  assert.deepEqual(remainingOf(ledger), [0, 0, 3]);
+  ledger.run(refund(captured, 5));
+  assert.deepEqual(remainingOf(ledger), [1, 0, 7]);
+  ledger.run(refund(captured, 9));
+  assert.deepEqual(remainingOf(ledger), [8, 0, 9]);
+  ledger.run(refund(captured));
+  assert.deepEqual(remainingOf(ledger), [10, 10, 10]);
+});
+
 test('a refund of a transaction that is unknown, or is neither a subtraction nor a capture, is refused', () => {
   const ledger = ledgerOfThreeCycles();
   const spent = spend(ledger, 5);

@@ -4,7 +4,7 @@ import type { Amount } from './amount.ts';
 import type { Refund } from './command.ts';
 import { accepted, type Decision, entryOf, type Moment, opened, refused } from './decision.ts';
 import { endOf } from './plan.ts';
-import { type PeriodKey, type Posting, postingOn } from './posting.ts';
+import { type PeriodKey, type Posting, periodName, postingOn } from './posting.ts';
 import { refuseTooLarge } from './room.ts';
 import type { EndUserState } from './state.ts';
 
@@ -15,42 +15,60 @@ export interface Referenced {
   readonly refunds: readonly Posting[];
 }
 
-interface Refundable extends PeriodKey {
+export interface Refundable extends PeriodKey {
   readonly amount: Amount;
 }
 
 /** How many credits of a transaction can still be refunded; 0 unless the transaction is a subtraction or a capture. */
 export function refundableOf(referenced: Referenced): Amount {
-  return refundablePeriods(referenced).reduce((sum, { amount }) => sum + amount, 0);
+  return sumOf(refundableDraws(referenced));
 }
 
-/** How many credits can still be refunded to the period of `posting`. */
-export function refundableIn(referenced: Referenced, { cycleId, period }: Posting): Amount {
-  const same = refundablePeriods(referenced).find((each) => each.cycleId === cycleId && each.period === period);
-  return same?.amount ?? 0;
+/** The periods from which the transaction spent credits, by `periodName`, with the credits that can still be refunded. */
+export function refundableByPeriod(referenced: Referenced): ReadonlyMap<string, Refundable> {
+  return byPeriod(refundableDraws(referenced));
 }
 
-/**
- * The periods from which the transaction spent credits, in reverse order of its postings, each with the number of
- * credits that can still be refunded to that period.
- */
-function refundablePeriods({ postings, refunds }: Referenced): readonly Refundable[] {
+function byPeriod(draws: readonly Refundable[]): ReadonlyMap<string, Refundable> {
+  const periods = new Map<string, Refundable>();
+  for (const each of draws) {
+    const name = periodName(each);
+    periods.set(name, { ...each, amount: (periods.get(name)?.amount ?? 0) + each.amount });
+  }
+  return periods;
+}
+
+/** The draws of the transaction, latest first, each with the number of credits that can still be refunded. */
+function refundableDraws({ postings, refunds }: Referenced): readonly Refundable[] {
   const refunded = new Map<string, Amount>();
   // `refunds` can include postings that opened new cycles. These postings have no effect here, because the refunded
   // transaction spent nothing from the new cycles.
-  for (const { cycleId, period, amount } of refunds) {
-    const name = `${cycleId}/${period}`;
-    refunded.set(name, (refunded.get(name) ?? 0) + amount);
-  }
-  return postings
-    .filter(({ kind, amount }) => (kind === 'subtract' || kind === 'capture') && amount < 0)
-    .map(({ cycleId, period, expiresAt, amount }) => ({
-      cycleId,
-      period,
-      expiresAt,
-      amount: -amount - (refunded.get(`${cycleId}/${period}`) ?? 0),
-    }))
-    .reverse();
+  for (const each of refunds) refunded.set(periodName(each), (refunded.get(periodName(each)) ?? 0) + each.amount);
+  return drawsOf(postings)
+    .toReversed()
+    .map((each) => {
+      const left = refunded.get(periodName(each)) ?? 0;
+      const back = Math.min(left, each.amount);
+      refunded.set(periodName(each), left - back);
+      return { ...each, amount: each.amount - back };
+    });
+}
+
+/**
+ * The draws of a transaction, earliest first. A capture spends the held credits of all its postings, and then draws the
+ * rest from the balance. The posting of a period contains both.
+ */
+function drawsOf(postings: readonly Posting[]): readonly Refundable[] {
+  const spending = postings.filter(({ kind, amount }) => (kind === 'subtract' || kind === 'capture') && amount < 0);
+  const draws = (amountOf: (posting: Posting) => Amount) =>
+    spending.map((each) => ({
+      cycleId: each.cycleId,
+      period: each.period,
+      expiresAt: each.expiresAt,
+      amount: amountOf(each),
+    }));
+  const heldIn = ({ amount, held }: Posting) => Math.min(-amount, -held);
+  return [...draws(heldIn), ...draws((each) => -each.amount - heldIn(each))].filter(({ amount }) => amount > 0);
 }
 
 /** @param referenced the transaction to refund; null if the end user has no such transaction */
@@ -64,13 +82,14 @@ export function refund(state: EndUserState, command: Refund, moment: Moment, ref
     return refused({ refused: 'RefundTooLarge', requested: command.amount, refundable });
 
   const { now } = moment;
-  const given: Refundable[] = [];
+  const draws: Refundable[] = [];
   let left = wanted;
-  for (const period of refundablePeriods(referenced)) {
-    const amount = Math.min(left, period.amount);
-    if (amount > 0) given.push({ ...period, amount });
+  for (const each of refundableDraws(referenced)) {
+    const amount = Math.min(left, each.amount);
+    if (amount > 0) draws.push({ ...each, amount });
     left -= amount;
   }
+  const given = [...byPeriod(draws).values()];
   const expired = sumOf(given.filter(({ expiresAt }) => expiresAt <= now));
   const validity = { validityDays: command.validityDays, validityMonths: null };
   const renewed = validity.validityDays === null ? 0 : expired;

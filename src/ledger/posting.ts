@@ -100,6 +100,11 @@ export interface Entry extends Pick<Posting, 'transactionId' | 'kind' | 'created
 
 export type PeriodKey = Pick<Posting, 'cycleId' | 'period' | 'expiresAt'>;
 
+/** Identifies a period among all periods of an end user. */
+export function periodName({ cycleId, period }: Pick<PeriodKey, 'cycleId' | 'period'>): string {
+  return `${cycleId}/${period}`;
+}
+
 /** A posting that changes `cycle` by `amount`. */
 export function postingTo(cycle: Cycle, amount: number, entry: Entry): Posting {
   return postingOn({ cycleId: cycle.id, period: cycle.period, expiresAt: cycle.end }, { amount, held: 0 }, entry);

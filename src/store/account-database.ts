@@ -20,8 +20,7 @@ export interface AccountTables {
     readonly url: string;
     readonly types: string;
     readonly secret: string;
-    readonly previous_secret: string | null;
-    readonly previous_secret_expires_at: number | null;
+    readonly previous_secrets: string;
     readonly created_at: number;
     readonly created_by: string;
     readonly paused_at: number | null;

@@ -86,11 +86,11 @@ CREATE TABLE webhook_endpoints (
   url TEXT NOT NULL,
   -- The types of events that the endpoint receives, separated by commas; empty for all types.
   types TEXT NOT NULL,
-  -- Both secrets are encrypted; see src/events/webhooks/secrets.ts. Until the previous secret expires, Scrip signs each
-  -- delivery with both.
+  -- All secrets are encrypted; see src/events/webhooks/secrets.ts. Scrip signs each delivery with the current secret and
+  -- with each previous secret that has not expired.
   secret TEXT NOT NULL,
-  previous_secret TEXT,
-  previous_secret_expires_at ${instant} CHECK ((previous_secret_expires_at IS NULL) = (previous_secret IS NULL)),
+  -- JSON, latest first: [{"sealed": "…", "expiresAt": 1795590000000}, …]
+  previous_secrets TEXT NOT NULL DEFAULT '[]',
   created_at ${instant} NOT NULL,
   created_by TEXT NOT NULL CHECK (created_by <> ''),
   -- Both columns are null unless the endpoint is paused. paused_because is a sentence that gives the reason.

@@ -142,6 +142,11 @@ export const EXPIRING_DAYS_MAX = 365;
 
 export interface EventLog {
   /**
+   * A random text that identifies this event log. A copy or a restored backup of the ledger has another one, because its
+   * next events get the numbers that the original gives to other events.
+   */
+  readonly epoch: string;
+  /**
    * Derives and stores the events of the next postings in the feed, and some of the time-driven events that are due.
    *
    * @returns whether there might be more events to derive

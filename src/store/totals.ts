@@ -3,7 +3,7 @@
 
 import type { EndUserKey } from '../ledger/command.ts';
 import { DAY_MS, HOUR_MS } from '../ledger/instant.ts';
-import { isListed, movedBy, type Posting, type PostingKind, rolledOverBy } from '../ledger/posting.ts';
+import { isListed, type Posting, type PostingKind, rolledOverBy } from '../ledger/posting.ts';
 
 /** The total of all transactions of one kind that one actor made on one day (UTC). */
 export interface DailyTotal {
@@ -74,18 +74,21 @@ export class TotalsSum {
     const isFirst = this.#previousId !== transactionId || this.#previousUser?.endUser !== user.endUser;
     this.#previousId = transactionId;
     this.#previousUser = user;
-    const day = dayOf(posting.createdAt);
-    const hour = hourOf(posting.expiresAt);
-    const rolledOver = rolledOverBy(posting);
-    // A refund to a period that has ended moves no credits: they stay spent.
-    const moved = movedBy(posting);
-    const credits = BigInt(moved - rolledOver);
-    this.addDaily({ account, day, kind, actor, credits, transactions: isFirst ? 1 : 0 });
+    const { amount, createdAt, expiresAt } = posting;
+    const kept = keptBy(posting);
+    this.addDaily({
+      account,
+      day: dayOf(createdAt),
+      kind,
+      actor,
+      credits: BigInt(amount - kept),
+      transactions: isFirst ? 1 : 0,
+    });
     // Also count postings to ended cycles: a late capture reduces the number of credits that expired with the cycle.
-    this.addExpiry({ account, hour, credits: BigInt(moved) });
-    // A renewal is created at the end of the previous period. Credits that roll over do not expire at that time, so
-    // subtract them from the expiry total of that hour.
-    if (rolledOver > 0) this.addExpiry({ account, hour: hourOf(posting.createdAt), credits: BigInt(-rolledOver) });
+    // Credits that are refunded to an ended period expire at the time of the refund.
+    const isExpired = kind === 'refund' && expiresAt <= createdAt;
+    this.addExpiry({ account, hour: hourOf(isExpired ? createdAt : expiresAt), credits: BigInt(amount) });
+    if (kept > 0) this.addExpiry({ account, hour: hourOf(createdAt), credits: BigInt(-kept) });
   }
 
   subtract({ daily, expiries }: Totals): void {
@@ -146,6 +149,15 @@ export class TotalsSum {
     if (known === undefined) this.#expiries.set(key, { ...total });
     else known.credits += total.credits;
   }
+}
+
+/**
+ * How many of the credits of a posting come from a period that has ended, and would have expired at the instant of the
+ * posting: credits that roll over, and credits that a refund returns in a new cycle.
+ */
+function keptBy(posting: Posting): number {
+  const isReturned = posting.kind === 'refund' && posting.terms !== null;
+  return isReturned ? posting.amount : rolledOverBy(posting);
 }
 
 /** Returns an instant as text. If a stored total was changed by hand, its instant can be out of range. */

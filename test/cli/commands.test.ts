@@ -132,7 +132,7 @@ describe('command-line errors', { concurrency: COMMANDS_AT_ONCE }, () => {
     await assertOneLine(
       ['serve'],
       { ...environment, LOG_LEVEL: 'silent' },
-      /^Address already in use .*set a different PORT or HOST/,
+      /^Address already in use .*set a different PORT, METRICS_PORT or HOST/,
     );
   });
 
@@ -141,7 +141,7 @@ describe('command-line errors', { concurrency: COMMANDS_AT_ONCE }, () => {
       await assertOneLine(
         ['serve'],
         { ...ledgerAt(temporaryFile()), PORT: '0', HOST, LOG_LEVEL: 'silent' },
-        /^Cannot listen on this address .*set a different PORT or HOST/,
+        /^Cannot listen on this address .*set a different PORT, METRICS_PORT or HOST/,
       );
   });
 

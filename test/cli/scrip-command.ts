@@ -7,7 +7,7 @@ import type { Readable } from 'node:stream';
 import type { TestContext } from 'node:test';
 import { startingEnvironment } from '../run-folder.ts';
 
-const MAIN = join(import.meta.dirname, '..', '..', 'src', 'main.ts');
+export const MAIN = join(import.meta.dirname, '..', '..', 'src', 'main.ts');
 
 /** The number of concurrent commands is limited, because each command keeps one core busy while it starts. */
 export const COMMANDS_AT_ONCE = 3;

@@ -1,8 +1,9 @@
 // Tests that `scrip serve` never logs an API key and, after a SIGTERM or SIGINT, responds to the requests in flight.
 
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { writeFileSync } from 'node:fs';
+import { existsSync, writeFileSync } from 'node:fs';
 import { type ClientRequest, type IncomingMessage, request } from 'node:http';
 import { connect } from 'node:net';
 import { join } from 'node:path';
@@ -12,7 +13,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { openTools } from '../../src/open-tools.ts';
 import { effort } from '../effort.ts';
 import { auditOf, problemsOf, temporaryFile, temporaryFolder } from '../store/temporary-ledger.ts';
-import { add, COMMANDS_AT_ONCE, ledgerAt, Running, SECRET, serve } from './scrip-command.ts';
+import { add, COMMANDS_AT_ONCE, ledgerAt, MAIN, Running, SECRET, serve } from './scrip-command.ts';
 import { createKeyHere } from './served-here.ts';
 
 describe('scrip serve', { concurrency: COMMANDS_AT_ONCE }, () => {
@@ -31,6 +32,21 @@ describe('scrip serve', { concurrency: COMMANDS_AT_ONCE }, () => {
     const { tools, keys } = await openTools({ kind: 'file', path: file });
     assert.deepEqual(await keys.list(), []);
     await tools.close();
+  });
+
+  test('if the log cannot be written because the disk is full, the server still answers, and stops on SIGTERM', {
+    skip: !existsSync('/dev/full') && 'this system has no /dev/full',
+  }, async () => {
+    const file = temporaryFile();
+    const line = ['-c', 'exec "$@" 2> /dev/full', 'sh', process.execPath, MAIN, 'serve'];
+    const env = { ...process.env, ...ledgerAt(file), PORT: '0', REQUEST_LOG: 'yes' };
+    const child = spawn('sh', line, { env, stdio: ['ignore', 'pipe', 'ignore'] });
+    const ended = once(child, 'exit');
+    const [printed] = (await once(child.stdout, 'data')) as [Buffer];
+    const [url] = /http:\/\/[\d.:]+/.exec(printed.toString()) ?? [];
+    for (let count = 0; count < 20; count++) assert.equal((await fetch(`${url}/healthz`)).status, 200);
+    child.kill('SIGTERM');
+    assert.deepEqual(await ended, [0, null]);
   });
 
   test('scrip serve creates a ledger in an empty file, and prints a message', async (t) => {

@@ -48,6 +48,11 @@ describe('settings that are probably mistakes', { concurrency: COMMANDS_AT_ONCE 
     assert.deepEqual([code, stderr, existsSync(file)], [0, '', true]);
   });
 
+  test('a ledger file cannot have a name that means something else to SQLite', async () => {
+    for (const name of [':memory:', 'file:scrip.db', '', 'FILE:scrip.db'])
+      await assertOneLine(['migrate'], { DATABASE_URL: `file:${name}` }, /^DATABASE_URL must be file:PATH or postgres/);
+  });
+
   test('if an environment variable is a misspelled setting, a command prints a warning with the correct name and still runs', async () => {
     const { code, stdout, stderr } = await scrip(['migrate'], { ...ledgerAt(temporaryFile()), RATE_LIMT: '9' });
     assert.deepEqual([code, stdout], [0, 'The ledger schema is up to date.\n']);

@@ -176,7 +176,7 @@ describe('webhooks on the command line', { concurrency: COMMANDS_AT_ONCE }, () =
     const cases: readonly (readonly [args: readonly string[], message: RegExp])[] = [
       [
         add('--url', 'receiver.example'),
-        /^--url: The URL must begin with https:\/\/ \(or http:\/\/ for a loopback address\) and have at most 2048 /,
+        /^--url: The URL must begin with https:\/\/ \(or http:\/\/ for a loopback address\)\.$/,
       ],
       [add('--url', URL, '--types', 'balance.high'), new RegExp(`'--types <types>'.*${EVENT_TYPES.join(', ')}\\.$`)],
       [['webhook', 'add', '--account', 'Unknown', '--url', URL], /^Account Unknown does not exist\. Check the name/],

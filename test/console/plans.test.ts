@@ -257,7 +257,6 @@ test('if two people confirm previews of the same cycle, only the first change ta
     const change = { amount: '1000', validity: '1', unit: 'months', on_active };
     const [first, second] = [await sendChange(console, change), await sendChange(console, change)];
     const done = noticeIn(await confirm(console, first)) ?? '';
-    assert.match(done, /^(Cycle started|Change of plan scheduled)/);
     const kinds = kindsOf(console);
     const again = await sendChange(console, hiddenFieldsOf(second));
     assert.match(textOf(again), /Nothing was changed, because the end user's plan has changed since the preview/);
@@ -265,7 +264,6 @@ test('if two people confirm previews of the same cycle, only the first change ta
     assert.deepEqual(kindsOf(console), kinds);
     assert.equal(noticeIn(await confirm(console, again)), done);
     assert.equal(kindsOf(console).length, kinds.length + (on_active === 'replace' ? 2 : 1));
-    assert.deepEqual(console.errors, []);
   }
 });
 

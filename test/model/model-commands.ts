@@ -10,7 +10,9 @@ import {
   MOST,
   type OpenHold,
   type Piece,
+  type Spent,
   sumOf,
+  type Touched,
   touchedOf,
 } from './model-end-user.ts';
 import type { ModelCommand, ModelCycle, ModelHoldResult, ModelOutcome, ModelPlan } from './model-types.ts';
@@ -176,13 +178,18 @@ function capture(user: EndUser, command: Of<'capture'>, moment: Moment): ModelOu
   const available = held + user.balance(now);
   if (captured > available) return { refused: 'InsufficientFunds', requested: captured, available };
   const { spent: kept, returned, expired } = user.close(open, Math.min(captured, held), now);
-  const spent = user.spend(id, [...kept, ...user.draw(Math.max(captured - held, 0), now)]);
-  const touched = open.pieces.map((piece) => {
-    const amount = spent.find(({ grant }) => grant === piece.grant)?.amount ?? 0;
-    return touchedOf(piece, -amount, -piece.amount);
-  });
-  for (const piece of spent)
-    if (!open.pieces.some(({ grant }) => grant === piece.grant)) touched.push(touchedOf(piece, -piece.amount, 0));
+  const drawn = user.draw(Math.max(captured - held, 0), now);
+  const spent = user.spend(id, [...kept, ...drawn]);
+  // Each grant is touched once, in the order of the hold. Other grants come before the grants that were drawn later.
+  const waiting = drawn.filter(({ grant }) => !open.pieces.some((piece) => piece.grant === grant));
+  const touched: Touched[] = [];
+  for (const piece of open.pieces) {
+    const turn = drawn.findIndex(({ grant }) => grant === piece.grant);
+    while (waiting[0] !== undefined && drawn.indexOf(waiting[0]) < turn)
+      touched.push(touchedOf(waiting[0], -(waiting.shift() as Piece).amount, 0));
+    touched.push(touchedOf(piece, -sumOf(spent.filter(({ grant }) => grant === piece.grant)), -piece.amount));
+  }
+  for (const piece of waiting) touched.push(touchedOf(piece, -piece.amount, 0));
   const change = { amount: -captured, expiresAt: latestEnd(spent), reference: open.id, touched };
   user.happened.push({ ...entryOf(command, moment), ...change });
   return { refused: null, transactionId: id, hold: closed(open, 'captured', { captured, returned, expired }) };
@@ -219,10 +226,14 @@ function refund(user: EndUser, command: Of<'refund'>, moment: Moment): ModelOutc
     return { refused: 'RefundTooLarge', requested: command.amount, refundable };
   const backwards = (user.spent.get(transactionId) ?? []).toReversed();
   const given: Piece[] = [];
+  const amounts = new Map<Spent, number>();
   let left = wanted;
-  for (const { grant, amount: spent, refunded } of backwards) {
-    const amount = Math.min(left, spent - refunded);
-    if (amount > 0) given.push({ grant, amount });
+  for (const spent of backwards) {
+    const amount = Math.min(left, spent.amount - spent.refunded);
+    amounts.set(spent, amount);
+    const same = given.findIndex(({ grant }) => grant === spent.grant);
+    if (same >= 0) given[same] = { grant: spent.grant, amount: (given[same] as Piece).amount + amount };
+    else if (amount > 0) given.push({ grant: spent.grant, amount });
     left -= amount;
   }
   const ended = sumOf(given.filter(({ grant }) => grant.end <= now));
@@ -232,10 +243,8 @@ function refund(user: EndUser, command: Of<'refund'>, moment: Moment): ModelOutc
   const newEnd = endOf(plan, now, now, 0);
   const available = user.room(now, Math.max(latestEnd(given), revived > 0 ? newEnd : 0));
   if (restored > available) return { refused: 'BalanceTooLarge', requested: restored, available };
-  for (const { grant, amount } of given) {
-    for (const spent of backwards) if (spent.grant === grant) spent.refunded += amount;
-    if (grant.end > now) grant.left += amount;
-  }
+  for (const [spent, amount] of amounts) spent.refunded += amount;
+  for (const { grant, amount } of given) if (grant.end > now) grant.left += amount;
   const touched = given.map((piece) => touchedOf(piece, piece.amount, 0));
   let expiresAt = latestEnd(given);
   if (revived > 0) {

@@ -41,7 +41,7 @@ export interface OpenHold {
   readonly pieces: readonly Piece[];
 }
 
-interface Spent extends Piece {
+export interface Spent extends Piece {
   refunded: number;
 }
 
@@ -263,12 +263,7 @@ export class EndUser {
   }
 
   spend(id: string, pieces: readonly Piece[]): Spent[] {
-    const spent: Spent[] = [];
-    for (const { grant, amount } of pieces) {
-      const same = spent.findIndex((each) => each.grant === grant);
-      const before = same < 0 ? 0 : (spent[same] as Spent).amount;
-      spent.splice(same < 0 ? spent.length : same, 1, { grant, amount: before + amount, refunded: 0 });
-    }
+    const spent = pieces.map(({ grant, amount }) => ({ grant, amount, refunded: 0 }));
     this.spent.set(id, spent);
     return spent;
   }

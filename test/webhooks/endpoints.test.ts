@@ -138,6 +138,38 @@ test('for 24 hours after a rotation, each webhook is signed with both secrets, a
   assert.equal((await setting.endpoints.find(ACCOUNT, id))?.previousSecretUntil, null);
 });
 
+test('if a secret is rotated again within 24 hours, webhooks are still signed with each earlier secret for its 24 hours', async (t) => {
+  await using receiver = await Receiver.start();
+  let now = Date.now();
+  const setting = await webhookSetting(t, () => now);
+  const { id, secret } = await addEndpoint(setting, receiver.url());
+  const rotate = async () => (await setting.endpoints.rotate(ACCOUNT, id)) as string;
+  const second = await rotate();
+  now += 60_000;
+  const third = await rotate();
+  assert.equal((await setting.endpoints.find(ACCOUNT, id))?.previousSecretUntil, now + 24 * HOUR_MS);
+  const job = setting.job();
+  const accepted = async () => {
+    const { length } = receiver.received;
+    setting.events.add('u1');
+    await until(() => receiver.received.length > length, job);
+    const { body, headers } = receiver.received.at(-1) as (typeof receiver.received)[0];
+    const verifies = (each: string) => {
+      try {
+        return new Webhook(each).verify(body, headers as Record<string, string>) !== undefined;
+      } catch {
+        return false;
+      }
+    };
+    return [secret, second, third].map(verifies);
+  };
+  assert.deepEqual(await accepted(), [true, true, true]);
+  for (let count = 0; count < 9; count++) await rotate();
+  await ticks(2, job);
+  await accepted();
+  assert.equal(String(receiver.received.at(-1)?.headers['webhook-signature']).split(' ').length, 5);
+});
+
 test('an endpoint that receives only some types of events can receive a test event', async (t) => {
   await using receiver = await Receiver.start();
   const setting = await webhookSetting(t, () => Date.UTC(2026, 0, 31));

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
-import { RETRY_DELAYS_MS, retryDelayMs } from '../../src/events/webhooks/retry-schedule.ts';
+import { RETRIED_MS, RETRY_DELAYS_MS, retryDelayMs } from '../../src/events/webhooks/retry-schedule.ts';
 import {
   ACCOUNT,
   addEndpoint,
@@ -72,13 +72,15 @@ test('when a delivery to a failing endpoint succeeds, all other retries to this 
 });
 
 test('the retries of a webhook are spread over about three days', () => {
-  const delays = RETRY_DELAYS_MS.map((_, index) => retryDelayMs(index + 1, 0.5));
+  const delays = RETRY_DELAYS_MS.map((_, index) => retryDelayMs(index + 1, 0, 0.5));
   assert.deepEqual(
     delays,
     [5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400].map((s) => s * 1_000),
   );
-  assert.equal(retryDelayMs(10, 0.5), null);
-  assert.deepEqual([retryDelayMs(1, 0), retryDelayMs(1, 0.999_999)], [4_000, 6_000]);
+  assert.equal(retryDelayMs(10, RETRIED_MS, 0.5), null);
+  assert.equal(retryDelayMs(9, RETRIED_MS, 0.5), RETRY_DELAYS_MS.at(-1));
+  assert.equal(retryDelayMs(30, RETRIED_MS - 1, 0.5), RETRY_DELAYS_MS.at(-1), 'additional attempts are not the last');
+  assert.deepEqual([retryDelayMs(1, 0, 0), retryDelayMs(1, 0, 0.999_999)], [4_000, 6_000]);
   const total = RETRY_DELAYS_MS.reduce((sum, delay) => sum + delay);
   assert(total > 72 * 3_600_000 && total < 80 * 3_600_000);
 });
@@ -90,7 +92,7 @@ test('if all deliveries to an endpoint fail, including the last retry, the endpo
   const ids = setting.events.add('u1', 3);
   const { id } = await addEndpoint(setting, receiver.url());
   let now = Date.now();
-  const job = setting.job({ now: () => now, retryDelay: (failures) => retryDelayMs(failures, 0.5) });
+  const job = setting.job({ now: () => now, retryDelay: (failures, elapsed) => retryDelayMs(failures, elapsed, 0.5) });
   for (let attempt = 1; attempt <= 10; attempt++) {
     await until(() => receiver.received.length === attempt, job);
     await ticks(3, job);
@@ -112,6 +114,37 @@ test('if all deliveries to an endpoint fail, including the last retry, the endpo
   assert.deepEqual(receivedOf(receiver, 'u1').slice(10), ids);
   assert.deepEqual(receivedOf(receiver, 'u2'), later);
   assert.equal(job.pausedEndpoints, 0);
+});
+
+test('an event that a user resends many times is not given up, and its endpoint is not paused', async (t) => {
+  await using receiver = await Receiver.start();
+  const setting = await webhookSetting(t);
+  const [first] = setting.events.add('u1');
+  receiver.answer = ({ id }, response) => withStatus(id === first ? 503 : 200)({} as never, response);
+  const { id } = await addEndpoint(setting, receiver.url());
+  const job = setting.job({ retryDelay: (failures, elapsed) => retryDelayMs(failures, elapsed, 0.5) });
+  for (let attempt = 1; attempt <= 12; attempt++) {
+    await until(() => receiver.received.filter((each) => each.id === first).length === attempt, job);
+    await ticks(3, job);
+    await setting.endpoints.resend(ACCOUNT, id, first as string);
+  }
+  setting.events.add('u2');
+  await until(async () => (await storedPosition(setting, id)) === 2, job);
+  assert.deepEqual(await pendingIds(setting, id), [first]);
+  assert.equal((await setting.endpoints.find(ACCOUNT, id))?.paused, null);
+});
+
+test('a test event does not wait for the retry of an earlier test event', async (t) => {
+  await using receiver = await Receiver.start();
+  const setting = await webhookSetting(t);
+  receiver.answer = withStatus(500);
+  const { id } = await addEndpoint(setting, receiver.url());
+  const job = setting.job({ retryDelay: () => 3_600_000 });
+  await setting.endpoints.sendTest(ACCOUNT, id);
+  await until(() => receiver.received.length === 1, job);
+  receiver.answer = withStatus(200);
+  await setting.endpoints.sendTest(ACCOUNT, id);
+  await until(() => receiver.ids.length === 2, job);
 });
 
 test('if only one event fails, Scrip gives up on it after the last retry, and delivers the later events', async (t) => {

@@ -59,7 +59,7 @@ export function signInRoutes(on: On, context: ConsoleContext): void {
  * Calls `attempt`. After too many attempts to sign in, sends an error response instead.
  *
  * @param attempt checks a password, and resolves to null if the password is wrong
- * @param viewer null if nobody is signed in
+ * @param viewer the user who is signed in; null on the sign-in page
  * @returns the result of `attempt`; undefined if there were too many attempts
  */
 export async function attemptPassword<Result>(

@@ -23,9 +23,11 @@ const PRIVATE_RANGES = new Set(['private', 'uniqueLocal', 'carrierGradeNat']);
 
 /** @returns a sentence that says why webhooks must not be sent to the URL; null if the URL is allowed */
 export function urlProblem(text: string, rules: AddressRules): string | null {
-  const url = URL.canParse(text) ? new URL(text) : null;
-  if (url === null || text.length > URL_CHARACTERS_MAX || !/^https?:$/.test(url.protocol))
-    return `The URL must begin with ${allowedSchemes(rules)} and have at most ${URL_CHARACTERS_MAX} characters.`;
+  if (!/^https?:\/\//i.test(text)) return `The URL must begin with ${allowedSchemes(rules)}.`;
+  if (!URL.canParse(text)) return 'The URL is not valid. Check the host name and the port.';
+  const url = new URL(text);
+  if (url.href.length > URL_CHARACTERS_MAX)
+    return `The URL must have at most ${URL_CHARACTERS_MAX} characters after URL encoding.`;
   if (url.username !== '' || url.password !== '') return 'The URL must not contain a user name or password.';
   if (url.hash !== '') return 'The URL must not contain a fragment (#…).';
   const host = hostOf(url);

@@ -16,6 +16,7 @@ import type { EventPosition } from '../../store/event-log.ts';
 export interface QueuedEvent {
   readonly id: string;
   readonly type: string;
+  /** Empty for an event that does not belong to an end user, such as a test event. */
   readonly endUserId: string;
   /**
    * When the sender read the event from the event log. For events from webhook_pending: the time of the first attempt,
@@ -128,14 +129,14 @@ export class DeliveryQueue {
 
   /** Removes an event that was delivered, or that Scrip no longer tries to deliver. */
   finish(event: QueuedEvent): void {
-    const events = this.#users.get(event.endUserId) as QueuedEvent[];
+    const events = this.#users.get(ownerOf(event)) as QueuedEvent[];
     assert(event === events[0] && event.isSending, 'only the first queued event of an end user is sent');
     event.isSending = false;
     event.isDone = true;
     if (event.place !== null) this.#stored -= 1;
     events.shift();
-    if (events.length === 0) this.#users.delete(event.endUserId);
-    else this.#ready.add(event.endUserId);
+    if (events.length === 0) this.#users.delete(ownerOf(event));
+    else this.#ready.add(ownerOf(event));
     this.#advance();
   }
 
@@ -143,7 +144,7 @@ export class DeliveryQueue {
   putBack(event: QueuedEvent): void {
     assert(event.isSending, 'only an event that is being sent can return to the queue');
     event.isSending = false;
-    this.#later.add(event.endUserId);
+    this.#later.add(ownerOf(event));
   }
 
   /** Makes all events due now, including those that wait for a retry. */
@@ -196,13 +197,13 @@ export class DeliveryQueue {
   }
 
   #append(event: QueuedEvent): void {
-    const events = this.#users.get(event.endUserId);
+    const events = this.#users.get(ownerOf(event));
     if (events !== undefined) {
       events.push(event);
       return;
     }
-    this.#users.set(event.endUserId, [event]);
-    this.#ready.add(event.endUserId);
+    this.#users.set(ownerOf(event), [event]);
+    this.#ready.add(ownerOf(event));
   }
 
   #headOf(user: string): QueuedEvent {
@@ -210,8 +211,8 @@ export class DeliveryQueue {
   }
 
   #send(event: QueuedEvent): QueuedEvent {
-    this.#ready.delete(event.endUserId);
-    this.#later.delete(event.endUserId);
+    this.#ready.delete(ownerOf(event));
+    this.#later.delete(ownerOf(event));
     event.isSending = true;
     return event;
   }
@@ -221,7 +222,7 @@ export class DeliveryQueue {
    * webhook_pending.
    */
   #isBlocked(event: QueuedEvent): boolean {
-    const head = this.#headOf(event.endUserId);
+    const head = this.#headOf(ownerOf(event));
     return head.attempts > 0 || (head !== event && head.place !== null);
   }
 
@@ -234,4 +235,9 @@ export class DeliveryQueue {
     }
     if (passed > 0) this.#log.splice(0, passed);
   }
+}
+
+/** Events with the same owner are delivered one at a time. A test event waits for no other event. */
+function ownerOf({ endUserId, id }: QueuedEvent): string {
+  return endUserId || id;
 }

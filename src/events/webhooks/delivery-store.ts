@@ -178,6 +178,16 @@ export class DeliveryStore {
     return rows.length === DELETED_MAX;
   }
 
+  /** Pauses an endpoint that is leased to this process, and ends the lease. */
+  async pause(endpointId: number, because: string, now: Instant): Promise<void> {
+    await this.#database.queries
+      .updateTable('webhook_endpoints')
+      .set({ leased_by: null, leased_until: 0, paused_at: now, paused_because: because })
+      .where('endpoint_id', '=', endpointId)
+      .where('leased_by', '=', this.#process)
+      .execute();
+  }
+
   /** @returns as in `StoredChanges` */
   async #storeOne(queries: AccountQueries, changes: EndpointChanges, now: Instant): Promise<number | null> {
     const { endpointId, position, passed, retries, finished, deliveries, pausedBecause, isReleased } = changes;

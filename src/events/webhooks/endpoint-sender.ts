@@ -26,7 +26,7 @@ export interface LeasedEndpoint {
   readonly url: string;
   readonly types: readonly EventType[];
   readonly secret: string;
-  readonly previousSecret: { readonly secret: string; readonly expiresAt: Instant } | null;
+  readonly previousSecrets: readonly { readonly secret: string; readonly expiresAt: Instant }[];
   readonly revision: number;
 }
 
@@ -36,8 +36,11 @@ export interface SenderOptions {
   readonly gate: SendingGate;
   readonly send: SendRequest;
   readonly now: () => number;
-  /** The delay after `failures` failed attempts, in milliseconds; null after the last attempt. */
-  readonly retryDelay: (failures: number) => number | null;
+  /**
+   * The delay after `failures` failed attempts, the first of which was `elapsedMs` ago, in milliseconds; null after the
+   * last attempt.
+   */
+  readonly retryDelay: (failures: number, elapsedMs: number) => number | null;
   readonly onAttempt: (kind: RequestResult['kind']) => void;
   /** Called when something other than a delivery fails, such as reading the event log. */
   readonly onTrouble: (error: unknown) => void;
@@ -272,8 +275,9 @@ export class EndpointSender {
   async #attempt(event: QueuedEvent, body: string): Promise<void> {
     const { send, now, onAttempt } = this.#options;
     const at = now();
-    const { url, secret, previousSecret } = this.endpoint;
-    const secrets = [secret, ...(previousSecret && previousSecret.expiresAt > at ? [previousSecret.secret] : [])];
+    const { url, secret, previousSecrets } = this.endpoint;
+    const previous = previousSecrets.filter(({ expiresAt }) => expiresAt > at).map((each) => each.secret);
+    const secrets = [secret, ...previous];
     const headers = signatureHeaders({ id: event.id, timestamp: Math.floor(at / 1_000), body }, secrets);
     const result = await send({ url, headers, body, signal: this.#abort.signal });
     if (this.#abort.signal.aborted && result.kind === 'failed') {
@@ -319,8 +323,9 @@ export class EndpointSender {
     this.#failuresInARow += 1;
     event.attempts += 1;
     event.firstAttemptAt ??= at;
-    const delay = this.#options.retryDelay(event.attempts);
-    event.nextAttemptAt = this.#options.now() + (delay ?? 0);
+    const now = this.#options.now();
+    const delay = this.#options.retryDelay(event.attempts, now - event.firstAttemptAt);
+    event.nextAttemptAt = now + (delay ?? 0);
     const isLast = delay === null;
     if (isLast && status !== GONE && this.#deliveredSince(event.firstAttemptAt)) {
       this.#finish(event);

@@ -24,8 +24,14 @@ export interface Endpoint {
   readonly createdAt: Instant;
   readonly createdBy: Actor;
   readonly paused: { readonly at: Instant; readonly because: string } | null;
-  /** Webhooks are also signed with the previous secret until this instant; null if only the current secret is used. */
+  /** Webhooks are also signed with a previous secret until this instant; null if only the current secret is used. */
   readonly previousSecretUntil: Instant | null;
+}
+
+export interface PreviousSecret {
+  /** The encrypted secret. */
+  readonly sealed: string;
+  readonly expiresAt: Instant;
 }
 
 export interface ListedEndpoint extends Endpoint {
@@ -62,6 +68,8 @@ export const RESENT_MAX = 10_000;
 const RESENT_PER_TRANSACTION = 100;
 /** How long webhooks are also signed with the previous secret after a rotation. */
 const PREVIOUS_SECRET_MS = 24 * HOUR_MS;
+/** Keeps the signature header short, even if a secret is rotated often. */
+const PREVIOUS_SECRETS_MAX = 4;
 const TEST_TYPE = 'webhook.test';
 const PAUSED_BY_USER = 'The endpoint was paused in the console or on the command line.';
 
@@ -112,8 +120,7 @@ export class Endpoints {
         url: new URL(url).href,
         types: types.join(','),
         secret: this.#secrets.seal(secret),
-        previous_secret: null,
-        previous_secret_expires_at: null,
+        previous_secrets: '[]',
         created_at: this.#now(),
         created_by: createdBy,
         paused_at: null,
@@ -151,7 +158,7 @@ export class Endpoints {
     return row === undefined ? null : endpointOf(row, this.#now());
   }
 
-  /** Sets the types of events that are delivered from now on. */
+  /** Sets the types of events that are read from the event log from now on. Pending events stay pending. */
   setTypes(account: number | null, id: number, types: readonly EventType[]): Promise<boolean> {
     return this.#change(account, id, async (queries) => {
       await updateOf(queries, id)
@@ -162,7 +169,7 @@ export class Endpoints {
   }
 
   /**
-   * Creates a new secret. For 24 hours, webhooks are signed with both the old and the new secret.
+   * Creates a new secret. For 24 hours, webhooks are also signed with the old secret.
    *
    * @param formSha256 the `formHash` of the console form; null if there is none
    * @returns the new secret; null if there is no such endpoint, or if the form has already rotated its secret
@@ -170,16 +177,23 @@ export class Endpoints {
   async rotate(account: number | null, id: number, formSha256: string | null = null): Promise<string | null> {
     const secret = newSecret();
     const isRotated = await this.#change(account, id, async (queries) => {
-      const { numUpdatedRows } = await updateOf(queries, id)
-        .set(({ ref }) => ({
-          previous_secret: ref('secret'),
-          previous_secret_expires_at: this.#now() + PREVIOUS_SECRET_MS,
+      const row = await queries
+        .selectFrom('webhook_endpoints')
+        .select(['secret', 'previous_secrets', 'form_sha256'])
+        .where('endpoint_id', '=', id)
+        .executeTakeFirstOrThrow();
+      if (formSha256 !== null && row.form_sha256 === formSha256) return false;
+      const now = this.#now();
+      const earlier = previousSecretsIn(row.previous_secrets).filter(({ expiresAt }) => expiresAt > now);
+      const previous = [{ sealed: row.secret, expiresAt: now + PREVIOUS_SECRET_MS }, ...earlier];
+      await updateOf(queries, id)
+        .set({
+          previous_secrets: JSON.stringify(previous.slice(0, PREVIOUS_SECRETS_MAX)),
           secret: this.#secrets.seal(secret),
           form_sha256: formSha256,
-        }))
-        .where(({ eb, or }) => or([eb('form_sha256', 'is', null), eb('form_sha256', '!=', formSha256 ?? '')]))
-        .executeTakeFirst();
-      return numUpdatedRows === 1n;
+        })
+        .execute();
+      return true;
     });
     return isRotated ? secret : null;
   }
@@ -266,7 +280,7 @@ export class Endpoints {
   }
 
   /**
-   * Queues an event for another delivery.
+   * Queues an event for another delivery. If the event is pending, its retry schedule starts from the beginning.
    *
    * @returns false if there is no such endpoint, or if the event is neither pending nor in the stored deliveries
    */
@@ -274,7 +288,7 @@ export class Endpoints {
     return this.#change(account, id, async (queries) => {
       const pending = await queries
         .updateTable('webhook_pending')
-        .set({ next_attempt_at: this.#now() })
+        .set({ attempts: 0, first_attempt_at: null, next_attempt_at: this.#now() })
         .where('endpoint_id', '=', id)
         .where('event_id', '=', eventId)
         .executeTakeFirst();
@@ -353,13 +367,19 @@ export function typesOf(types: string): readonly EventType[] {
   return types === '' ? [] : (types.split(',') as EventType[]);
 }
 
+/** @param text as stored; the result is sorted by `expiresAt`, latest first */
+export function previousSecretsIn(text: string): readonly PreviousSecret[] {
+  return JSON.parse(text) as PreviousSecret[];
+}
+
 type EndpointRow = Omit<
   Selectable<AccountTables['webhook_endpoints']>,
   'revision' | 'leased_by' | 'leased_until' | 'form_sha256'
 >;
 
 function endpointOf(row: EndpointRow, now: Instant): Endpoint {
-  const { paused_at: at, paused_because: because, previous_secret_expires_at: until } = row;
+  const { paused_at: at, paused_because: because } = row;
+  const [latest] = previousSecretsIn(row.previous_secrets);
   return {
     id: row.endpoint_id,
     account: row.account,
@@ -368,6 +388,6 @@ function endpointOf(row: EndpointRow, now: Instant): Endpoint {
     createdAt: row.created_at,
     createdBy: row.created_by,
     paused: at === null || because === null ? null : { at, because },
-    previousSecretUntil: until !== null && until > now ? until : null,
+    previousSecretUntil: latest !== undefined && latest.expiresAt > now ? latest.expiresAt : null,
   };
 }

@@ -6,7 +6,7 @@ import { type SqlBool, sql } from 'kysely';
 import type { Instant } from '../../ledger/instant.ts';
 import type { AccountDatabase } from '../../store/account-database.ts';
 import type { EventPosition, EventType } from '../../store/event-log.ts';
-import { typesOf } from './endpoints.ts';
+import { type PreviousSecret, previousSecretsIn, typesOf } from './endpoints.ts';
 
 export interface LeaseTerms {
   readonly leaseMs: number;
@@ -34,7 +34,7 @@ export interface EndpointRow {
   readonly url: string;
   readonly types: readonly EventType[];
   readonly sealedSecret: string;
-  readonly previous: { readonly sealedSecret: string; readonly expiresAt: Instant } | null;
+  readonly previous: readonly PreviousSecret[];
   readonly createdAt: Instant;
   readonly position: EventPosition | null;
   readonly revision: number;
@@ -119,14 +119,13 @@ export class Leases {
       .where('leased_by', '=', this.#process)
       .executeTakeFirst();
     if (row === undefined) return null;
-    const { previous_secret: previous, previous_secret_expires_at: expiresAt } = row;
     return {
       id,
       account: row.account,
       url: row.url,
       types: typesOf(row.types),
       sealedSecret: row.secret,
-      previous: previous === null || expiresAt === null ? null : { sealedSecret: previous, expiresAt },
+      previous: previousSecretsIn(row.previous_secrets),
       createdAt: row.created_at,
       position: row.position,
       revision: row.revision,

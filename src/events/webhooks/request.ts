@@ -220,6 +220,8 @@ function errorSentence(error: unknown): string {
   if (code === 'ECONNREFUSED') return 'The endpoint refused the connection.';
   if (code === 'ECONNRESET' || code === 'EPIPE') return 'The endpoint closed the connection without a response.';
   if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') return 'The host name of the endpoint could not be resolved.';
+  // The endpoint has ended the handshake, for example because it requires a client certificate.
+  if (code.startsWith('ERR_SSL_')) return `The endpoint refused the TLS connection (${code}).`;
   if (/CERT|SELF_SIGNED|UNABLE_TO|ALTNAME/.test(code))
     return `The TLS certificate of the endpoint is not valid (${code}).`;
   return `The connection to the endpoint failed (${code}).`;

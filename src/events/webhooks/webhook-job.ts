@@ -10,7 +10,7 @@ import type { EventLog } from '../../store/event-log.ts';
 import type { AddressRules } from './addresses.ts';
 import { DeliveryQueue } from './delivery-queue.ts';
 import { DeliveryStore, type EndpointChanges } from './delivery-store.ts';
-import { EndpointSender, type LeasedEndpoint } from './endpoint-sender.ts';
+import { EndpointSender, type LeasedEndpoint, type SenderOptions } from './endpoint-sender.ts';
 import { type EndpointRow, Leases, type LeaseTerms, type SeenEndpoint } from './leases.ts';
 import { type SendRequest, WebhookRequests } from './request.ts';
 import { retryDelayMs } from './retry-schedule.ts';
@@ -37,8 +37,7 @@ export interface WebhookOptions {
   readonly leases: LeaseTerms | null;
   /** Tests replace `request` and `retryDelay`. */
   readonly request?: SendRequest;
-  /** The delay after `failures` failed attempts, in milliseconds; null after the last attempt. */
-  readonly retryDelay?: (failures: number) => number | null;
+  readonly retryDelay?: SenderOptions['retryDelay'];
 }
 
 /** Each run deletes old deliveries in at most this many steps. */
@@ -47,6 +46,8 @@ const CLEANING_STEPS = 10;
 const TROUBLE_MS = 60_000;
 /** The time from a call to `nudge` until the senders look for new events. */
 const NUDGE_MS = 20;
+const UNDECRYPTED =
+  'The signing secret cannot be decrypted. Set WEBHOOK_KEY to the key that encrypted it; if that key is lost, rotate the secret. Then resume the endpoint.';
 /** The number of senders that look for new events in one turn of the event loop. */
 const SENDERS_PER_TURN = 10;
 
@@ -64,8 +65,6 @@ export class WebhookJob {
   readonly #senders = new Map<number, EndpointSender>();
   /** Maps the ID of each leased endpoint to the time (`performance.now`) at which its lease was taken or renewed. */
   readonly #leasedAt = new Map<number, number>();
-  /** The endpoints whose secret cannot be decrypted: maps the ID of each endpoint to its revision. */
-  readonly #unusable = new Map<number, number>();
   #renewedAt = 0;
   #troubleAt = Number.NEGATIVE_INFINITY;
   #cleanedId = 0;
@@ -177,7 +176,7 @@ export class WebhookJob {
     await this.#store.storeDeliveries(all, stored);
   }
 
-  #logPause({ endpointId, pausedBecause }: EndpointChanges): void {
+  #logPause({ endpointId, pausedBecause }: Pick<EndpointChanges, 'endpointId' | 'pausedBecause'>): void {
     this.#options.logger.warn({ endpoint: endpointId, reason: pausedBecause }, 'a webhook endpoint was paused');
   }
 
@@ -198,9 +197,7 @@ export class WebhookJob {
 
   /** Leases free endpoints, and creates senders for all endpoints that are leased to this process. */
   async #begin(seen: readonly SeenEndpoint[], stopping: AbortSignal): Promise<void> {
-    const wanted = seen.filter(
-      ({ id, isPaused, revision }) => !isPaused && !this.#senders.has(id) && this.#unusable.get(id) !== revision,
-    );
+    const wanted = seen.filter(({ id, isPaused }) => !isPaused && !this.#senders.has(id));
     const ours = wanted.filter(({ isOurs }) => isOurs);
     const free = wanted.filter(({ isOurs, isFree }) => isFree && !isOurs);
     const at = performance.now();
@@ -215,8 +212,13 @@ export class WebhookJob {
 
   async #open(id: number): Promise<void> {
     const row = await this.#leases.read(id);
-    const endpoint = row && this.#decrypted(row);
-    if (row === null || endpoint === null) return;
+    if (row === null) return;
+    const endpoint = this.#decrypted(row);
+    if (endpoint === null) {
+      await this.#store.pause(id, UNDECRYPTED, this.#options.now());
+      this.#logPause({ endpointId: id, pausedBecause: UNDECRYPTED });
+      return;
+    }
     const queue = new DeliveryQueue(row.position ?? (await this.#options.events.positionBefore(row.createdAt)));
     for (const event of await this.#store.pending(id)) queue.addStored(event);
     const start = { storedPosition: row.position, lastDeliveredAt: await this.#store.lastDeliveredAt(id) };
@@ -226,7 +228,7 @@ export class WebhookJob {
       gate: this.#gate,
       send: this.#options.request ?? ((request) => this.#requests.send(request)),
       now: this.#options.now,
-      retryDelay: this.#options.retryDelay ?? ((failures) => retryDelayMs(failures, Math.random())),
+      retryDelay: this.#options.retryDelay ?? ((failures, elapsed) => retryDelayMs(failures, elapsed, Math.random())),
       onAttempt: (kind) => {
         this.attempts[kind] += 1;
       },
@@ -235,27 +237,22 @@ export class WebhookJob {
     this.#senders.set(id, sender);
   }
 
-  /** @returns null if the secret cannot be decrypted */
-  #decrypted({ id, revision, sealedSecret, previous, ...row }: EndpointRow): LeasedEndpoint | null {
-    const { secrets, logger } = this.#options;
-    try {
-      const { account, url, types } = row;
-      const secret = secrets.open(sealedSecret);
-      return { id, account, url, types, revision, secret, previousSecret: previous && this.#previous(previous) };
-    } catch (error) {
-      if (!(error instanceof UnusableSecret)) throw error;
-      this.#unusable.set(id, revision);
-      const advice =
-        'set WEBHOOK_KEY to the key that encrypted the secret; if that key is lost or the secret is damaged, rotate the secret';
-      logger.error({ endpoint: id }, `the secret of a webhook endpoint cannot be decrypted; ${advice}`);
-      return null;
-    }
+  /** @returns null if the current secret cannot be decrypted */
+  #decrypted({ sealedSecret, previous, ...row }: EndpointRow): LeasedEndpoint | null {
+    const { id, account, url, types, revision } = row;
+    const secret = this.#opened(sealedSecret);
+    if (secret === null) return null;
+    // A user may have rotated a secret because it cannot be decrypted.
+    const previousSecrets = previous.flatMap(({ sealed, expiresAt }) => {
+      const opened = this.#opened(sealed);
+      return opened === null ? [] : [{ secret: opened, expiresAt }];
+    });
+    return { id, account, url, types, revision, secret, previousSecrets };
   }
 
-  /** @returns null if the previous secret cannot be decrypted. A user may have rotated the secret for this reason. */
-  #previous({ sealedSecret, expiresAt }: NonNullable<EndpointRow['previous']>): LeasedEndpoint['previousSecret'] {
+  #opened(sealed: string): string | null {
     try {
-      return { secret: this.#options.secrets.open(sealedSecret), expiresAt };
+      return this.#options.secrets.open(sealed);
     } catch (error) {
       if (!(error instanceof UnusableSecret)) throw error;
       return null;

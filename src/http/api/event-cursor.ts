@@ -2,9 +2,9 @@
 //
 //   version 1 byte · checksum 8 bytes · position as text
 //
-// The checksum covers the version, the position and the account. It detects mistakes, such as a cursor for another
-// account. It need not prevent forgery, because the store checks the position, and returns only events of the API key's
-// account.
+// The checksum covers the version, the position, the account and the epoch of the event log. It detects mistakes, such
+// as a cursor for another account, or a cursor from before a backup was restored. It need not prevent forgery, because
+// the store checks the position, and returns only events of the API key's account.
 
 import { hash } from 'node:crypto';
 import type { EventPosition } from '../../store/event-log.ts';
@@ -14,19 +14,26 @@ const VERSION = 1;
 const CHECKSUM_AT = 1;
 const POSITION_AT = 9;
 
-export function writeEventCursor(position: EventPosition, account: number): string {
+/** An account's events in an event log. */
+export interface EventList {
+  readonly account: number;
+  /** See `EventLog.epoch`. */
+  readonly epoch: string;
+}
+
+export function writeEventCursor(position: EventPosition, list: EventList): string {
   const head = Buffer.alloc(POSITION_AT);
   head[0] = VERSION;
-  checksumOf(position, account).copy(head, CHECKSUM_AT);
+  checksumOf(position, list).copy(head, CHECKSUM_AT);
   return Buffer.concat([head, Buffer.from(position)]).toString('base64url');
 }
 
-/** @throws InvalidRequest if `text` is not a cursor for this account */
-export function readEventCursor(text: string, account: number): EventPosition {
+/** @throws InvalidRequest if `text` is not a cursor for this list */
+export function readEventCursor(text: string, list: EventList): EventPosition {
   const bytes = Buffer.from(text, 'base64url');
   const position = bytes.toString('utf8', POSITION_AT);
   // The decoder skips invalid characters, so check that encoding the bytes again returns the same text.
-  if (bytes.length <= POSITION_AT || writeEventCursor(position, account) !== text) throw invalidAfter();
+  if (bytes.length <= POSITION_AT || writeEventCursor(position, list) !== text) throw invalidAfter();
   return position;
 }
 
@@ -36,6 +43,9 @@ export function invalidAfter(): InvalidRequest {
   return invalidFields([{ path: '/after', message }]);
 }
 
-function checksumOf(position: EventPosition, account: number): Buffer {
-  return hash('sha256', `events/${account}/${VERSION}/${position}`, 'buffer').subarray(0, POSITION_AT - CHECKSUM_AT);
+function checksumOf(position: EventPosition, { account, epoch }: EventList): Buffer {
+  return hash('sha256', `events/${epoch}/${account}/${VERSION}/${position}`, 'buffer').subarray(
+    0,
+    POSITION_AT - CHECKSUM_AT,
+  );
 }

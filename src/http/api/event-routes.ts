@@ -16,7 +16,7 @@ import { connectionOf } from '../admission/connections.ts';
 import { sendError } from '../problem-reply.ts';
 import { invalidFields } from '../problems.ts';
 import { EVENTS_LIMIT_DEFAULT, type EventListQuery, getEvents } from './calls/events.ts';
-import { invalidAfter, readEventCursor, writeEventCursor } from './event-cursor.ts';
+import { type EventList, invalidAfter, readEventCursor, writeEventCursor } from './event-cursor.ts';
 import { fieldsReader } from './query-fields.ts';
 import type { ReadRoutesOptions } from './read-routes.ts';
 import { sendPieces } from './replies.ts';
@@ -34,19 +34,20 @@ export function eventRoutes(app: FastifyInstance, options: EventRoutesOptions): 
     { onRequest, preValidation, schema: getEvents },
     (request, reply) => {
       const { account } = request.caller;
-      const asked = pageRequestOf(request.query, account);
+      const list = { account, epoch: events.epoch };
+      const asked = pageRequestOf(request.query, list);
       pages
         .read(account, connectionOf(request.raw.socket), () => events.page(account, asked))
-        .then((page) => sendPieces(unsent, reply, listPieces(page, account)))
+        .then((page) => sendPieces(unsent, reply, listPieces(page, list)))
         .catch((error) => sendError(reply, error instanceof InvalidCursor ? invalidAfter() : error));
     },
   );
 }
 
 /** @throws InvalidRequest */
-function pageRequestOf({ after, types, limit }: EventListQuery, account: number): EventPageRequest {
+function pageRequestOf({ after, types, limit }: EventListQuery, list: EventList): EventPageRequest {
   return {
-    after: after === undefined ? null : readEventCursor(after, account),
+    after: after === undefined ? null : readEventCursor(after, list),
     types: types === undefined ? undefined : typesOf(types),
     limit: limit ?? EVENTS_LIMIT_DEFAULT,
   };
@@ -67,12 +68,12 @@ function isEventType(name: string): name is EventType {
 /** The number of events in one piece of a response. A piece is about 30 kB long. */
 const EVENTS_A_PIECE = 100;
 
-function listPieces({ events, position, hasMore }: EventPage, account: number): readonly string[] {
+function listPieces({ events, position, hasMore }: EventPage, list: EventList): readonly string[] {
   const pieces = ['{"events":['];
   for (let from = 0; from < events.length; from += EVENTS_A_PIECE) {
     const bodies = events.slice(from, from + EVENTS_A_PIECE).map(eventBody);
     pieces.push(from === 0 ? bodies.join(',') : `,${bodies.join(',')}`);
   }
-  pieces.push(`],"next_cursor":"${writeEventCursor(position, account)}","has_more":${hasMore}}`);
+  pieces.push(`],"next_cursor":"${writeEventCursor(position, list)}","has_more":${hasMore}}`);
   return pieces;
 }

@@ -45,7 +45,7 @@ export function openPostgresStore({ testClock: isTest = false, ...options }: Pos
       await heartbeat.start();
       const keys = postgresKeyStore(database, (work) => ledger.attempt(work));
       const console = new PostgresConsoleStore(ledger);
-      const events = new PostgresEventLog(database);
+      const events = await PostgresEventLog.open(database);
       return { ledger, keys, console, events, imports: null, testClock };
     },
   );

@@ -133,7 +133,9 @@ test('the list of events refuses a modified cursor, a cursor of another account,
   const list = await scrip.get('/get-all-user-transactions', { end_user_id: user, limit: '1' }, { key });
   const changed = `${cursor.slice(0, 4)}${cursor[4] === 'A' ? 'B' : 'A'}${cursor.slice(5)}`;
   const account = await accountOf('cursors');
-  const beyond = ['999999999', 'latest', '1.2.3'].map((position) => writeEventCursor(position, account));
+  const { epoch } = scrip.service.stores.events;
+  const beyond = ['999999999', 'latest', '1.2.3'].map((position) => writeEventCursor(position, { account, epoch }));
+  beyond.push(writeEventCursor('0', { account, epoch: 'of another event log' }));
   for (const after of [changed, `${cursor}=`, 'x', String(list.body.next_cursor), ...beyond]) {
     const reply = await scrip.get(PATH, { after }, { key });
     assertFieldRefused(reply, '/after');

@@ -163,24 +163,25 @@ function days({ itInTime }: Contract): void {
   });
 
   itInTime(
-    'a refund to an ended cycle moves no credits, and with a new validity they are outstanding again',
+    'refunded credits of an ended cycle count as expired, or as outstanding if the refund has a validity',
     async (ledger) => {
       const { account } = ledger;
       const ada = new EndUser(account, 1);
       const [, spent] = idsOf(await ledger.write([ada.add(100, 1), ada.subtract(100)]));
       ledger.wall += 2 * DAY_MS;
       const counted = async () => {
-        const { outstanding, days } = await overviewOf(ledger, account, { days: 4 });
+        ledger.wall += HOUR_MS;
+        const { outstanding, days } = await overviewOf(ledger, account, { days: 5 });
         const { added, spent, expired } = totalOf(days);
         assert.equal(added, spent + expired + outstanding);
         return { spent, expired, outstanding };
       };
       await ledger.write([ada.refund(spent as string, 40)]);
-      assert.deepEqual(await counted(), { spent: 100n, expired: 0n, outstanding: 0n });
+      assert.deepEqual(await counted(), { spent: 60n, expired: 40n, outstanding: 0n });
       await ledger.write([ada.refund(spent as string, 60, 1)]);
-      assert.deepEqual(await counted(), { spent: 40n, expired: 0n, outstanding: 60n });
-      ledger.wall += DAY_MS + HOUR_MS;
-      assert.deepEqual(await counted(), { spent: 40n, expired: 60n, outstanding: 0n });
+      assert.deepEqual(await counted(), { spent: 0n, expired: 40n, outstanding: 60n });
+      ledger.wall += DAY_MS;
+      assert.deepEqual(await counted(), { spent: 0n, expired: 100n, outstanding: 0n });
     },
   );
 

@@ -64,6 +64,22 @@ describe('a PostgreSQL database with unsuitable settings', () => {
     await assert.rejects(open(url), cannotOpen(/^PostgreSQL runs with array_nulls = off; set array_nulls to on/));
   });
 
+  test('a role whose client_min_messages hides warnings is refused, because PostgreSQL reports an unconfirmed COMMIT as a warning', async () => {
+    const url = await server.createDatabase();
+    await server.query(`ALTER DATABASE ${nameOf(url)} SET client_min_messages = error`);
+    await assert.rejects(open(url), cannotOpen(/^PostgreSQL runs with client_min_messages = error; set client_min/));
+  });
+
+  test("the connections of a server have Scrip's application_name, even if the URL contains another one", async () => {
+    const url = await server.createDatabase();
+    const stores = await open(`${url}?application_name=other&application_name=third`);
+    const { rows } = await server.query(
+      `SELECT DISTINCT application_name FROM pg_stat_activity WHERE datname = '${nameOf(url)}'`,
+    );
+    await close(stores);
+    assert.deepEqual(rows, [{ application_name: 'scrip' }]);
+  });
+
   test('a ledger is created in an existing schema by a role that may not create schemas', async () => {
     const url = await server.createDatabase();
     const role = `${nameOf(url)}_app`;

@@ -82,7 +82,7 @@ const TAMPERED_SUMMARIES: readonly (readonly [what: string, sql: string])[] = [
   ['a missing summary', 'DELETE FROM end_user_summaries WHERE account = 2'],
   [
     'a summary of an end user that does not exist',
-    `INSERT INTO end_user_summaries VALUES (7, zeroblob(16), 1, NULL, 1, 1, 1, 1, '[[]]', NULL)`,
+    `INSERT INTO end_user_summaries VALUES (7, zeroblob(16), 1, NULL, 1, 1, 1, 1, 7, '[[]]', NULL)`,
   ],
   ['a summary with the wrong latest posting', 'UPDATE end_user_summaries SET latest_posting = latest_posting - 1'],
   ['a summary derived only up to an instant before the latest posting', 'UPDATE end_user_summaries SET derived_to = 1'],

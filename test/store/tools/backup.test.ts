@@ -74,6 +74,7 @@ describe('backups', () => {
         const restored = temporaryFile();
         await restoreFile(backup, restored, quietly);
         const again = await openFor(t, restored, options);
+        assert.notEqual(again.events.epoch, ledger.events.epoch, 'cursors of events are not valid after the restore');
         const balances = new Set(await Promise.all(users.map((user) => balanceOf(again, user))));
         const [balance = 0] = balances;
         assert(balances.size === 1 && balance >= before, `${[...balances]} credits after ${before} batches`);

@@ -3,7 +3,7 @@
 import { randomUUID } from 'node:crypto';
 import type { FastifyReply } from 'fastify';
 import type { Amount } from '../../../ledger/amount.ts';
-import { type Referenced, refundableIn } from '../../../ledger/decide-refund.ts';
+import { type Referenced, refundableByPeriod } from '../../../ledger/decide-refund.ts';
 import type { Instant } from '../../../ledger/instant.ts';
 import { type Posting, transactionOf } from '../../../ledger/posting.ts';
 import type { TransactionId } from '../../../ledger/transaction-id.ts';
@@ -82,8 +82,9 @@ function sendNotFound({ reply, viewer }: EndUserRequest): FastifyReply {
 
 /** The refundable credits of cycles and periods that have ended. */
 function refundableExpired(referenced: Referenced, now: Instant): Amount {
-  const ended = referenced.postings.filter(({ expiresAt }) => expiresAt <= now);
-  return ended.reduce((sum, posting) => sum + refundableIn(referenced, posting), 0);
+  return [...refundableByPeriod(referenced).values()]
+    .filter(({ expiresAt }) => expiresAt <= now)
+    .reduce((sum, { amount }) => sum + amount, 0);
 }
 
 async function change(

@@ -10,6 +10,7 @@ import {
   CycleStart,
   CycleType,
   EndUserId,
+  INT64,
   instantField,
   strict,
   timestamp,
@@ -68,6 +69,7 @@ export const CycleEntry = Type.Object(
     cycle_end: CycleEnd,
     amount: amountOf('The credits that can be spent from the cycle. Held credits are not included.', 0),
     starting_amount: Type.Integer({
+      ...INT64,
       ...Amount,
       description:
         'The credits that the cycle or period started with, including credits that rolled over from the previous period.',

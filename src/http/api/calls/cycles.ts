@@ -8,6 +8,7 @@ import {
   CycleStart,
   CycleType,
   EndUserId,
+  INT64,
   Note,
   strict,
   timestamp,
@@ -84,6 +85,7 @@ export const Cycle = Type.Object(
   {
     end_user_id: EndUserId,
     amount: Type.Integer({
+      ...INT64,
       ...Amount,
       description:
         'The credits that the current period began with: the `amount` of the plan, plus the credits that rolled over (at most `rollover_max`).',

@@ -2,7 +2,7 @@
 
 import Type, { type Static } from 'typebox';
 import { AMOUNT_MAX } from '../../../ledger/amount.ts';
-import { VALIDITY_DAYS_DEFAULT } from '../../../ledger/instant.ts';
+import { VALIDITY_DAYS_DEFAULT, VALIDITY_DAYS_MAX } from '../../../ledger/instant.ts';
 import { VALIDITY_MONTHS_MAX } from '../../../ledger/plan.ts';
 import { NOTE_LENGTH_MAX } from '../../../ledger/posting.ts';
 
@@ -15,7 +15,11 @@ export const EndUserId = Type.String({
   examples: [EXAMPLE_USER],
 });
 
+/** Without this format, some generated clients read amounts as 32-bit integers. */
+export const INT64 = { format: 'int64' } as const;
+
 export const Amount = Type.Integer({
+  ...INT64,
   minimum: 1,
   maximum: AMOUNT_MAX,
   description: 'A whole number of credits.',
@@ -23,7 +27,7 @@ export const Amount = Type.Integer({
 });
 
 export function amountOf(description: string, least: 0 | 1 = 1) {
-  return Type.Integer({ minimum: least, maximum: AMOUNT_MAX, description });
+  return Type.Integer({ ...INT64, minimum: least, maximum: AMOUNT_MAX, description });
 }
 
 export const HoldId = Type.String({ format: 'uuid', description: 'The `hold_id` that `/hold` returned.' });
@@ -42,10 +46,10 @@ export const CycleType = Type.String({ enum: ['recurring', 'one-time'] });
 
 export const ValidityDays = Type.Unsafe<number | null>({
   type: ['integer', 'null'],
+  format: 'int64',
   minimum: 1,
-  default: VALIDITY_DAYS_DEFAULT,
-  description:
-    'How long the credits are valid, in 24-hour days. If you send neither `validity_days` nor `validity_months`, the validity is 31 days. The number of days has no upper limit, but all credits expire by 9999-12-31T23:59:59.999Z.',
+  // There is no `default`: generated clients would send it together with `validity_months`.
+  description: `How long the credits are valid, in 24-hour days. If you send neither \`validity_days\` nor \`validity_months\`, the validity is ${VALIDITY_DAYS_DEFAULT} days. All credits expire by 9999-12-31T23:59:59.999Z, so a number of more than ${VALIDITY_DAYS_MAX} days has the same effect as ${VALIDITY_DAYS_MAX} days.`,
   examples: [31],
 });
 

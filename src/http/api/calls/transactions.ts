@@ -8,6 +8,7 @@ import {
   CycleStart,
   CycleType,
   EndUserId,
+  INT64,
   instantField,
   strict,
   timestamp,
@@ -88,11 +89,13 @@ export const TouchedCycle = Type.Object(
       description: 'The number of the period, counted from 0; always 0 for a one-time cycle.',
     }),
     amount: Type.Integer({
+      ...INT64,
       description:
         'Positive: the credits that the transaction added to the cycle. Negative: the credits that the transaction spent from the cycle.',
     }),
     held: Type.Optional(
       Type.Integer({
+        ...INT64,
         description: 'The change in the number of credits held in the cycle. Absent if the number did not change.',
       }),
     ),
@@ -115,13 +118,14 @@ export const Transaction = Type.Object(
         'The ID of the transaction. If you sort the transactions of an end user by ID, they are in order of creation.',
     }),
     amount: Type.Integer({
+      ...INT64,
       description:
         'The change in credits: positive for additions, cycle starts, renewals and refunds; negative for subtractions and captures; 0 for all other transactions, and for refunds whose credits have all expired.',
     }),
     created_at: CycleStart,
     expire_at: timestamp(
       '2026-12-21T08:00:03.123Z',
-      'For a transaction that added or spent credits: the end of the cycle or period whose credits changed. If the credits of several cycles or periods changed: the end of the cycle or period that ends last. For all other transactions: the end of the first affected cycle or period. From `expire_at` on, the transaction no longer affects the balance, except through credits that rolled over.',
+      'For a transaction that added or spent credits: the end of the cycle or period whose credits changed. If the credits of several cycles or periods changed: the end of the cycle or period that ends last. For a refund whose credits have all expired: the end of the refunded cycle or period that ended last. For all other transactions: the end of the first affected cycle or period. After `expire_at`, the transaction affects the balance only through credits that rolled over and through held credits of other cycles.',
     ),
     kind: Type.Optional(Kind),
     note: Type.Optional(
@@ -146,6 +150,7 @@ export const Transaction = Type.Object(
     ),
     held: Type.Optional(
       Type.Integer({
+        ...INT64,
         description:
           'Only with `details`. The change in the number of held credits. Absent if the number did not change.',
       }),

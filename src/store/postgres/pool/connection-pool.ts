@@ -38,18 +38,23 @@ export const ANSWER_TIMEOUT_MS = 5_000;
 /** `scrip copy` looks for connections with this `application_name`, to detect processes that use the ledger. */
 export const APPLICATION_NAME = 'scrip';
 
+/** Removes `application_name` from a URL, because a name in the URL would replace Scrip's own. */
+function withoutName(url: string): string {
+  return url.replace(/(?<=[?&])application_name=[^&#]*&?/gi, '');
+}
+
 /**
  * A pool for `scrip serve` and `scrip import`. Each step (see `Connection`) has a timeout, because clients can be
  * waiting for its answer.
  */
 export function servingPool({ url, prepared }: PostgresOptions, max: number): ConnectionPool {
-  const config = { connectionString: url, max, application_name: APPLICATION_NAME };
+  const config = { connectionString: withoutName(url), max, application_name: APPLICATION_NAME };
   return new ConnectionPool(config, { isPrepared: prepared, timeoutMs: ANSWER_TIMEOUT_MS });
 }
 
 /** A pool for all operator commands except `scrip import`. Steps have no timeout. */
 export function toolsPool({ url }: PostgresOptions, max: number, applicationName: string): ConnectionPool {
-  const config = { connectionString: url, max, application_name: applicationName };
+  const config = { connectionString: withoutName(url), max, application_name: applicationName };
   return new ConnectionPool(config, { isPrepared: false, timeoutMs: 0 });
 }
 

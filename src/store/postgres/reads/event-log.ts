@@ -18,6 +18,7 @@ import {
 } from '../journal/event-page.ts';
 import { deriveSome, dueBuckets } from '../journal/events.ts';
 import { partsInFeed } from '../journal/feed.ts';
+import { sql } from '../pool/connection.ts';
 import { attempt } from '../pool/postgres-error.ts';
 import { BEGIN_UNPROMISED, COMMIT } from '../pool/transactions.ts';
 import type { LedgerDatabase } from '../schema/open-ledger.ts';
@@ -27,10 +28,17 @@ const DELETED_MAX = 1_000;
 
 /** Unlike an `Internal` fault of the ledger, an `Internal` fault of the event log does not stop writes. */
 export class PostgresEventLog implements EventLog {
+  readonly epoch: string;
   readonly #database: LedgerDatabase;
 
-  constructor(database: LedgerDatabase) {
+  private constructor(database: LedgerDatabase, epoch: string) {
     this.#database = database;
+    this.epoch = epoch;
+  }
+
+  static async open(database: LedgerDatabase): Promise<PostgresEventLog> {
+    const [row] = await database.pool.rows(sql('SELECT epoch FROM scrip.event_log'));
+    return new PostgresEventLog(database, row?.[0] as string);
   }
 
   deriveNext(derive: DeriveEvents): Promise<boolean> {

@@ -95,11 +95,13 @@ async function refuseUnsafe(pool: ConnectionPool): Promise<void> {
 }
 
 /**
- * Refuses a database whose encoding cannot represent every note, or that would store the text `NULL` instead of a null.
+ * Refuses a database whose encoding cannot represent every note, that would store the text `NULL` instead of a null, or
+ * that hides the warning about a COMMIT that no standby has confirmed.
  */
 async function refuseUnusable(pool: ConnectionPool): Promise<void> {
-  const [[encoding, arrayNulls] = []] = await pool.rows(
-    sql(`SELECT current_setting('server_encoding'), current_setting('array_nulls')`),
+  const settings = ['server_encoding', 'array_nulls', 'client_min_messages'];
+  const [[encoding, arrayNulls, messages] = []] = await pool.rows(
+    sql(`SELECT ${settings.map((name) => `current_setting('${name}')`).join(', ')}`),
   );
   if (encoding !== 'UTF8')
     throw new CannotOpen(
@@ -108,6 +110,10 @@ async function refuseUnusable(pool: ConnectionPool): Promise<void> {
   if (arrayNulls !== 'on')
     throw new CannotOpen(
       'PostgreSQL runs with array_nulls = off; set array_nulls to on for the database and the role.',
+    );
+  if (messages === 'error')
+    throw new CannotOpen(
+      'PostgreSQL runs with client_min_messages = error; set client_min_messages to warning for the database and the role.',
     );
 }
 
@@ -136,7 +142,7 @@ async function migrate(connection: Connection, shards: number | null): Promise<v
     const number = SCHEMA_FIRST + index;
     if (number > current) await connection.script(`${script} INSERT INTO migrations VALUES (${number}, now())`);
   }
-  const tables = { spread: END_USER_TABLES, whole: [...ACCOUNT_TABLES, 'test_clock', 'migrations'] };
+  const tables = { spread: END_USER_TABLES, whole: [...ACCOUNT_TABLES, 'test_clock', 'event_log', 'migrations'] };
   if (shards !== null) await distribute(connection, tables, shards);
   await connection.script('COMMIT');
 }

@@ -249,4 +249,11 @@ CREATE TABLE events (
   PRIMARY KEY (bucket, event)
 );
 CREATE INDEX events_of_account ON events (account, bucket, event);
+
+-- See EventLog.epoch.
+CREATE TABLE event_log (
+  only_row boolean PRIMARY KEY CHECK (only_row),
+  epoch uuid NOT NULL
+);
+INSERT INTO event_log VALUES (true, gen_random_uuid());
 `;

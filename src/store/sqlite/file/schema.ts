@@ -240,4 +240,11 @@ CREATE TABLE events (
   recorded_at INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX events_of_account ON events (account, event);
+
+-- See EventLog.epoch.
+CREATE TABLE event_log (
+  only INTEGER PRIMARY KEY CHECK (only = 1),
+  epoch BLOB NOT NULL CHECK (length(epoch) = 16)
+) STRICT;
+INSERT INTO event_log (only, epoch) VALUES (1, randomblob(16));
 `;

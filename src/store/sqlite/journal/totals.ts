@@ -15,10 +15,12 @@ export const TOTALS = 'totals';
  */
 const POSTINGS_MAX = 1_024;
 
-/** `rolledOverBy` in SQL. The text form of the terms begins with `recurring/` and the amount of the plan. */
-const ROLLED_OVER = `iif(p.kind = 'renew', p.amount - CAST(substr(p.terms, ${'recurring/'.length + 1}) AS INTEGER), 0)`;
-/** `movedBy` in SQL. */
-const MOVED = `iif(p.kind = 'refund' AND p.expires_at <= p.created_at, 0, p.amount)`;
+/** `keptBy` in SQL. The text form of the terms of a renewal begins with `recurring/` and the amount of the plan. */
+const KEPT = `CASE p.kind
+  WHEN 'renew' THEN p.amount - CAST(substr(p.terms, ${'recurring/'.length + 1}) AS INTEGER)
+  WHEN 'refund' THEN iif(p.terms IS NULL, 0, p.amount)
+  ELSE 0 END`;
+const EXPIRES_AT = `iif(p.kind = 'refund' AND p.expires_at <= p.created_at, p.created_at, p.expires_at)`;
 const UNLISTED = POSTING_KINDS.filter((kind) => !isListed(kind)).map((kind) => `'${kind}'`);
 const NEW_POSTINGS = `p.posting > ?1 AND p.posting <= ?2 AND p.kind NOT IN (${UNLISTED})`;
 
@@ -45,20 +47,21 @@ export class TotalsWriter {
     this.#daily = prepare(
       db,
       `SELECT p.account, p.created_at / ${DAY_MS} AS day, p.kind, p.actor,
-         CAST(sum(${MOVED} - ${ROLLED_OVER}) AS TEXT),
+         CAST(sum(p.amount - ${KEPT}) AS TEXT),
          count(*) FILTER (WHERE q.transaction_id IS NOT p.transaction_id OR q.end_user IS NOT p.end_user)
        FROM postings AS p LEFT JOIN postings AS q ON q.posting = p.posting - 1
        WHERE ${NEW_POSTINGS} GROUP BY p.account, day, p.kind, p.actor`,
     );
-    // Credits that roll over do not expire. Subtract them from the expiry total of the hour in which the previous
-    // period ended. The instant of a renewal is the end of the previous period.
+    // The second part subtracts credits that would have expired at the instant of the posting, but do not. The instant
+    // of a renewal is the end of the previous period.
     this.#expiries = prepare(
       db,
-      `SELECT p.account, p.expires_at / ${HOUR_MS} AS hour, CAST(sum(${MOVED}) AS TEXT)
+      `SELECT p.account, ${EXPIRES_AT} / ${HOUR_MS} AS hour, CAST(sum(p.amount) AS TEXT)
        FROM postings AS p WHERE ${NEW_POSTINGS} GROUP BY p.account, hour
        UNION ALL
-       SELECT p.account, p.created_at / ${HOUR_MS} AS hour, CAST(-sum(${ROLLED_OVER}) AS TEXT)
-       FROM postings AS p WHERE ${NEW_POSTINGS} AND p.kind = 'renew' GROUP BY p.account, hour HAVING sum(${ROLLED_OVER}) > 0`,
+       SELECT p.account, p.created_at / ${HOUR_MS} AS hour, CAST(-sum(${KEPT}) AS TEXT)
+       FROM postings AS p WHERE ${NEW_POSTINGS} AND p.kind IN ('renew', 'refund') GROUP BY p.account, hour
+       HAVING sum(${KEPT}) > 0`,
     );
     this.#getDaily = prepare(
       db,

@@ -22,6 +22,7 @@ import type { SqliteLedgerStore } from './ledger-store.ts';
 const LOOKED_AT_MAX = 5_000;
 
 export class SqliteEventLog implements EventLog {
+  readonly epoch: string;
   readonly #ledger: SqliteLedgerStore;
   readonly #steps: EventSteps;
   readonly #latest: Statement;
@@ -35,6 +36,7 @@ export class SqliteEventLog implements EventLog {
   constructor(ledger: SqliteLedgerStore) {
     const { db } = ledger;
     this.#ledger = ledger;
+    this.epoch = String(db.prepare('SELECT hex(epoch) AS epoch FROM event_log').get()?.epoch);
     this.#steps = new EventSteps(db, (read) => ledger.attempt(read));
     this.#latest = prepare(db, "SELECT seq FROM sqlite_sequence WHERE name = 'events'");
     this.#range = prepare(

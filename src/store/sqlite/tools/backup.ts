@@ -63,7 +63,17 @@ export async function restoreFile(from: string, file: string, report: ReportProg
     throw explainedFor(from, error, consequence);
   }
   const wasThere = existsSync(file);
-  const lock = lockLedgerFile(file);
+  try {
+    return await restoreLocked(from, file, report);
+  } catch (error) {
+    // Remove the empty file that `lockLedgerFile` has created.
+    if (!wasThere && existsSync(file) && statSync(file).size === 0) rmSync(canonical(file));
+    throw explainedFor(from, error, consequence);
+  }
+}
+
+async function restoreLocked(from: string, file: string, report: ReportProgress): Promise<BackupReport> {
+  using _lock = lockLedgerFile(file);
   const target = canonical(file);
   const partial = `${target}.restoring`;
   try {
@@ -73,17 +83,13 @@ export async function restoreFile(from: string, file: string, report: ReportProg
     using source = new DatabaseSync(from, { readOnly: true });
     await copySnapshot(source, partial, report);
     const restored = await verified(partial, from, report);
+    startNewEpoch(partial);
     syncToDisk(partial);
     renameSync(partial, target);
     syncToDisk(dirname(target));
     return restored;
-  } catch (error) {
-    // Remove the empty file that `lockLedgerFile` has created.
-    if (!wasThere && existsSync(target) && statSync(target).size === 0) rmSync(target);
-    throw explainedFor(from, error, consequence);
   } finally {
     removeDatabase(partial);
-    lock.close();
   }
 }
 
@@ -127,6 +133,12 @@ async function verified(file: string, origin: string, report: ReportProgress): P
   if (broken > 0) throw damaged(origin, `${broken === 1 ? '1 problem' : `${broken} problems`}, such as: ${example}`);
   const clock = db.prepare('SELECT at FROM clock').get();
   return { endUsers, postings, at: clock === undefined ? null : Number(clock.at), bytes: statSync(file).size };
+}
+
+/** Invalidates the cursors of events, because the backup lacks events that clients might already have read. */
+function startNewEpoch(file: string): void {
+  using db = connect(file);
+  db.exec('UPDATE event_log SET epoch = randomblob(16)');
 }
 
 function refuseOther(db: DatabaseSync, origin: string): void {

@@ -4,6 +4,7 @@
 //   writing ──a transaction fails──▶ closed ──next request or tick──▶ reopened, writing
 //      └─────an invariant is violated──▶ halted for good: a stopped ledger is better than a wrong one
 
+import { statSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';
 import {
   type Batch,
@@ -67,6 +68,8 @@ export interface WriterOptions {
  */
 interface OpenLedger {
   readonly db: DatabaseSync;
+  /** The device and the inode of the file. */
+  readonly identity: string;
   readonly endUsers: EndUserCache;
   readonly journal: JournalWriter;
   readonly records: RecordTable;
@@ -148,13 +151,19 @@ export class Writer {
 
   /**
    * Call `tick` at least once a second. Saves the latest instant that a reader has seen, so that the clock does not go
-   * back after a restart. Reopens the file after a fault. Flushes pending balances if no batch has been written since
-   * the last tick.
+   * back after a restart. Reopens the file after a fault. Stops for good if the file was deleted or replaced. Flushes
+   * pending balances if no batch has been written since the last tick.
    *
    * @returns the number of flushed generations, as in `Written`
    * @throws StoreFault
    */
   tick(flushedMax = FLUSHED_WHEN_IDLE): number {
+    if (this.#open !== null && this.#open.identity !== identityOf(this.#file))
+      throw this.#abandon(new StoreFault('Internal', `${this.#file} was deleted or replaced while Scrip served it`));
+    return this.#keepUp(flushedMax);
+  }
+
+  #keepUp(flushedMax: number): number {
     const isIdle = this.#isIdle;
     this.#isIdle = true;
     const isSaved = this.#open !== null && this.#clock.latest() <= this.#savedAt;
@@ -256,7 +265,7 @@ export class Writer {
     const began = performance.now();
     do {
       this.#isIdle = true;
-      this.tick(FLUSHED_AT_CLOSE);
+      this.#keepUp(FLUSHED_AT_CLOSE);
     } while (this.#open?.endUsers.hasPending && performance.now() - began < CLOSE_MS);
   }
 
@@ -328,6 +337,7 @@ export class Writer {
       if (isSavedLater) this.#ids = new TransactionIds(saved);
       const ledger: OpenLedger = {
         db,
+        identity: identityOf(this.#file),
         endUsers: new EndUserCache(db, cache, journal.latest, this.#now()),
         journal,
         records: new RecordTable(db, indexRunMax),
@@ -356,6 +366,12 @@ export class Writer {
       this.#open = null;
     }
   }
+}
+
+/** Identifies the file at a path; empty if there is none. */
+function identityOf(file: string): string {
+  const found = statSync(file, { bigint: true, throwIfNoEntry: false });
+  return found === undefined ? '' : `${found.dev}/${found.ino}`;
 }
 
 function referencedBy(

@@ -174,7 +174,14 @@ test('with the SQL for Citus, a process can lease webhook endpoints', async () =
   const { ledger } = await openStandIn(url);
   const accounts = openPostgresAccountDatabase(url);
   await accounts.queries.insertInto('accounts').values({ account: 1, name: 'acme', created_at: 1 }).execute();
-  const endpoint = { endpoint_id: 1, account: 1, url: 'https://example.com/', types: '', secret: '' };
+  const endpoint = {
+    endpoint_id: 1,
+    account: 1,
+    url: 'https://example.com/',
+    types: '',
+    secret: '',
+    previous_secrets: '[]',
+  };
   await accounts.queries
     .insertInto('webhook_endpoints')
     .values({ ...endpoint, created_at: 1, created_by: 'operator' })

@@ -1,6 +1,7 @@
 // Tests faults of a ledger file, such as a full disk, a COMMIT with an unknown outcome, and a killed process.
 
 import assert from 'node:assert/strict';
+import { renameSync, rmSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, test } from 'node:test';
 import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises';
@@ -45,6 +46,21 @@ test('a failed COMMIT has an unknown outcome, and writes succeed again as soon a
     assert.deepEqual(problemsOf(await ledger.audit()), []);
   }
 });
+
+for (const isReplaced of [false, true])
+  test(`if the ledger file is ${isReplaced ? 'replaced by another ledger' : 'deleted'} while it is served, writes fail within two seconds`, async (t) => {
+    const file = temporaryFile();
+    const ledger = await openFor(t, file);
+    await ledger.write([ada.add(10)]);
+    const other = temporaryFile();
+    await makeHistory(other);
+    if (isReplaced) renameSync(other, file);
+    else rmSync(file);
+    const until = performance.now() + 10_000;
+    while (ledger.trouble() === null && performance.now() < until) await sleep(50);
+    assert.match(ledger.trouble() ?? '', /was deleted or replaced while Scrip served it/);
+    await assert.rejects(ledger.write([ada.subtract(1)]), { code: 'Internal' });
+  });
 
 test('consuming the feed and deleting expired idempotency records fail if their COMMIT fails, and succeed when they are repeated', async (t) => {
   const ledger = await openInPlace(t, temporaryFile());
