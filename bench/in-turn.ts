@@ -76,12 +76,17 @@ export async function inTurn(
   });
 }
 
-/** Waits until the background jobs of a subject have caught up. */
-export async function untilIdle({ pids }: Subject): Promise<void> {
-  for (let seconds = 0; seconds < IDLE_WITHIN_S; seconds++) {
+/**
+ * Waits until the background jobs of a subject have caught up.
+ *
+ * @param idleSeconds for how long the subject must be idle: the jobs pause for a second or two after a load
+ */
+export async function untilIdle({ pids }: Subject, idleSeconds = 1): Promise<void> {
+  let idle = 0;
+  for (let seconds = 0; seconds < IDLE_WITHIN_S && idle < idleSeconds; seconds++) {
     const before = costsOf(pids).cpuMicros;
     await sleep(1_000);
-    if (costsOf(pids).cpuMicros - before < IDLE_MICROS) return;
+    idle = costsOf(pids).cpuMicros - before < IDLE_MICROS ? idle + 1 : 0;
   }
 }
 

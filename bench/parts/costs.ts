@@ -12,7 +12,7 @@ import type { Part } from './part.ts';
 
 const CONNECTIONS = 64;
 const ROUNDS_MAX = 3;
-const WARM_UP_SECONDS = 10;
+const WARM_UP_SECONDS = 8;
 const LOADED_SECONDS = 4;
 /** An idle server also uses some CPU, which does not count as background work. */
 const IDLE_SECONDS = 5;
@@ -45,7 +45,7 @@ async function costsWith(
 ): Promise<Figure[]> {
   await closedLoop(subject, SUBTRACT_MEDIUM, { connections, seconds: WARM_UP_SECONDS });
   await closedLoop(subject, BALANCE_MEDIUM, { connections, seconds: LOADED_SECONDS });
-  await untilIdle(subject);
+  await untilIdle(subject, IDLE_SECONDS);
   const idle = await cpuDuring(subject, () => sleep(IDLE_SECONDS * 1_000));
   const subtractions: Cpu[] = [];
   const background: Cpu[] = [];
@@ -54,7 +54,7 @@ async function costsWith(
     const loaded = await perRequest(subject, SUBTRACT_MEDIUM, connections);
     subtractions.push(loaded.cpu);
     const started = performance.now();
-    const after = await cpuDuring(subject, () => untilIdle(subject));
+    const after = await cpuDuring(subject, () => untilIdle(subject, IDLE_SECONDS));
     const idleShare = (performance.now() - started) / (IDLE_SECONDS * 1_000);
     background.push(eachOf((name) => (after[name] - idleShare * idle[name]) / loaded.requests));
     balances.push((await perRequest(subject, BALANCE_MEDIUM, connections)).cpu);
