@@ -93,7 +93,8 @@ for (const [name, half, giveUp] of HALVES) {
     const scrip = await start(t);
     await balance(scrip);
     const clients = await sendOn(scrip, ALONE, half(subtraction(scrip)));
-    await eventually(async () => (await balance(scrip)).status === 503, 'incomplete requests are in flight');
+    await eventually(async () => (await inFlight(scrip)) === ALONE, 'incomplete requests are in flight');
+    assert.equal((await balance(scrip)).status, 503);
     clients.forEach(giveUp);
     await eventually(async () => (await inFlight(scrip)) === 0, 'nothing is in flight');
     assert.equal((await balance(scrip)).status, 200);
