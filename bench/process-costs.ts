@@ -16,7 +16,7 @@ export interface Costs {
 export function costsOf(roots: readonly number[]): Costs {
   const total = { cpuMicros: 0, residentBytes: 0, writtenBytes: 0 };
   for (const pid of treeOf(roots)) {
-    total.cpuMicros += ownMicros(`/proc/${pid}/stat`) + endedChildrenMicros(`/proc/${pid}/stat`);
+    total.cpuMicros += cpuMicrosOf(`/proc/${pid}/stat`, true);
     total.residentBytes += KIB * residentKib(pid);
     total.writtenBytes += field(`/proc/${pid}/io`, /^write_bytes: (\d+)/m);
   }
@@ -27,7 +27,7 @@ export function threadCosts(pid: number): Map<string, number> {
   const costs = new Map<string, number>();
   for (const thread of listed(`/proc/${pid}/task`)) {
     const name = read(`/proc/${pid}/task/${thread}/comm`).trim();
-    costs.set(name, (costs.get(name) ?? 0) + ownMicros(`/proc/${pid}/task/${thread}/stat`));
+    costs.set(name, (costs.get(name) ?? 0) + cpuMicrosOf(`/proc/${pid}/task/${thread}/stat`, false));
   }
   return costs;
 }
@@ -50,15 +50,10 @@ function treeOf(roots: readonly number[]): number[] {
   return tree;
 }
 
-function ownMicros(stat: string): number {
-  const [user, system] = fieldsBehindName(stat).slice(11, 13);
-  return (Number(user ?? 0) + Number(system ?? 0)) * TICK_MICROS;
-}
-
-/** The CPU time of child processes that have ended, such as PostgreSQL's autovacuum workers. */
-function endedChildrenMicros(stat: string): number {
-  const [user, system] = fieldsBehindName(stat).slice(13, 15);
-  return (Number(user ?? 0) + Number(system ?? 0)) * TICK_MICROS;
+/** @param withEnded whether to include child processes that have ended, such as PostgreSQL's autovacuum workers */
+function cpuMicrosOf(stat: string, withEnded: boolean): number {
+  const ticks = fieldsBehindName(stat).slice(11, withEnded ? 15 : 13);
+  return ticks.reduce((sum, each) => sum + Number(each), 0) * TICK_MICROS;
 }
 
 /** In a `stat` file, the process name is in parentheses, and can itself contain spaces and parentheses. */

@@ -16,7 +16,7 @@ import { type Cycle, renews, spendable } from '../ledger/cycle.ts';
 import type { Hold } from '../ledger/hold.ts';
 import { DAY_MS, INSTANT_MAX, type Instant } from '../ledger/instant.ts';
 import { NEVER, nextEventAt } from '../ledger/next-event.ts';
-import { isOpening, type Posting, transactionOf } from '../ledger/posting.ts';
+import { currentPeriodName, isOpening, type Posting, transactionOf } from '../ledger/posting.ts';
 import { EMPTY_STATE, type EndUserState, liveState } from '../ledger/state.ts';
 import type {
   Derivation,
@@ -258,7 +258,7 @@ function expiringOf(cycle: Cycle, holds: readonly Hold[], at: Instant): Happened
   if (amount === 0) return [];
   const fields = { cycle_id: cycle.id, amount, expire_at: timestamp(cycle.end) };
   // The cause contains the instant, so that the event can happen again, with another ID, if `expiringDays` changes.
-  return [{ type: 'credits.expiring', cause: `${periodOf(cycle)}/${at}`, fields }];
+  return [{ type: 'credits.expiring', cause: `${currentPeriodName(cycle)}/${at}`, fields }];
 }
 
 /** Returns `credits.expired` for the end of a period. @param opening the posting that opens the next period, or null */
@@ -266,7 +266,7 @@ function expiryOf(cycle: Cycle, opening: Posting | null): Happened[] {
   const kept = opening !== null && renews(cycle) ? rolledOver(opening) : 0;
   const amount = spendable(cycle) - kept;
   if (amount === 0) return [];
-  return [{ type: 'credits.expired', cause: periodOf(cycle), fields: { cycle_id: cycle.id, amount } }];
+  return [{ type: 'credits.expired', cause: currentPeriodName(cycle), fields: { cycle_id: cycle.id, amount } }];
 }
 
 /** Returns how much the postings of a transaction change the balance at `now`. */
@@ -362,10 +362,6 @@ function limitsOf({ thresholds }: EventSettings, latestGrant: Amount): readonly 
     if ('credits' in threshold) return threshold.credits;
     return Number((BigInt(latestGrant) * BigInt(threshold.percent) + 99n) / 100n);
   });
-}
-
-function periodOf({ id, period }: Cycle): string {
-  return `${id}/${period}`;
 }
 
 function timestamp(at: Instant): string {

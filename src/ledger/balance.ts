@@ -6,6 +6,7 @@ import { AMOUNT_MAX, type Amount } from './amount.ts';
 import { type Cycle, hasEnded, inBurnOrder, periodAt, renews, spendable } from './cycle.ts';
 import type { Hold } from './hold.ts';
 import type { Instant } from './instant.ts';
+import { currentPeriodName, periodName } from './posting.ts';
 import type { EndUserState } from './state.ts';
 
 /**
@@ -21,7 +22,7 @@ export function cyclesAt(state: EndUserState, now: Instant): readonly Cycle[] {
       // At `INSTANT_MAX`, even the last period has ended.
       if (!hasEnded(latest, now)) current.push(latest);
     } else if (!hasEnded(cycle, now)) {
-      const back = returned?.get(periodText(cycle)) ?? 0;
+      const back = returned?.get(currentPeriodName(cycle)) ?? 0;
       current.push(back > 0 ? { ...cycle, held: cycle.held - back } : cycle);
     }
   }
@@ -46,16 +47,12 @@ function lapsedBy({ holds }: EndUserState, now: Instant): Map<string, Amount> | 
   for (const { expiresAt, parts } of holds) {
     if (expiresAt > now) break;
     returned ??= new Map();
-    for (const { cycleId: id, period, amount } of parts) {
-      const text = periodText({ id, period });
-      returned.set(text, (returned.get(text) ?? 0) + amount);
+    for (const part of parts) {
+      const name = periodName(part);
+      returned.set(name, (returned.get(name) ?? 0) + part.amount);
     }
   }
   return returned;
-}
-
-function periodText({ id, period }: Pick<Cycle, 'id' | 'period'>): string {
-  return `${id}/${period}`;
 }
 
 /** The credits that an end user can spend at `now`, at most 2^53−1. All events due at `now` must have been applied. */

@@ -8,7 +8,7 @@ import { accepted, type Decision, entryOf, type Moment, refused } from './decisi
 import { type Draw, draw } from './draw.ts';
 import { type Hold, type HoldPart, heldBy, OPEN_HOLDS_MAX } from './hold.ts';
 import { INSTANT_MAX, type Instant } from './instant.ts';
-import { type Posting, periodName, postingOn, postingTo } from './posting.ts';
+import { currentPeriodName, type Posting, periodName, postingOn, postingTo } from './posting.ts';
 import { roomAtRenewal } from './room.ts';
 import type { EndUserState } from './state.ts';
 import { instantOf } from './transaction-id.ts';
@@ -73,8 +73,7 @@ export function capture({ cycles, holds }: EndUserState, command: Capture, momen
   }
   const entry = { ...entryOf(command, moment), reference: hold.id };
   const parts = new Set(hold.parts.map(periodName));
-  const nameOf = ({ cycle: { id, period } }: Draw) => periodName({ cycleId: id, period });
-  const places = new Map(further.map((each, place) => [nameOf(each), place]));
+  const places = new Map(further.map(({ cycle }, place) => [currentPeriodName(cycle), place]));
   const postings: Posting[] = [];
   let left = wanted;
   let next = 0;
@@ -82,7 +81,7 @@ export function capture({ cycles, holds }: EndUserState, command: Capture, momen
   const drawUpTo = (place: number) => {
     for (; next < place; next++) {
       const { cycle, amount } = further[next] as Draw;
-      if (!parts.has(nameOf(further[next] as Draw))) postings.push(postingTo(cycle, -amount, entry));
+      if (!parts.has(currentPeriodName(cycle))) postings.push(postingTo(cycle, -amount, entry));
     }
   };
   for (const part of hold.parts) {

@@ -76,7 +76,8 @@ export function refund(state: EndUserState, command: Refund, moment: Moment, ref
   const kind = referenced?.postings[0]?.kind;
   if (referenced === null || kind === undefined) return refused({ refused: 'TransactionNotFound' });
   if (kind !== 'subtract' && kind !== 'capture') return refused({ refused: 'NotRefundable' });
-  const refundable = refundableOf(referenced);
+  const refundableNow = refundableDraws(referenced);
+  const refundable = sumOf(refundableNow);
   const wanted = command.amount ?? refundable;
   if (refundable === 0 || wanted > refundable)
     return refused({ refused: 'RefundTooLarge', requested: command.amount, refundable });
@@ -84,7 +85,7 @@ export function refund(state: EndUserState, command: Refund, moment: Moment, ref
   const { now } = moment;
   const draws: Refundable[] = [];
   let left = wanted;
-  for (const each of refundableDraws(referenced)) {
+  for (const each of refundableNow) {
     const amount = Math.min(left, each.amount);
     if (amount > 0) draws.push({ ...each, amount });
     left -= amount;

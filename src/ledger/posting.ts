@@ -105,6 +105,11 @@ export function periodName({ cycleId, period }: Pick<PeriodKey, 'cycleId' | 'per
   return `${cycleId}/${period}`;
 }
 
+/** The `periodName` of the current period of a cycle. */
+export function currentPeriodName({ id, period }: Pick<Cycle, 'id' | 'period'>): string {
+  return periodName({ cycleId: id, period });
+}
+
 /** A posting that changes `cycle` by `amount`. */
 export function postingTo(cycle: Cycle, amount: number, entry: Entry): Posting {
   return postingOn({ cycleId: cycle.id, period: cycle.period, expiresAt: cycle.end }, { amount, held: 0 }, entry);

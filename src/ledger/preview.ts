@@ -23,13 +23,17 @@ export interface Preview {
   readonly expiring: Amount;
 }
 
-/** @param state the stored state, which need not be settled at `now` */
+/**
+ * Ignores `command.seen`: the ledger checks it when the command is submitted.
+ *
+ * @param state the stored state, which need not be settled at `now`
+ */
 export function previewOf(state: EndUserState, command: StartCycle, now: Instant): Preview | Refusal {
   const settled = { cycles: cyclesAt(state, now), holds: state.holds.filter(({ expiresAt }) => expiresAt > now) };
   // A preview uses at most two transaction IDs, which sort after all other IDs of this instant.
   let sequence = SEQUENCE_COUNT - 2;
   const nextId = () => transactionId({ at: now, sequence: sequence++, tail: '0'.repeat(12) });
-  const { outcome, postings } = startCycle(settled, command, { now, nextId });
+  const { outcome, postings } = startCycle(settled, { ...command, seen: null }, { now, nextId });
   if (outcome.refused !== null) return outcome;
   const { cycle } = outcome as Accepted & { readonly cycle: Cycle };
   const after = applyAll(settled, postings);

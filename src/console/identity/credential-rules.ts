@@ -37,11 +37,8 @@ export function normalizedEmail(text: string): string | null {
 /** Returns an error for the user; null if the password is accepted. */
 export function passwordError(password: string, { email, accountName }: PasswordContext): string | null {
   // One character can become many in the normalized form, which is the form that is hashed.
-  const [length, normalizedLength] = [password, password.normalize('NFKC')].map((text) => [...text].length) as [
-    number,
-    number,
-  ];
-  if (Math.min(length, normalizedLength) < PASSWORD_CHARACTERS_MIN)
+  const normalizedLength = [...password.normalize('NFKC')].length;
+  if (Math.min([...password].length, normalizedLength) < PASSWORD_CHARACTERS_MIN)
     return `Use at least ${PASSWORD_CHARACTERS_MIN} characters. A few random words work well.`;
   if (normalizedLength > PASSWORD_CHARACTERS_MAX) return `Use at most ${PASSWORD_CHARACTERS_MAX} characters.`;
   const plain = withoutSubstitutions(password);

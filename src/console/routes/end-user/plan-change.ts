@@ -40,8 +40,7 @@ export async function unconfirmed(
 ): Promise<string | Refusal | null> {
   if (command.onActive === 'refuse') return null;
   const loaded = await options.stores.ledger.load(user);
-  // The ledger checks `seen` when the change is submitted.
-  const preview = previewOf(loaded.state, { ...command, seen: null }, loaded.now);
+  const preview = previewOf(loaded.state, command, loaded.now);
   const confirmed = formField(request, CONFIRMED);
   if (preview.refused !== null) return confirmed === '' ? preview : null;
   if (confirmed === startOf(preview, loaded.now)) return null;
@@ -63,7 +62,7 @@ export async function newPreview(
 ): Promise<string | null> {
   const loaded = await options.stores.ledger.load(user);
   const active = activeIn(loaded);
-  const preview = previewOf(loaded.state, { ...command, seen: null }, loaded.now);
+  const preview = previewOf(loaded.state, command, loaded.now);
   if (active === null || !command.seen || isSeen(active, command.seen) || preview.refused !== null) return null;
   return previewPage(loaded, { command, preview, values, isChanged: true, idempotencyKey: randomUUID() }, viewer);
 }

@@ -24,6 +24,8 @@ import { wholeTransactions } from '../../transaction-history.ts';
 import { prepare, type Row, readTogether, type Statement } from '../file/statements.ts';
 import { bytesOf, uuidOfHex } from '../file/uuid.ts';
 import { EVENTS } from '../journal/events.ts';
+import { FeedPosition } from '../journal/feed.ts';
+import { TOTALS } from '../journal/totals.ts';
 import type { SqliteLedgerStore } from './ledger-store.ts';
 
 /** How many of the postings that a consumer has not processed yet to consider: renewals can be stored late. */
@@ -37,7 +39,9 @@ export class SqliteConsoleStore implements ConsoleStore {
   readonly #recent: Statement;
   readonly #daily: Statement;
   readonly #expiries: Statement;
-  readonly #counted: Statement;
+  readonly #waiting: Statement;
+  readonly #totals: FeedPosition;
+  readonly #events: FeedPosition;
   readonly #dueSummary: Statement;
 
   constructor(ledger: SqliteLedgerStore) {
@@ -55,16 +59,12 @@ export class SqliteConsoleStore implements ConsoleStore {
       'SELECT day, kind, actor, credits, transactions FROM daily_totals WHERE account = ? AND day >= ?',
     );
     this.#expiries = prepare(db, 'SELECT hour, credits FROM expiry_totals WHERE account = ? AND hour >= ?');
-    this.#counted = prepare(
+    this.#waiting = prepare(
       db,
-      `SELECT coalesce(max(posting), 0) AS counted, (
-         SELECT min(created_at) FROM (
-           SELECT created_at FROM postings
-           WHERE posting > (SELECT coalesce(max(posting), 0) FROM feed_positions WHERE consumer = ?1)
-           ORDER BY posting LIMIT ${WAITING_MAX}
-         )
-       ) FROM feed_positions WHERE consumer = ?1`,
+      `SELECT min(created_at) FROM (SELECT created_at FROM postings WHERE posting > ? ORDER BY posting LIMIT ${WAITING_MAX})`,
     );
+    this.#totals = new FeedPosition(db, TOTALS);
+    this.#events = new FeedPosition(db, EVENTS);
     this.#dueSummary = prepare(db, 'SELECT min(due_at) FROM end_user_summaries WHERE due_at <= ?');
   }
 
@@ -75,7 +75,7 @@ export class SqliteConsoleStore implements ConsoleStore {
   async endUsers(account: number, request: ListRequest): Promise<EndUserPage> {
     const query = listQuery(request);
     return this.#snapshot(() => {
-      const counted = this.#countedUpTo(EVENTS);
+      const counted = this.#countedUpTo(this.#events);
       const dueAt = this.#dueSummary.get(counted)?.[0] ?? null;
       const asOf = dueAt === null ? counted : (dueAt as Instant) - 1;
       if (query === null) return { asOf, endUsers: [], next: null };
@@ -108,7 +108,7 @@ export class SqliteConsoleStore implements ConsoleStore {
 
   async overview(account: number, request: OverviewRequest): Promise<Overview> {
     return this.#snapshot(() => {
-      const asOf = this.#countedUpTo('totals');
+      const asOf = this.#countedUpTo(this.#totals);
       const { firstDay, firstHour } = overviewStart(this.#ledger.clock.now(), request.days);
       const daily = this.#daily.all(account, firstDay).map(([day, kind, actor, credits, transactions]) => ({
         day: day as number,
@@ -137,9 +137,10 @@ export class SqliteConsoleStore implements ConsoleStore {
   }
 
   /** Returns the instant up to which a consumer has processed all postings. Call this within `#snapshot`. */
-  #countedUpTo(consumer: string): Instant {
+  #countedUpTo(position: FeedPosition): Instant {
     const now = this.#ledger.clock.now();
-    const [counted, waiting] = this.#counted.get(consumer) as [number, Instant | null];
+    const counted = position.read();
+    const waiting = (this.#waiting.get(counted)?.[0] ?? null) as Instant | null;
     if (waiting === null) return now;
     return counted === 0 ? 0 : Math.min(now, waiting - 1);
   }
