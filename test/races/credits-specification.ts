@@ -34,7 +34,10 @@ interface Part {
 interface State {
   readonly cycles: readonly HeldCycle[];
   readonly holds: ReadonlyMap<string, readonly Part[]>;
-  /** Maps the ID of each transaction that spent credits to those credits, without the refunded ones. */
+  /**
+   * Maps the ID of each transaction that spent credits to those credits, without the refunded ones, in the order in
+   * which they were drawn. A capture can draw from a cycle twice: its held credits, and then others.
+   */
   readonly spent: ReadonlyMap<string, readonly Part[]>;
 }
 
@@ -112,7 +115,7 @@ function subtract(state: State, { amount, id }: Of<'subtract'>): Step {
   const available = balanceIn(state);
   if (available < amount) return [state, { answer: 'insufficient', available }];
   const drawn = draw(state, amount);
-  return [spent(taken(state, drawn), id, drawn), { answer: 'done' }];
+  return [{ ...taken(state, drawn), spent: new Map(state.spent).set(id, drawn) }, { answer: 'done' }];
 }
 
 function hold(state: State, { amount, id }: Of<'hold'>): Step {
@@ -140,7 +143,10 @@ function capture(state: State, { hold, amount, id }: Of<'capture'>): Step {
   }
   const further = left > 0 ? draw(state, left) : [];
   const after = taken(taken(closed(state, hold), returned, -1), further);
-  return [spent(after, id, [...kept, ...further]), { answer: 'closed', amount, returned: sumOf(returned) }];
+  return [
+    { ...after, spent: new Map(state.spent).set(id, [...kept, ...further]) },
+    { answer: 'closed', amount, returned: sumOf(returned) },
+  ];
 }
 
 function release(state: State, { hold }: Of<'release'>): Step {
@@ -191,13 +197,6 @@ function closed(state: State, hold: string): State {
   const holds = new Map(state.holds);
   holds.delete(hold);
   return { ...state, holds };
-}
-
-function spent(state: State, id: string, drawn: readonly Part[]): State {
-  const amounts = new Map<number, number>();
-  for (const { cycleIndex, amount } of drawn) amounts.set(cycleIndex, (amounts.get(cycleIndex) ?? 0) + amount);
-  const parts = [...amounts].map(([cycleIndex, amount]) => ({ cycleIndex, amount }));
-  return { ...state, spent: new Map(state.spent).set(id, parts) };
 }
 
 function balanceIn({ cycles }: State): number {
