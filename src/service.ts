@@ -51,7 +51,7 @@ const LOG_BYTES_MAX = 1_048_576;
 
 /**
  * A destination that survives errors, such as a full disk. By default, pino ends the process after such an error, but
- * first tries for ever to write the remaining lines.
+ * first tries forever to write the remaining lines.
  */
 function standardError(): DestinationStream {
   const destination = pino.destination({ dest: 2, maxLength: LOG_BYTES_MAX });
@@ -97,6 +97,18 @@ export async function startService(
     listeningUrl: () => url,
   });
   let listening: HttpServer | null = null;
+  let metrics: Server | null = null;
+  const close = async () => {
+    await listening?.drain();
+    await Promise.all([...jobs, webhooks].map((job) => job?.stop()));
+    await commit.drained();
+    await webConsole.close();
+    await Promise.all([accounts.close(), authenticator.stop()]);
+    await ledger.close();
+    metrics?.closeAllConnections();
+    metrics?.close();
+    await tracer?.stop();
+  };
   try {
     const server = await buildServer({
       ledger,
@@ -120,29 +132,17 @@ export async function startService(
     });
     await server.app.listen({ host: config.host, port: config.port, listenTextResolver: () => 'Scrip is listening' });
     listening = server;
-    const metrics = await startMetricsServer(config, server, logger);
+    metrics = await startMetricsServer(config, server, logger);
     url = urlOf(server.app.server);
     webhooks = await startWebhooks(config, accounts, events, logger);
     startJobs(jobs, stores, commit);
     authenticator.start();
     let stopping: Promise<void> | null = null;
-    const stop = async () => {
-      await server.drain();
-      await Promise.all([...jobs, webhooks].map((job) => job?.stop()));
-      await commit.drained();
-      await webConsole.close();
-      await Promise.all([accounts.close(), authenticator.stop()]);
-      await ledger.close();
-      metrics?.closeAllConnections();
-      metrics?.close();
-      await tracer?.stop();
-      logger.info('Scrip stopped');
-    };
+    const stop = () => (stopping ??= close().then(() => logger.info('Scrip stopped')));
     const metricsUrl = metrics && `${urlOf(metrics)}/metrics`;
-    return { url, metricsUrl, stores, routes: server.routes, stop: () => (stopping ??= stop()) };
+    return { url, metricsUrl, stores, routes: server.routes, stop };
   } catch (error) {
-    await listening?.drain();
-    await ledger.close();
+    await close();
     throw error;
   }
 }

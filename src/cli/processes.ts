@@ -4,7 +4,6 @@
 //   primary ── fork ──▶ worker ── listening ──▶ serving ── exit ──▶ a new worker, after a pause
 
 import cluster, { type Worker } from 'node:cluster';
-import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 /** Without this pause, a worker that fails at every start would be restarted in a busy loop. */
@@ -24,9 +23,10 @@ export interface Processes {
  * Starts `count` workers with the command line of this process. The first worker starts alone: if the workers cannot
  * listen, the reason is then printed only once.
  *
- * @param onUnexpectedExit called with the process ID of each worker that exits before `stop` is called
+ * @param onUnexpectedExit called with the process ID of each worker that exits before `stop` is called; null if a
+ * replacement could not be started
  */
-export function startProcesses(count: number, onUnexpectedExit: (pid: number) => void): Processes {
+export function startProcesses(count: number, onUnexpectedExit: (pid: number | null) => void): Processes {
   let isStopping = false;
   const stop = async () => {
     isStopping = true;
@@ -34,9 +34,9 @@ export function startProcesses(count: number, onUnexpectedExit: (pid: number) =>
     await Promise.all(workers.map(stopWorker));
   };
   const replaceOnExit = async (worker: Worker): Promise<void> => {
-    await once(worker, 'exit');
+    await ended(worker);
     if (isStopping) return;
-    onUnexpectedExit(worker.process.pid ?? 0);
+    onUnexpectedExit(worker.process.pid ?? null);
     await sleep(RESTART_PAUSE_MS);
     if (!isStopping) void replaceOnExit(cluster.fork());
   };
@@ -60,17 +60,25 @@ export function startProcesses(count: number, onUnexpectedExit: (pid: number) =>
   return { url: startAll(), stop };
 }
 
-/** Resolves with the URL of the worker; rejects if the worker exits first. */
+/** Resolves with the URL of the worker; rejects if the worker ends first. */
 async function listening(worker: Worker): Promise<string> {
-  const message = once(worker, 'message').then(([{ url }]) => url as string);
-  const exit = once(worker, 'exit').then(() => Promise.reject(new Error('a worker process exited before listening')));
-  exit.catch(() => {});
-  return Promise.race([message, exit]);
+  const message = new Promise<string>((resolve) => worker.once('message', ({ url }) => resolve(url)));
+  const end = ended(worker).then(() => Promise.reject(new Error('a worker process ended before listening')));
+  end.catch(() => {});
+  return Promise.race([message, end]);
+}
+
+/** Resolves when the worker has exited, or if it could not be started, for lack of memory for example. */
+function ended(worker: Worker): Promise<void> {
+  return new Promise((resolve) => {
+    worker.once('exit', () => resolve());
+    worker.once('error', () => resolve());
+  });
 }
 
 async function stopWorker(worker: Worker): Promise<void> {
   if (worker.isDead()) return;
-  const exited = once(worker, 'exit');
+  const end = ended(worker);
   worker.process.kill('SIGTERM');
-  await exited;
+  await end;
 }

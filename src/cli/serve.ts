@@ -74,9 +74,10 @@ async function serveFromWorkers(config: Config, count: number, firstKey: boolean
   }
   // Open the ledger before the workers start, so that an error is printed only once, not by every worker.
   await (await openTools(database, { create: true, testClock })).tools.close();
-  const processes = startProcesses(count, (pid) =>
-    process.stderr.write(`Process ${pid} exited; starting a replacement.\n`),
-  );
+  const processes = startProcesses(count, (pid) => {
+    const what = pid === null ? 'A process could not be started' : `Process ${pid} exited`;
+    process.stderr.write(`${what}; starting a replacement.\n`);
+  });
   stopOnSignal(() => processes.stop());
   const url = await processes.url.catch(() => {
     throw new CannotOpen(`Failed to start ${count} processes; see the error above.`);

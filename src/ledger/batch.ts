@@ -112,13 +112,18 @@ export function decideBatch(batch: Batch, loaded: LoadedBatch, moment: Moment, e
   assert(loaded.states.length === batch.users.length, 'every end user of the batch is loaded');
   const records = new Map<string, IdempotencyRecord>();
   const progress = loaded.states.map((state): Progress => ({ before: state, state, postings: [], isSettled: false }));
-  /** The transaction that a command refunds, and all its earlier refunds, including those in this batch. */
-  const referencedBy = ({ transactionId: transaction }: Refund, user: number): Referenced | null => {
+  /**
+   * The transaction that a command refunds, and all its earlier refunds, including those in this batch. The transaction
+   * can be an automatic event that this batch has applied. It has no postings if it does not exist.
+   */
+  const referencedBy = ({ transactionId: transaction }: Refund, user: number): Referenced => {
     const stored = loaded.referenced.get(referenceName({ user, transaction }));
-    if (stored === undefined) return null;
     const own = (progress[user] as Progress).postings;
     const refunds = own.filter(({ kind, reference }) => kind === 'refund' && reference === transaction);
-    return { postings: stored.postings, refunds: [...stored.refunds, ...refunds] };
+    return {
+      postings: stored?.postings ?? own.filter(({ transactionId }) => transactionId === transaction),
+      refunds: [...(stored?.refunds ?? []), ...refunds],
+    };
   };
   let eventsLeft = eventsMax;
   const outcomes = batch.commands.map((command, index) => {

@@ -71,7 +71,7 @@ function drawsOf(postings: readonly Posting[]): readonly Refundable[] {
   return [...draws(heldIn), ...draws((each) => -each.amount - heldIn(each))].filter(({ amount }) => amount > 0);
 }
 
-/** @param referenced the transaction to refund; null if the end user has no such transaction */
+/** @param referenced the transaction to refund; null or without postings if the end user has no such transaction */
 export function refund(state: EndUserState, command: Refund, moment: Moment, referenced: Referenced | null): Decision {
   const kind = referenced?.postings[0]?.kind;
   if (referenced === null || kind === undefined) return refused({ refused: 'TransactionNotFound' });

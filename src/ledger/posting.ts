@@ -121,8 +121,21 @@ export function postingOn(
   { amount, held }: Pick<Posting, 'amount' | 'held'>,
   { transactionId, kind, createdAt, actor, note, reference = null, holdExpiresAt = null }: Entry,
 ): Posting {
-  const change = { transactionId, cycleId, period, kind, amount, held, createdAt, expiresAt };
-  return { ...change, actor, note, terms: null, reference, holdExpiresAt };
+  return {
+    transactionId,
+    cycleId,
+    period,
+    kind,
+    amount,
+    held,
+    createdAt,
+    expiresAt,
+    actor,
+    note,
+    terms: null,
+    reference,
+    holdExpiresAt,
+  };
 }
 
 /** The posting that opens `cycle` or its current period. */

@@ -267,6 +267,15 @@ test('the CSV file of transactions contains the held credits, the references and
   );
 });
 
+test('the CSV file of transactions contains every lapse that is not stored yet, and the page contains the latest 50', async () => {
+  const console = await MemoryConsole.start();
+  add(console, 100);
+  for (let made = 0; made < 60; made++) hold(console, 1);
+  console.advance(DAY_MS);
+  assert.equal((await console.get(`${PATH}/transactions.csv?kind=lapse`)).text.trimEnd().split('\r\n').length, 1 + 60);
+  assert.equal((await console.get(`${PATH}?kind=lapse`)).text.match(/class="badge kind-lapse"/g)?.length, 50);
+});
+
 test('the page of a transaction shows all its data, and only users of its account can see the page', async () => {
   const console = await MemoryConsole.start();
   add(console, 100);

@@ -3,10 +3,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
+import { Leases } from '../../src/events/webhooks/leases.ts';
 import { SendingGate } from '../../src/events/webhooks/sending-gate.ts';
 import type { WebhookJob } from '../../src/events/webhooks/webhook-job.ts';
 import { addEndpoint, Receiver, type Setting, ticks, until, webhookSetting } from './webhook-fixture.ts';
 
+const looks = Leases.prototype.look;
 const LEASES = { leaseMs: 400, renewMs: 50, safeMs: 250 };
 
 /** If a test stops running the job, the job behaves as if its process had crashed. */
@@ -63,6 +65,27 @@ test('a process whose lease was not renewed in time stops sending webhooks', asy
   await setTimeout(50);
   assert.equal(receiver.received.length, 0);
   await until(() => receiver.received.length === 5, job);
+});
+
+test('a process sends nothing after another process has leased its endpoint between two of its statements', async (t) => {
+  await using receiver = await Receiver.start();
+  const setting = await webhookSetting(t);
+  await addEndpoint(setting, receiver.url());
+  const job = sharingJob(setting);
+  await until(async () => (await holders(setting)).length === 1, job);
+  await ticks(2, job);
+  await setTimeout(LEASES.leaseMs + 50);
+  const lease = { leased_by: 'another process', leased_until: Date.now() + 60_000 };
+  t.mock.method(Leases.prototype, 'look', async function (this: Leases) {
+    const seen = await looks.call(this);
+    await setting.database.queries.updateTable('webhook_endpoints').set(lease).execute();
+    return seen;
+  });
+  await job.tick();
+  setting.events.add('u1', 5);
+  job.nudge();
+  await setTimeout(100);
+  assert.equal(receiver.received.length, 0);
 });
 
 test('a process that has lost the lease of an endpoint stores nothing more for the endpoint', async (t) => {

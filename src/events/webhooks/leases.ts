@@ -100,14 +100,17 @@ export class Leases {
     return rows.map((row) => row.endpoint_id);
   }
 
-  async renew(ids: readonly number[]): Promise<void> {
-    if (ids.length === 0 || this.#terms === null) return;
-    await this.#database.queries
+  /** @returns the IDs of the endpoints whose lease was renewed; the others are no longer leased to this process */
+  async renew(ids: readonly number[]): Promise<number[]> {
+    if (ids.length === 0) return [];
+    const rows = await this.#database.queries
       .updateTable('webhook_endpoints')
       .set({ leased_until: this.#end })
       .where('endpoint_id', 'in', ids)
       .where('leased_by', '=', this.#process)
+      .returning('endpoint_id')
       .execute();
+    return rows.map((row) => row.endpoint_id);
   }
 
   /** @returns null if the endpoint is no longer leased to this process */

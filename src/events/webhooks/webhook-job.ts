@@ -190,9 +190,9 @@ export class WebhookJob {
     const at = performance.now();
     if (leases === null || at - this.#renewedAt < leases.renewMs) return;
     this.#renewedAt = at;
-    const ids = [...this.#senders.keys()];
-    await this.#leases.renew(ids);
-    for (const id of ids) this.#leasedAt.set(id, at);
+    const renewed = await this.#leases.renew([...this.#senders.keys()]);
+    this.#leasedAt.clear();
+    for (const id of renewed) this.#leasedAt.set(id, at);
   }
 
   /** Leases free endpoints, and creates senders for all endpoints that are leased to this process. */

@@ -144,12 +144,13 @@ async function* transactionsOf<Entry extends Transaction>(
 }
 
 function* dueWithin<Entry extends Transaction>(
-  { source, from, until }: Writing<Entry>,
+  { source, from, until, ids }: Writing<Entry>,
   { state, now }: SourcePage<Entry>,
 ): Generator<Entry> {
   for (const due of source.due(state, Math.min(now, until))) {
     if (due.createdAt < from) return;
-    yield due;
+    // Several transactions at the instant `until` can be due, and some of them can come before the page.
+    if (due.id <= ids.last) yield due;
   }
 }
 

@@ -42,10 +42,10 @@ export function openPostgresStore({ testClock: isTest = false, ...options }: Pos
         await heartbeat.stop();
         await Promise.all([writers.end(), reach.close(), pool.end()]);
       });
-      await heartbeat.start();
       const keys = postgresKeyStore(database, (work) => ledger.attempt(work));
       const console = new PostgresConsoleStore(ledger);
       const events = await PostgresEventLog.open(database);
+      await heartbeat.start();
       return { ledger, keys, console, events, imports: null, testClock };
     },
   );

@@ -177,6 +177,22 @@ test('a capture or release gets 404 HoldNotFound if the hold is closed or unknow
   assert.equal((await openHolds(user)).length, 1);
 });
 
+test('lapses of the same instant that are not stored yet are on consecutive pages, each on one page', async () => {
+  const user = await userWith(100);
+  for (let made = 0; made < 5; made++) await hold(user, 1);
+  clock.advance(DAY_MS);
+  const seen: string[] = [];
+  for (let cursor: string | null | undefined; cursor !== null; ) {
+    const fields = { end_user_id: user, kind: 'lapse', limit: '1', ...(cursor === undefined ? {} : { cursor }) };
+    const { status, body, text } = await scrip.get('/get-all-user-transactions', fields);
+    assert.equal(status, 200, text);
+    seen.push(...body.transactions.map(({ transaction_id }: { transaction_id: string }) => transaction_id));
+    cursor = body.next_cursor;
+  }
+  assert.equal(new Set(seen).size, 5);
+  assert.deepEqual(seen, seen.toSorted().reverse());
+});
+
 test('open holds are listed oldest first, regardless of when they lapse', async () => {
   const user = await userWith(100);
   const ids: string[] = [];

@@ -93,6 +93,23 @@ describe('a PostgreSQL database with unsuitable settings', () => {
   });
 });
 
+test('a process that cannot read the event log exits with an explanation', async () => {
+  const url = await server.createDatabase();
+  await close(await open(url));
+  const role = `${nameOf(url)}_app`;
+  await server.query(`CREATE ROLE ${role} LOGIN`);
+  await server.query(
+    `GRANT ALL ON SCHEMA scrip TO ${role}; GRANT ALL ON ALL TABLES IN SCHEMA scrip TO ${role};
+     REVOKE ALL ON scrip.event_log FROM ${role}`,
+    nameOf(url),
+  );
+  const asRole = new URL(url);
+  asRole.username = role;
+  const { code, stderr } = await new Running(['serve'], { DATABASE_URL: asRole.href, PORT: '0' }).ended;
+  assert.match(stderr, /^Cannot open the ledger in PostgreSQL \(permission denied for table event_log\)/);
+  assert.equal(code, 1);
+});
+
 describe('a PostgreSQL server that may lose confirmed writes', () => {
   const refused = (settings: string) =>
     `PostgreSQL runs with ${settings}, so a crash can lose confirmed writes; change PostgreSQL's configuration, or accept the risk with DATABASE_ACCEPT_UNSAFE=yes.`;

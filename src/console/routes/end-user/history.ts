@@ -69,15 +69,19 @@ function dayOf(text: string): Instant | undefined | null {
   return instantIn(`${text}T00:00Z`);
 }
 
-/** @param from null for the first page, which also includes due transactions that are not stored yet */
+/**
+ * @param from null for the first page, which also includes due transactions that are not stored yet
+ * @param dueMax the maximum number of these; enough for a page, because the renewal job stores them within seconds
+ */
 export async function readHistory(
   ledger: Pick<LedgerStore, 'history'>,
   user: EndUserKey,
   from: PageCursor | null,
   wanted: StoreFilter,
+  dueMax = PAGE_TRANSACTIONS,
 ): Promise<Pick<HistoryPage, 'transactions' | 'next' | 'terms'>> {
   const page = await ledger.history(user, { from, limit: PAGE_TRANSACTIONS, ...wanted });
-  const due = from === null ? dueTransactions(page).filter((one) => isWanted(one, wanted)) : [];
+  const due = from === null ? dueTransactions(page, wanted, dueMax) : [];
   return { transactions: [...due, ...page.transactions], next: page.next, terms: termsOf(page) };
 }
 
@@ -92,18 +96,14 @@ function termsOf({ state, now, terms }: HistoryPage): HistoryPage['terms'] {
   return new Map([...terms, [renewing.id, renewing], [current.id, current]]);
 }
 
-/**
- * Returns at most one page of due transactions that are not stored yet, latest first. One page is enough, because the
- * renewal job stores due transactions within seconds.
- */
-function dueTransactions({ state, now }: LoadedEndUser): HistoryTransaction[] {
-  const renewals = dueRenewals(state, now)
-    .take(PAGE_TRANSACTIONS)
-    .map((renewal) => historyTransactionOf([renewal]));
-  const lapses = dueLapses(state, now)
-    .take(PAGE_TRANSACTIONS)
-    .map((postings) => historyTransactionOf(postings));
-  return [...renewals, ...lapses].sort(laterFirst).slice(0, PAGE_TRANSACTIONS);
+/** Returns up to `max` due transactions that are not stored yet, latest first. */
+function dueTransactions({ state, now }: LoadedEndUser, wanted: StoreFilter, max: number): HistoryTransaction[] {
+  const renewals = dueRenewals(state, now).map((renewal) => historyTransactionOf([renewal]));
+  const lapses = dueLapses(state, now).map((postings) => historyTransactionOf(postings));
+  return [renewals, lapses]
+    .flatMap((due) => [...due.filter((one) => isWanted(one, wanted)).take(max)])
+    .sort(laterFirst)
+    .slice(0, max);
 }
 
 function isWanted(transaction: HistoryTransaction, wanted: StoreFilter): boolean {
@@ -120,7 +120,7 @@ export async function* historyLines(
 ): AsyncGenerator<string> {
   yield csvLine(COLUMNS);
   for (let from: PageCursor | null = null, isMore = true; isMore; isMore = from !== null) {
-    const page = await readHistory(ledger, user, from, wanted);
+    const page = await readHistory(ledger, user, from, wanted, Number.POSITIVE_INFINITY);
     yield page.transactions.map((one) => lineOf(one, nameOf)).join('');
     from = page.next;
   }

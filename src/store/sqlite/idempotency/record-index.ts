@@ -129,7 +129,6 @@ export class RecordIndex {
       this.#recent.find(hash, found);
       this.#run?.table.find(hash, found);
     }
-    if (this.#size === 0) return found;
     let at = 0;
     for (const { count, statement } of this.#lookUps)
       for (; hashes.length - at >= count; at += count)

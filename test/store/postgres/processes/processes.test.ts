@@ -3,6 +3,8 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { constants } from 'node:fs';
+import { copyFile, rename } from 'node:fs/promises';
 import { get } from 'node:http';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
@@ -11,6 +13,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { openTools } from '../../../../src/open-tools.ts';
 import { Running } from '../../../cli/scrip-command.ts';
+import { temporaryFolder } from '../../temporary-ledger.ts';
 import { PostgresServer } from '../postgres-server.ts';
 import { databaseAt } from '../scrip-on-postgres.ts';
 
@@ -36,9 +39,9 @@ interface Started {
   readonly log: () => string;
 }
 
-async function start(): Promise<Started> {
+async function start(node = process.execPath): Promise<Started> {
   const env = { ...process.env, DATABASE_URL: await server.createDatabase(), PORT: '0' };
-  const first = spawn(process.execPath, [CLI, 'serve', '--processes', '2', '--first-key'], { env });
+  const first = spawn(node, [CLI, 'serve', '--processes', '2', '--first-key'], { env });
   running.push(first);
   let [out, log] = ['', ''];
   first.stdout.on('data', (chunk) => {
@@ -132,6 +135,21 @@ test('if one of several processes of `serve --processes` is killed, it is replac
     stored >= added && stored <= added + unanswered,
     `${added} additions were acknowledged, ${unanswered} were not, and ${stored} are stored`,
   );
+  assert.equal(await stop(started), 0);
+});
+
+test('if a process of `serve --processes` cannot be replaced at first, Scrip tries again every second', {
+  timeout: TEST_MS,
+}, async () => {
+  const node = join(temporaryFolder(), 'node');
+  await copyFile(process.execPath, node, constants.COPYFILE_FICLONE);
+  const started = await start(node);
+  const [pid] = [...started.log().matchAll(/"pid":(\d+)/g)].map(([, pid]) => Number(pid));
+  await rename(node, `${node}-away`);
+  process.kill(pid as number, 'SIGKILL');
+  while (!started.log().includes('could not be started')) await sleep(100);
+  await rename(`${node}-away`, node);
+  await untilTwoAnswer(started);
   assert.equal(await stop(started), 0);
 });
 

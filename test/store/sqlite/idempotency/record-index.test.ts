@@ -81,6 +81,20 @@ function open(t: TestContext, file: string, wall?: number, indexRunMax = RUN_MAX
   return openInPlace(t, file, { indexRunMax, ...(wall !== undefined && { wall }) });
 }
 
+test('a key of a grant that is in the index on disk is found after all records around it have been deleted', async (t) => {
+  const ledger = await open(t, temporaryFile(), undefined, 3);
+  const grant = keyed(ada.add(100), 'payment 1', 'first');
+  const subtract = (key: string) => keyed(ada.subtract(1), key, key);
+  const [granted] = await ledger.write([grant, subtract('a'), subtract('b')]);
+  await ledger.write([subtract('c'), subtract('d')]);
+  await ledger.write([subtract('e')]);
+  await ledger.write([subtract('f')]);
+  ledger.wall += 4 * HOUR_MS;
+  await ledger.deleteExpiredRecords(RETENTION);
+  await ledger.write([subtract('g'), subtract('h')]);
+  assert.deepEqual(await ledger.write([grant]), [replayed(granted as Outcome, 'first')]);
+});
+
 test('after a kill at any time, all idempotency records are found, and keys without a record are treated as new', async (t) => {
   const requests = new KeyedRequests(61);
   const file = temporaryFile();
