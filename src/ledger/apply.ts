@@ -26,9 +26,9 @@ export function apply(state: EndUserState, posting: Posting): EndUserState {
 /** @param postings oldest first */
 export function applyAll(state: EndUserState, postings: readonly Posting[]): EndUserState {
   if (postings.length === 0) return state;
-  const next = { cycles: state.cycles.slice(), holds: state.holds };
+  const next: Draft = { cycles: state.cycles.slice(), foundAt: 0, holds: state.holds };
   for (const posting of postings) applyTo(next, posting);
-  return next;
+  return { cycles: next.cycles, holds: next.holds };
 }
 
 /**
@@ -37,6 +37,8 @@ export function applyAll(state: EndUserState, postings: readonly Posting[]): End
  */
 interface Draft {
   readonly cycles: Cycle[];
+  /** The index of the cycle that was found last. */
+  foundAt: number;
   holds: readonly Hold[];
 }
 
@@ -50,21 +52,21 @@ function applyTo(draft: Draft, posting: Posting): void {
       open(draft.cycles, posting);
       break;
     case 'renew':
-      renew(draft.cycles, posting);
+      renew(draft, posting);
       break;
     case 'schedule-plan':
-      schedulePlan(draft.cycles, posting);
+      schedulePlan(draft, posting);
       break;
     case 'change-plan':
       changePlan(draft.cycles, posting);
       open(draft.cycles, posting);
       break;
     case 'stop-cycle':
-      stop(draft.cycles, posting);
+      stop(draft, posting);
       break;
     case 'subtract':
       assertInvariant(1, posting.amount < 0 && posting.held === 0, 'a subtraction only spends credits');
-      change(draft.cycles, posting, runningIndexOf(draft.cycles, posting));
+      change(draft, posting, runningIndexOf(draft, posting));
       break;
     case 'hold':
       hold(draft, posting);
@@ -75,7 +77,7 @@ function applyTo(draft: Draft, posting: Posting): void {
       closeHold(draft, posting);
       break;
     case 'refund':
-      refund(draft.cycles, posting);
+      refund(draft, posting);
       break;
   }
 }
@@ -100,9 +102,10 @@ function supersede(cycles: Cycle[], { createdAt: now }: Posting): void {
 }
 
 /** A renewed cycle moves to the end of the burn order. */
-function renew(cycles: Cycle[], posting: Posting): void {
+function renew(draft: Draft, posting: Posting): void {
+  const { cycles } = draft;
   const { period, amount, held, createdAt, expiresAt, terms } = posting;
-  const index = indexOf(cycles, posting);
+  const index = indexOf(draft, posting);
   const ended = cycles[index] as Cycle;
   assertInvariant(3, renews(ended), 'only an active recurring cycle is renewed');
   assertInvariant(3, ended.next === null, 'a cycle is not renewed if another plan is scheduled');
@@ -141,15 +144,15 @@ function firstPeriodOf({ cycleId, period, amount, held, createdAt, expiresAt, te
 }
 
 /** Sets the plan that begins when the current period ends. Replaces a plan that was scheduled before. */
-function schedulePlan(cycles: Cycle[], posting: Posting): void {
+function schedulePlan(draft: Draft, posting: Posting): void {
   const { transactionId: id, amount, held, terms } = posting;
-  const index = runningIndexOf(cycles, { ...posting, terms: null });
-  const cycle = cycles[index] as Cycle;
+  const index = runningIndexOf(draft, { ...posting, terms: null });
+  const cycle = draft.cycles[index] as Cycle;
   assertInvariant(1, amount === 0 && held === 0, 'scheduling a plan moves no credits');
   assertInvariant(3, renews(cycle), 'only a cycle that renews can have a scheduled plan');
   assertInvariant(4, terms !== null && terms.type === 'recurring', 'a scheduled plan has terms');
   assertPlan(terms.plan);
-  cycles[index] = { ...cycle, next: { id, plan: terms.plan } };
+  draft.cycles[index] = { ...cycle, next: { id, plan: terms.plan } };
 }
 
 /** The active cycle becomes superseded; the caller opens the cycle of the scheduled plan. */
@@ -172,12 +175,12 @@ function changePlan(cycles: Cycle[], { cycleId, createdAt, terms, reference }: P
   cycles[index] = { ...ended, status: 'superseded', next: null };
 }
 
-function stop(cycles: Cycle[], posting: Posting): void {
-  const index = runningIndexOf(cycles, posting);
-  const cycle = cycles[index] as Cycle;
+function stop(draft: Draft, posting: Posting): void {
+  const index = runningIndexOf(draft, posting);
+  const cycle = draft.cycles[index] as Cycle;
   assertInvariant(1, posting.amount === 0 && posting.held === 0, 'stopping a cycle moves no credits');
   assertInvariant(3, isActiveRecurring(cycle), 'only an active recurring cycle is stopped');
-  cycles[index] = { ...cycle, status: 'canceled', next: null };
+  draft.cycles[index] = { ...cycle, status: 'canceled', next: null };
 }
 
 /**
@@ -190,7 +193,7 @@ function hold(draft: Draft, posting: Posting): void {
   assertInvariant(4, holdExpiresAt !== null && holdExpiresAt > posting.createdAt, 'a hold expires after it is created');
   // If the cycle has ended since the hold was created, the state might not contain the cycle. The audit checks that the
   // cycle was running when the hold was created.
-  changeIfRunning(draft.cycles, posting);
+  changeIfRunning(draft, posting);
   const part = { cycleId, period, amount: held, end };
   const existing = draft.holds.find((each) => each.id === id);
   const isSame = existing === undefined || existing.expiresAt === holdExpiresAt;
@@ -217,47 +220,47 @@ function closeHold(draft: Draft, posting: Posting): void {
   if (held < 0) {
     const hold = draft.holds.find(({ id }) => id === reference);
     assertInvariant(1, hold !== undefined, `a ${kind} closes an open hold`);
-    const part = hold.parts.find((each) => each.cycleId === cycleId && each.period === period);
+    const place = hold.parts.findIndex((each) => each.cycleId === cycleId && each.period === period);
+    const part = hold.parts[place];
     const isPart = part !== undefined && part.amount === -held && part.end === expiresAt;
     assertInvariant(1, isPart, `a ${kind} closes a part of its hold in full`);
     const isLapsed = hold.expiresAt <= createdAt;
     assertInvariant(4, isLapsed === (kind === 'lapse'), 'a hold is open until it expires, and then lapses');
     if (kind === 'lapse')
       assertInvariant(4, posting.transactionId === lapseId(hold), 'the ID of a lapse is derived from its hold');
-    const parts = hold.parts.filter((each) => each !== part);
+    const parts = hold.parts.toSpliced(place, 1);
     // The expiry of the hold does not change, so the hold keeps its position in the list.
     draft.holds =
       parts.length === 0
         ? draft.holds.filter((each) => each !== hold)
         : draft.holds.map((each) => (each === hold ? { ...hold, parts } : each));
   }
-  if (held === 0) change(draft.cycles, posting, runningIndexOf(draft.cycles, posting));
+  if (held === 0) change(draft, posting, runningIndexOf(draft, posting));
   // If the cycle has ended, the state might not contain the cycle.
-  else if (!changeIfRunning(draft.cycles, posting) && expiresAt <= createdAt)
+  else if (!changeIfRunning(draft, posting) && expiresAt <= createdAt)
     assertInvariant(1, amount >= held, 'a capture takes only held credits from an ended cycle');
 }
 
 /** Returns credits to the cycle that they came from, or opens a new cycle for credits of ended cycles. */
-function refund(cycles: Cycle[], posting: Posting): void {
+function refund(draft: Draft, posting: Posting): void {
   assertInvariant(1, isAmount(posting.amount) && posting.held === 0, 'a refund only returns credits');
   assertInvariant(4, posting.reference !== null, 'a refund names the transaction that it refunds');
-  if (posting.terms !== null) open(cycles, posting);
-  else changeIfRunning(cycles, posting);
+  if (posting.terms !== null) open(draft.cycles, posting);
+  else changeIfRunning(draft, posting);
 }
 
 const TERMS_RULE = 'only a posting that opens a cycle or a period, or schedules a plan, has terms';
 
 /** @returns false if the period of the posting has ended or is not in the state */
-function changeIfRunning(cycles: Cycle[], posting: Posting): boolean {
+function changeIfRunning(draft: Draft, posting: Posting): boolean {
   const { cycleId, period, createdAt, expiresAt } = posting;
   assertInvariant(4, posting.terms === null, TERMS_RULE);
-  const index = cycles.findIndex((cycle) => cycle.id === cycleId && cycle.period === period);
-  if (expiresAt <= createdAt || index < 0) return false;
-  change(cycles, posting, runningIndexOf(cycles, posting));
+  if (expiresAt <= createdAt || find(draft, cycleId)?.period !== period) return false;
+  change(draft, posting, runningIndexOf(draft, posting));
   return true;
 }
 
-function change(cycles: Cycle[], { amount, held }: Posting, index: number): void {
+function change({ cycles }: Draft, { amount, held }: Posting, index: number): void {
   const cycle = cycles[index] as Cycle;
   const after = { ...cycle, remaining: cycle.remaining + amount, held: cycle.held + held };
   assertInvariant(1, Number.isSafeInteger(amount) && Number.isSafeInteger(held), 'credits are whole numbers');
@@ -271,9 +274,9 @@ function change(cycles: Cycle[], { amount, held }: Posting, index: number): void
 }
 
 /** Finds the cycle of the posting. Asserts that the posting belongs to the current period of the cycle. */
-function runningIndexOf(cycles: readonly Cycle[], posting: Posting): number {
-  const index = indexOf(cycles, posting);
-  const { period, start, end } = cycles[index] as Cycle;
+function runningIndexOf(draft: Draft, posting: Posting): number {
+  const index = indexOf(draft, posting);
+  const { period, start, end } = draft.cycles[index] as Cycle;
   const { createdAt } = posting;
   assertInvariant(4, posting.terms === null, TERMS_RULE);
   assertInvariant(4, period === posting.period, 'a posting touches the current period of its cycle');
@@ -286,8 +289,24 @@ function runningIndexOf(cycles: readonly Cycle[], posting: Posting): number {
   return index;
 }
 
-function indexOf(cycles: readonly Cycle[], { cycleId }: Posting): number {
-  const index = cycles.findIndex(({ id }) => id === cycleId);
-  assertInvariant(4, index >= 0, 'a posting touches only a cycle that an earlier posting opened');
-  return index;
+function indexOf(draft: Draft, { cycleId }: Posting): number {
+  const cycle = find(draft, cycleId);
+  assertInvariant(4, cycle !== null, 'a posting touches only a cycle that an earlier posting opened');
+  return draft.foundAt;
+}
+
+/**
+ * Finds a cycle, and sets `foundAt` to its index. The search begins at the cycle that was found last: a transaction can
+ * touch thousands of cycles, and its postings are in the order of the cycles.
+ */
+function find(draft: Draft, cycleId: string): Cycle | null {
+  const { cycles, foundAt } = draft;
+  for (let step = 0; step < cycles.length; step++) {
+    const index = (foundAt + step) % cycles.length;
+    const cycle = cycles[index] as Cycle;
+    if (cycle.id !== cycleId) continue;
+    draft.foundAt = index;
+    return cycle;
+  }
+  return null;
 }

@@ -150,11 +150,11 @@ export class EndUserReader {
 
 /** Applies postings, except to ended cycles that are no longer in the state. Changes to holds are always applied. */
 function foldedAt(now: Instant, from: Balances, postings: readonly NumberedPosting[]): Balances {
-  const known = new Map<TransactionId, boolean>();
+  const known = new Set<TransactionId>(from.state.cycles.map(({ id }) => id));
   const counted = postings.filter(({ posting }) => {
     const { cycleId, expiresAt, held } = posting;
-    const isKnown = isOpening(posting) || (known.get(cycleId) ?? from.state.cycles.some(({ id }) => id === cycleId));
-    known.set(cycleId, isKnown);
+    if (isOpening(posting)) known.add(cycleId);
+    const isKnown = known.has(cycleId);
     assert(isKnown || expiresAt <= now, 'every cycle that has not ended is loaded');
     return isKnown || held !== 0;
   });
