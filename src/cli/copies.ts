@@ -17,7 +17,7 @@ import type { BackupReport, ReportProgress } from '../store/tools/ledger-tools.t
 import { NewFile } from '../store/tools/new-file.ts';
 import { accountName } from './keys.ts';
 import { counted, withProgress } from './output.ts';
-import { type CreateOption, createOption, prepareFolder } from './with-ledger.ts';
+import { type CreateOption, createOption, filePath, prepareFolder } from './with-ledger.ts';
 
 export function addCopyCommands(program: Command): void {
   program
@@ -33,12 +33,12 @@ export function addCopyCommands(program: Command): void {
   program
     .command('backup')
     .description('write a verified backup of the ledger file; servers can keep running')
-    .argument('<file>', 'backup to write; must not exist')
+    .argument('<file>', 'backup to write; must not exist', filePath)
     .action(backUp);
   program
     .command('restore')
     .description('verify a backup and create a ledger from it')
-    .argument('<file>', 'backup to restore; it is not changed')
+    .argument('<file>', 'backup to restore; it is not changed', filePath)
     .option('--to <url>', 'ledger to create; must not exist (default: DATABASE_URL)')
     .addOption(createOption())
     .action(restore);
@@ -47,7 +47,7 @@ export function addCopyCommands(program: Command): void {
     .description('export all postings of an account; servers can keep running')
     .requiredOption('--account <name>', 'account to export', accountName)
     .addOption(new Option('--format <format>', 'output format').choices(EXPORT_FORMATS).makeOptionMandatory())
-    .option('--output <file>', 'file to write; must not exist (default: standard output)')
+    .option('--output <file>', 'file to write; must not exist (default: standard output)', filePath)
     .action(exportPostings);
 }
 

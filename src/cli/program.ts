@@ -46,6 +46,8 @@ You can run all commands except serve, demo, copy and restore while a server is 
 On PostgreSQL, you can also run several servers.`;
 
 export async function runCommandLine(): Promise<void> {
+  // Only the user that runs Scrip may read the files that Scrip creates.
+  process.umask(process.umask() | 0o077);
   process.stdout.once('error', (error: NodeJS.ErrnoException) => {
     // Ignore further errors, because each further write fails as well.
     process.stdout.on('error', () => {});

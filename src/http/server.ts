@@ -254,6 +254,8 @@ function nodeServer(limits: ServerLimits): Server {
 
 function takeJsonOnly(app: FastifyInstance): void {
   app.addHttpMethod('GET', { hasBody: true, overrideExisting: true });
+  // Otherwise, Fastify would refuse a QUERY request without a content type before Scrip can refuse the method.
+  app.addHttpMethod('QUERY', { hasBody: false, overrideExisting: true });
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (request, body, done) => {
     try {

@@ -78,7 +78,7 @@ describe('backup commands', options, () => {
     await sleep(WARM_UP_MS);
     const before = writers.map(({ acknowledged }) => acknowledged);
     const backup = join(temporaryFolder(), 'backup.db');
-    const { code, stdout, stderr } = await scrip(['backup', backup], ledgerAt(file));
+    const { code, stdout, stderr } = await scrip(['backup', `file:${backup}`], ledgerAt(file));
     const after = writers.map(({ acknowledged }) => acknowledged);
     await Promise.all(writers.map((writer) => writer.stop()));
     assert.equal(code, 0, stderr);
@@ -92,7 +92,7 @@ describe('backup commands', options, () => {
     assert.deepEqual(siblingsOf(backup), []);
 
     const restored = join(temporaryFolder(), 'scrip.db');
-    const ended = await scrip(['restore', backup], ledgerAt(restored));
+    const ended = await scrip(['restore', `file:${backup}`], ledgerAt(restored));
     assert.deepEqual([ended.code, /^Restore complete and verified: 51\d end users/.test(ended.stdout)], [0, true]);
     const second = await serveHere(t, ledgerAt(restored));
     for (const [index, { endUser }] of writers.entries()) {

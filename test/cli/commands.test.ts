@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { symlinkSync, writeFileSync } from 'node:fs';
+import { statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, type TestContext, test } from 'node:test';
@@ -181,6 +181,7 @@ describe('commands on a ledger', { concurrency: COMMANDS_AT_ONCE }, () => {
       const { code, stdout, stderr } = await scrip(['migrate'], ledgerAt(file));
       assert.deepEqual([code, stdout, stderr], [0, 'The ledger schema is up to date.\n', '']);
     }
+    assert.equal(statSync(file).mode & 0o777, 0o600, 'only the user that runs Scrip can read the ledger');
   });
 
   test('scrip migrate, verify, key list and key revoke work while a server is running', async (t: TestContext) => {

@@ -84,7 +84,10 @@ function readMembers(text: string, value: Record<string, unknown>): FieldError[]
  */
 function isInteger(source: string): boolean {
   const [, , whole = '', fraction = '', exponent = '0'] = NUMBER.exec(source) ?? [];
-  const significant = (whole + fraction).replace(/0+$/, '');
-  const zeros = whole.length + fraction.length - significant.length;
-  return significant === '' || Number(exponent) - fraction.length + zeros >= 0;
+  const digits = whole + fraction;
+  // The regular expression /0+$/ would take quadratic time if other digits follow the zeros.
+  let significant = digits.length;
+  while (digits[significant - 1] === '0') significant -= 1;
+  const zeros = digits.length - significant;
+  return significant === 0 || Number(exponent) - fraction.length + zeros >= 0;
 }

@@ -65,7 +65,8 @@ export function sendStream(
   stream.once('error', (error) => {
     if (!connectionOf(request.raw.socket).isDisconnected) request.log.error({ err: error }, 'streaming a list failed');
   });
-  sendJson(reply, stream);
+  if (request.method === 'HEAD') stream.destroy();
+  sendJson(reply, stream.destroyed ? Readable.from([]) : stream);
 }
 
 /**

@@ -71,6 +71,17 @@ function watchPages(t: TestContext): string[] {
   return pages;
 }
 
+test('a HEAD request for a long list has no body and reads only the first page of the list', async (t) => {
+  const pages = watchPages(t);
+  const { status, text } = await scrip.call('HEAD', `/get-all-user-transactions?end_user_id=${user}`);
+  assert.deepEqual([status, text], [200, '']);
+  await eventually(
+    async () => (await scrip.call('GET', '/metrics')).text.includes('\nscrip_requests_in_flight 0\n'),
+    'nothing is in flight',
+  );
+  assert.deepEqual(pages, []);
+});
+
 test('while many clients read long lists, a balance request waits for only a few pages of these lists', async (t) => {
   const [asking, ...readers] = await connections(1 + READERS);
   assert(asking);

@@ -92,7 +92,7 @@ for (const prefix of ['', '/v1']) {
   for (const path of [...WRITES, ...READS]) {
     test(`a request for ${prefix}${path} with an unsupported method gets 405 MethodNotAllowed, and the Allow header lists the allowed methods`, async () => {
       const taken = WRITES.includes(path) ? 'POST' : 'GET';
-      for (const method of ['GET', 'POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS', 'TRACE']) {
+      for (const method of ['GET', 'POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS', 'TRACE', 'QUERY']) {
         if (method === taken) continue;
         const reply = await scrip.call(method, prefix + path);
         assertProblem(reply, 'MethodNotAllowed', 405);

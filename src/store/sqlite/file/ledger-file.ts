@@ -59,6 +59,7 @@ export function lockLedgerFile(file: string, waitMs = LOCK_WAIT_MS): DatabaseSyn
   try {
     // Check the file first, so that no lock file appears beside the file of another program. The check is read-only,
     // so the process that gets the lock finds the log unchanged.
+    refuseLogWithoutLedger(file);
     if (existsSync(file)) refuseForeignFile(file);
     // Create the file first, because the lock is named after the resolved path. If the path is a symbolic link to a
     // missing file, it resolves to another path as soon as the file exists.
@@ -111,6 +112,7 @@ export function openLedgerFile(
   mayBeUnfinished = false,
 ): DatabaseSync {
   refuseWithoutFolder(file);
+  refuseLogWithoutLedger(file);
   let db: DatabaseSync | null = null;
   try {
     db = connectToLedger(file);
@@ -328,6 +330,16 @@ function refuseWithoutFolder(file: string): void {
   if (existsSync(folder) && statSync(folder).isDirectory()) return;
   throw new CannotOpen(
     `The folder ${folder} does not exist: mount its disk, or add --create to create the folder for a new ledger.`,
+  );
+}
+
+/** Refuses a missing or empty file beside a log: SQLite would delete the log, which can contain acknowledged writes. */
+function refuseLogWithoutLedger(file: string): void {
+  const sizeOf = (path: string) => statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+  const log = `${canonical(file)}-wal`;
+  if (sizeOf(file) > 0 || sizeOf(log) === 0) return;
+  throw new CannotOpen(
+    `${file} is missing or empty, but its log ${log} contains data; put the ledger file back, or move the log to another folder.`,
   );
 }
 

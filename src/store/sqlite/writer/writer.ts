@@ -24,7 +24,7 @@ import { movedTo, type TestClockMove } from '../../test-clock.ts';
 import type { ImportPart } from '../../tools/ledger-import.ts';
 import { type IdPosition, TransactionIds } from '../../transaction-ids.ts';
 import { CACHE_LIMITS, type CachedEndUser, type CacheLimits, EndUserCache } from '../balances/end-user-cache.ts';
-import { connect, explained, refuseWithoutDurability } from '../file/ledger-file.ts';
+import { canonical, connect, explained, refuseWithoutDurability } from '../file/ledger-file.ts';
 import { faultOf } from '../file/sqlite-error.ts';
 import { RecordTable } from '../idempotency/record-table.ts';
 import { type EventPart, EventWriter } from '../journal/events.ts';
@@ -68,8 +68,8 @@ export interface WriterOptions {
  */
 interface OpenLedger {
   readonly db: DatabaseSync;
-  /** The device and the inode of the file. */
-  readonly identity: string;
+  /** The result of `identityOf` after the file was opened. */
+  readonly identity: readonly string[];
   readonly endUsers: EndUserCache;
   readonly journal: JournalWriter;
   readonly records: RecordTable;
@@ -151,15 +151,17 @@ export class Writer {
 
   /**
    * Call `tick` at least once a second. Saves the latest instant that a reader has seen, so that the clock does not go
-   * back after a restart. Reopens the file after a fault. Stops for good if the file was deleted or replaced. Flushes
+   * back after a restart. Reopens the file after a fault. Stops for good if a file was deleted or replaced. Flushes
    * pending balances if no batch has been written since the last tick.
    *
    * @returns the number of flushed generations, as in `Written`
    * @throws StoreFault
    */
   tick(flushedMax = FLUSHED_WHEN_IDLE): number {
-    if (this.#open !== null && this.#open.identity !== identityOf(this.#file))
-      throw this.#abandon(new StoreFault('Internal', `${this.#file} was deleted or replaced while Scrip served it`));
+    if (this.#open !== null && hasChanged(this.#open.identity, identityOf(this.#file)))
+      throw this.#abandon(
+        new StoreFault('Internal', `${this.#file}, its log or its lock was deleted or replaced while Scrip served it`),
+      );
     return this.#keepUp(flushedMax);
   }
 
@@ -368,10 +370,24 @@ export class Writer {
   }
 }
 
-/** Identifies the file at a path; empty if there is none. */
-function identityOf(file: string): string {
-  const found = statSync(file, { bigint: true, throwIfNoEntry: false });
-  return found === undefined ? '' : `${found.dev}/${found.ino}`;
+/**
+ * Identifies the ledger file, its log and its lock file by device and inode; an element is empty if there is no such
+ * file. Returns an empty list if the folder cannot be read at the moment.
+ */
+function identityOf(file: string): readonly string[] {
+  try {
+    const path = canonical(file);
+    return [path, `${path}-wal`, `${path}.lock`].map((each) => {
+      const found = statSync(each, { bigint: true, throwIfNoEntry: false });
+      return found === undefined ? '' : `${found.dev}/${found.ino}`;
+    });
+  } catch {
+    return [];
+  }
+}
+
+function hasChanged(before: readonly string[], now: readonly string[]): boolean {
+  return now.length > 0 && before.some((each, index) => each !== '' && each !== now[index]);
 }
 
 function referencedBy(

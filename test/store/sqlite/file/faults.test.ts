@@ -1,7 +1,7 @@
 // Tests faults of a ledger file, such as a full disk, a COMMIT with an unknown outcome, and a killed process.
 
 import assert from 'node:assert/strict';
-import { renameSync, rmSync } from 'node:fs';
+import { copyFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, test } from 'node:test';
 import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises';
@@ -58,8 +58,35 @@ for (const isReplaced of [false, true])
     else rmSync(file);
     const until = performance.now() + 10_000;
     while (ledger.trouble() === null && performance.now() < until) await sleep(50);
-    assert.match(ledger.trouble() ?? '', /was deleted or replaced while Scrip served it/);
+    assert.match(ledger.trouble() ?? '', /its log or its lock was deleted or replaced while Scrip served it/);
     await assert.rejects(ledger.write([ada.subtract(1)]), { code: 'Internal' });
+  });
+
+for (const suffix of ['-wal', '.lock'])
+  test(`if the file with the suffix ${suffix} is deleted while a ledger is served, writes fail within two seconds`, async (t) => {
+    const file = temporaryFile();
+    const ledger = await openFor(t, file);
+    await ledger.write([ada.add(10)]);
+    await sleep(1_500);
+    assert.equal(ledger.trouble(), null);
+    rmSync(`${file}${suffix}`);
+    const until = performance.now() + 10_000;
+    while (ledger.trouble() === null && performance.now() < until) await sleep(50);
+    assert.match(ledger.trouble() ?? '', /its log or its lock was deleted or replaced/);
+  });
+
+for (const isEmpty of [false, true])
+  test(`a log beside ${isEmpty ? 'an empty' : 'no'} ledger file is not deleted: the file is refused until it is put back`, async (t) => {
+    const file = temporaryFile();
+    const ledger = await openFor(t, file);
+    await ledger.write([ada.add(10)]);
+    const [copy, away] = [temporaryFile(), temporaryFile()];
+    copyFileSync(`${file}-wal`, `${copy}-wal`);
+    copyFileSync(file, away);
+    if (isEmpty) writeFileSync(copy, '');
+    await assert.rejects(openFor(t, copy), { message: /is missing or empty, but its log .*-wal contains data/ });
+    renameSync(away, copy);
+    assert.equal(await balanceOf(await openFor(t, copy), ada), 10);
   });
 
 test('consuming the feed and deleting expired idempotency records fail if their COMMIT fails, and succeed when they are repeated', async (t) => {
