@@ -74,9 +74,11 @@ async function serveFromWorkers(config: Config, count: number, firstKey: boolean
   }
   // Open the ledger before the workers start, so that an error is printed only once, not by every worker.
   await (await openTools(database, { create: true, testClock })).tools.close();
+  const { pino } = await import('pino');
+  const logger = pino({ level: config.logLevel }, pino.destination({ dest: 2, sync: true }));
   const processes = startProcesses(count, (pid) => {
-    const what = pid === null ? 'A process could not be started' : `Process ${pid} exited`;
-    process.stderr.write(`${what}; starting a replacement.\n`);
+    if (pid === null) logger.error('a process could not be started; starting a replacement');
+    else logger.error({ exited: pid }, 'a process exited; starting a replacement');
   });
   stopOnSignal(() => processes.stop());
   const url = await processes.url.catch(() => {

@@ -3,6 +3,7 @@
 
 import assert from 'node:assert/strict';
 import pg from 'pg';
+import { StoreFault } from '../../store-fault.ts';
 import { Connection, type ConnectionOptions, type Query, type QueryResult, type TextRow } from './connection.ts';
 
 export interface PostgresOptions {
@@ -43,13 +44,17 @@ function withoutName(url: string): string {
   return url.replace(/(?<=[?&])application_name=[^&#]*&?/gi, '');
 }
 
+/** The configuration of a pool for `scrip serve`. */
+export function servingConfig(url: string, max: number): pg.PoolConfig {
+  return { connectionString: withoutName(url), max, application_name: APPLICATION_NAME, Client: PrimaryClient };
+}
+
 /**
  * A pool for `scrip serve` and `scrip import`. Each step (see `Connection`) has a timeout, because clients can be
  * waiting for its answer.
  */
 export function servingPool({ url, prepared }: PostgresOptions, max: number): ConnectionPool {
-  const config = { connectionString: withoutName(url), max, application_name: APPLICATION_NAME };
-  return new ConnectionPool(config, { isPrepared: prepared, timeoutMs: ANSWER_TIMEOUT_MS });
+  return new ConnectionPool(servingConfig(url, max), { isPrepared: prepared, timeoutMs: ANSWER_TIMEOUT_MS });
 }
 
 /** A pool for all operator commands except `scrip import`. Steps have no timeout. */
@@ -111,6 +116,32 @@ class ClosingClient extends pg.Client {
       callback(error);
     });
   }
+}
+
+/**
+ * Refuses a standby, because its reads can be stale. PostgreSQL 14 and later report during the connection's start whether
+ * they are a standby.
+ */
+class PrimaryClient extends ClosingClient {
+  override connect(): Promise<pg.Client>;
+  override connect(callback: (error: Error | null) => void): void;
+  override connect(callback?: (error: Error | null) => void): unknown {
+    assert(callback, 'the pool passes a callback');
+    let isStandby = false;
+    this.connection.on('parameterStatus', ({ parameterName: name, parameterValue: value }: Parameter) => {
+      if (name === 'in_hot_standby') isStandby = value === 'on';
+    });
+    return super.connect((error: Error | null) => {
+      if (error === null && isStandby) void this.end();
+      callback(error ?? (isStandby ? new StoreFault('StoreUnavailable', 'PostgreSQL is a read-only standby') : null));
+    });
+  }
+}
+
+/** A setting that the server reports, as parsed by the driver. */
+interface Parameter {
+  readonly parameterName: string;
+  readonly parameterValue: string;
 }
 
 export function openPool(config: pg.PoolConfig): pg.Pool {

@@ -5,7 +5,7 @@ import { Kysely, PostgresDialect, sql } from 'kysely';
 import pg from 'pg';
 import type { AccountDatabase, AccountTables } from '../../account-database.ts';
 import { exactInteger } from '../pool/connection.ts';
-import { ANSWER_TIMEOUT_MS, APPLICATION_NAME, openPool } from '../pool/connection-pool.ts';
+import { ANSWER_TIMEOUT_MS, openPool, servingConfig } from '../pool/connection-pool.ts';
 
 const CONNECTIONS = 3;
 
@@ -19,13 +19,7 @@ const INTEGERS = {
 
 /** @param url the URL of a ledger that is already open */
 export function openPostgresAccountDatabase(url: string): AccountDatabase {
-  const pool = openPool({
-    connectionString: url,
-    max: CONNECTIONS,
-    application_name: APPLICATION_NAME,
-    query_timeout: ANSWER_TIMEOUT_MS,
-    types: INTEGERS,
-  });
+  const pool = openPool({ ...servingConfig(url, CONNECTIONS), query_timeout: ANSWER_TIMEOUT_MS, types: INTEGERS });
   const unqualified = new Kysely<AccountTables>({ dialect: new PostgresDialect({ pool }) });
   const queries = unqualified.withSchema('scrip');
   return {

@@ -70,8 +70,10 @@ export async function openLedger<Opened>(
   } catch (error) {
     await pool.end();
     if (error instanceof CannotOpen) throw error;
+    // PostgreSQL reports a severity with each of its errors, so it is running.
+    const advice = 'severity' in (error as object) ? '' : ', and check that PostgreSQL is running';
     throw new CannotOpen(
-      `Cannot open the ledger in PostgreSQL (${(error as Error).message}); check DATABASE_URL, and check that PostgreSQL is running.`,
+      `Cannot open the ledger in PostgreSQL (${(error as Error).message}); check DATABASE_URL${advice}.`,
     );
   }
 }

@@ -4,10 +4,14 @@
 import assert from 'node:assert/strict';
 import { after, describe, type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { openPostgresStore } from '../../../../src/store/postgres/postgres-store.ts';
 import { StoreFault } from '../../../../src/store/store-fault.ts';
-import { ACCEPTED, EndUser, historyOf } from '../../temporary-ledger.ts';
+import { ACCEPTED, balanceOf, EndUser, historyOf } from '../../temporary-ledger.ts';
 import { History, startLoad } from '../acknowledged-history.ts';
+import { optionsFor } from '../postgres-ledger.ts';
 import { replicateSynchronously, startPair, until } from './replicated-pair.ts';
+
+const ada = new EndUser(1, 1);
 
 const closing: (() => Promise<void>)[] = [];
 after(async () => {
@@ -27,6 +31,31 @@ test('when a synchronous PostgreSQL standby takes over, it has every acknowledge
   await load.stop();
   assert.deepEqual(await history.faultsOf(ledger.store, url), []);
   t.diagnostic(history.summary);
+});
+
+test('a standby is refused when Scrip starts, and while Scrip runs: reads of a stale balance fail until the standby is promoted', {
+  timeout: 60_000,
+}, async () => {
+  const { primary, standby, ledger, url, service } = await startPair(closing);
+  await ledger.write([ada.add(100)]);
+  await until(standby, `SELECT 1 FROM pg_stat_wal_receiver WHERE status = 'streaming'`);
+  service.target = standby.port;
+  service.cutAll();
+  const read = () =>
+    ledger.store.load(ada.key).then(
+      () => 'answered',
+      (error) => String(error.message),
+    );
+  let answer = await read();
+  // Each read can find another connection of the pool that was cut.
+  while (/ECONNRESET|terminated/.test(answer)) answer = await read();
+  assert.match(answer, /read-only standby/);
+  await assert.rejects(openPostgresStore(optionsFor(url)), { name: 'CannotOpen', message: /is a read-only standby/ });
+  await primary.down('immediate');
+  await standby.query('SELECT pg_promote()');
+  const stores = await openPostgresStore(optionsFor(url));
+  await stores.ledger.close();
+  assert.equal(await balanceOf(ledger.store, ada), 100);
 });
 
 test('control: the failover test detects lost writes if a lagging PostgreSQL standby takes over', {
@@ -54,7 +83,6 @@ describe('an unavailable synchronous standby', { concurrency: true, timeout: 60_
   for (const end of ['pg_terminate_backend', 'pg_cancel_backend']) {
     test(`if ${end} interrupts a COMMIT that waits for a synchronous PostgreSQL standby, the write is not acknowledged`, async () => {
       const { primary, ledger, replication, failOver } = await startPair(closing);
-      const ada = new EndUser(1, 1);
       await replicateSynchronously(primary);
       assert.deepEqual(await ledger.results([ada.add(100)]), [ACCEPTED]);
       replication.swallowAll();
@@ -73,7 +101,7 @@ describe('an unavailable synchronous standby', { concurrency: true, timeout: 60_
   test("while a synchronous PostgreSQL standby is unavailable, the service's heartbeat does not occupy connections", async () => {
     const { primary, ledger, replication } = await startPair(closing);
     await replicateSynchronously(primary);
-    await ledger.write([new EndUser(1, 1).add(100)]);
+    await ledger.write([ada.add(100)]);
     replication.swallowAll();
     await sleep(3_500);
     assert.deepEqual((await primary.query(WAITING)).rows, []);
