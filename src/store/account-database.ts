@@ -41,6 +41,7 @@ export interface AccountTables {
     readonly attempts: number;
     readonly first_attempt_at: number | null;
     readonly next_attempt_at: number;
+    readonly restart_revision: Generated<number>;
   };
   readonly webhook_deliveries: {
     readonly delivery_id: string;

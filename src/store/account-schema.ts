@@ -124,6 +124,8 @@ CREATE TABLE webhook_pending (
   attempts INTEGER NOT NULL CHECK (attempts >= 0),
   first_attempt_at ${instant},
   next_attempt_at ${instant} NOT NULL,
+  -- The endpoint's revision when a user last made the retries of this event start from the beginning, or 0.
+  restart_revision INTEGER NOT NULL DEFAULT 0,
   PRIMARY KEY (endpoint_id, place)
 ) ${options};
 

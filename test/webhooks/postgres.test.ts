@@ -7,6 +7,7 @@ import { Thresholds } from '../../src/events/thresholds.ts';
 import { openPostgresAccountDatabase } from '../../src/store/postgres/reads/account-database.ts';
 import { openFor } from '../store/postgres/postgres-ledger.ts';
 import { PostgresServer } from '../store/postgres/postgres-server.ts';
+import { testResending } from './resend-cases.ts';
 import {
   ACCOUNT,
   addEndpoint,
@@ -32,6 +33,8 @@ describe('webhooks on PostgreSQL', { timeout: 120_000 }, () => {
     await openFor(t, url);
     return { ...(await settingOn(t, openPostgresAccountDatabase(url))), url };
   }
+
+  testResending(test, postgresSetting);
 
   test('a failed event and later events of the same end user stay pending until the failed event is resent, and every attempt is recorded', async (t) => {
     await using receiver = await Receiver.start();

@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
 import { RETRIED_MS, RETRY_DELAYS_MS, retryDelayMs } from '../../src/events/webhooks/retry-schedule.ts';
+import { testResending } from './resend-cases.ts';
 import {
   ACCOUNT,
   addEndpoint,
@@ -133,6 +134,8 @@ test('an event that a user resends many times is not given up, and its endpoint 
   assert.deepEqual(await pendingIds(setting, id), [first]);
   assert.equal((await setting.endpoints.find(ACCOUNT, id))?.paused, null);
 });
+
+testResending(test, webhookSetting);
 
 test('a test event does not wait for the retry of an earlier test event', async (t) => {
   await using receiver = await Receiver.start();

@@ -26,6 +26,8 @@ export interface Retry {
 /** The changes for an endpoint that are not stored yet. */
 export interface EndpointChanges {
   readonly endpointId: number;
+  /** The revision that the sender has read. Pending events that a user restarted after it are not changed. */
+  readonly revision: number;
   /** Null if the position has not changed. */
   readonly position: EventPosition | null;
   /** Undelivered events before `position`, to insert into `webhook_pending`. */
@@ -190,7 +192,8 @@ export class DeliveryStore {
 
   /** @returns as in `StoredChanges` */
   async #storeOne(queries: AccountQueries, changes: EndpointChanges, now: Instant): Promise<number | null> {
-    const { endpointId, position, passed, retries, finished, deliveries, pausedBecause, isReleased } = changes;
+    const { endpointId, revision, position, passed, retries, finished, deliveries, pausedBecause, isReleased } =
+      changes;
     const { numUpdatedRows } = await queries
       .updateTable('webhook_endpoints')
       .set({
@@ -208,6 +211,7 @@ export class DeliveryStore {
         .deleteFrom('webhook_pending')
         .where('endpoint_id', '=', endpointId)
         .where('place', 'in', finished.slice(start, start + PLACES_PER_STATEMENT))
+        .where('restart_revision', '<=', revision)
         .execute();
     for (const { place, attempts, firstAttemptAt, nextAttemptAt } of retries)
       await queries
@@ -215,6 +219,7 @@ export class DeliveryStore {
         .set({ attempts, first_attempt_at: firstAttemptAt, next_attempt_at: nextAttemptAt })
         .where('endpoint_id', '=', endpointId)
         .where('place', '=', place)
+        .where('restart_revision', '<=', revision)
         .execute();
     const firstPlace = passed.length === 0 ? 0 : await this.#addPassed(queries, changes, now);
     if (changes.isDue)

@@ -154,6 +154,7 @@ export class EndpointSender {
     const pausedBecause = this.isIdle ? this.#pausedBecause : null;
     const changes: EndpointChanges = {
       endpointId: this.endpoint.id,
+      revision: this.endpoint.revision,
       position: position === this.#storedPosition ? null : position,
       passed: events,
       retries: [...this.#failed].flatMap((event) =>

@@ -11,7 +11,7 @@ import type { EventType } from '../../store/event-log.ts';
 import { type AddressRules, urlProblem } from './addresses.ts';
 import { type Delivery, deliveriesPage, deliveryOf, lastDeliveredAt } from './deliveries.ts';
 import { eventsIn } from './past-events.ts';
-import { addPending } from './pending.ts';
+import { addPending, restartPending } from './pending.ts';
 import { newSecret, type SecretBox } from './secrets.ts';
 
 export interface Endpoint {
@@ -221,13 +221,9 @@ export class Endpoints {
 
   /** Ends a pause. All pending events become due now, and their retry schedule starts from the beginning. */
   resume(account: number | null, id: number): Promise<boolean> {
-    return this.#change(account, id, async (queries) => {
+    return this.#change(account, id, async (queries, revision) => {
       await updateOf(queries, id).set({ paused_at: null, paused_because: null }).execute();
-      await queries
-        .updateTable('webhook_pending')
-        .set({ attempts: 0, first_attempt_at: null, next_attempt_at: this.#now() })
-        .where('endpoint_id', '=', id)
-        .execute();
+      await restartPending(queries, id, revision, this.#now()).execute();
       return true;
     });
   }
@@ -285,11 +281,8 @@ export class Endpoints {
    * @returns false if there is no such endpoint, or if the event is neither pending nor in the stored deliveries
    */
   resend(account: number | null, id: number, eventId: string): Promise<boolean> {
-    return this.#change(account, id, async (queries) => {
-      const pending = await queries
-        .updateTable('webhook_pending')
-        .set({ attempts: 0, first_attempt_at: null, next_attempt_at: this.#now() })
-        .where('endpoint_id', '=', id)
+    return this.#change(account, id, async (queries, revision) => {
+      const pending = await restartPending(queries, id, revision, this.#now())
         .where('event_id', '=', eventId)
         .executeTakeFirst();
       if (pending.numUpdatedRows > 0) return true;
@@ -341,13 +334,18 @@ export class Endpoints {
    *
    * @returns the result of `work`; false if there is no such endpoint
    */
-  #change(account: number | null, id: number, work: (queries: AccountQueries) => Promise<boolean>): Promise<boolean> {
+  #change(
+    account: number | null,
+    id: number,
+    work: (queries: AccountQueries, revision: number) => Promise<boolean>,
+  ): Promise<boolean> {
     return this.#database.alone(async (queries) => {
-      const { numUpdatedRows } = await updateOf(queries, id)
+      const row = await updateOf(queries, id)
         .set(({ eb }) => ({ revision: eb('revision', '+', 1) }))
         .$if(account !== null, (query) => query.where('account', '=', account))
-        .executeTakeFirstOrThrow();
-      return numUpdatedRows > 0 && work(queries);
+        .returning('revision')
+        .executeTakeFirst();
+      return row !== undefined && work(queries, row.revision);
     });
   }
 }

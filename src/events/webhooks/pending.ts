@@ -54,3 +54,17 @@ export async function addPending(
       .execute();
   return first;
 }
+
+/**
+ * Makes pending events due now, and starts their retries from the beginning. Senders that have read an earlier revision
+ * of the endpoint can then no longer change the rows of these events, because they would store results of earlier
+ * attempts.
+ *
+ * @returns an UPDATE of all pending events of the endpoint
+ */
+export function restartPending(queries: AccountQueries, endpointId: number, revision: number, now: Instant) {
+  return queries
+    .updateTable('webhook_pending')
+    .set({ attempts: 0, first_attempt_at: null, next_attempt_at: now, restart_revision: revision })
+    .where('endpoint_id', '=', endpointId);
+}
