@@ -12,6 +12,7 @@ export interface AccountTables {
     readonly name: string;
     readonly created_at: number;
     readonly expiring_days: Generated<number>;
+    readonly last_endpoint_id: Generated<number>;
   };
   readonly thresholds: { readonly account: number; readonly below: string; readonly created_at: number };
   readonly webhook_endpoints: {

@@ -36,7 +36,9 @@ CREATE TABLE accounts (
   created_at ${instant} NOT NULL,
   -- The credits.expiring event happens this many days before credits expire.
   expiring_days INTEGER NOT NULL DEFAULT ${EXPIRING_DAYS_DEFAULT}
-    CHECK (expiring_days BETWEEN 1 AND ${EXPIRING_DAYS_MAX})
+    CHECK (expiring_days BETWEEN 1 AND ${EXPIRING_DAYS_MAX}),
+  -- The ID of the webhook endpoint that was added last to the account, or 0. IDs of removed endpoints are not reused.
+  last_endpoint_id INTEGER NOT NULL DEFAULT 0
 ) ${options};
 
 CREATE TABLE api_keys (

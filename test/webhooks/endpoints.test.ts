@@ -220,18 +220,21 @@ test('a change to the event types of an endpoint applies to all later events', a
   assert.deepEqual(receiver.ids, ids);
 });
 
-test('a removed endpoint receives nothing more, and its ID can be given to a new endpoint', async (t) => {
+test('a removed endpoint receives nothing more, and its ID is not given to a new endpoint of any account', async (t) => {
   await using receiver = await Receiver.start();
-  const setting = await webhookSetting(t);
+  const setting = await twoAccounts(t);
+  const { endpoints } = setting;
   receiver.answer = withStatus(500);
   setting.events.add('u1', 3);
   const { id } = await addEndpoint(setting, receiver.url('/old'));
   const job = setting.job();
   await until(async () => (await setting.endpoints.summary(ACCOUNT, id)).pending === 3, job);
-  await setting.endpoints.remove(ACCOUNT, id);
+  await endpoints.remove(ACCOUNT, id);
   receiver.answer = withStatus(200);
-  const other = await addEndpoint(setting, receiver.url('/new'));
-  assert.equal(other.id, id);
+  const ofOther = await endpoints.add({ account: OTHER, url: 'https://b.example', types: [], createdBy: 'operator' });
+  assert.equal(ofOther?.endpoint.id, id + 1);
+  await endpoints.remove(OTHER, id + 1);
+  assert.equal((await addEndpoint(setting, receiver.url('/new'))).id, id + 2);
   await until(() => receiver.received.filter(({ path }) => path === '/new').length === 3, job);
   assert.equal(receiver.received.filter(({ path }) => path === '/old').length, 1);
 });

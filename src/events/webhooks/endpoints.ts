@@ -103,10 +103,9 @@ export class Endpoints {
     if (problem !== null) throw new InvalidEndpoint(problem);
     const secret = newSecret();
     const row = await this.#database.alone(async (queries) => {
-      const { id, count, sent } = await queries
+      const { count, sent } = await queries
         .selectFrom('webhook_endpoints')
-        .select(({ fn, val }) => [
-          fn.coalesce(fn.max('endpoint_id'), val(0)).as('id'),
+        .select(({ fn }) => [
           fn.count<number>('endpoint_id').filterWhere('account', '=', account).as('count'),
           fn.count<number>('endpoint_id').filterWhere('form_sha256', '=', formSha256).as('sent'),
         ])
@@ -115,7 +114,7 @@ export class Endpoints {
       if (count >= ENDPOINTS_MAX)
         throw new InvalidEndpoint(`An account can have at most ${ENDPOINTS_MAX} endpoints. Remove one first.`);
       const values = {
-        endpoint_id: Number(id) + 1,
+        endpoint_id: await newId(queries, account),
         account,
         url: new URL(url).href,
         types: types.join(','),
@@ -312,10 +311,8 @@ export class Endpoints {
     const endpoint = await this.find(account, id);
     if (endpoint === null) return 0;
     const events = await eventsIn(this.#database.queries, endpoint, { from, to, max: RESENT_MAX });
-    if (events === null)
-      throw new InvalidEndpoint(
-        `More than ${RESENT_MAX} events happened in this time range. Choose a shorter time range.`,
-      );
+    const tooMany = `More than ${RESENT_MAX} events happened in this time range. Choose a shorter time range.`;
+    if (events === null) throw new InvalidEndpoint(tooMany);
     for (let start = 0; start < events.length; start += RESENT_PER_TRANSACTION) {
       const some = events.slice(start, start + RESENT_PER_TRANSACTION);
       const isQueued = await this.#change(account, id, async (queries) => {
@@ -354,6 +351,17 @@ export class Endpoints {
 export function endpointIdIn(text: string): number | null {
   const id = /^[1-9]\d{0,9}$/.test(text) ? Number(text) : 0;
   return id >= 1 && id <= ID_MAX ? id : null;
+}
+
+/** Returns an ID that no endpoint has ever had. A script with the ID of a removed endpoint must not affect another one. */
+async function newId(queries: AccountQueries, account: number): Promise<number> {
+  const { last } = await queries
+    .selectFrom('accounts')
+    .select(({ fn }) => fn.max('last_endpoint_id').as('last'))
+    .executeTakeFirstOrThrow();
+  const id = last + 1;
+  await queries.updateTable('accounts').set({ last_endpoint_id: id }).where('account', '=', account).execute();
+  return id;
 }
 
 function updateOf(queries: AccountQueries, id: number) {

@@ -37,7 +37,7 @@ export interface RowCounts {
  * either, because it refers to events, and events are not copied.
  */
 export const COPIED_TABLES = {
-  accounts: ['account', 'name', 'created_at', 'expiring_days'],
+  accounts: ['account', 'name', 'created_at', 'expiring_days', 'last_endpoint_id'],
   api_keys: [
     'key_id',
     'account',

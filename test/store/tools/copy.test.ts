@@ -16,7 +16,7 @@ import { openSqliteStore } from '../../../src/store/sqlite/sqlite-store.ts';
 import { backUpFile } from '../../../src/store/sqlite/tools/backup.ts';
 import type { Stores } from '../../../src/store/stores.ts';
 import { newKey } from '../../load/server-process.ts';
-import { byHand, otherProcess, UNPRIVILEGED } from '../outside.ts';
+import { byHand, otherProcess, readByHand, UNPRIVILEGED } from '../outside.ts';
 import { PostgresServer } from '../postgres/postgres-server.ts';
 import { openFor, openInPlace, SMALL } from '../sqlite/sqlite-ledger.ts';
 import {
@@ -82,6 +82,7 @@ async function seen({ ledger, keys }: Stores): Promise<unknown> {
 describe('copies', options, () => {
   test('a ledger that is copied from a file to PostgreSQL, to another database and back to a file is unchanged', async () => {
     const { file, secret, revoked } = await makeLedger();
+    byHand(file, 'UPDATE accounts SET last_endpoint_id = 7 WHERE account = 2');
     const [first, second, back] = [await server.createDatabase(), await server.createDatabase(), temporaryFile()];
     const { sha256, ...report } = await copyDatabase(at(fileAt(file)), at(first), quietly);
     assert.deepEqual(
@@ -91,6 +92,12 @@ describe('copies', options, () => {
     await copyDatabase(at(first), at(second), quietly);
     await copyDatabase(at(second), at(fileAt(back)), quietly);
     for (const url of [fileAt(file), first, second, fileAt(back)]) assert.equal(await sha256Of(url), sha256);
+    const endpointIds = readByHand(back, 'SELECT last_endpoint_id FROM accounts ORDER BY account');
+    assert.deepEqual(
+      endpointIds.map((row) => row.last_endpoint_id),
+      [0, 7],
+      'IDs of removed webhook endpoints are not reused in a copy',
+    );
 
     const later = Date.now() + DAY_MS;
     const stores = [
