@@ -202,6 +202,13 @@ const NOT_PUBLIC = [
     '[::ffff:10.0.0.1]',
     '[::ffff:169.254.169.254]',
     '[2002:a00:1::]',
+    '[::127.0.0.1]',
+    '[::2]',
+    '[1::1]',
+    '[1fff:ffff::]',
+    '[4000::]',
+    '[e000::1]',
+    '[2001:db8::1]',
     '2852039166',
     '0xa9fea9fe',
     '0251.0376.0251.0376',
@@ -241,7 +248,14 @@ test('webhooks to loopback addresses are allowed only for development', () => {
 });
 
 test('a webhook URL with a public address must begin with https://, and no webhook URL may contain a password or a fragment', () => {
-  for (const url of ['https://example.com/hook?x=1', 'https://example.com:8443/', 'https://1.1.1.1/'])
+  for (const url of [
+    'https://example.com/hook?x=1',
+    'https://example.com:8443/',
+    'https://1.1.1.1/',
+    'https://[2606:4700::1111]/',
+    'https://[3fff:ffff::1]/',
+    'https://[2000::]/',
+  ])
     assert.equal(urlProblem(url, RULES), null, url);
   const rules = { allowPrivate: false, allowLoopback: false };
   for (const [url, sentence] of [

@@ -20,6 +20,8 @@ const LOOPBACK_NAME = /^(?:.+\.)?localhost\.?$/i;
  * special-purpose range, such as link-local addresses, at which cloud providers serve credentials.
  */
 const PRIVATE_RANGES = new Set(['private', 'uniqueLocal', 'carrierGradeNat']);
+/** All public IPv6 addresses are in this block. ipaddr.js reports the unassigned addresses outside it as `unicast`. */
+const PUBLIC_IPV6 = ipaddr.IPv6.parseCIDR('2000::/3');
 
 /** @returns a sentence that says why webhooks must not be sent to the URL; null if the URL is allowed */
 export function urlProblem(text: string, rules: AddressRules): string | null {
@@ -44,12 +46,18 @@ export function urlProblem(text: string, rules: AddressRules): string | null {
  * @returns a sentence that says why webhooks must not be sent to the address; null if the address is allowed
  */
 export function addressProblem(address: string, protocol: string, rules: AddressRules): string | null {
-  const range = ipaddr.isValid(address) ? ipaddr.process(address).range() : 'invalid';
+  const range = ipaddr.isValid(address) ? rangeOf(ipaddr.process(address)) : 'invalid';
   if (range === 'loopback' && allowsLoopback(rules)) return null;
   if (protocol !== 'https:') return `The URL must begin with ${allowedSchemes(rules)}.`;
   if (range === 'unicast' || (rules.allowPrivate && PRIVATE_RANGES.has(range))) return null;
   // The sentence omits the address, which could reveal how a host name resolves in the operator's network.
   return 'The IP address of the endpoint is not public.';
+}
+
+function rangeOf(address: ipaddr.IPv4 | ipaddr.IPv6): string {
+  const range = address.range();
+  const isUnassigned = range === 'unicast' && address instanceof ipaddr.IPv6 && !address.match(PUBLIC_IPV6);
+  return isUnassigned ? 'unassigned' : range;
 }
 
 /** The host of a URL without the brackets of an IPv6 address. */
