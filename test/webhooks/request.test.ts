@@ -99,6 +99,29 @@ test('a webhook times out if the endpoint sends its headers byte by byte', async
   assert(durationMs < 3_000, `${durationMs} ms`);
 });
 
+test('a webhook fails if the endpoint sends more than ten interim responses, in one write or without end', async (t) => {
+  const hint = 'HTTP/1.1 103 Early Hints\r\n\r\n';
+  const many = Array.from({ length: 10_000 }, () => hint).join('');
+  let written = 0;
+  const flooding = await rawServer(t, (socket) => {
+    const flood = () => {
+      while (!socket.destroyed && socket.write(many)) written += many.length;
+    };
+    socket.on('error', () => {}).on('drain', flood);
+    socket.once('data', flood);
+  });
+  const at = (text: string) =>
+    rawServer(t, (socket) => void socket.on('error', () => {}).once('data', () => socket.write(text)));
+  const ok = 'HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n';
+  const sender = requests(t, { timeoutMs: 10_000 });
+  assert.equal((await post(sender, await at(hint.repeat(10) + ok))).kind, 'delivered');
+  for (const url of [await at(hint.repeat(11)), await at(many), flooding]) {
+    const { kind, error } = await post(sender, url);
+    assert.deepEqual([kind, error], ['failed', 'The endpoint sent more than 10 interim (1xx) responses.']);
+  }
+  assert(written < 64 * 1_048_576, `${written} bytes were written`);
+});
+
 test('the status decides whether a webhook succeeds, even if the response body never ends', async (t) => {
   for (const [status, kind] of [
     [200, 'delivered'],

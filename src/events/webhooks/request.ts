@@ -43,6 +43,11 @@ export const TIMEOUT_MS = 15_000;
 /** How long to wait for the response body after the status has arrived. */
 const BODY_MS = 1_000;
 const BODY_BYTES_MAX = 65_536;
+/**
+ * Node parses all interim responses that arrive together, at most 64 KiB, before it closes the connection. This takes
+ * less than 20 ms.
+ */
+const INTERIM_MAX = 10;
 const ANSWER_CHARACTERS_MAX = 1_024;
 /** Less than the 5 s after which many servers close an idle connection. */
 const IDLE_MS = 4_000;
@@ -51,6 +56,11 @@ const IDLE_SOCKETS_MAX = 500;
 /** Thrown if webhooks must not be sent to an address. */
 class RefusedAddress extends Error {
   override readonly name = 'RefusedAddress';
+}
+
+/** Thrown if an endpoint sends interim (1xx) responses without end, which would keep the event loop busy. */
+class TooManyInterim extends Error {
+  override readonly name = 'TooManyInterim';
 }
 
 interface Answer {
@@ -123,6 +133,11 @@ export class WebhookRequests {
           'content-length': Buffer.byteLength(body),
           'user-agent': this.#userAgent,
         },
+      });
+      let interim = 0;
+      request.on('information', () => {
+        interim += 1;
+        if (interim > INTERIM_MAX) request.destroy(new TooManyInterim());
       });
       let isAnswered = false;
       request.once('response', (response) => {
@@ -215,6 +230,7 @@ function statusError(status: number): string {
 /** Uses only the code of an error, because the message can contain the URL. `RefusedAddress` is the exception. */
 function errorSentence(error: unknown): string {
   if (error instanceof RefusedAddress) return error.message;
+  if (error instanceof TooManyInterim) return `The endpoint sent more than ${INTERIM_MAX} interim (1xx) responses.`;
   const code = (error as NodeJS.ErrnoException).code ?? 'no HTTP response';
   if (code === 'ABORT_ERR') return 'The attempt was canceled.';
   if (code === 'ECONNREFUSED') return 'The endpoint refused the connection.';
