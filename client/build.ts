@@ -18,5 +18,5 @@ for (const config of ['tsconfig.json', 'tsconfig.cjs.json']) {
 writeFileSync(join(DIST, 'cjs/package.json'), '{ "type": "commonjs" }\n');
 for (const path of globSync('**/*.d.ts', { cwd: DIST })) {
   const text = readFileSync(join(DIST, path), 'utf8');
-  writeFileSync(join(DIST, path), text.replaceAll(/(from '\.\/\w+)\.ts'/g, "$1.js'"));
+  writeFileSync(join(DIST, path), text.replaceAll(/'(\.\/[\w-]+)\.ts'/g, "'$1.js'"));
 }

@@ -138,6 +138,17 @@ test('the client has no dependencies, and its sources import only each other', a
   }
 });
 
+test('the type declarations of the client import only JavaScript files, because older compilers do not resolve .ts', async () => {
+  const dist = join(user, 'node_modules/scrip-client/dist');
+  const names = (await readdir(dist, { recursive: true })).filter((name) => name.endsWith('.d.ts'));
+  assert(names.length > 0);
+  for (const name of names) {
+    const declarations = await readFile(join(dist, name), 'utf8');
+    for (const [, from] of declarations.matchAll(/(?:from |import\()['"]([^'"]+)['"]/g))
+      assert.match(from as string, /^\.\/[\w-]+\.js$/, name);
+  }
+});
+
 describe('the checks that the client must pass in every runtime', () => {
   let runtimeRun: RuntimeRun;
   before(async () => {
