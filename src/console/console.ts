@@ -154,8 +154,12 @@ function refuseCrossOrigin(scope: FastifyInstance, { settings }: ConsoleContext)
  */
 function redirectTrailingSlash(scope: FastifyInstance): void {
   scope.addHook('onRequest', async (request, reply) => {
-    const [path = ''] = request.url.split('?', 1);
-    if (path.endsWith('/')) await redirectTo(reply, path.replace(/\/+$/, '') + request.url.slice(path.length));
+    // An absolute request target, as in `GET http://example.com/console/`, must not redirect to the host that it names.
+    const target = request.url.replace(/^https?:\/\/[^/]*/i, '');
+    const [path = ''] = target.split('?', 1);
+    let end = path.length;
+    while (path[end - 1] === '/') end -= 1;
+    if (end < path.length) await redirectTo(reply, path.slice(0, end) + target.slice(path.length));
   });
 }
 

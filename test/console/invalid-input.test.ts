@@ -3,6 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { RawConnection } from '../http/raw-connection.ts';
 import { assertGoesTo, newOwner, onBothStores, onOneStore, Visitor } from './visitor.ts';
 
 const END_USER = '5f2b1c9e-3a70-4d2e-9b61-0c8f4e7a1d23';
@@ -48,5 +49,18 @@ onOneStore('console requests', (start) => {
     for (const path of ['/console', '/console/end-users', '/console/webhooks', '/console/nowhere'])
       assertGoesTo(await owner.get(`${path}/`), path);
     assertGoesTo(await owner.get('/console/end-users/?list=balance'), '/console/end-users?list=balance');
+  });
+
+  test('a request whose target names another host is redirected only to a path of the console', async () => {
+    const { scrip } = await start();
+    for (const [target, path] of [
+      ['http://evil.example/console/', '/console'],
+      ['HTTPS://evil.example:1/console/end-users//?a=/', '/console/end-users?a=/'],
+    ]) {
+      const connection = await RawConnection.open(scrip);
+      connection.send(`GET ${target} HTTP/1.1\r\nHost: evil.example\r\n\r\n`);
+      const reply = await connection.answer();
+      assert.deepEqual([reply?.status, reply?.headers.get('location')], [303, path]);
+    }
   });
 });

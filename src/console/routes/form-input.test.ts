@@ -83,6 +83,11 @@ test('in a form, a rollover maximum that is empty or 0 means that no credits rol
   assert.match(readRolloverMax('-1').error ?? '', /without a sign/);
 });
 
+test('a form reads a rollover maximum of a million spaces and another character in linear time', () => {
+  // If the time were quadratic, this test would run for minutes.
+  assert.match(readRolloverMax(`${' '.repeat(1_000_000)}x`).error ?? '', /whole number/);
+});
+
 test('an optional form field is read as null if it is empty, and is validated otherwise', () => {
   assert.deepEqual(readOptional(' ', readValidityDays), { value: null, error: null });
   assert.equal(readOptional('7', readValidityDays).value, 7);

@@ -61,7 +61,7 @@ export function readValidity(text: string, unit: string): FieldReading<Validity>
 
 /** An empty field or 0 means that no credits roll over. */
 export function readRolloverMax(text: string): FieldReading<Amount | 0> {
-  return /^\s*0*\s*$/.test(text) ? accepted(0) : readAmount(text);
+  return /^0*$/.test(text.trim()) ? accepted(0) : readAmount(text);
 }
 
 /** Returns null for an empty field; otherwise calls `read`. */
