@@ -2,7 +2,8 @@
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { test } from 'node:test';
+import { mock, test } from 'node:test';
+import type { WriteCommand } from '../../src/ledger/command.ts';
 import { DAY_MS } from '../../src/ledger/instant.ts';
 import type { AccountTransaction } from '../../src/store/console-store.ts';
 import { StoreFault } from '../../src/store/store-fault.ts';
@@ -58,6 +59,14 @@ test('if a double click sends a console form twice, the form takes effect once',
     idempotency_key: idempotencyKeyIn((await console.get(PATH)).text, 'add'),
   });
   assert.equal(transactionsOf(console).length, 2, 'a reloaded form takes effect again');
+});
+
+test('the idempotency key of an API request is never the key of a console form', async () => {
+  const console = await MemoryConsole.start();
+  const submit = mock.method(console.ledger, 'submit');
+  await console.post(`${PATH}/add`, { amount: '50', idempotency_key: 'a' });
+  const command = submit.mock.calls[0]?.arguments[0] as WriteCommand;
+  assert.match(command.idempotency?.key ?? '', /[^\x20-\x7e].*a$/, 'the API accepts only printable ASCII characters');
 });
 
 test('a console form with invalid input changes nothing and is shown again with the input and an error next to each invalid field', async () => {

@@ -41,10 +41,10 @@ export async function submitChange(
   return { errors: refusalErrors(result, command.kind), refused, idempotencyKey: randomUUID() };
 }
 
-/** The prefix `console ` prevents collisions with idempotency keys of API requests. */
+/** The prefix prevents collisions with the idempotency keys of API requests, which contain only ASCII characters. */
 function idempotencyOf(request: FastifyRequest): Idempotency | null {
   const key = idempotencyKeyOf(request);
-  return key === '' ? null : { key: `console ${key}`, requestId: request.id };
+  return key === '' ? null : { key: `console · ${key}`, requestId: request.id };
 }
 
 function idempotencyKeyOf(request: FastifyRequest): string {
