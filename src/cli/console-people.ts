@@ -63,7 +63,7 @@ export async function invitationPath(
   const members = new Members(accounts, Date.now);
   const account = await accountNamed(accounts.queries, accountName);
   if (account === null || (onlyFirst && (await members.hasMembers(account)))) return null;
-  return `/console/join/${await members.invite(account, role)}`;
+  return `/console/join/${await members.invite(account, role, null)}`;
 }
 
 async function resetPassword({ email }: { email: string }): Promise<void> {

@@ -100,6 +100,7 @@ export interface AccountTables {
     readonly created_at: number;
     readonly expires_at: number;
     readonly used_at: number | null;
+    readonly inviter_id: string | null;
   };
   readonly console_pending_users: {
     readonly token_sha256: string;

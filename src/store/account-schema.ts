@@ -192,7 +192,9 @@ CREATE TABLE console_invitations (
   role TEXT NOT NULL CHECK (role IN ('owner', 'member')),
   created_at ${instant} NOT NULL,
   expires_at ${instant} NOT NULL CHECK (expires_at > created_at),
-  used_at ${instant}
+  used_at ${instant},
+  -- The owner who created the invitation; null if it was created on the command line.
+  inviter_id TEXT REFERENCES console_users ON DELETE CASCADE
 ) ${options};
 
 -- People who have signed up or accepted an invitation, but have not yet confirmed their address with the emailed link.

@@ -56,7 +56,7 @@ function hashCountTests(newUrl: () => Promise<string>): void {
 
   test('joining an account by invitation computes one hash, whether or not the address belongs to a user', async () => {
     for (const credentials of [registered, { ...unknown, email: 'newer@example.com' }]) {
-      const token = await identity.members.invite(1, 'member');
+      const token = await identity.members.invite(1, 'member', null);
       assert.equal(await countHashes(() => identity.registrations.register(credentials, byInvitation(token))), 1);
     }
   });

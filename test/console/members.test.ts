@@ -5,12 +5,14 @@ import { test } from 'node:test';
 import {
   assertGoesTo,
   decode,
+  invite,
   newMember,
   newOwner,
   onBothStores,
   onOneStore,
+  PASSWORD,
   type Started,
-  type Visitor,
+  Visitor,
 } from './visitor.ts';
 
 async function idOf(sql: Started['sql'], email: string): Promise<string> {
@@ -34,6 +36,26 @@ onBothStores('members of an account', (start) => {
     const replies = await Promise.all([changeRole(ada, adaId, 'member'), remove(bob, bobId)]);
     assert.deepEqual(replies.map(({ status }) => status).sort(), [200, 303]);
     assert.equal((await sql("SELECT * FROM console_members WHERE role = 'owner'")).length, 1);
+  });
+
+  test('the invitations that an owner created stop working when the owner is removed or becomes a member', async () => {
+    const { scrip, sql } = await start();
+    const ada = await newOwner(scrip);
+    for (const [change, notice] of [
+      [(id: string) => changeRole(ada, id, 'member'), 'member'],
+      [(id: string) => remove(ada, id), 'removed'],
+    ] as const) {
+      const bob = await newMember(scrip, ada, 'owner');
+      const [kept, withdrawn] = [await invite(ada, 'member'), await invite(bob, 'owner')];
+      const page = decode((await ada.get('/console/members')).text);
+      for (const { email } of [ada, bob]) assert(page.includes(`data-label="Created by" class="by">${email}<`));
+      assertGoesTo(await change(await idOf(sql, bob.email)), `/console/members?notice=${notice}`);
+      const { text } = await ada.get(`/console/members?notice=${notice}`);
+      assert.match(text, /role="status">[^<]+ Pending invitations that this person created no longer work\.</);
+      const visitor = new Visitor(scrip);
+      assert.equal((await visitor.post(withdrawn, { email: bob.email, password: PASSWORD })).status, 404);
+      assert.equal((await visitor.get(kept)).status, 200, "another owner's invitation still works");
+    }
   });
 
   test("removing a member deletes the user and the user's sessions, and the email address can be used to sign up again", async () => {
@@ -79,9 +101,9 @@ onOneStore('members of an account', (start) => {
     const { scrip, sql } = await start();
     const ada = await newOwner(scrip);
     const bob = await newMember(scrip, ada);
-    assertGoesTo(await changeRole(ada, await idOf(sql, bob.email), 'owner'), '/console/members?notice=role');
+    assertGoesTo(await changeRole(ada, await idOf(sql, bob.email), 'owner'), '/console/members?notice=owner');
     assert.equal((await bob.get('/console/members')).status, 200);
-    assertGoesTo(await changeRole(bob, await idOf(sql, ada.email), 'member'), '/console/members?notice=role');
+    assertGoesTo(await changeRole(bob, await idOf(sql, ada.email), 'member'), '/console/members?notice=member');
     assert.equal((await ada.get('/console/members')).status, 403);
     assert.equal((await changeRole(bob, await idOf(sql, ada.email), 'admin')).status, 200);
   });

@@ -77,8 +77,14 @@ export function membersView(change: Partial<MembersView> = {}): MembersView {
       { userId: 'u2', email: 'grace@lumen.example', role: 'member', joinedAt: NOW - 12 * DAY_MS },
     ],
     pendingInvitations: [
-      { id: 'a1'.repeat(32), role: 'member', createdAt: NOW - 2 * DAY_MS, expiresAt: NOW + 5 * DAY_MS },
-      { id: 'b2'.repeat(32), role: 'owner', createdAt: NOW - DAY_MS, expiresAt: NOW + 6 * DAY_MS },
+      {
+        id: 'a1'.repeat(32),
+        role: 'member',
+        inviter: VIEWER.email,
+        createdAt: NOW - 2 * DAY_MS,
+        expiresAt: NOW + 5 * DAY_MS,
+      },
+      { id: 'b2'.repeat(32), role: 'owner', inviter: null, createdAt: NOW - DAY_MS, expiresAt: NOW + 6 * DAY_MS },
     ],
     newInvitationUrl: null,
     error: null,

@@ -25,6 +25,8 @@ export interface PendingInvitation {
   /** The SHA-256 of the invitation's token. */
   readonly id: string;
   readonly role: Role;
+  /** The email address of the owner who created the invitation; null if it was created on the command line. */
+  readonly inviter: string | null;
   readonly createdAt: number;
   readonly expiresAt: number;
 }
@@ -61,8 +63,11 @@ export class Members {
     return hasMembers(this.#database.queries, account);
   }
 
-  /** @returns the token for the invitation link; only the SHA-256 of the token is stored */
-  async invite(account: number, role: Role): Promise<string> {
+  /**
+   * @param inviterId the owner who creates the invitation; null for the command line
+   * @returns the token for the invitation link; only the SHA-256 of the token is stored
+   */
+  async invite(account: number, role: Role, inviterId: string | null): Promise<string> {
     const token = newToken();
     const now = this.#now();
     const { queries } = this.#database;
@@ -76,6 +81,7 @@ export class Members {
         created_at: now,
         expires_at: now + INVITATION_MS,
         used_at: null,
+        inviter_id: inviterId,
       })
       .execute();
     return token;
@@ -97,7 +103,9 @@ export class Members {
   pendingInvitations(account: number): Promise<readonly PendingInvitation[]> {
     return this.#database.queries
       .selectFrom('console_invitations')
-      .select(['token_sha256 as id', 'role', 'created_at as createdAt', 'expires_at as expiresAt'])
+      .leftJoin('console_users', 'console_users.id', 'inviter_id')
+      .select(['token_sha256 as id', 'role', 'email as inviter', 'expires_at as expiresAt'])
+      .select('console_invitations.created_at as createdAt')
       .where('account', '=', account)
       .where('used_at', 'is', null)
       .where('expires_at', '>', this.#now())
@@ -124,6 +132,9 @@ export class Members {
    * Changes the role of a member, or removes the member. Removal deletes the user, so that the person can sign up or
    * join again with the same email address.
    *
+   * A person who is no longer an owner must not use an invitation to become an owner again, so the change also deletes
+   * the person's unused invitations.
+   *
    * @param role null to remove the member
    */
   change(account: number, userId: string, role: Role | null): Promise<MemberChange> {
@@ -136,8 +147,15 @@ export class Members {
       if (!members.some((member) => member.user_id === userId)) return 'not-found';
       const hasOtherOwner = members.some((member) => member.role === 'owner' && member.user_id !== userId);
       if (role !== 'owner' && !hasOtherOwner) return 'last-owner';
+      // The foreign keys also delete the invitations that a deleted user created.
       if (role === null) await queries.deleteFrom('console_users').where('id', '=', userId).execute();
       else await queries.updateTable('console_members').set({ role }).where('user_id', '=', userId).execute();
+      if (role === 'member')
+        await queries
+          .deleteFrom('console_invitations')
+          .where('inviter_id', '=', userId)
+          .where('used_at', 'is', null)
+          .execute();
       return 'done';
     });
   }

@@ -62,14 +62,15 @@ function memberRow({ userId, email, role, joinedAt }: Member, id: string, isView
 function pendingList(invitations: readonly PendingInvitation[]): string {
   const action = '/console/members/withdraw-invitations';
   const rows = invitations.map(
-    ({ id, role, createdAt, expiresAt }, index) => html`<tr role="row">
+    ({ id, role, inviter, createdAt, expiresAt }, index) => html`<tr role="row">
 <td role="cell" data-label="Role" id="invitation-${index}">${role}</td>
+<td role="cell" data-label="Created by" class="by">!${inviter === null ? '<span class="muted">Command line</span>' : html`${inviter}`}</td>
 <td role="cell" data-label="Created" class="when">!${moment(createdAt)}</td>
 <td role="cell" data-label="Expires" class="when">!${moment(expiresAt)}</td>
 <td role="cell" class="end"><form method="post" action="${action}"><input type="hidden" name="invitation" value="${id}"><button class="button secondary small" type="submit" aria-describedby="invitation-${index}">Withdraw</button></form></td>
 </tr>`,
   );
-  const columns = [['Role'], ['Created (UTC)'], ['Expires (UTC)'], ['Action', 'end']] as const;
+  const columns = [['Role'], ['Created by'], ['Created (UTC)'], ['Expires (UTC)'], ['Action', 'end']] as const;
   const withdrawAll = html`<form method="post" action="${action}"><button class="button secondary" type="submit">Withdraw all</button></form>`;
   return html`<section class="card">
 <h2>Pending invitations</h2>
@@ -81,7 +82,7 @@ function pendingList(invitations: readonly PendingInvitation[]): string {
 export function removeMemberPage({ userId, email, role, joinedAt }: Member, viewer: Page['viewer']): string {
   const title = `Remove ${email}?`;
   const body = html`<section class="card narrow">
-<p>This person will be signed out immediately. Their transactions stay in the history, with an ID instead of the email address. API keys keep working: revoke any keys that this person knows.</p>
+<p>This person will be signed out immediately, and pending invitations that they created will no longer work. Their transactions stay in the history, with an ID instead of the email address. API keys keep working: revoke any keys that this person knows.</p>
 <dl class="facts">
 <dt>Role</dt><dd>${role}</dd>
 <dt>Joined</dt><dd>!${day(joinedAt)}</dd>

@@ -18,7 +18,7 @@ const NOTICES = {
   password: 'Password changed. You have been signed out everywhere else.',
   ended: 'Signed out elsewhere. You are still signed in here.',
   theme: 'Appearance changed.',
-  role: 'Role changed. You are now a member.',
+  role: 'Role changed. You are now a member. Pending invitations that you created no longer work.',
 } as const;
 
 export function accountRoutes(on: On, context: ConsoleContext): void {

@@ -12,8 +12,9 @@ import { formField, noticeOf, pathField, redirectTo, sendError, sendPage } from 
 const PATH = '/console/members';
 
 const NOTICES = {
-  removed: 'Member removed and signed out.',
-  role: 'Role changed.',
+  removed: 'Member removed and signed out. Pending invitations that this person created no longer work.',
+  owner: 'Role changed.',
+  member: 'Role changed. Pending invitations that this person created no longer work.',
   withdrawn: 'Invitation withdrawn. Its link no longer works.',
   'all-withdrawn': 'Pending invitations withdrawn. Their links no longer work.',
 } as const;
@@ -31,7 +32,7 @@ export function memberRoutes(on: On, context: ConsoleContext): void {
   on('POST /console/members/invite', async (request, reply, viewer) => {
     const role = roleOf(request);
     if (role === null) return sendMembers(context, reply, viewer, { error: ROLE_ERROR });
-    const token = await (await context.identity()).members.invite(viewer.account, role);
+    const token = await (await context.identity()).members.invite(viewer.account, role, viewer.userId);
     const newInvitationUrl = `${context.publicUrlFor(request)}/console/join/${token}`;
     return sendMembers(context, reply, viewer, { newInvitationUrl });
   });
@@ -62,8 +63,8 @@ export function memberRoutes(on: On, context: ConsoleContext): void {
     if (role === null) return sendMembers(context, reply, viewer, { error: ROLE_ERROR });
     const { members } = await context.identity();
     const change = await members.change(viewer.account, pathField(request, 'user'), role);
-    const ownPath = role === 'owner' ? `${PATH}?notice=role` : '/console/account?notice=role';
-    return sendChange(context, request, reply, viewer, { change, notice: 'role', ownPath });
+    const ownPath = role === 'owner' ? `${PATH}?notice=owner` : '/console/account?notice=role';
+    return sendChange(context, request, reply, viewer, { change, notice: role, ownPath });
   });
 }
 

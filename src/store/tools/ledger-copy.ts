@@ -77,7 +77,7 @@ export const COPIED_TABLES = {
   ],
   console_users: ['id', 'email', 'password_hash', 'created_at'],
   console_members: ['user_id', 'account', 'role', 'created_at'],
-  console_invitations: ['token_sha256', 'account', 'role', 'created_at', 'expires_at', 'used_at'],
+  console_invitations: ['token_sha256', 'account', 'role', 'created_at', 'expires_at', 'used_at', 'inviter_id'],
 } as const satisfies Record<string, readonly string[]>;
 
 export type CopiedTable = keyof typeof COPIED_TABLES;

@@ -54,6 +54,10 @@ test('after a ledger is copied to PostgreSQL and back to a file, console users c
     assert(page.includes(bob.email) && page.includes('Sorry'), 'the page shows the email address of the actor');
     const members = decode((await owner.get('/console/members')).text);
     for (const email of known) assert(members.includes(email), `${email} is a member`);
+    const inviters = [...members.matchAll(/data-label="Created by" class="by">([^<]+)</g)].map(
+      ([, inviter]) => inviter,
+    );
+    assert.equal(inviters[0], ada.email, 'the copy knows who created an invitation');
     assert(!members.includes(other.email), 'users of another account are not members');
     const member = new Visitor(copy);
     assertGoesTo(await member.signIn(bob.email), '/console/overview');
