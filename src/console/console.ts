@@ -8,6 +8,7 @@ import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from
 import { ASSET_CACHING, ASSET_FILES } from './assets/asset-files.ts';
 import { ConsoleContext, type ConsoleOptions } from './console-context.ts';
 import { isCrossOrigin } from './cross-origin.ts';
+import { answerError } from './error-reply.ts';
 import { CONTENT_SECURITY_POLICY } from './layout.ts';
 import type { OpenApiDocument } from './pages/api-reference.ts';
 import { type On, pageOfForm, routesOf } from './permissions.ts';
@@ -53,7 +54,7 @@ export function createConsole(options: ConsoleOptions): Console {
         async (scope) => {
           await parseFormsOnly(scope);
           scope.setNotFoundHandler((request, reply) => answerNotFound(context, request, reply));
-          scope.setErrorHandler((error: FastifyError, request, reply) => answerError(error, request, reply));
+          scope.setErrorHandler((error: FastifyError, request, reply) => answerError(context, error, request, reply));
           refuseCrossOrigin(scope, context);
           redirectTrailingSlash(scope);
           refuseNullCharacters(scope);
@@ -185,21 +186,4 @@ async function answerNotFound(context: ConsoleContext, request: FastifyRequest, 
   if (formPage !== undefined) return redirectTo(reply, formPage);
   const viewer = await context.viewerOf(request).catch(() => null);
   return sendError(reply, 404, { title: 'Page not found', detail: 'Check the web address.' }, viewer);
-}
-
-function answerError(error: FastifyError, request: FastifyRequest, reply: FastifyReply): FastifyReply {
-  const status = error.statusCode ?? 500;
-  if (status >= 400 && status < 500) {
-    const detail = `Scrip could not read this request: ${error.message}.`;
-    return sendError(reply, status, { title: 'Invalid request', detail });
-  }
-  // The log entry and the page must not contain user input.
-  const isBusy = error.name === 'PasswordHasherBusy';
-  if (!isBusy) request.log.error({ err: error, request_id: request.id }, 'a console request failed');
-  const detail = isBusy
-    ? 'The server is busy. Try again in a moment.'
-    : 'Something went wrong in the console. Try again in a moment. If the problem continues, give your administrator the request ID.';
-  reply.header('retry-after', 1);
-  const view = { title: 'Temporarily unavailable', detail, ...(isBusy ? {} : { requestId: request.id }) };
-  return sendError(reply, 503, view);
 }

@@ -110,16 +110,30 @@ export interface ErrorView {
   readonly detail: string;
   /** The ID of the request in the log. Users can report this ID to the operator. Absent if nothing was logged. */
   readonly requestId?: string;
+  /** The form that the user has sent, and can send again. */
+  readonly form?: SafeForm | null;
 }
 
-export function errorPage({ title, detail, requestId }: ErrorView, viewer: Page['viewer']): string {
-  const [path, label] = viewer === null ? ['/console/sign-in', 'Sign in'] : ['/console/overview', 'Go to overview'];
+/** A form that takes effect only once, even if it is sent twice. */
+export interface SafeForm {
+  readonly action: string;
+  readonly fields: readonly (readonly [name: string, value: string])[];
+}
+
+export function errorPage({ title, detail, requestId, form = null }: ErrorView, viewer: Page['viewer']): string {
+  // If the session could not be read, the user might be signed in. `/console` leads to the right page.
+  const [path, label] = viewer === null ? ['/console', 'Open the console'] : ['/console/overview', 'Go to overview'];
   const body = html`<section class="card narrow">
 <p>${detail}</p>
 !${requestId === undefined ? '' : html`<p class="muted small">Request ID <span class="mono">${requestId}</span></p>`}
-<p><a class="button secondary" href="${path}">${label}</a></p>
+<div class="buttons">!${form === null ? '' : formToSendAgain(form)}<a class="button secondary" href="${path}">${label}</a></div>
 </section>`;
   return page({ title, viewer, body });
+}
+
+function formToSendAgain({ action, fields }: SafeForm): string {
+  const inputs = fields.map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`);
+  return html`<form method="post" action="${action}">!${inputs}<button class="button" type="submit">Submit again</button></form>`;
 }
 
 const LOGO =

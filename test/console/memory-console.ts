@@ -2,9 +2,15 @@
 // so the tests need no sessions.
 
 import formbody from '@fastify/formbody';
-import Fastify, { type FastifyInstance, type FastifyRequest, type LightMyRequestResponse } from 'fastify';
+import Fastify, {
+  type FastifyError,
+  type FastifyInstance,
+  type FastifyRequest,
+  type LightMyRequestResponse,
+} from 'fastify';
 import { hintOf } from '../../src/accounts/api-key.ts';
 import { ConsoleContext, type ConsoleOptions } from '../../src/console/console-context.ts';
+import { answerError } from '../../src/console/error-reply.ts';
 import type { Identity } from '../../src/console/identity/identity.ts';
 import type { Viewer } from '../../src/console/layout.ts';
 import { routesOf } from '../../src/console/permissions.ts';
@@ -53,6 +59,7 @@ export class MemoryConsole {
     const { app } = console;
     await app.register(formbody);
     const context = new MemoryContext(console.#options());
+    app.setErrorHandler((error: FastifyError, request, reply) => answerError(context, error, request, reply));
     const on = routesOf(app, '', context);
     overviewRoutes(on, context);
     endUserListRoutes(on, context);

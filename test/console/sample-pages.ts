@@ -29,6 +29,7 @@ import { deliveryPage } from '../../src/console/pages/webhooks/delivery.ts';
 import { endpointPage, removeEndpointPage, rotateSecretPage } from '../../src/console/pages/webhooks/endpoint.ts';
 import { endpointSecretPage, endpointsPage } from '../../src/console/pages/webhooks/endpoints.ts';
 import { thresholdsPage } from '../../src/console/pages/webhooks/thresholds.ts';
+import { formText } from '../../src/http/problems.ts';
 import { endUserView, NEW_END_USER, NOW, RICH_END_USER, TRANSACTIONS } from './sample-end-users.ts';
 import { PLAN_CHANGES, PLANNED_END_USER } from './sample-plans.ts';
 import {
@@ -232,6 +233,15 @@ export const SAMPLE_PAGES: Readonly<Record<string, string>> = {
   'error-signed-out': errorPage(
     { title: 'Temporarily unavailable', detail: 'Try again in a moment.', requestId: 'mi7r-1' },
     null,
+  ),
+  'error-with-form': errorPage(
+    {
+      title: 'Temporarily unavailable',
+      detail: formText('OutcomeUnknown'),
+      requestId: 'mi7r-1',
+      form: { action: '/console/end-users/1/add', fields: [['amount', '100']] },
+    },
+    VIEWER,
   ),
 };
 

@@ -95,12 +95,14 @@ export class Sessions {
       await this.end(token);
       return null;
     }
+    // On a full disk, this write fails. The session then stays valid until its expiry, and users can still read pages.
     if (now - usedAt > UPDATE_INTERVAL_MS)
       await queries
         .updateTable('console_sessions')
         .set({ expires_at: Math.min(now + IDLE_MS, createdAt + LIFETIME_MS), used_at: now })
         .where('token_sha256', '=', tokenSha256)
-        .execute();
+        .execute()
+        .catch(() => {});
     return viewer;
   }
 

@@ -31,6 +31,17 @@ test('a transaction of the account database waits until it is on disk, unless it
   assert.equal(await synchronous(database.queries), FULL);
 });
 
+test('if SQLite rolls back a transaction of the account database, the reason is reported', async () => {
+  await using database = openSqliteAccountDatabase(ledgerFile());
+  const failed = database.alone(async (queries) => {
+    // SQLite does the same after some errors, such as a full disk.
+    await sql`ROLLBACK`.execute(queries);
+    throw new Error('the disk is full');
+  });
+  await assert.rejects(failed, { message: 'the disk is full' });
+  assert.equal(await database.alone(synchronous), FULL);
+});
+
 test('while the writer holds the write lock, a transaction of the account database does not block the thread', async () => {
   const file = ledgerFile();
   const writer = connect(file);

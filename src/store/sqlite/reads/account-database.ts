@@ -2,7 +2,7 @@
 
 import type { DatabaseSync, SQLInputValue } from 'node:sqlite';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Kysely, SqliteDialect, type SqliteDialectConfig, SqliteDriver } from 'kysely';
+import { type DatabaseConnection, Kysely, SqliteDialect, type SqliteDialectConfig, SqliteDriver } from 'kysely';
 import type { AccountDatabase, AccountTables } from '../../account-database.ts';
 import { connect } from '../file/ledger-file.ts';
 import { beginToWrite, tryToWrite, withWriteLock } from '../file/write-lock.ts';
@@ -72,5 +72,10 @@ class LedgerDriver extends SqliteDriver {
       await sleep(1);
     }
     beginToWrite(this.#db);
+  }
+
+  /** After some errors, such as a full disk, SQLite has already rolled back. A second ROLLBACK would hide the error. */
+  override async rollbackTransaction(connection: DatabaseConnection): Promise<void> {
+    if (this.#db.isTransaction) await super.rollbackTransaction(connection);
   }
 }
