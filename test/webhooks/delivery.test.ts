@@ -190,8 +190,8 @@ test('the stored position of an endpoint in the event log never moves past an ev
 
 test('control: the delivery test detects a delivery queue that moves the stored position past events whose requests are in flight', async (t) => {
   const { passed } = DeliveryQueue.prototype;
-  t.mock.method(DeliveryQueue.prototype, 'passed', function broken(this: DeliveryQueue) {
-    return { ...passed.call(this), position: '3' };
+  t.mock.method(DeliveryQueue.prototype, 'passed', function broken(this: DeliveryQueue, isEnding: boolean) {
+    return { ...passed.call(this, isEnding), position: '3' };
   });
   assert.equal(await storesTooEarly(t), true);
 });

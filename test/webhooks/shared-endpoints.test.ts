@@ -146,6 +146,30 @@ test('when a process stops, it waits less than five seconds for requests in flig
   assert.deepEqual(await holders(setting), []);
 });
 
+test('after a process has stopped, events that it had delivered before an unanswered one are not delivered again', async (t) => {
+  await using receiver = await Receiver.start();
+  const setting = await webhookSetting(t);
+  await addEndpoint(setting, receiver.url());
+  const first = sharingJob(setting);
+  await until(async () => (await holders(setting)).length === 1, first);
+  const unanswered = setting.events.add('u1', 3);
+  const delivered = [...setting.events.add('u2', 5), ...setting.events.add('u3', 5)];
+  receiver.answer = ({ id }, response) => {
+    if (id !== unanswered[0]) response.end();
+  };
+  await until(() => first.attempts.delivered === delivered.length, first);
+  await first.stop();
+  receiver.received.length = 0;
+  receiver.answer = (_request, response) => void response.end();
+  const second = sharingJob(setting);
+  await until(() => second.attempts.delivered === unanswered.length, second);
+  await ticks(5, second);
+  assert.deepEqual(
+    receiver.received.map(({ id }) => id),
+    unanswered,
+  );
+});
+
 test('a process sends at most 500 webhooks at once, and sends the next one as soon as one of the 500 requests has ended', async () => {
   const gate = new SendingGate();
   let inside = 0;

@@ -156,14 +156,18 @@ export class DeliveryQueue {
   /**
    * Finds the position up to which every event is done or blocked; see `#isBlocked`.
    *
-   * @returns the position, and the blocked events, which must be stored in webhook_pending together with the position
+   * @param isEnding whether no more events will be sent from this queue. If so, the position is at least that of the
+   * last event that is done, so that the next process does not deliver this event again
+   * @returns the position, and the events before it that are not done, which must be stored in webhook_pending together
+   * with the position
    */
-  passed(): { position: EventPosition; events: QueuedEvent[] } {
+  passed(isEnding: boolean): { position: EventPosition; events: QueuedEvent[] } {
     const events: QueuedEvent[] = [];
     let reached = this.#position;
-    for (const { event, position } of this.#log) {
+    const lastDone = isEnding ? this.#log.findLastIndex(({ event }) => event?.isDone) : -1;
+    for (const [index, { event, position }] of this.#log.entries()) {
       if (event !== null && !event.isDone) {
-        if (event.isSending || !this.#isBlocked(event)) break;
+        if (index > lastDone && (event.isSending || !this.#isBlocked(event))) break;
         events.push(event);
       }
       reached = position;

@@ -150,7 +150,7 @@ export class EndpointSender {
    * stored, call `abandon`.
    */
   takeChanges(isReleased: boolean): EndpointChanges | null {
-    const { position, events } = this.#queue.passed();
+    const { position, events } = this.#queue.passed(this.isIdle);
     const pausedBecause = this.isIdle ? this.#pausedBecause : null;
     const changes: EndpointChanges = {
       endpointId: this.endpoint.id,
