@@ -79,6 +79,7 @@ before(async () => {
   assert.equal(reply.status, 200);
   assert.match(reply.headers['content-type'] ?? '', /^application\/json/);
   document = JSON.parse(reply.text);
+  ajv.addFormat('int64', true);
   ajv.addFormat('uuid', /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i);
   ajv.addFormat(
     'date-time',

@@ -72,6 +72,7 @@ export function errorsOf(document: OpenApi): ReadonlyMap<string, unknown> {
 
 export function validatorsOf(document: OpenApi): (schema: unknown) => ValidateFunction {
   const ajv = new Ajv2020({ strict: false, allErrors: true });
+  ajv.addFormat('int64', true);
   ajv.addFormat('uuid', /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i);
   ajv.addFormat('date-time', (text) => !Number.isNaN(Date.parse(text)) && text.endsWith('Z'));
   ajv.addFormat('uri-reference', (text) => URL.canParse(text, 'http://scrip'));
