@@ -34,11 +34,8 @@ function fieldError({
       return { path: instancePath + pointerTo(String(params.missingProperty)), message: 'is required' };
     case 'additionalProperties':
       return { path: instancePath + pointerTo(String(params.additionalProperty)), message: 'is not a known field' };
-    case 'pattern':
     case 'format':
       return { path: instancePath, message: 'must be a UUID' };
-    case 'const':
-      return { path: instancePath, message: `must be ${JSON.stringify(params.allowedValue)}` };
     case 'enum':
       return { path: instancePath, message: `must be one of ${(params.allowedValues as unknown[]).join(', ')}` };
     default:

@@ -1,8 +1,10 @@
 // Generates the OpenAPI document from the schemas of the routes.
 
+import assert from 'node:assert/strict';
 import swagger from '@fastify/swagger';
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifySchema } from 'fastify';
 import { COMPONENTS } from './calls/components.ts';
+import { type Documented, RATE_HEADERS } from './calls/operation.ts';
 import { WEBHOOKS } from './calls/webhooks.ts';
 
 export interface Described {
@@ -51,6 +53,7 @@ export async function describe(app: FastifyInstance, { version, publicUrl }: Des
       ],
       webhooks: WEBHOOKS,
       components: {
+        headers: RATE_HEADERS,
         securitySchemes: {
           apiKey: {
             type: 'http',
@@ -61,8 +64,38 @@ export async function describe(app: FastifyInstance, { version, publicUrl }: Des
       },
       security: [{ apiKey: [] }],
     },
+    transform: ({ schema, url }) => ({ schema: withDocumented(schema), url }),
+    transformObject: (document) => {
+      assert('openapiObject' in document, 'the document is OpenAPI 3');
+      addRateHeaders(document.openapiObject as Published);
+      return document.openapiObject;
+    },
     refResolver: { buildLocalReference: (schema, _base, _fragment, index) => String(schema.$id ?? `schema-${index}`) },
   });
+}
+
+function withDocumented(schema: FastifySchema & Documented): FastifySchema {
+  const { documentedBody, documentedHeaders: headers, ...rest } = schema;
+  return {
+    ...rest,
+    ...(documentedBody && { body: { ...(rest.body as object), ...documentedBody } }),
+    ...(headers && { headers }),
+  };
+}
+
+type Responses = Readonly<Record<string, { headers?: object }>>;
+
+interface Published {
+  readonly paths?: Readonly<Record<string, Readonly<Record<string, { readonly responses: Responses }>>>>;
+}
+
+/** Refers to the headers instead of repeating them, because the document has more than 200 responses. */
+function addRateHeaders({ paths = {} }: Published): void {
+  const headers = Object.keys(RATE_HEADERS).map((name) => [name, { $ref: `#/components/headers/${name}` }]);
+  for (const { responses } of Object.values(paths).flatMap((methods) => Object.values(methods)))
+    // The status 401 means that the request has no valid API key.
+    for (const [status, response] of Object.entries(responses))
+      if (status !== '401') response.headers = { ...response.headers, ...Object.fromEntries(headers) };
 }
 
 /**

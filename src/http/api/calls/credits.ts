@@ -1,7 +1,18 @@
 // The calls that add, subtract and refund credits.
 
 import Type, { type Static } from 'typebox';
-import { Amount, amountOf, EndUserId, Note, strict, transactionIdOf, ValidityDays, ValidityMonths } from './fields.ts';
+import {
+  Amount,
+  amountOf,
+  EndUserId,
+  INT64,
+  Note,
+  ONE_VALIDITY,
+  strict,
+  transactionIdOf,
+  ValidityDays,
+  ValidityMonths,
+} from './fields.ts';
 import { write } from './operation.ts';
 import * as story from './story.ts';
 
@@ -31,6 +42,7 @@ export const RefundRequest = Type.Object(
     validity_days: Type.Optional(
       Type.Unsafe<number | null>({
         type: ['integer', 'null'],
+        ...INT64,
         minimum: 1,
         description:
           'Applies to refunded credits whose cycle or period has ended. These credits return in a new one-time cycle that is valid for this number of 24-hour days. If this field is null or absent, these credits do not return, and the response counts them as `expired`.',
@@ -63,6 +75,7 @@ export const add = {
   summary: 'Add credits',
   description: 'Adds credits that expire at the end of their validity and do not renew.',
   body: AddRequest,
+  documentedBody: ONE_VALIDITY,
   ...write('Addition', 'The credits are added.', story.ADDED, 'BalanceTooLarge'),
 };
 

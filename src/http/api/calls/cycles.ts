@@ -10,6 +10,7 @@ import {
   EndUserId,
   INT64,
   Note,
+  ONE_VALIDITY,
   strict,
   timestamp,
   ValidityDays,
@@ -113,6 +114,7 @@ export const startCycle = {
   description:
     'Starts a recurring cycle. The cycle renews at the end of each period until it is stopped. To upgrade immediately, send `"on_active": "replace"`. To downgrade at the end of the period, send `"on_active": "at_period_end"`. If the request schedules a plan, the response is the active cycle with its `next_cycle`.',
   body: StartCycleRequest,
+  documentedBody: ONE_VALIDITY,
   ...write(
     'Cycle',
     'The new cycle or, if the request scheduled a plan, the active cycle with its `next_cycle`.',
@@ -154,6 +156,7 @@ export const previewChange = {
   description:
     'Takes the fields of `/start-cycle`, and returns what a `/start-cycle` request with these fields would do now. A preview changes nothing. If the `/start-cycle` request would be refused, the preview is refused with the same error.',
   body: PreviewChangeRequest,
+  documentedBody: ONE_VALIDITY,
   ...preview(
     'Preview',
     'The effects of the change of plan.',

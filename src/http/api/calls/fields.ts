@@ -63,6 +63,14 @@ export const ValidityMonths = Type.Optional(
   }),
 );
 
+/** For the document: `validity_days` and `validity_months` must not both be numbers. */
+export const ONE_VALIDITY = {
+  not: {
+    required: ['validity_days', 'validity_months'],
+    properties: { validity_days: { type: 'integer' }, validity_months: { type: 'integer' } },
+  },
+} as const;
+
 /** `maxLength` counts Unicode code points. `submit.ts` refuses characters that a note must not contain. */
 export const Note = Type.Optional(
   Type.Unsafe<string | null>({

@@ -1,6 +1,7 @@
 // Parts that several operations of the OpenAPI document have in common.
 
 import Type from 'typebox';
+import { IDEMPOTENCY_KEY_MAX } from '../../limits.ts';
 import { PROBLEM_TYPE } from '../../problem-reply.ts';
 import { PROBLEMS, type ProblemCode } from '../../problems.ts';
 import { NoQuery } from './fields.ts';
@@ -25,23 +26,35 @@ const EVERY_CALL: readonly ProblemCode[] = [
 
 export const OF_WRITES: readonly ProblemCode[] = ['Forbidden', 'OutcomeUnknown'];
 
+/**
+ * Parts of an operation that are only in the OpenAPI document. Code checks these rules, because the errors of a schema
+ * would not name the field or the header.
+ */
+export interface Documented {
+  /** Keywords to add to the schema of the body. */
+  readonly documentedBody?: object;
+  readonly documentedHeaders?: object;
+}
+
 export const GET_NOTE = 'Send the fields in the query string, or as a JSON object in the body.';
+
+/** The headers of every response to an API call with a valid API key, if API keys have a rate limit. */
+export const RATE_HEADERS = {
+  RateLimit: {
+    description:
+      'Present if API keys have a rate limit and the API key is valid. `r` is the number of requests that you can send with the key now. If `r` is 0, `t` is the number of seconds until you can send the next request. If `r` is greater than 0, `t` is the number of seconds until you can again send `q` requests at once, where `q` is a parameter of `RateLimit-Policy`.',
+    schema: { type: 'string', examples: ['"key";r=0;t=1'] },
+  },
+  'RateLimit-Policy': {
+    description:
+      'Present if API keys have a rate limit and the API key is valid. With each key, you can send `q` requests in `w` seconds on average.',
+    schema: { type: 'string', examples: ['"key";q=100;w=1'] },
+  },
+} as const;
 
 const HEADERS: Readonly<Record<number, Readonly<Record<string, unknown>>>> = {
   429: {
     'Retry-After': { type: 'integer', description: 'The number of seconds to wait before trying again.' },
-    RateLimit: {
-      type: 'string',
-      description:
-        'If API keys have a rate limit, every response to an API call with a valid API key has this header. `r` is the number of requests that you can send with the key now. If `r` is 0, `t` is the number of seconds until you can send the next request. If `r` is greater than 0, `t` is the number of seconds until you can again send `q` requests at once, where `q` is a parameter of `RateLimit-Policy`.',
-      examples: ['"key";r=0;t=1'],
-    },
-    'RateLimit-Policy': {
-      type: 'string',
-      description:
-        'If API keys have a rate limit, every response to an API call with a valid API key has this header. With each key, you can send `q` requests in `w` seconds on average.',
-      examples: ['"key";q=100;w=1'],
-    },
   },
   401: {
     'WWW-Authenticate': {
@@ -128,7 +141,7 @@ export function write(
   const headers = writtenHeaders(isOne(written) ? [written] : Object.values(written));
   const success = { component, description, shown: shownOf(written), headers };
   const response = responses(success, problems, refusals);
-  return { querystring: NoQuery, headers: requestHeaders(written), response };
+  return { querystring: NoQuery, documentedHeaders: requestHeaders(written), response };
 }
 
 function isOne(written: Written | WrittenOften): written is Written {
@@ -154,9 +167,6 @@ function writtenHeaders(written: readonly Written[]) {
   };
 }
 
-/**
- * The schema does not validate the idempotency key. `submit.ts` validates the key, and names the header in the error.
- */
 function requestHeaders(written: Written | WrittenOften) {
   const named = () => Object.entries(written as WrittenOften);
   const examples = isOne(written)
@@ -171,6 +181,9 @@ function requestHeaders(written: Written | WrittenOften) {
       Type.String({
         description:
           'Makes it safe to send the request again. The key has 1 to 255 printable ASCII characters. Choose a new key for each operation on an end user. For at least 24 hours, a repeated request gets the response to the first request, with `Idempotent-Replayed: true`.',
+        minLength: 1,
+        maxLength: IDEMPOTENCY_KEY_MAX,
+        pattern: '^[ -~]+$',
         ...examples,
       }),
     ),

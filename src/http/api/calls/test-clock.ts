@@ -1,14 +1,14 @@
 // The calls that read and move the test clock of a ledger.
 
 import Type, { type Static } from 'typebox';
-import { instantField, NoQuery, strict, timestamp } from './fields.ts';
+import { INT64, instantField, NoQuery, strict, timestamp } from './fields.ts';
 import { OF_WRITES, testClockAnswers } from './operation.ts';
 import * as story from './story.ts';
 
 export const MoveTestClockRequest = Type.Object(
   {
     advance_days: Type.Optional(
-      Type.Integer({ minimum: 1, description: 'Moves the clock forward by this many 24-hour days.' }),
+      Type.Integer({ ...INT64, minimum: 1, description: 'Moves the clock forward by this many 24-hour days.' }),
     ),
     to: Type.Optional(
       instantField(
@@ -54,5 +54,6 @@ export const moveTestClock = {
   description: `Moves the time of the ledger forward, by a number of days or to an instant. By the time you receive the response, everything that was due by the new time has happened: holds have lapsed, cycles have renewed, and credits have expired. From then on, every read and write uses the new time, even after a restart. ${ONLY}`,
   querystring: NoQuery,
   body: MoveTestClockRequest,
+  documentedBody: { minProperties: 1, maxProperties: 1 },
   response: testClockAnswers('The new time of the ledger.', { examples: story.TEST_CLOCK_MOVED }, ...OF_WRITES),
 };
