@@ -238,17 +238,19 @@ test('commands such as import, export, backup and restore work on a ledger with 
 
 test('the commands in docs/testing-subscriptions.md start a server with a test clock, and read and move the clock', async () => {
   const commands = examplesIn('docs/testing-subscriptions.md').map(({ command }) => command);
-  const [moving, serving] = ['curl "$SCRIP_URL/test-clock"', 'export DATABASE_URL'].map((beginning) =>
+  const [moving, serving] = ['curl "$SCRIP_URL/test-clock"', 'scrip='].map((beginning) =>
     commands.find((command) => command.startsWith(beginning)),
   );
   assert(moving !== undefined && serving !== undefined, 'the document has both commands');
   const tests = 'npm --prefix ../app test\n';
   assert(serving.endsWith(tests), "the last command runs the reader's tests");
   const script = serving
-    .replaceAll('npm run -s scrip --', `'${process.execPath}' '${join(REPOSITORY, 'src/main.ts')}'`)
+    .replaceAll('npm run -s scrip --', `${process.execPath} ${join(REPOSITORY, 'src/main.ts')}`)
     .replaceAll('8081', String(await freePort()))
-    .replace(tests, `${moving}kill $!\nwait\n`);
-  const { stdout } = await promisify(execFile)('bash', ['-euo', 'pipefail', '-c', script], { timeout: 60_000 });
+    .replace(tests, `${moving}echo "settings: \${DATABASE_URL-}\${PORT-}\${LOG_LEVEL-}"\nkill $!\nwait\n`);
+  const env = { ...process.env, DATABASE_URL: undefined, PORT: undefined, LOG_LEVEL: undefined };
+  const { stdout } = await promisify(execFile)('bash', ['-euo', 'pipefail', '-c', script], { env, timeout: 60_000 });
+  assert.match(stdout, /settings: $/m, "the reader's tests do not get the settings of Scrip");
   const [before, after] = [...stdout.matchAll(/"now":"([^"]+)"/g)].map(([, instant]) => Date.parse(instant as string));
   assert.equal((after as number) - (before as number), 31 * DAY_MS, stdout);
 });
