@@ -50,7 +50,8 @@ export function typesOf({ paths, components }: OpenApi): string {
   const operations = Object.values(paths).flatMap((methods) => Object.values(methods));
   const requests = operations.flatMap(({ operationId, requestBody }) => {
     const schema = requestBody?.content['application/json']?.schema;
-    return schema ? [interfaceOf(`${operationId[0]?.toUpperCase()}${operationId.slice(1)}Request`, schema)] : [];
+    const name = `${operationId[0]?.toUpperCase()}${operationId.slice(1)}Request`;
+    return schema ? [interfaceOf(name, schema, ' | undefined')] : [];
   });
   const responses = Object.entries(components.schemas).map(([name, schema]) =>
     schema.oneOf ? unionOf(name, schema.oneOf) : interfaceOf(name, schema),
@@ -58,20 +59,23 @@ export function typesOf({ paths, components }: OpenApi): string {
   return [HEAD, ...requests, ...responses, errorNames(operations)].join('\n');
 }
 
-function interfaceOf(name: string, schema: Schema): string {
-  return `${comment(schema.description, '')}export interface ${name} ${objectOf(schema, '')}\n`;
+function interfaceOf(name: string, schema: Schema, orUndefined = ''): string {
+  return `${comment(schema.description, '')}export interface ${name} ${objectOf(schema, '', orUndefined)}\n`;
 }
 
 function unionOf(name: string, schemas: readonly Schema[]): string {
   return `export type ${name} =\n${schemas.map((schema) => `  | ${typeOf(schema)}`).join('\n')};\n`;
 }
 
-/** @param indent the indentation of the line on which the object begins */
-function objectOf({ properties = {}, required = [] }: Schema, indent: string): string {
+/**
+ * @param indent the indentation of the line on which the object begins
+ * @param orUndefined follows the type of each optional field; the client does not send fields that are undefined
+ */
+function objectOf({ properties = {}, required = [] }: Schema, indent: string, orUndefined = ''): string {
   const inner = `${indent}  `;
   const members = Object.entries(properties).map(([field, of]) => {
-    const optional = required.includes(field) ? '' : '?';
-    return `${comment(of.description, inner)}${inner}readonly ${field}${optional}: ${typeOf(of, inner)};\n`;
+    const [optional, type] = required.includes(field) ? ['', ''] : ['?', orUndefined];
+    return `${comment(of.description, inner)}${inner}readonly ${field}${optional}: ${typeOf(of, inner)}${type};\n`;
   });
   return `{\n${members.join('')}${indent}}`;
 }

@@ -17,6 +17,8 @@ export interface ErrorFacts {
    * Scrip repeats the stored refusal.
    */
   readonly idempotencyKey?: string;
+  /** Set if the call was a capture or a release. */
+  readonly holdId?: string;
   /** The delay from the `Retry-After` header. */
   readonly retryAfterMs?: number;
   readonly cause?: unknown;
@@ -39,10 +41,12 @@ export class ScripError extends Error {
    * Scrip repeats the stored refusal.
    */
   readonly idempotencyKey: string | undefined;
+  /** The hold that could not be captured or released; undefined for other calls. */
+  readonly holdId: string | undefined;
   /** The delay from the `Retry-After` header; undefined if there is no such header. */
   readonly retryAfterMs: number | undefined;
 
-  constructor({ status, error, title, detail, problem, idempotencyKey, retryAfterMs, cause }: ErrorFacts) {
+  constructor({ status, error, title, detail, problem, idempotencyKey, holdId, retryAfterMs, cause }: ErrorFacts) {
     const request = problem?.request_id === undefined ? '' : ` (request ${problem.request_id})`;
     super(`${detail || title}${request}`, cause === undefined ? {} : { cause });
     this.name = error;
@@ -53,6 +57,7 @@ export class ScripError extends Error {
     this.requestId = problem?.request_id;
     this.problem = problem;
     this.idempotencyKey = idempotencyKey;
+    this.holdId = holdId;
     this.retryAfterMs = retryAfterMs;
   }
 }

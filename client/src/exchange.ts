@@ -128,7 +128,7 @@ function parseResponse(call: Call, { response: { status, headers }, text }: Rece
   if (status >= 400 && typeof fields?.error === 'string') {
     const problem = fields as Problem;
     const { error, title = '', detail = '' } = problem;
-    throw errorOf({ status, error, title, detail, problem, ...retryAfter, ...keyOf(call) });
+    throw errorOf({ status, error, title, detail, problem, ...retryAfter, ...writeFactsOf(call) });
   }
   throw new UnexpectedAnswer({
     status,
@@ -136,7 +136,7 @@ function parseResponse(call: Call, { response: { status, headers }, text }: Rece
     title: 'Unexpected response',
     detail: `The response to ${call.method} ${call.path} is not from Scrip: status ${status}, body length ${text.length}. Check baseUrl, and any proxy in front of Scrip.`,
     ...retryAfter,
-    ...keyOf(call),
+    ...writeFactsOf(call),
   });
 }
 
@@ -173,17 +173,19 @@ function retryAfterOf(headers: Headers): number | undefined {
 
 function timedOut({ timeoutMs }: Connection, call: Call): TimedOut {
   const detail = `${call.method} ${call.path} got no complete response within ${timeoutMs} ms.`;
-  return new TimedOut({ status: 0, error: 'TimedOut', title: 'Request timed out', detail, ...keyOf(call) });
+  return new TimedOut({ status: 0, error: 'TimedOut', title: 'Request timed out', detail, ...writeFactsOf(call) });
 }
 
 function connectionFailed(call: Call, cause: unknown): ConnectionFailed {
   const detail = `${call.method} ${call.path} got no response or an incomplete response.`;
   const title = 'Connection failed';
-  return new ConnectionFailed({ status: 0, error: 'ConnectionFailed', title, detail, cause, ...keyOf(call) });
+  return new ConnectionFailed({ status: 0, error: 'ConnectionFailed', title, detail, cause, ...writeFactsOf(call) });
 }
 
-function keyOf({ idempotencyKey }: Call): Pick<ErrorFacts, 'idempotencyKey'> {
-  return idempotencyKey === undefined ? {} : { idempotencyKey };
+function writeFactsOf({ idempotencyKey, body }: Call): Pick<ErrorFacts, 'idempotencyKey' | 'holdId'> {
+  if (idempotencyKey === undefined) return {};
+  const { hold_id: holdId } = body as { readonly hold_id?: string };
+  return holdId === undefined ? { idempotencyKey } : { idempotencyKey, holdId };
 }
 
 function sleep(ms: number, signal: AbortSignal | undefined): Promise<void> {

@@ -7,11 +7,11 @@ export interface AddRequest {
   /** A whole number of credits. */
   readonly amount: number;
   /** How long the credits are valid, in 24-hour days. If you send neither `validity_days` nor `validity_months`, the validity is 31 days. All credits expire by 9999-12-31T23:59:59.999Z, so a number of more than 2932897 days has the same effect as 2932897 days. */
-  readonly validity_days?: number | null;
+  readonly validity_days?: number | null | undefined;
   /** How long the credits are valid, in calendar months (UTC). Do not send both `validity_months` and `validity_days`. Each period ends on the day of the month on which the first period started. If a month has no such day, the period ends on the last day of the month. */
-  readonly validity_months?: number | null;
+  readonly validity_months?: number | null | undefined;
   /** Text that explains the request, such as the ID of an order or a job. Scrip stores the note with the transaction. The list of transactions includes notes if you request `details`. */
-  readonly note?: string | null;
+  readonly note?: string | null | undefined;
 }
 
 export interface SubtractRequest {
@@ -20,7 +20,7 @@ export interface SubtractRequest {
   /** A whole number of credits. */
   readonly amount: number;
   /** Text that explains the request, such as the ID of an order or a job. Scrip stores the note with the transaction. The list of transactions includes notes if you request `details`. */
-  readonly note?: string | null;
+  readonly note?: string | null | undefined;
 }
 
 export interface RefundRequest {
@@ -29,11 +29,11 @@ export interface RefundRequest {
   /** The ID of the subtraction or capture to refund. Take the ID from the `Transaction-Id` header of the response to `/subtract` or `/capture`, or from `transaction_id` in the list of transactions. */
   readonly transaction_id: string;
   /** The number of credits to refund; if absent, all credits that have not been refunded yet. */
-  readonly amount?: number;
+  readonly amount?: number | undefined;
   /** Applies to refunded credits whose cycle or period has ended. These credits return in a new one-time cycle that is valid for this number of 24-hour days. If this field is null or absent, these credits do not return, and the response counts them as `expired`. */
-  readonly validity_days?: number | null;
+  readonly validity_days?: number | null | undefined;
   /** Text that explains the request, such as the ID of an order or a job. Scrip stores the note with the transaction. The list of transactions includes notes if you request `details`. */
-  readonly note?: string | null;
+  readonly note?: string | null | undefined;
 }
 
 export interface StartCycleRequest {
@@ -42,22 +42,22 @@ export interface StartCycleRequest {
   /** A whole number of credits. */
   readonly amount: number;
   /** How long the credits are valid, in 24-hour days. If you send neither `validity_days` nor `validity_months`, the validity is 31 days. All credits expire by 9999-12-31T23:59:59.999Z, so a number of more than 2932897 days has the same effect as 2932897 days. */
-  readonly validity_days?: number | null;
+  readonly validity_days?: number | null | undefined;
   /** How long the credits are valid, in calendar months (UTC). Do not send both `validity_months` and `validity_days`. Each period ends on the day of the month on which the first period started. If a month has no such day, the period ends on the last day of the month. */
-  readonly validity_months?: number | null;
+  readonly validity_months?: number | null | undefined;
   /** The maximum number of unused credits that roll over to the next period at each renewal. If 0 or absent, no credits roll over. */
-  readonly rollover_max?: number;
+  readonly rollover_max?: number | undefined;
   /** What to do if a recurring cycle is already active. Without an active recurring cycle, `on_active` has no effect. `replace`: stop the active cycle and start the new cycle in one step. The credits of the stopped cycle stay usable until the end of its period. `at_period_end`: at the end of the current period, start the new cycle instead of renewing the active cycle. If `on_active` is absent and a recurring cycle is active, the request is refused with `CycleAlreadyActive`. A request with `at_period_end` is also refused with `CycleAlreadyActive` if the current period ends at the latest timestamp that Scrip supports, because the active cycle then never renews. */
-  readonly on_active?: 'replace' | 'at_period_end';
+  readonly on_active?: 'replace' | 'at_period_end' | undefined;
   /** Text that explains the request, such as the ID of an order or a job. Scrip stores the note with the transaction. The list of transactions includes notes if you request `details`. */
-  readonly note?: string | null;
+  readonly note?: string | null | undefined;
 }
 
 export interface StopCycleRequest {
   /** The ID of the end user: a UUID that you choose. */
   readonly end_user_id: string;
   /** Text that explains the request, such as the ID of an order or a job. Scrip stores the note with the transaction. The list of transactions includes notes if you request `details`. */
-  readonly note?: string | null;
+  readonly note?: string | null | undefined;
 }
 
 export interface HoldRequest {
@@ -66,9 +66,9 @@ export interface HoldRequest {
   /** A whole number of credits. */
   readonly amount: number;
   /** The number of seconds after which the hold lapses, unless it is captured or released first. Allow more time than the work can take. If null or absent, the hold lapses after 900 seconds. The maximum is 2592000 seconds, which is 30 days. */
-  readonly expires_in_seconds?: number | null;
+  readonly expires_in_seconds?: number | null | undefined;
   /** Text that explains the request, such as the ID of an order or a job. Scrip stores the note with the transaction. The list of transactions includes notes if you request `details`. */
-  readonly note?: string | null;
+  readonly note?: string | null | undefined;
 }
 
 export interface CaptureRequest {
@@ -77,9 +77,9 @@ export interface CaptureRequest {
   /** The `hold_id` that `/hold` returned. */
   readonly hold_id: string;
   /** The cost of the work. If absent, the whole hold is spent. If the cost is lower than the held amount, the remaining held credits return to the cycles that they came from. If the cost is higher, the difference is taken from the balance. If the balance does not cover the difference, nothing is captured. */
-  readonly amount?: number;
+  readonly amount?: number | undefined;
   /** Text that explains the request, such as the ID of an order or a job. Scrip stores the note with the transaction. The list of transactions includes notes if you request `details`. */
-  readonly note?: string | null;
+  readonly note?: string | null | undefined;
 }
 
 export interface ReleaseRequest {
@@ -88,7 +88,7 @@ export interface ReleaseRequest {
   /** The `hold_id` that `/hold` returned. */
   readonly hold_id: string;
   /** Text that explains the request, such as the ID of an order or a job. Scrip stores the note with the transaction. The list of transactions includes notes if you request `details`. */
-  readonly note?: string | null;
+  readonly note?: string | null | undefined;
 }
 
 export interface PreviewChangeRequest {
@@ -97,23 +97,23 @@ export interface PreviewChangeRequest {
   /** A whole number of credits. */
   readonly amount: number;
   /** How long the credits are valid, in 24-hour days. If you send neither `validity_days` nor `validity_months`, the validity is 31 days. All credits expire by 9999-12-31T23:59:59.999Z, so a number of more than 2932897 days has the same effect as 2932897 days. */
-  readonly validity_days?: number | null;
+  readonly validity_days?: number | null | undefined;
   /** How long the credits are valid, in calendar months (UTC). Do not send both `validity_months` and `validity_days`. Each period ends on the day of the month on which the first period started. If a month has no such day, the period ends on the last day of the month. */
-  readonly validity_months?: number | null;
+  readonly validity_months?: number | null | undefined;
   /** The maximum number of unused credits that roll over to the next period at each renewal. If 0 or absent, no credits roll over. */
-  readonly rollover_max?: number;
+  readonly rollover_max?: number | undefined;
   /** What to do if a recurring cycle is already active. Without an active recurring cycle, `on_active` has no effect. `replace`: stop the active cycle and start the new cycle in one step. The credits of the stopped cycle stay usable until the end of its period. `at_period_end`: at the end of the current period, start the new cycle instead of renewing the active cycle. If `on_active` is absent and a recurring cycle is active, the request is refused with `CycleAlreadyActive`. A request with `at_period_end` is also refused with `CycleAlreadyActive` if the current period ends at the latest timestamp that Scrip supports, because the active cycle then never renews. */
-  readonly on_active?: 'replace' | 'at_period_end';
+  readonly on_active?: 'replace' | 'at_period_end' | undefined;
   /** Text that explains the request, such as the ID of an order or a job. Scrip stores the note with the transaction. The list of transactions includes notes if you request `details`. */
-  readonly note?: string | null;
+  readonly note?: string | null | undefined;
 }
 
 /** Send either `advance_days` or `to`, but not both. */
 export interface MoveTestClockRequest {
   /** Moves the clock forward by this many 24-hour days. */
-  readonly advance_days?: number;
+  readonly advance_days?: number | undefined;
   /** Moves the clock to this instant. The instant must be at or after the current time of the clock, and before 9999-12-31T23:59:59.999Z. The format is ISO 8601 with a time zone. In a query string, write `+` as `%2B`. */
-  readonly to?: string;
+  readonly to?: string | undefined;
 }
 
 export interface Addition {

@@ -76,23 +76,23 @@ export interface ScripOptions {
    * The timeout of each attempt in milliseconds: 1 to 2,147,483,647. Default: 10,000. The timeout includes the time to
    * read the response body.
    */
-  readonly timeoutMs?: number;
+  readonly timeoutMs?: number | undefined;
   /** Maximum number of retries per call: 0 to 10. Default: 3. */
-  readonly retries?: number;
+  readonly retries?: number | undefined;
   /** Replaces the global `fetch`. */
-  readonly fetch?: typeof globalThis.fetch;
+  readonly fetch?: typeof globalThis.fetch | undefined;
 }
 
 export interface ReadOptions {
   /** Aborts the call. The call's promise rejects with the signal's reason. */
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
 }
 
 export interface WithHoldOptions extends ReadOptions {
   /** The time after which the hold lapses. Choose a time longer than the work can take. */
-  readonly expires_in_seconds?: number;
+  readonly expires_in_seconds?: number | undefined;
   /** Recorded with the hold, and with its capture or release. */
-  readonly note?: string;
+  readonly note?: string | undefined;
 }
 
 export interface WriteOptions extends ReadOptions {
@@ -101,7 +101,7 @@ export interface WriteOptions extends ReadOptions {
    * send it with this key. Derive the key from the cause of the write, such as a payment ID. Default: a random key for
    * each call.
    */
-  readonly idempotencyKey?: string;
+  readonly idempotencyKey?: string | undefined;
 }
 
 /** The response to a write, with the ID of the recorded transaction. */
@@ -110,14 +110,9 @@ export type Written<Response> = Response & {
   readonly transactionId: string | null;
 };
 
-export interface EventIterationOptions extends ReadOptions {
-  /** Events per request: 1 to 1000. Default: 500. */
-  readonly pageSize?: number;
-}
-
 export interface IterationOptions extends ReadOptions {
-  /** Transactions per request: 1 to 1000. Default: 500. */
-  readonly pageSize?: number;
+  /** Transactions or events per request: 1 to 1000. Default: 500. */
+  readonly pageSize?: number | undefined;
 }
 
 const TIMEOUT_MS = 10_000;
@@ -125,8 +120,7 @@ const TIMEOUT_MS = 10_000;
 const TIMEOUT_MS_MAX = 2 ** 31 - 1;
 const RETRIES = 3;
 const RETRIES_MAX = 10;
-const PAGE_TRANSACTIONS = 500;
-const PAGE_EVENTS = 500;
+const PAGE_SIZE = 500;
 
 /** The API key and the idempotency key are sent in headers, and can contain only these characters. */
 const API_KEY = /^[\x21-\x7e]+$/;
@@ -244,11 +238,16 @@ export class Scrip {
   /**
    * Holds credits while `work` runs, then captures the cost that `work` returns, or releases the hold if the cost is 0.
    * If `work` throws, `withHold` releases the hold and throws the same error; if the release fails too, the hold lapses
-   * at its `expires_at`. If the capture fails, `withHold` throws the error from the capture. You can then retry the
-   * capture, or capture fewer credits, until the hold lapses.
+   * at its `expires_at`. If the capture fails, `withHold` throws the error from the capture, with the `holdId` of the
+   * hold. You can then retry the capture, or capture fewer credits, until the hold lapses.
+   *
+   * Each call creates a new hold. For a job that can be delivered twice, use `hold` and `capture` with idempotency keys
+   * instead.
    *
    * @param amount how many credits to hold; `work` can cost more if the balance covers the difference
    * @param options the signal aborts only the call that holds the credits, not the capture or the release
+   * @throws {TypeError} if the cost is not a whole number of credits, 0 or more; the error has the `holdId` of the hold,
+   *   which stays open
    */
   async withHold(
     endUserId: string,
@@ -256,9 +255,8 @@ export class Scrip {
     work: (hold: Written<Hold>) => number | Promise<number>,
     { signal, ...fields }: WithHoldOptions = {},
   ): Promise<Written<Capture> | Written<Release>> {
-    const hold = await this.hold({ end_user_id: endUserId, amount, ...fields }, signal ? { signal } : {});
-    const { note } = fields;
-    const closed = { end_user_id: endUserId, hold_id: hold.hold_id, ...(note ? { note } : {}) };
+    const hold = await this.hold({ end_user_id: endUserId, amount, ...fields }, { signal });
+    const closed = { end_user_id: endUserId, hold_id: hold.hold_id, note: fields.note };
     let cost: number;
     try {
       cost = await work(hold);
@@ -266,10 +264,7 @@ export class Scrip {
       await this.release(closed).catch(() => {});
       throw error;
     }
-    if (!Number.isSafeInteger(cost) || cost < 0)
-      throw new TypeError(
-        `The cost must be a whole number of credits, 0 or more. Hold ${hold.hold_id} is still open: capture or release it, or let it lapse.`,
-      );
+    if (!Number.isSafeInteger(cost) || cost < 0) throw costError(hold.hold_id);
     return cost === 0 ? this.release(closed) : this.capture({ ...closed, amount: cost });
   }
 
@@ -299,9 +294,9 @@ export class Scrip {
   /** Iterates over all transactions, newest first, and requests each page when it is needed. */
   async *transactions<Query extends TransactionsQuery>(
     query: Query,
-    { pageSize = PAGE_TRANSACTIONS, signal }: IterationOptions = {},
+    { pageSize = PAGE_SIZE, signal }: IterationOptions = {},
   ): AsyncGenerator<ListedTransaction<Query>, void, undefined> {
-    const options = signal ? { signal } : {};
+    const options = { signal };
     for (let cursor: string | null | undefined; cursor !== null; ) {
       const start = cursor === undefined ? {} : { cursor };
       const page = await this.getAllUserTransactions({ ...query, limit: pageSize, ...start }, options);
@@ -322,9 +317,9 @@ export class Scrip {
   /** Iterates over all events up to now, oldest first, and requests each page when it is needed. */
   async *events(
     query: EventsQuery = {},
-    { pageSize = PAGE_EVENTS, signal }: EventIterationOptions = {},
+    { pageSize = PAGE_SIZE, signal }: IterationOptions = {},
   ): AsyncGenerator<Event, void, undefined> {
-    const options = signal ? { signal } : {};
+    const options = { signal };
     for (let page: EventList | null = null; page?.has_more !== false; ) {
       const start: EventsQuery = page === null ? {} : { after: page.next_cursor };
       page = await this.getEvents({ ...query, ...start, limit: pageSize }, options);
@@ -350,6 +345,13 @@ export class Scrip {
   }
 }
 
+function costError(holdId: string): TypeError {
+  const error = new TypeError(
+    `The cost must be a whole number of credits, 0 or more. Hold ${holdId} is still open: capture or release it, or let it lapse.`,
+  );
+  return Object.assign(error, { holdId });
+}
+
 /**
  * Returns the `created_at` of a cycle as a `Date`. `created_at` is in UTC but does not end in `Z`, so `new Date` would
  * read it as local time. All other timestamps end in `Z`.
@@ -364,24 +366,19 @@ export function createdAt({ created_at }: Pick<Cycle, 'created_at'>): Date {
 function nextCursorOf({ transactions, next_cursor: next }: TransactionPage, cursor: string | undefined): string | null {
   const isValid = next === null || (typeof next === 'string' && next !== cursor);
   if (isValid && Array.isArray(transactions)) return next;
-  throw new UnexpectedAnswer({
-    status: 200,
-    error: 'UnexpectedAnswer',
-    title: 'Unexpected response',
-    detail: 'A page of transactions has no valid next_cursor.',
-  });
+  throw cursorError('transactions');
 }
 
 /** @throws {UnexpectedAnswer} if the page has no valid cursor, since the iteration would then end early or never end */
 function assertEventPage({ events, next_cursor: next, has_more: hasMore }: EventList, after?: string): void {
   const isValid = typeof next === 'string' && typeof hasMore === 'boolean' && !(hasMore && next === after);
   if (isValid && Array.isArray(events)) return;
-  throw new UnexpectedAnswer({
-    status: 200,
-    error: 'UnexpectedAnswer',
-    title: 'Unexpected response',
-    detail: 'A page of events has no valid next_cursor.',
-  });
+  throw cursorError('events');
+}
+
+function cursorError(listed: string): UnexpectedAnswer {
+  const detail = `A page of ${listed} has no valid next_cursor.`;
+  return new UnexpectedAnswer({ status: 200, error: 'UnexpectedAnswer', title: 'Unexpected response', detail });
 }
 
 function baseOf(baseUrl: string): string {

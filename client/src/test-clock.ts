@@ -9,7 +9,7 @@ export type TestClockMove = { readonly days: number } | { readonly to: Instant }
 
 export interface TestClockOptions {
   /** Aborts the call. The call's promise rejects with the signal's reason. */
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
 }
 
 const PATH = '/test-clock';

@@ -13,7 +13,7 @@ export type WebhookHeaders =
 
 export interface VerifyOptions {
   /** Used instead of the current time, in tests. */
-  readonly now?: Date;
+  readonly now?: Date | undefined;
 }
 
 /**

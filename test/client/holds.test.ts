@@ -6,6 +6,7 @@ import {
   ConnectionFailed,
   type Hold,
   HoldNotFound,
+  IdempotencyKeyReused,
   InsufficientFunds,
   NotRefundable,
   RefundTooLarge,
@@ -135,29 +136,30 @@ test('if the callback throws and the release fails, withHold throws the error fr
 
 test('if the capture is refused, withHold throws the error for the refusal, and the hold stays open and can be captured', async () => {
   const end_user_id = await userWith(100);
-  let hold_id = '';
-  const work = (hold: { hold_id: string }) => {
-    hold_id = hold.hold_id;
-    return 101;
-  };
-  const error = await scrip.withHold(end_user_id, 50, work).catch((error) => error);
+  const error = await scrip.withHold(end_user_id, 50, () => 101).catch((error) => error);
   assert(error instanceof InsufficientFunds);
   assert.deepEqual([error.requested, error.available, error.shortfall], [101, 100, 1]);
   assert.deepEqual(await stateOf(end_user_id), [50, 50]);
-  assert.equal((await scrip.capture({ end_user_id, hold_id })).amount, 50);
+  assert.equal((await scrip.capture({ end_user_id, hold_id: error.holdId as string })).amount, 50);
 });
 
-test('if no response to the capture arrives, the error contains the idempotency key for retrying the capture', async () => {
+test('a job that is delivered twice is held and captured only once if the idempotency keys contain its ID', async () => {
   const end_user_id = await userWith(100);
-  let hold_id = '';
+  const deliver = async (amount: number) => {
+    const { hold_id } = await scrip.hold({ end_user_id, amount: 50 }, { idempotencyKey: 'hold 1' });
+    return scrip.capture({ end_user_id, hold_id, amount }, { idempotencyKey: 'capture 1' });
+  };
+  for (let delivery = 0; delivery < 2; delivery++) assert.equal((await deliver(20)).amount, 20);
+  await assert.rejects(deliver(30), IdempotencyKeyReused);
+  assert.deepEqual(await stateOf(end_user_id), [80, 0]);
+});
+
+test('if no response to the capture arrives, the error contains the hold and the idempotency key for retrying the capture', async () => {
+  const end_user_id = await userWith(100);
   const lossy = client({ fetch: losing((path) => path === '/capture') });
-  const error = await lossy
-    .withHold(end_user_id, 50, (hold) => {
-      hold_id = hold.hold_id;
-      return 32;
-    })
-    .catch((error) => error);
+  const error = await lossy.withHold(end_user_id, 50, () => 32).catch((error) => error);
   assert(error instanceof ConnectionFailed);
+  const hold_id = error.holdId as string;
   const options = { idempotencyKey: error.idempotencyKey as string };
   assert.equal((await scrip.capture({ end_user_id, hold_id, amount: 32 }, options)).amount, 32);
   assert.deepEqual(await stateOf(end_user_id), [68, 0]);
@@ -166,11 +168,11 @@ test('if no response to the capture arrives, the error contains the idempotency 
 test('withHold throws a TypeError and leaves the hold open if the cost is negative or not a whole number', async () => {
   for (const cost of [1.5, -1, Number.NaN, undefined as unknown as number, '5' as unknown as number]) {
     const end_user_id = await userWith(100);
-    await assert.rejects(
-      scrip.withHold(end_user_id, 50, () => cost),
-      TypeError,
-    );
+    const error = await scrip.withHold(end_user_id, 50, () => cost).catch((error) => error);
+    assert(error instanceof TypeError);
     assert.deepEqual(await stateOf(end_user_id), [50, 50]);
+    const { holdId } = error as TypeError & { readonly holdId: string };
+    assert.equal((await scrip.release({ end_user_id, hold_id: holdId })).amount, 50);
   }
 });
 

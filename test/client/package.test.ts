@@ -62,7 +62,9 @@ function leftOf(event: WebhookEvent): number {
 async function run(): Promise<void> {
   const { SCRIP_URL = '', SCRIP_KEY = '', END_USER = '' } = process.env;
   const scrip = new Scrip({ baseUrl: SCRIP_URL, apiKey: SCRIP_KEY });
-  await scrip.add({ end_user_id: END_USER, amount: 100 });
+  let after: string | undefined;
+  after = (await scrip.getEvents({ after, types: ['balance.low'] })).next_cursor;
+  await scrip.add({ end_user_id: END_USER, amount: 100, validity_days: undefined }, { idempotencyKey: undefined });
   try {
     await scrip.subtract({ end_user_id: END_USER, amount: 130 });
   } catch (error) {
