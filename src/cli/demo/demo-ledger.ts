@@ -122,7 +122,7 @@ export class DemoLedger implements CopySource {
   async tableRows(): Promise<readonly TableRow[]> {
     const createdAt = this.#until - DAYS * DAY_MS;
     return [
-      { table: 'accounts', values: [ACCOUNT, ACCOUNT_NAME, createdAt, EXPIRING_DAYS_DEFAULT] },
+      { table: 'accounts', values: [ACCOUNT, ACCOUNT_NAME, createdAt, EXPIRING_DAYS_DEFAULT, 0] },
       {
         table: 'api_keys',
         values: [
