@@ -18,7 +18,7 @@ const OF_CALLS = ['README.md', 'docs/api.md', 'docs/recipes.md', 'docs/other-lan
 const NOT_RUN: Readonly<Record<string, string>> = {
   'npm start -- --test-clock': 'it serves until it is stopped; test/cli/test-clock.test.ts runs it',
   'curl "$SCRIP_URL/test-clock"': 'it needs a ledger with a test clock; test/cli/test-clock.test.ts runs it',
-  'export DATABASE_URL=file:$(mktemp': 'it serves a ledger; test/cli/test-clock.test.ts runs it',
+  'scrip="env DATABASE_URL=file:$(mktemp': 'it serves a ledger; test/cli/test-clock.test.ts runs it',
   'npm ci': 'it installs packages and runs all tests',
   'npm run -s scrip -- copy': 'it needs PostgreSQL; copy.test.ts runs it',
   'npm run ': 'it takes minutes; npm test runs a shorter form',

@@ -89,11 +89,13 @@ interface Published {
   readonly paths?: Readonly<Record<string, Readonly<Record<string, { readonly responses: Responses }>>>>;
 }
 
-/** Refers to the headers instead of repeating them, because the document has more than 200 responses. */
+/**
+ * Refers to the headers instead of repeating them, because the document has more than 200 responses. A 401 response has
+ * none of them, because the request had no valid API key.
+ */
 function addRateHeaders({ paths = {} }: Published): void {
   const headers = Object.keys(RATE_HEADERS).map((name) => [name, { $ref: `#/components/headers/${name}` }]);
   for (const { responses } of Object.values(paths).flatMap((methods) => Object.values(methods)))
-    // The status 401 means that the request has no valid API key.
     for (const [status, response] of Object.entries(responses))
       if (status !== '401') response.headers = { ...response.headers, ...Object.fromEntries(headers) };
 }
