@@ -39,7 +39,7 @@ async function demo({ seed, create }: CreateOption & { seed: number }): Promise<
 
 Start the server with the same DATABASE_URL:
 
-  scrip serve
+  scrip serve    (in a clone of the repository: npm start)
 
 Then open this link to become the owner of the account in the console (works once, expires in 7 days):
 

@@ -95,6 +95,7 @@ describe('scrip demo', options, () => {
       const { code, stdout, stderr } = await scrip(['demo', '--seed', '3'], environment);
       assert.equal(code, 0, stderr);
       assert.match(stdout, /^Created the account "demo" with 200 end users and \d+ postings over 61 days\.\n/);
+      assert.match(stdout, /^ {2}scrip serve {4}\(in a clone of the repository: npm start\)$/m);
       const [, link, secret] = KEY_AND_LINK.exec(stdout) ?? [];
       assert(link && secret, stdout);
       assert.deepEqual(problemsOf(await auditAt(environment.DATABASE_URL as string)), []);
